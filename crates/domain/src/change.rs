@@ -1,0 +1,76 @@
+//! Pull requests and their checks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CommitId, RepositoryName, RunId, TicketKey};
+
+/// A pull request that Journeyman opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullRequestRef {
+    /// Where it is.
+    pub repository: RepositoryName,
+    /// Its number.
+    pub number: u64,
+    /// Link for people.
+    pub url: String,
+    /// Head branch.
+    pub branch: String,
+}
+
+/// How the checks of a commit ended, taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conclusion {
+    /// Every check completed, none failed.
+    Success,
+    /// At least one check failed, was cancelled or timed out.
+    Failure,
+}
+
+/// All checks of one commit of a pull request, complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChecksSummary {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// The commit that was checked.
+    pub head: CommitId,
+    /// The result.
+    pub conclusion: Conclusion,
+    /// Those that failed, with the end of their logs; at most 20.
+    pub failed: Vec<FailedCheck>,
+}
+
+/// One failed check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCheck {
+    /// Its name, e.g. `test (3.11)`.
+    pub name: String,
+    /// Link for people.
+    pub url: String,
+    /// The end of its output, capped at 8 KiB.
+    pub log_tail: String,
+}
+
+/// Which ticket a head branch belongs to; recorded before the branch is pushed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchRecord {
+    /// The repository.
+    pub repository: RepositoryName,
+    /// The head branch.
+    pub branch: String,
+    /// The ticket.
+    pub ticket: TicketKey,
+    /// The run that pushed it last.
+    pub run: RunId,
+    /// The head that was pushed last.
+    pub head: CommitId,
+    /// The pull request, once it is open.
+    pub pull_request: Option<PullRequestRef>,
+}
+
+impl BranchRecord {
+    /// The record's key in its table: `acme/shop:feat/ENG-12-name`.
+    pub fn key(repository: &RepositoryName, branch: &str) -> String {
+        format!("{repository}:{branch}")
+    }
+}

@@ -1,0 +1,227 @@
+//! Facts: the entries of a run's journal.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    CallId, CommitId, Decision, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest, RunFence, StopReason,
+    Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
+};
+
+/// One record of a run's journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Format of this record; 1.
+    pub version: u32,
+    /// Place in the journal, from 0 without gaps.
+    pub position: u64,
+    /// Made by the writer for this append, so that after a lost acknowledgement it knows its own.
+    pub nonce: String,
+    /// The writer's fence.
+    pub fence: RunFence,
+    /// When it was written.
+    pub at: Timestamp,
+    /// What happened.
+    pub fact: Fact,
+}
+
+impl Entry {
+    /// The current format.
+    pub const VERSION: u32 = 1;
+}
+
+/// What happened in a run. Whatever reaches outside is two facts: requested, then the outcome. The id is run and
+/// journal position of the request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Fact {
+    /// The run exists.
+    RunStarted {
+        /// What opened it.
+        trigger: Box<Trigger>,
+    },
+    /// Another delivery of the ticket's token took over.
+    TakenOver {
+        /// Its fence.
+        fence: RunFence,
+    },
+    /// An executor is asked for a workspace.
+    WorkspaceRequested {
+        /// The call.
+        id: CallId,
+    },
+    /// A workspace is open.
+    WorkspaceOpened {
+        /// The call.
+        id: CallId,
+        /// Where and what.
+        workspace: WorkspaceInfo,
+    },
+    /// No workspace could be had.
+    WorkspaceFailed {
+        /// The call.
+        id: CallId,
+        /// For people.
+        detail: String,
+        /// True when the repository's setup commands failed; the detail is the end of their log.
+        setup: bool,
+    },
+    /// The workspace was lost and opened again from the last snapshot; tool results after it are void and the calls
+    /// run again under new ids.
+    WorkspaceRestored {
+        /// Where and what.
+        workspace: WorkspaceInfo,
+        /// The snapshot; absent: from the bare base.
+        snapshot: Option<Snapshot>,
+    },
+    /// The model is asked.
+    ModelRequested {
+        /// The call.
+        id: CallId,
+        /// Turn, from 1.
+        turn: u32,
+    },
+    /// The model replied.
+    ModelReplied {
+        /// The call.
+        id: CallId,
+        /// The reply.
+        reply: Reply,
+    },
+    /// The model call failed for good.
+    ModelFailed {
+        /// The call.
+        id: CallId,
+        /// For people: status and class, never a body.
+        detail: String,
+    },
+    /// A tool runs.
+    ToolRequested {
+        /// The call.
+        id: CallId,
+        /// The model's wish.
+        call: ToolCall,
+    },
+    /// A tool ended.
+    ToolFinished {
+        /// The call.
+        id: CallId,
+        /// What the model reads.
+        result: ToolResult,
+    },
+    /// The workspace's changes are kept outside it.
+    SnapshotTaken {
+        /// The snapshot.
+        snapshot: Snapshot,
+    },
+    /// The reporter is asked.
+    ReportRequested {
+        /// The report.
+        id: ReportId,
+        /// What for.
+        request: ReportRequest,
+        /// The model's id of the tool call that it answers, when it answers one.
+        answers: Option<String>,
+    },
+    /// The reporter settled it.
+    ReportSettled {
+        /// The report.
+        id: ReportId,
+        /// What became of it.
+        outcome: ReportOutcome,
+    },
+    /// The run waits and holds nothing.
+    Parked {
+        /// `report` or `decision`.
+        waits_for: String,
+    },
+    /// A person decided at the gate.
+    Decided {
+        /// The decision.
+        decision: Decision,
+        /// Who decided.
+        by: String,
+    },
+    /// Somebody asked to stop.
+    StopRequested {
+        /// Who.
+        by: String,
+    },
+    /// The run is over. Nothing follows.
+    RunFinished {
+        /// Why.
+        reason: StopReason,
+    },
+}
+
+impl Fact {
+    /// The name in logs and listings.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted { .. } => "run_started",
+            Self::TakenOver { .. } => "taken_over",
+            Self::WorkspaceRequested { .. } => "workspace_requested",
+            Self::WorkspaceOpened { .. } => "workspace_opened",
+            Self::WorkspaceFailed { .. } => "workspace_failed",
+            Self::WorkspaceRestored { .. } => "workspace_restored",
+            Self::ModelRequested { .. } => "model_requested",
+            Self::ModelReplied { .. } => "model_replied",
+            Self::ModelFailed { .. } => "model_failed",
+            Self::ToolRequested { .. } => "tool_requested",
+            Self::ToolFinished { .. } => "tool_finished",
+            Self::SnapshotTaken { .. } => "snapshot_taken",
+            Self::ReportRequested { .. } => "report_requested",
+            Self::ReportSettled { .. } => "report_settled",
+            Self::Parked { .. } => "parked",
+            Self::Decided { .. } => "decided",
+            Self::StopRequested { .. } => "stop_requested",
+            Self::RunFinished { .. } => "run_finished",
+        }
+    }
+}
+
+/// How well commands are confined at an executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SandboxLevel {
+    /// Nothing beyond limits and a cleaned environment.
+    L0,
+    /// Landlock and seccomp under the executor's uid.
+    L1,
+    /// A separate uid or container besides.
+    L2,
+    /// microVM or gVisor from the pod's runtime class.
+    L3,
+}
+
+/// An open workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceInfo {
+    /// Address of the executor, e.g. `http://10.0.0.7:7403`.
+    pub executor: String,
+    /// Its id there.
+    pub id: String,
+    /// The pinned base commit.
+    pub base: CommitId,
+    /// The sandbox level of its commands.
+    pub sandbox: SandboxLevel,
+    /// The executor's tools.
+    pub tools: Vec<ToolSpec>,
+    /// The repository's own instructions at the base commit.
+    pub instructions: String,
+}
+
+/// The workspace's changes against the base, kept in the object store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The base commit.
+    pub base: CommitId,
+    /// The branch, when one was created.
+    pub branch: Option<String>,
+    /// Head of that branch, when something was committed.
+    pub head: Option<CommitId>,
+    /// The commit that holds the files as they were.
+    pub commit: CommitId,
+    /// The pack with every object that the base lacks.
+    pub pack: ObjectRef,
+    /// How many files differ from the base.
+    pub files_changed: u32,
+}

@@ -1,0 +1,37 @@
+//! Journeyman's nouns and rules. No runtime, no I/O, no clock: everything here is data and pure functions.
+#![warn(clippy::wildcard_enum_match_arm)]
+
+mod change;
+mod fact;
+mod fence;
+mod ids;
+mod job;
+mod model;
+mod object;
+mod report;
+mod row;
+mod rules;
+mod stop;
+mod ticket;
+mod time;
+mod tool;
+mod trigger;
+
+pub use change::{BranchRecord, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
+pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
+pub use fence::{FenceStamp, ReportFence, RunFence};
+pub use ids::{CallId, CommitId, InvalidId, ReportId, RepositoryName, RunId};
+pub use job::{Admission, Job};
+pub use model::{Block, Reply, ReplyStop, ToolCall, Usage};
+pub use object::ObjectRef;
+pub use report::{PushBranch, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled};
+pub use row::{Pending, Row, RunStatus, RunSummary};
+pub use rules::{
+    AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules, JiraRules,
+    PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules,
+};
+pub use stop::StopReason;
+pub use ticket::{TicketKey, TicketText, TicketComment};
+pub use time::Timestamp;
+pub use tool::{ToolResult, ToolSpec, ToolStatus};
+pub use trigger::{Decision, JobRequest, Reason, SkipReason, Source, Trigger, TriggerKey, Verdict};

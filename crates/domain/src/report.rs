@@ -1,0 +1,171 @@
+//! Reports: requests to the reporter, and what became of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportId, RepositoryName, RunFence, RunId, SkipReason,
+    StopReason, TicketKey, Timestamp,
+};
+
+/// A request to the reporter. Its effects are performed once, however often it is delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Format of this record; 1.
+    pub version: u32,
+    /// Its identity; the semantic key in the log.
+    pub id: ReportId,
+    /// The ticket that hears of it.
+    pub ticket: TicketKey,
+    /// The run that asked; absent for notices.
+    pub run: Option<RunId>,
+    /// The asker's fence.
+    pub fence: RunFence,
+    /// When it was asked for.
+    pub at: Timestamp,
+    /// What to do.
+    pub request: ReportRequest,
+}
+
+impl Report {
+    /// The current format.
+    pub const VERSION: u32 = 1;
+}
+
+/// What the reporter is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ReportRequest {
+    /// Work starts: in-progress status, status comment.
+    WorkStarted {
+        /// The kind of work.
+        job: Job,
+        /// Where the change goes.
+        repository: RepositoryName,
+    },
+    /// Import the pack, check it, push the branch.
+    PushBranch(PushBranch),
+    /// Open the draft pull request, or adopt the open one of the same branch; link it on the ticket.
+    OpenPullRequest {
+        /// Where.
+        repository: RepositoryName,
+        /// Head branch, pushed before.
+        branch: String,
+        /// The branch it should be merged into.
+        base_branch: String,
+        /// At most 256 characters.
+        title: String,
+        /// Markdown by the model, at most 60,000 characters; the reporter neutralises mentions and keywords.
+        body: String,
+    },
+    /// CI is green: mark the pull request ready, tell the ticket, hand over.
+    ChecksPassed {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// The commit that was checked.
+        head: CommitId,
+    },
+    /// CI is red: tell the ticket, keep the draft.
+    ChecksFailed {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// The commit that was checked.
+        head: CommitId,
+        /// What failed.
+        failed: Vec<FailedCheck>,
+    },
+    /// A person merged: move the ticket to done, say so.
+    Merged {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Who merged.
+        by: String,
+    },
+    /// A person closed the pull request unmerged: say so.
+    Closed {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Who closed.
+        by: String,
+    },
+    /// A run waits for a person's decision: say how to decide.
+    DecisionNeeded {
+        /// Where the change would go.
+        repository: RepositoryName,
+        /// Unified diff, capped at 16 KiB.
+        diff: String,
+    },
+    /// A run ended without reaching its goal: say why and what to do.
+    RunStopped {
+        /// The kind of work.
+        job: Job,
+        /// Why.
+        reason: StopReason,
+        /// What exists and is kept as a draft.
+        pull_request: Option<PullRequestRef>,
+    },
+    /// Nothing is done: say why.
+    Skipped(SkipReason),
+}
+
+/// A branch to push.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushBranch {
+    /// Where.
+    pub repository: RepositoryName,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// The recorded base that the commits must descend from.
+    pub base: CommitId,
+    /// The new head.
+    pub head: CommitId,
+    /// The pack with every object that the base lacks.
+    pub pack: ObjectRef,
+    /// What the remote branch must point at (`--force-with-lease`); absent: it must not exist.
+    pub expected: Option<CommitId>,
+}
+
+/// What came back of a report; it returns to the run as a trigger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportSettled {
+    /// The report.
+    pub report: ReportId,
+    /// The run that asked.
+    pub run: RunId,
+    /// What became of it.
+    pub outcome: ReportOutcome,
+}
+
+/// What became of a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum ReportOutcome {
+    /// Every effect is done.
+    Done(Receipt),
+    /// Policy or the outside refuses; the detail tells model and person what to change.
+    Refused {
+        /// In words, without secrets.
+        detail: String,
+    },
+    /// It failed after every retry.
+    Failed {
+        /// In words, without secrets.
+        detail: String,
+    },
+}
+
+/// What a finished report made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Receipt {
+    /// The branch is on the remote.
+    Pushed {
+        /// The branch.
+        branch: String,
+        /// Its head there.
+        head: CommitId,
+    },
+    /// The pull request is open.
+    PullRequestOpened(PullRequestRef),
+    /// People were told; nothing to carry on with.
+    Told,
+}

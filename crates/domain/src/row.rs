@@ -1,0 +1,139 @@
+//! The ticket's row: what is folded, what is pending, what runs. It changes in one compare-and-set.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Job, PullRequestRef, RunFence, RunId, StopReason, Timestamp};
+
+/// A ticket's row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Format of this record; 1.
+    pub version: u32,
+    /// The highest fence that took the ticket over.
+    pub fence: RunFence,
+    /// Stream sequence of the last trigger that is folded in.
+    pub cursor: u64,
+    /// Triggers whose run is not finished, oldest first.
+    pub pending: Vec<Pending>,
+    /// Live runs, and the last finished ones (at most [`Row::KEPT_RUNS`]), oldest first.
+    pub runs: Vec<RunSummary>,
+    /// The pull requests opened for the ticket.
+    pub pull_requests: Vec<PullRequestRef>,
+    /// When the ticket's timer is due, when one is set.
+    pub due: Option<Timestamp>,
+    /// Takeovers since the last progress.
+    pub takeovers: u32,
+    /// Why the ticket is quarantined, when it is.
+    pub quarantined: Option<String>,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            fence: RunFence::default(),
+            cursor: 0,
+            pending: Vec::new(),
+            runs: Vec::new(),
+            pull_requests: Vec::new(),
+            due: None,
+            takeovers: 0,
+            quarantined: None,
+        }
+    }
+}
+
+/// A trigger that opened a run which is not finished.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// Stream sequence of the trigger.
+    pub sequence: u64,
+    /// The run it opens.
+    pub run: RunId,
+    /// The kind of work.
+    pub job: Job,
+}
+
+/// A run as listings show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Its id.
+    pub id: RunId,
+    /// The kind of work.
+    pub job: Job,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// When its trigger was folded in.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Model turns so far.
+    pub turns: u32,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum RunStatus {
+    /// It waits for earlier runs of the ticket.
+    Queued,
+    /// A planner works on it.
+    Active,
+    /// It waits for a report or a decision and holds nothing.
+    Parked {
+        /// `report` or `decision`.
+        waits_for: String,
+    },
+    /// It is over.
+    Finished {
+        /// Why.
+        reason: StopReason,
+    },
+}
+
+impl Row {
+    /// How many finished runs stay in the row.
+    pub const KEPT_RUNS: usize = 20;
+
+    /// The summary of one run.
+    pub fn run(&self, id: &RunId) -> Option<&RunSummary> {
+        self.runs.iter().find(|run| run.id == *id)
+    }
+
+    /// The summary of one run, to change it.
+    pub fn run_mut(&mut self, id: &RunId) -> Option<&mut RunSummary> {
+        self.runs.iter_mut().find(|run| run.id == *id)
+    }
+
+    /// Records a trigger that opens a run. A run that is known already changes nothing.
+    pub fn open(&mut self, sequence: u64, run: RunId, job: Job, at: Timestamp) {
+        if self.run(&run).is_some() {
+            return;
+        }
+        self.pending.push(Pending { sequence, run: run.clone(), job });
+        self.runs.push(RunSummary {
+            id: run,
+            job,
+            status: RunStatus::Queued,
+            started_at: at,
+            finished_at: None,
+            turns: 0,
+        });
+    }
+
+    /// Records the end of a run: it leaves `pending`, and the oldest finished summaries leave `runs`.
+    pub fn finish(&mut self, run: &RunId, reason: StopReason, at: Timestamp) {
+        self.pending.retain(|pending| pending.run != *run);
+        if let Some(summary) = self.run_mut(run) {
+            summary.status = RunStatus::Finished { reason };
+            summary.finished_at = Some(at);
+        }
+        let finished = |run: &RunSummary| matches!(run.status, RunStatus::Finished { .. });
+        let mut surplus = self.runs.iter().filter(|run| finished(run)).count().saturating_sub(Self::KEPT_RUNS);
+        self.runs.retain(|run| {
+            let drop_it = surplus > 0 && finished(run);
+            surplus -= usize::from(drop_it);
+            !drop_it
+        });
+    }
+}

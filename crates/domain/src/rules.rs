@@ -1,0 +1,284 @@
+//! Repository rules: what a team writes in YAML about one repository, or about all of them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::RepositoryName;
+
+/// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rules {
+    /// The repository.
+    pub repo: RepoRules,
+    /// Its Jira project.
+    pub jira: JiraRules,
+    /// Branch names.
+    pub branching: BranchingRules,
+    /// Pull requests.
+    pub pull_request: PullRequestRules,
+    /// Commit messages.
+    pub commits: CommitRules,
+    /// When to leave a ticket alone.
+    pub skip: SkipRules,
+    /// dbt projects, told to the model.
+    pub dbt: DbtRules,
+    /// Ticket states and limits of the agent.
+    pub agent: AgentRules,
+    /// Continuous integration.
+    pub ci: CiRules,
+    /// Where and how commands run.
+    pub executor: ExecutorRules,
+}
+
+/// The repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RepoRules {
+    /// Account or organisation on GitHub.
+    pub owner: String,
+    /// Name without the owner.
+    pub name: String,
+    /// The branch that work starts from.
+    pub default_branch: String,
+    /// The branch that pull requests target; empty: the default branch.
+    pub pr_target_branch: String,
+}
+
+impl Default for RepoRules {
+    fn default() -> Self {
+        Self {
+            owner: String::new(),
+            name: String::new(),
+            default_branch: "main".to_owned(),
+            pr_target_branch: String::new(),
+        }
+    }
+}
+
+/// The Jira project whose tickets belong to the repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JiraRules {
+    /// The site, for links; credentials belong to the services' settings.
+    pub base_url: String,
+    /// The project key; tickets of this project go to this repository.
+    pub project_key: String,
+    /// The board, for links.
+    pub board_id: u64,
+}
+
+/// Branch names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BranchingRules {
+    /// Placeholders `{type}`, `{ticket_key}` and `{description}`.
+    pub pattern: String,
+    /// Kind of work (`feature`, `bugfix`, `refactor`) to the `{type}` of branches, commits and titles.
+    pub types: BTreeMap<String, String>,
+}
+
+impl Default for BranchingRules {
+    fn default() -> Self {
+        let types = [("feature", "feat"), ("bugfix", "fix"), ("refactor", "refactor")];
+        Self {
+            pattern: "{type}/{ticket_key}-{description}".to_owned(),
+            types: types.map(|(kind, short)| (kind.to_owned(), short.to_owned())).into(),
+        }
+    }
+}
+
+/// Pull requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PullRequestRules {
+    /// Placeholders `{type}`, `{scope}`, `{description}` and `{ticket_key}`.
+    pub title_pattern: String,
+    /// The template in the repository, shown to the model.
+    pub template_path: String,
+}
+
+impl Default for PullRequestRules {
+    fn default() -> Self {
+        Self {
+            title_pattern: "{type}({scope}): {description} ({ticket_key})".to_owned(),
+            template_path: ".github/PULL_REQUEST_TEMPLATE.md".to_owned(),
+        }
+    }
+}
+
+/// Commit messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CommitRules {
+    /// `conventional` or `plain`.
+    pub style: String,
+    /// A conventional commit must name its scope.
+    pub scope_required: bool,
+    /// The message must contain the ticket's key.
+    pub ticket_in_message: bool,
+}
+
+impl Default for CommitRules {
+    fn default() -> Self {
+        Self { style: "conventional".to_owned(), scope_required: false, ticket_in_message: true }
+    }
+}
+
+/// When to leave a ticket alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkipRules {
+    /// A ticket with this phrase in its text or a comment is left alone; empty: never.
+    pub comment_phrase: String,
+    /// A ticket with one of these labels is left alone.
+    pub labels: Vec<String>,
+}
+
+impl Default for SkipRules {
+    fn default() -> Self {
+        Self { comment_phrase: "[AGENT-SKIP]".to_owned(), labels: vec!["skip-dispatch".to_owned()] }
+    }
+}
+
+/// dbt projects, told to the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DbtRules {
+    /// The repository uses dbt.
+    pub enabled: bool,
+    /// Its projects.
+    pub projects: Vec<DbtProject>,
+}
+
+/// One dbt project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DbtProject {
+    /// Folder in the repository.
+    pub path: String,
+    /// Its manifest, relative to the folder.
+    pub manifest_path: String,
+}
+
+/// Ticket states and limits of the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentRules {
+    /// The status that asks for work.
+    pub status: String,
+    /// The status while work goes on.
+    pub in_progress_status: String,
+    /// The status at hand-over for review; empty: the ticket keeps its status until the merge.
+    pub review_status: String,
+    /// The status after the merge; the usual names (done, closed, complete, resolved) are tried after it.
+    pub done_status: String,
+    /// Model turns in one run, 1 to 50.
+    pub max_turns: u32,
+    /// Whether a person must approve the change before it is pushed.
+    pub approval: Approval,
+}
+
+impl Default for AgentRules {
+    fn default() -> Self {
+        Self {
+            status: "Ready for Agent".to_owned(),
+            in_progress_status: "In Progress".to_owned(),
+            review_status: String::new(),
+            done_status: "Done".to_owned(),
+            max_turns: 50,
+            approval: Approval::None,
+        }
+    }
+}
+
+/// Whether a person must approve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// The draft pull request is the gate.
+    #[default]
+    None,
+    /// The run waits for `approve`, `reject` or `revise` before the first push.
+    BeforePush,
+}
+
+/// Continuous integration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CiRules {
+    /// The system, told to the model.
+    pub system: String,
+    /// Repairs to try first on red CI, e.g. `pre-commit`, `dbt_compile`; told to the model as commands to run.
+    pub auto_fix: Vec<String>,
+}
+
+/// Where and how commands run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExecutorRules {
+    /// The pool of executors, a key of the planner's `pools` setting.
+    pub pool: String,
+    /// Commands run once after each checkout.
+    pub setup: Vec<String>,
+}
+
+impl Default for ExecutorRules {
+    fn default() -> Self {
+        Self { pool: "default".to_owned(), setup: Vec::new() }
+    }
+}
+
+/// What is wrong in a repository's rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct RulesProblem {
+    /// The dotted key.
+    pub key: &'static str,
+    /// What to change.
+    pub problem: String,
+}
+
+impl Rules {
+    /// The repository.
+    ///
+    /// # Errors
+    /// [`RulesProblem`] when owner or name is not legal.
+    pub fn repository(&self) -> Result<RepositoryName, RulesProblem> {
+        RepositoryName::new(&self.repo.owner, &self.repo.name)
+            .map_err(|invalid| RulesProblem { key: "repo.name", problem: invalid.to_string() })
+    }
+
+    /// The branch that pull requests target.
+    pub fn target_branch(&self) -> &str {
+        let target = &self.repo.pr_target_branch;
+        if target.is_empty() { &self.repo.default_branch } else { target }
+    }
+
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The first [`RulesProblem`].
+    pub fn check(&self) -> Result<(), RulesProblem> {
+        self.repository()?;
+        let problem = |key, problem: &str| Err(RulesProblem { key, problem: problem.to_owned() });
+        if !(1..=50).contains(&self.agent.max_turns) {
+            return problem("agent.max_turns", "must be between 1 and 50");
+        }
+        if self.agent.status.is_empty() {
+            return problem("agent.status", "must name the status that asks for work");
+        }
+        if !matches!(self.commits.style.as_str(), "conventional" | "plain") {
+            return problem("commits.style", "must be conventional or plain");
+        }
+        if !self.branching.pattern.contains("{ticket_key}") {
+            return problem("branching.pattern", "must contain {ticket_key}, so that branches map back to tickets");
+        }
+        let key = &self.jira.project_key;
+        if !key.is_empty() && crate::TicketKey::jira(&format!("{key}-1")).is_err() {
+            return problem("jira.project_key", "must be a Jira project key such as ENG");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Triggers: parsed reasons to act on a ticket.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ChecksSummary, Job, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId, TicketKey, TicketText, Timestamp,
+};
+
+/// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
+/// gives the same key through every door, so it counts once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TriggerKey(String);
+
+impl TriggerKey {
+    /// A key from its text; any text is legal, subjects carry its hash.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The door a trigger came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A webhook delivery.
+    Webhook,
+    /// A poll of Jira or GitHub.
+    Poll,
+    /// The API or the command line.
+    Api,
+    /// The reporter.
+    Reporter,
+}
+
+/// A parsed reason to act on a ticket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trigger {
+    /// Format of this record; 1.
+    pub version: u32,
+    /// The ticket.
+    pub ticket: TicketKey,
+    /// What happened, as an identity.
+    pub key: TriggerKey,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The door.
+    pub source: Source,
+    /// Who acted, as the outside names them.
+    pub actor: Option<String>,
+    /// What happened.
+    pub reason: Reason,
+}
+
+impl Trigger {
+    /// The current format.
+    pub const VERSION: u32 = 1;
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Reason {
+    /// Somebody or something asked for a job.
+    JobRequested(Box<JobRequest>),
+    /// All checks of our pull request's head are complete.
+    ChecksCompleted(ChecksSummary),
+    /// A person merged our pull request.
+    PullRequestMerged {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Who merged.
+        by: String,
+    },
+    /// A person closed our pull request without merging it.
+    PullRequestClosed {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Who closed.
+        by: String,
+    },
+    /// A job was asked for and a skip rule says no.
+    Skipped(SkipReason),
+    /// Somebody asked to stop the ticket's runs.
+    StopRequested {
+        /// Only this run; all live runs when absent.
+        run: Option<RunId>,
+    },
+    /// A person decided at an approval gate.
+    Decided(Decision),
+    /// The reporter finished with a report.
+    ReportSettled(ReportSettled),
+}
+
+/// A job that was asked for, with everything pinned at that moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRequest {
+    /// The kind of work.
+    pub job: Job,
+    /// Where the change goes.
+    pub repository: RepositoryName,
+    /// The ticket's text.
+    pub text: TicketText,
+    /// The repository's rules.
+    pub rules: Rules,
+}
+
+/// Why nothing is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+pub enum SkipReason {
+    /// The skip phrase stands in the ticket's text or in a comment.
+    Phrase {
+        /// The phrase, e.g. `[AGENT-SKIP]`.
+        phrase: String,
+        /// `description`, `summary` or `comment by <author>`.
+        place: String,
+    },
+    /// The ticket has a skip label.
+    Label {
+        /// The label.
+        label: String,
+    },
+    /// A pull request for the ticket exists already, ours or a person's.
+    PullRequestExists {
+        /// Link for people.
+        url: String,
+        /// Its author.
+        author: String,
+    },
+}
+
+/// A person's decision at an approval gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The run that waits.
+    pub run: RunId,
+    /// Yes, no, or once more.
+    pub verdict: Verdict,
+    /// For `revise`: what to change. At most 8,000 characters.
+    #[serde(default)]
+    pub feedback: String,
+}
+
+/// The three answers at an approval gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Push it.
+    Approve,
+    /// Stop the run.
+    Reject,
+    /// Back to the model with the feedback.
+    Revise,
+}
