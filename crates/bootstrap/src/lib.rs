@@ -1,1 +1,11 @@
-//! Under construction.
+//! What every main does the same way: settings, rules, telemetry, health, signals and the run itself.
+
+mod clock;
+pub mod health;
+pub mod rules;
+mod run;
+pub mod settings;
+pub mod telemetry;
+
+pub use clock::now;
+pub use run::{ServiceConfig, run, shutdown_signal};

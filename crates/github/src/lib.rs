@@ -1,1 +1,19 @@
-//! Under construction.
+//! GitHub over REST and GraphQL: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold
+//! a writer. No merge endpoint is called anywhere.
+
+mod client;
+mod error;
+mod model;
+mod reader;
+mod settings;
+mod wire;
+mod writer;
+
+pub use error::Error;
+pub use model::{
+    Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, HookDelivery, Identity, Permission,
+    PullRequest, PullRequestState, Repository, conclusion, mentions,
+};
+pub use reader::Reader;
+pub use settings::Settings;
+pub use writer::Writer;

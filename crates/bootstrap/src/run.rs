@@ -1,0 +1,137 @@
+//! The main of every service: arguments, settings, telemetry, socket, signals, serve, drain.
+
+use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use clap::{Arg, Command, value_parser};
+use serde::de::DeserializeOwned;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{settings, telemetry};
+
+/// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
+const EXIT_SETTINGS: u8 = 64;
+/// Read when it exists and no other file is named.
+const DEFAULT_FILE: &str = "journeyman.toml";
+
+/// What a service's settings must offer to [`run`].
+pub trait ServiceConfig: DeserializeOwned + Send + 'static {
+    /// Where it listens.
+    fn listen(&self) -> SocketAddr;
+    /// How it logs and exports.
+    fn telemetry(&self) -> &telemetry::Settings;
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The first wrong or missing setting, by key.
+    fn check(&self) -> Result<(), settings::Error>;
+}
+
+/// Runs one service until SIGTERM or SIGINT; a second signal ends the process at once. Exit codes: 0 after a drain,
+/// 64 for a wrong setting (one line on stderr names the key), 1 for anything else.
+pub fn run<C, F, Fut>(service: &'static str, about: &'static str, serve: F) -> ExitCode
+where
+    C: ServiceConfig,
+    F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let arguments = command(service, about).get_matches();
+    let named = arguments.get_one::<PathBuf>("config").cloned();
+    let file = named.or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()));
+    let config = match settings::load::<C>(file.as_deref(), std::env::vars()).and_then(checked) {
+        Ok(config) => config,
+        Err(error) => return complain(service, EXIT_SETTINGS, &error.to_string()),
+    };
+    install_tls_provider();
+    match runtime() {
+        Ok(runtime) => runtime.block_on(Box::pin(serve_until_signal(service, config, serve))),
+        Err(error) => complain(service, 1, &format!("cannot start the runtime: {error}")),
+    }
+}
+
+fn checked<C: ServiceConfig>(config: C) -> Result<C, settings::Error> {
+    config.check().map(|()| config)
+}
+
+fn command(service: &'static str, about: &'static str) -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .env("JOURNEYMAN_CONFIG")
+        .value_parser(value_parser!(PathBuf))
+        .help("Settings file [default: journeyman.toml, when it exists]");
+    Command::new(service).version(env!("CARGO_PKG_VERSION")).about(about).arg(config).after_help(
+        "Every setting can come from the environment: JOURNEYMAN__SECTION__KEY=value, or \
+         JOURNEYMAN__SECTION__KEY__FILE=/path for a mounted secret.\nExit codes: 0 drained, 64 wrong setting, 1 failed.",
+    )
+}
+
+async fn serve_until_signal<C, F, Fut>(service: &'static str, config: C, serve: F) -> ExitCode
+where
+    C: ServiceConfig,
+    F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let telemetry = match telemetry::init(service, config.telemetry()) {
+        Ok(telemetry) => telemetry,
+        Err(error) => return complain(service, EXIT_SETTINGS, &error.to_string()),
+    };
+    let address = config.listen();
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => return complain(service, 1, &format!("cannot listen on {address}: {error}")),
+    };
+    let bound = listener.local_addr().unwrap_or(address);
+    tracing::info!(service, address = %bound, version = env!("CARGO_PKG_VERSION"), "service started");
+    let served = Box::pin(serve(config, listener, shutdown_signal())).await;
+    telemetry.shutdown().await;
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(service, 1, &format!("{error:#}")),
+    }
+}
+
+/// A token that is cancelled by the first SIGTERM or SIGINT; the second signal ends the process with code 130.
+pub fn shutdown_signal() -> CancellationToken {
+    let shutdown = CancellationToken::new();
+    let token = shutdown.clone();
+    tokio::spawn(async move {
+        let (Ok(mut terminate), Ok(mut interrupt)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        else {
+            tracing::error!("signals cannot be heard");
+            return;
+        };
+        for round in 0..2 {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+            if round == 0 {
+                tracing::info!("shutting down");
+                token.cancel();
+            }
+        }
+        std::process::exit(130);
+    });
+    shutdown
+}
+
+/// reqwest, tonic and async-nats share the ring provider; a second call changes nothing.
+pub(crate) fn install_tls_provider() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// At least two workers, even on one core: the OTLP exporter's thread waits for the runtime.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    tokio::runtime::Builder::new_multi_thread().worker_threads(cores.max(2)).enable_all().build()
+}
+
+fn complain(service: &str, code: u8, problem: &str) -> ExitCode {
+    #[expect(clippy::print_stderr, reason = "telemetry may not be there yet, and the operator must hear it")]
+    {
+        eprintln!("{service}: {problem}");
+    }
+    ExitCode::from(code)
+}

@@ -1,0 +1,203 @@
+//! Settings: defaults < `journeyman.toml` < `JOURNEYMAN__SECTION__KEY`.
+
+use std::{collections::HashMap, path::Path};
+
+use config::{Config, ConfigError, Environment, File, FileFormat};
+use serde::de::DeserializeOwned;
+
+/// Every top-level section, so that a misspelled one is refused instead of ignored.
+const SECTIONS: [&str; 14] = [
+    "nats",
+    "redis",
+    "telemetry",
+    "rules",
+    "ingest",
+    "github_reader",
+    "jira_reader",
+    "planner",
+    "model",
+    "executor",
+    "reporter",
+    "github_writer",
+    "jira_writer",
+    "cli",
+];
+
+const PREFIX: &str = "JOURNEYMAN";
+const FILE_SUFFIX: &str = "__FILE";
+
+/// A wrong or missing setting: one line that names the key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct Error {
+    /// The dotted key, e.g. `ingest.listen`, or the file.
+    pub key: String,
+    /// What to change.
+    pub problem: String,
+}
+
+impl Error {
+    /// A problem with one key.
+    pub fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { key: key.into(), problem: problem.into() }
+    }
+}
+
+/// Loads the settings that `C` names. `file` must exist when given. `JOURNEYMAN__A__B__FILE=/path` gives `a.b` the
+/// trimmed content of a file, for mounted secrets; `OTEL_EXPORTER_OTLP_ENDPOINT` gives `telemetry.otlp_endpoint`.
+///
+/// # Errors
+/// The first wrong or missing setting, by key.
+pub fn load<C: DeserializeOwned>(
+    file: Option<&Path>,
+    env: impl IntoIterator<Item = (String, String)>,
+) -> Result<C, Error> {
+    let mut builder = Config::builder();
+    if let Some(path) = file {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| Error::new(&name, error.to_string()))?;
+        builder = builder.add_source(File::from_str(&text, FileFormat::Toml));
+    }
+    let environment = Environment::with_prefix(PREFIX)
+        .prefix_separator("__")
+        .separator("__")
+        .source(Some(resolve_environment(env)?));
+    let settings = builder.add_source(environment).build().map_err(|error| from_config(error, file))?;
+    refuse_unknown_sections(&settings, file)?;
+    serde_path_to_error::deserialize(settings).map_err(from_path)
+}
+
+fn resolve_environment(
+    env: impl IntoIterator<Item = (String, String)>,
+) -> Result<HashMap<String, String>, Error> {
+    let mut resolved = HashMap::new();
+    for (name, value) in env {
+        if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+            resolved.entry(format!("{PREFIX}__TELEMETRY__OTLP_ENDPOINT")).or_insert(value);
+        } else if let Some(key) = name.strip_suffix(FILE_SUFFIX).filter(|key| key.starts_with("JOURNEYMAN__")) {
+            let content = std::fs::read_to_string(&value)
+                .map_err(|error| Error::new(&name, format!("cannot read {value}: {error}")))?;
+            resolved.insert(key.to_owned(), content.trim().to_owned());
+        } else if name.starts_with("JOURNEYMAN__") {
+            resolved.insert(name, value);
+        }
+    }
+    Ok(resolved)
+}
+
+fn refuse_unknown_sections(settings: &Config, file: Option<&Path>) -> Result<(), Error> {
+    let sections = settings.cache.clone().into_table().map_err(|error| from_config(error, file))?;
+    match sections.keys().find(|section| !SECTIONS.contains(&section.as_str())) {
+        Some(unknown) => {
+            Err(Error::new(unknown, format!("no such section; there are {}", SECTIONS.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+fn from_config(error: ConfigError, file: Option<&Path>) -> Error {
+    let key = file.map_or_else(|| "environment".to_owned(), |path| path.display().to_string());
+    Error::new(key, one_line(&error.to_string()))
+}
+
+fn from_path(error: serde_path_to_error::Error<ConfigError>) -> Error {
+    let path = error.path().to_string();
+    let problem = one_line(&error.into_inner().to_string());
+    let problem = problem.split(" for key `").next().unwrap_or_default().to_owned();
+    match missing_field(&problem) {
+        Some(field) if path == "." => Error::new(field, "is missing"),
+        Some(field) if path.rsplit('.').next() == Some(field) => Error::new(path, "is missing"),
+        Some(field) => Error::new(format!("{path}.{field}"), "is missing"),
+        None => Error::new(path, problem),
+    }
+}
+
+fn missing_field(problem: &str) -> Option<&str> {
+    let rest = problem.split("missing field `").nth(1).or_else(|| problem.split("missing configuration field \"").nth(1))?;
+    let field = rest.split(['`', '"']).next()?;
+    field.rsplit('.').next()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Sample {
+        ingest: Ingest,
+        #[serde(default)]
+        telemetry: crate::telemetry::Settings,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Ingest {
+        listen: SocketAddr,
+        #[serde(default)]
+        slots: usize,
+        secret: String,
+    }
+
+    fn load_text(toml: &str, env: &[(&str, &str)]) -> Result<Sample, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journeyman.toml");
+        std::fs::write(&file, toml).unwrap();
+        load(Some(&file), env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
+    }
+
+    const FILE: &str = "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"from file\"\n[planner]\nanything = 1\n";
+
+    #[test]
+    fn environment_wins_over_the_file() {
+        let sample = load_text(FILE, &[("JOURNEYMAN__INGEST__SLOTS", "8"), ("JOURNEYMAN__INGEST__SECRET", "12")]);
+        let sample = sample.unwrap();
+        assert_eq!((sample.ingest.slots, sample.ingest.secret.as_str()), (8, "12"));
+        assert_eq!(sample.ingest.listen.port(), 1);
+    }
+
+    #[test]
+    fn a_secret_can_come_from_a_mounted_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, "mounted\n").unwrap();
+        let env = [("JOURNEYMAN__INGEST__SECRET__FILE", path.to_str().unwrap())];
+        assert_eq!(load_text(FILE, &env).unwrap().ingest.secret, "mounted");
+    }
+
+    #[test]
+    fn the_standard_otlp_variable_is_heard() {
+        let sample = load_text(FILE, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317")]).unwrap();
+        assert_eq!(sample.telemetry.otlp_endpoint.as_deref(), Some("http://collector:4317"));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_one_line_that_names_its_key() {
+        let cases = [
+            ("[ingest]\nlisten = \"here\"\nsecret = \"x\"\n", "ingest.listen"),
+            ("[ingest]\nlisten = \"127.0.0.1:1\"\n", "ingest.secret"),
+            ("[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nslotz = 1\n", "ingest.slotz"),
+            ("[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nslots = \"many\"\n", "ingest.slots"),
+            ("[ingets]\n", "ingets"),
+            ("", "ingest"),
+        ];
+        for (toml, key) in cases {
+            let error = load_text(toml, &[]).unwrap_err();
+            assert_eq!(error.key, key, "{error}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_is_named() {
+        let error = load_text("[ingest\n", &[]).unwrap_err();
+        assert!(error.key.ends_with("journeyman.toml"), "{error}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Logs to stderr; traces and metrics over OTLP when an endpoint is set.
+
+use std::time::Duration;
+
+use opentelemetry::{KeyValue, global, trace::TracerProvider};
+use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig};
+use opentelemetry_sdk::{
+    Resource, metrics::SdkMeterProvider, propagation::TraceContextPropagator, trace::SdkTracerProvider,
+};
+use serde::Deserialize;
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::settings;
+
+/// Time given to the last export at shutdown; a collector that is gone must not hold the process up.
+const FLUSH_LIMIT: Duration = Duration::from_secs(3);
+
+/// `[telemetry]` of the settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// `json` or `text`.
+    pub log_format: LogFormat,
+    /// Directives such as `info` or `info,queue=debug`.
+    pub log_filter: String,
+    /// OTLP over gRPC, e.g. `http://collector:4317`; traces and metrics are off without it.
+    pub otlp_endpoint: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { log_format: LogFormat::Text, log_filter: "info".to_owned(), otlp_endpoint: None }
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Keeps the exporters alive; flush with [`Telemetry::shutdown`].
+#[derive(Default)]
+pub struct Telemetry {
+    traces: Option<SdkTracerProvider>,
+    metrics: Option<SdkMeterProvider>,
+}
+
+/// Installs logging and, with an endpoint, OTLP export, for the whole process. Call it inside a tokio runtime with at
+/// least two workers: the exporter's own thread waits for that runtime.
+///
+/// # Errors
+/// A bad filter or endpoint, by key; or telemetry that was installed before.
+pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
+    let filter = EnvFilter::try_new(&settings.log_filter)
+        .map_err(|error| settings::Error::new("telemetry.log_filter", error.to_string()))?;
+    let telemetry = match &settings.otlp_endpoint {
+        Some(endpoint) => export_to(service, endpoint)
+            .map_err(|problem| settings::Error::new("telemetry.otlp_endpoint", problem))?,
+        None => Telemetry::default(),
+    };
+    global::set_text_map_propagator(TraceContextPropagator::new());
+    let spans = telemetry
+        .traces
+        .as_ref()
+        .map(|provider| tracing_opentelemetry::layer().with_tracer(provider.tracer("journeyman")));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match settings.log_format {
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => lines.with_target(false).boxed(),
+    };
+    tracing_subscriber::registry()
+        .with(spans)
+        .with(lines)
+        .with(filter)
+        .try_init()
+        .map_err(|error| settings::Error::new("telemetry", error.to_string()))?;
+    Ok(telemetry)
+}
+
+fn export_to(service: &'static str, endpoint: &str) -> Result<Telemetry, String> {
+    let resource = Resource::builder()
+        .with_service_name(service)
+        .with_attribute(KeyValue::new("service.namespace", "journeyman"))
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .build();
+    let spans = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build();
+    let spans = spans.map_err(|error| error.to_string())?;
+    let measurements = MetricExporter::builder().with_tonic().with_endpoint(endpoint).build();
+    let measurements = measurements.map_err(|error| error.to_string())?;
+    let traces =
+        SdkTracerProvider::builder().with_batch_exporter(spans).with_resource(resource.clone()).build();
+    let metrics =
+        SdkMeterProvider::builder().with_periodic_exporter(measurements).with_resource(resource).build();
+    global::set_tracer_provider(traces.clone());
+    global::set_meter_provider(metrics.clone());
+    Ok(Telemetry { traces: Some(traces), metrics: Some(metrics) })
+}
+
+impl Telemetry {
+    /// Exports what is left, within three seconds, and ends the exporters.
+    pub async fn shutdown(self) {
+        let flush = tokio::task::spawn_blocking(move || {
+            let traces = self.traces.map(|traces| traces.shutdown_with_timeout(FLUSH_LIMIT));
+            let metrics = self.metrics.map(|metrics| metrics.shutdown());
+            for ended in [traces, metrics].into_iter().flatten() {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "telemetry was not flushed");
+                }
+            }
+        });
+        let _ = tokio::time::timeout(FLUSH_LIMIT, flush).await;
+    }
+}

@@ -1,0 +1,91 @@
+//! What can go wrong at GitHub, by what the caller can do about it.
+
+use std::time::Duration;
+
+/// Why a call to GitHub did not do what was asked. Holds no token and no body beyond GitHub's capped message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It does not exist, or the credentials cannot see it.
+    #[error("github does not know {what}, or the credentials cannot see it")]
+    NotFound {
+        /// Method and path.
+        what: String,
+    },
+    /// The credentials are missing, wrong or expired.
+    #[error("github refused the credentials: {check}")]
+    Unauthorized {
+        /// What to check.
+        check: String,
+    },
+    /// The credentials are good and do not suffice.
+    #[error("github forbids it: {detail}")]
+    Forbidden {
+        /// GitHub's message, at most 300 characters.
+        detail: String,
+    },
+    /// It clashes with what is there, e.g. the pull request exists already.
+    #[error("github reports a conflict: {detail}")]
+    Conflict {
+        /// GitHub's message, at most 300 characters.
+        detail: String,
+    },
+    /// GitHub does not accept the request as it is; the same request fails again.
+    #[error("github rejected the request: {detail}")]
+    Rejected {
+        /// GitHub's message, at most 300 characters.
+        detail: String,
+    },
+    /// Too many calls.
+    #[error("github asks to wait {} s (rate limit)", retry_after.as_secs())]
+    RateLimited {
+        /// How long to wait.
+        retry_after: Duration,
+    },
+    /// Nothing was done: no connection, or a server error on a read.
+    #[error("github is unavailable: {detail}")]
+    Unavailable {
+        /// Status or class of the failure.
+        detail: String,
+    },
+    /// A write was sent and its outcome is not known; look before trying again.
+    #[error("the outcome of a write at github is unknown: {detail}")]
+    Unknown {
+        /// Status or class of the failure.
+        detail: String,
+    },
+    /// The answer is not what GitHub documents.
+    #[error("github's answer cannot be read: {detail}")]
+    Malformed {
+        /// Where in the answer.
+        detail: String,
+    },
+}
+
+impl Error {
+    /// True when the same call may succeed later. After [`Error::Unknown`] the caller has to look first.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Unknown { .. } => true,
+            Self::NotFound { .. }
+            | Self::Unauthorized { .. }
+            | Self::Forbidden { .. }
+            | Self::Conflict { .. }
+            | Self::Rejected { .. }
+            | Self::Malformed { .. } => false,
+        }
+    }
+
+    /// `Ok(None)` for what does not exist.
+    pub(crate) fn none_if_missing<T>(result: Result<T, Self>) -> Result<Option<T>, Self> {
+        match result {
+            Ok(found) => Ok(Some(found)),
+            Err(Self::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Cuts foreign text for errors.
+pub(crate) fn capped(text: &str) -> String {
+    text.chars().take(300).collect()
+}

@@ -1,0 +1,58 @@
+//! The sections `[github_reader]` and `[github_writer]`.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+/// Where GitHub is and who we are there: an App (id and private key) or a token.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Base of the REST API; GitHub Enterprise Server: `https://<host>/api/v3`.
+    pub api_url: String,
+    /// Base of repository URLs for git.
+    pub git_url: String,
+    /// Id of the GitHub App.
+    pub app_id: Option<u64>,
+    /// RSA private key of the GitHub App, PEM.
+    pub private_key: Option<SecretString>,
+    /// A personal access token instead of an App.
+    pub token: Option<SecretString>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            api_url: "https://api.github.com".to_owned(),
+            git_url: "https://github.com".to_owned(),
+            app_id: None,
+            private_key: None,
+            token: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Checks the section.
+    ///
+    /// # Errors
+    /// The key (`<section>.<name>`) and what is wrong with it.
+    pub fn check(&self, section: &str) -> Result<(), (String, String)> {
+        let wrong = |key: &str, problem: &str| Err((format!("{section}.{key}"), problem.to_owned()));
+        for (key, url) in [("api_url", &self.api_url), ("git_url", &self.git_url)] {
+            if !(url.starts_with("https://") || url.starts_with("http://")) {
+                return wrong(key, "must be an http:// or https:// URL");
+            }
+        }
+        match (self.app_id, filled(self.private_key.as_ref()), filled(self.token.as_ref())) {
+            (Some(_), true, false) | (None, false, true) => Ok(()),
+            (Some(_), false, _) => wrong("private_key", "must be set when app_id is set"),
+            (None, true, _) => wrong("app_id", "must be set when private_key is set"),
+            (Some(_), true, true) => wrong("token", "must not be set besides app_id"),
+            (None, false, false) => wrong("token", "must be set, or app_id and private_key"),
+        }
+    }
+}
+
+fn filled(secret: Option<&SecretString>) -> bool {
+    secret.is_some_and(|secret| !secret.expose_secret().trim().is_empty())
+}

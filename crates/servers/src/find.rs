@@ -1,0 +1,95 @@
+//! Where a server's program is looked for, and which version it is.
+
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// Finds a program: `explicit`, else the file that the environment variable `variable` names, else `PATH`, else
+/// `.tools/venv/bin` in the working directory or the nearest directory above it (or above this program).
+///
+/// # Errors
+/// [`Error::NotFound`] with the places looked at. An explicit path is never replaced by another place.
+pub fn find_program(name: &str, explicit: Option<&Path>, variable: &str) -> Result<PathBuf, Error> {
+    let named = explicit
+        .map(Path::to_path_buf)
+        .or_else(|| std::env::var_os(variable).map(PathBuf::from));
+    if let Some(path) = named.filter(|path| !path.as_os_str().is_empty()) {
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(not_found(name, path.display().to_string()))
+        };
+    }
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let here = std::env::current_dir().ok();
+    let program = std::env::current_exe().ok();
+    let above = [here, program].into_iter().flatten().flat_map(|start| {
+        start
+            .ancestors()
+            .map(|directory| directory.join(".tools/venv/bin"))
+            .collect::<Vec<_>>()
+    });
+    std::env::split_paths(&on_path)
+        .chain(above)
+        .map(|directory| directory.join(name))
+        .find(|candidate| candidate.is_file())
+        .ok_or_else(|| not_found(name, format!("${variable}, PATH, .tools/venv/bin")))
+}
+
+fn not_found(name: &str, looked_at: String) -> Error {
+    Error::NotFound {
+        program: name.to_owned(),
+        looked_at,
+    }
+}
+
+/// The first `number.number.number` that `program --version` prints.
+pub(crate) fn version_of(program: &Path) -> Result<(u32, u32, u32), Error> {
+    let output = std::process::Command::new(program)
+        .arg("--version")
+        .output()
+        .map_err(|source| Error::Spawn {
+            program: program.to_path_buf(),
+            source,
+        })?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    parse_version(&text).ok_or_else(|| Error::Version {
+        program: program.to_path_buf(),
+        output: text,
+    })
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32, u32)> {
+    text.split(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .find_map(|word| {
+            let mut numbers = word.split('.').map(str::parse::<u32>);
+            match (numbers.next(), numbers.next(), numbers.next()) {
+                (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => Some((major, minor, patch)),
+                _ => None,
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_the_servers_print() {
+        assert_eq!(parse_version("nats-server: v2.12.5"), Some((2, 12, 5)));
+        assert_eq!(
+            parse_version("Redis server v=7.0.15 sha=00000000:0"),
+            Some((7, 0, 15))
+        );
+        assert_eq!(parse_version("no version"), None);
+    }
+
+    #[test]
+    fn an_explicit_path_that_does_not_exist_is_not_replaced_by_another_place() {
+        let missing = Path::new("/nowhere/redis-server");
+        assert!(matches!(
+            find_program("redis-server", Some(missing), "X"),
+            Err(Error::NotFound { .. })
+        ));
+    }
+}

@@ -1,0 +1,208 @@
+//! A real `nats-server` with `JetStream` on a loopback port.
+
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
+
+use crate::process::{DataDir, Process, files};
+use crate::{Error, find_program};
+
+const NAME: &str = "nats-server";
+const VARIABLE: &str = "JOURNEYMAN_NATS_SERVER";
+/// The largest message the server takes, in bytes.
+const MAX_PAYLOAD: u32 = 8 * 1024 * 1024;
+
+/// When the file store reaches the disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// At the server's own interval (two minutes): fast, loses the last messages with the machine, not with the process.
+    #[default]
+    Interval,
+    /// Before every acknowledgment, as the cluster does it.
+    Always,
+}
+
+/// How to start a `nats-server`.
+#[derive(Debug, Clone, Default)]
+pub struct NatsOptions {
+    /// The program; without it `$JOURNEYMAN_NATS_SERVER`, `PATH` and `.tools/venv/bin` are looked at.
+    pub program: Option<PathBuf>,
+    /// Where data, settings and log are kept; without it in a temporary directory that goes with the server.
+    pub data_dir: Option<PathBuf>,
+    /// The port on 127.0.0.1; without it a free one.
+    pub port: Option<u16>,
+    /// When messages reach the disk.
+    pub sync: Sync,
+}
+
+/// A running `nats-server` with a file store. Dropping it kills and reaps the process.
+pub struct NatsServer {
+    process: Process,
+    program: PathBuf,
+    sync: Sync,
+    port: u16,
+    // Declared last: the directory may go only after the process.
+    data: DataDir,
+}
+
+impl NatsServer {
+    /// Starts a server in a temporary directory on a free port and waits until it answers (at most 10 s).
+    ///
+    /// # Errors
+    /// See [`Error`]; a server that does not come up shows the end of its log.
+    pub async fn start() -> Result<Self, Error> {
+        Self::start_with(NatsOptions::default()).await
+    }
+
+    /// Like [`NatsServer::start`], with its data in `directory`, which is created and kept.
+    ///
+    /// # Errors
+    /// See [`NatsServer::start`].
+    pub async fn start_in(directory: &Path) -> Result<Self, Error> {
+        Self::start_with(NatsOptions {
+            data_dir: Some(directory.to_path_buf()),
+            ..NatsOptions::default()
+        })
+        .await
+    }
+
+    /// Like [`NatsServer::start`], with every choice given.
+    ///
+    /// # Errors
+    /// See [`NatsServer::start`].
+    pub async fn start_with(options: NatsOptions) -> Result<Self, Error> {
+        let program = find_program(NAME, options.program.as_deref(), VARIABLE)?;
+        let data = DataDir::new(options.data_dir.as_deref())?;
+        let (process, port) = launch(&program, data.path(), options.port, options.sync).await?;
+        Ok(Self {
+            process,
+            program,
+            sync: options.sync,
+            port,
+            data,
+        })
+    }
+
+    /// Where clients connect, such as `nats://127.0.0.1:4222`; the same after a restart.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// The process id; another one after a restart.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Where data, settings and log are.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// Ends the server politely; its data stays until the value is dropped.
+    pub async fn stop(&mut self) {
+        self.process.stop().await;
+    }
+
+    /// Kills the server at once, as a crash does.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts the server again over the same data on the same port, stopping it first if it runs.
+    ///
+    /// # Errors
+    /// See [`NatsServer::start`].
+    pub async fn restart(&mut self) -> Result<(), Error> {
+        self.stop().await;
+        (self.process, self.port) =
+            launch(&self.program, self.data.path(), Some(self.port), self.sync).await?;
+        Ok(())
+    }
+}
+
+/// The version of the `nats-server` that [`NatsServer`] would start.
+///
+/// # Errors
+/// When there is none, or it does not tell its version.
+pub fn nats_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
+    crate::find::version_of(&find_program(NAME, explicit, VARIABLE)?)
+}
+
+async fn launch(program: &Path, data: &Path, port: Option<u16>, sync: Sync) -> Result<(Process, u16), Error> {
+    let settings = data.join("nats.conf");
+    std::fs::write(&settings, settings_text(data, port, sync)).map_err(|source| files(&settings, source))?;
+    let args = [Path::new("--config"), settings.as_path()];
+    let mut process = Process::spawn(NAME, program, &args, &data.join("nats.log"))?;
+    let port = process.ready(async |pid| answering_port(data, pid).await).await?;
+    Ok((process, port))
+}
+
+fn settings_text(data: &Path, port: Option<u16>, sync: Sync) -> String {
+    let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
+    let sync = match sync {
+        Sync::Interval => "2m",
+        Sync::Always => "always",
+    };
+    let data = data.display();
+    format!(
+        "host: \"127.0.0.1\"\nport: {port}\nports_file_dir: \"{data}\"\nmax_payload: {MAX_PAYLOAD}\n\
+         jetstream {{ store_dir: \"{data}/nats\", sync_interval: {sync} }}\n"
+    )
+}
+
+/// The port from the file that the server writes for this process, once something greets there.
+async fn answering_port(data: &Path, pid: u32) -> Option<u16> {
+    let file = std::fs::read_to_string(data.join(format!("{NAME}_{pid}.ports"))).ok()?;
+    let port = port_in(&file)?;
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+    let mut greeting = String::new();
+    BufReader::new(stream).read_line(&mut greeting).await.ok()?;
+    (greeting.starts_with("INFO ") && greeting.contains("\"jetstream\":true")).then_some(port)
+}
+
+fn port_in(ports_file: &str) -> Option<u16> {
+    let (_, rest) = ports_file.split_once("nats://")?;
+    let (address, _) = rest.split_once('"')?;
+    address.rsplit_once(':')?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_read_from_the_ports_file() {
+        assert_eq!(port_in(r#"{"nats":["nats://127.0.0.1:4222"]}"#), Some(4222));
+        assert_eq!(port_in("{}"), None);
+    }
+
+    #[tokio::test]
+    async fn a_server_keeps_its_address_over_a_crash_and_is_gone_after_drop() {
+        let mut server = NatsServer::start().await.unwrap();
+        let url = server.url();
+        server.kill();
+        server.restart().await.unwrap();
+        assert_eq!(server.url(), url);
+        let pid = server.pid();
+        drop(server);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_an_error_that_shows_the_log() {
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = Some(taken.local_addr().unwrap().port());
+        let error = NatsServer::start_with(NatsOptions {
+            port,
+            ..NatsOptions::default()
+        })
+        .await
+        .err()
+        .unwrap();
+        assert!(error.to_string().contains("address already in use"), "{error}");
+    }
+}

@@ -1,0 +1,177 @@
+//! One child process: spawned with its output in a log file, awaited until it answers, stopped, always reaped.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::Error;
+
+/// How long a server may take until it answers.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How long a server may take to end after the polite signal.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(20);
+const LOG_TAIL_LINES: usize = 15;
+
+/// A data directory: a given one is kept, a temporary one goes with its owner.
+pub(crate) enum DataDir {
+    Given(PathBuf),
+    Temporary(tempfile::TempDir),
+}
+
+impl DataDir {
+    pub(crate) fn new(given: Option<&Path>) -> Result<Self, Error> {
+        match given {
+            Some(path) => {
+                std::fs::create_dir_all(path).map_err(|source| files(path, source))?;
+                let path = path.canonicalize().map_err(|source| files(path, source))?;
+                Ok(Self::Given(path))
+            }
+            None => tempfile::Builder::new()
+                .prefix("journeyman-")
+                .tempdir()
+                .map(Self::Temporary)
+                .map_err(|source| files(&std::env::temp_dir(), source)),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) => path,
+            Self::Temporary(directory) => directory.path(),
+        }
+    }
+}
+
+pub(crate) fn files(path: &Path, source: std::io::Error) -> Error {
+    Error::Files {
+        path: path.to_path_buf(),
+        source,
+    }
+}
+
+/// A running child. Dropping it kills and reaps it.
+pub(crate) struct Process {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `program` in a process group of its own, so that a Ctrl-C reaches the owner first, who stops it in order.
+    pub(crate) fn spawn(
+        name: &'static str,
+        program: &Path,
+        args: &[&Path],
+        log: &Path,
+    ) -> Result<Self, Error> {
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .map_err(|source| files(log, source))?;
+        let errors = output.try_clone().map_err(|source| files(log, source))?;
+        let child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .process_group(0)
+            .spawn()
+            .map_err(|source| Error::Spawn {
+                program: program.to_path_buf(),
+                source,
+            })?;
+        tracing::debug!(server = name, pid = child.id(), "server started");
+        Ok(Self {
+            name,
+            child,
+            log: log.to_path_buf(),
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Polls `probe` until it answers, the child ends, or the time is over.
+    pub(crate) async fn ready<T>(
+        &mut self,
+        mut probe: impl AsyncFnMut(u32) -> Option<T>,
+    ) -> Result<T, Error> {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            if let Some(status) = self.ended() {
+                return Err(self.not_ready(format!("ended with {status} before it answered")));
+            }
+            let answer = tokio::time::timeout(Duration::from_secs(1), probe(self.pid())).await;
+            if let Ok(Some(found)) = answer {
+                return Ok(found);
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_ready(format!("did not answer within {} s", READY_WITHIN.as_secs())));
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// Asks the server to end, and kills it when it takes too long.
+    pub(crate) async fn stop(&mut self) {
+        self.signal(rustix::process::Signal::TERM);
+        let deadline = Instant::now() + STOP_WITHIN;
+        while self.ended().is_none() {
+            if Instant::now() >= deadline {
+                tracing::warn!(server = self.name, "server did not end in time and is killed");
+                return self.kill();
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// Kills at once and reaps, as a crash does.
+    pub(crate) fn kill(&mut self) {
+        // Both fail only when the child is gone already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    fn signal(&mut self, signal: rustix::process::Signal) {
+        if self.ended().is_none()
+            && let Some(pid) = i32::try_from(self.pid())
+                .ok()
+                .and_then(rustix::process::Pid::from_raw)
+            && let Err(error) = rustix::process::kill_process(pid, signal)
+        {
+            tracing::debug!(server = self.name, %error, "signal not delivered");
+        }
+    }
+
+    fn not_ready(&self, problem: String) -> Error {
+        Error::NotReady {
+            program: self.name.to_owned(),
+            problem,
+            log_tail: log_tail(&self.log),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn log_tail(log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+}

@@ -1,0 +1,194 @@
+//! A real `redis-server` (or `valkey-server`) on a loopback port.
+
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::process::{DataDir, Process, files};
+use crate::{Error, find_program};
+
+const NAME: &str = "redis-server";
+const OTHER_NAME: &str = "valkey-server";
+const VARIABLE: &str = "JOURNEYMAN_REDIS_SERVER";
+/// Another process may take a free port between looking and binding.
+const PORT_TRIES: u32 = 5;
+
+/// How to start a `redis-server`.
+#[derive(Debug, Clone, Default)]
+pub struct RedisOptions {
+    /// The program; without it `$JOURNEYMAN_REDIS_SERVER`, `PATH` and `.tools/venv/bin` are looked at.
+    pub program: Option<PathBuf>,
+    /// Where settings and log are kept; without it in a temporary directory that goes with the server.
+    pub data_dir: Option<PathBuf>,
+    /// The port on 127.0.0.1; without it a free one.
+    pub port: Option<u16>,
+}
+
+/// A running `redis-server` without persistence. Dropping it kills and reaps the process.
+pub struct RedisServer {
+    process: Process,
+    program: PathBuf,
+    port: u16,
+    // Declared last: the directory may go only after the process.
+    data: DataDir,
+}
+
+impl RedisServer {
+    /// Starts a server in a temporary directory on a free port and waits until it answers (at most 10 s).
+    ///
+    /// # Errors
+    /// See [`Error`]; a server that does not come up shows the end of its log.
+    pub async fn start() -> Result<Self, Error> {
+        Self::start_with(RedisOptions::default()).await
+    }
+
+    /// Like [`RedisServer::start`], with its files in `directory`, which is created and kept.
+    ///
+    /// # Errors
+    /// See [`RedisServer::start`].
+    pub async fn start_in(directory: &Path) -> Result<Self, Error> {
+        Self::start_with(RedisOptions {
+            data_dir: Some(directory.to_path_buf()),
+            ..RedisOptions::default()
+        })
+        .await
+    }
+
+    /// Like [`RedisServer::start`], with every choice given.
+    ///
+    /// # Errors
+    /// See [`RedisServer::start`].
+    pub async fn start_with(options: RedisOptions) -> Result<Self, Error> {
+        let program = program(options.program.as_deref())?;
+        let data = DataDir::new(options.data_dir.as_deref())?;
+        if let Some(port) = options.port {
+            let process = launch(&program, data.path(), port).await?;
+            return Ok(Self {
+                process,
+                program,
+                port,
+                data,
+            });
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let port = free_port(data.path()).await?;
+            match launch(&program, data.path(), port).await {
+                Ok(process) => {
+                    return Ok(Self {
+                        process,
+                        program,
+                        port,
+                        data,
+                    });
+                }
+                Err(error) if tries == PORT_TRIES => return Err(error),
+                Err(error) => tracing::debug!(port, %error, "trying another port"),
+            }
+        }
+    }
+
+    /// Where clients connect, such as `redis://127.0.0.1:6379`; the same after a restart.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The process id; another one after a restart.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Where settings and log are.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// Ends the server politely.
+    pub async fn stop(&mut self) {
+        self.process.stop().await;
+    }
+
+    /// Kills the server at once, as a crash does.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts the server again, empty, on the same port, stopping it first if it runs.
+    ///
+    /// # Errors
+    /// See [`RedisServer::start`].
+    pub async fn restart(&mut self) -> Result<(), Error> {
+        self.stop().await;
+        self.process = launch(&self.program, self.data.path(), self.port).await?;
+        Ok(())
+    }
+}
+
+/// The version of the `redis-server` or `valkey-server` that [`RedisServer`] would start.
+///
+/// # Errors
+/// When there is none, or it does not tell its version.
+pub fn redis_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
+    crate::find::version_of(&program(explicit)?)
+}
+
+fn program(explicit: Option<&Path>) -> Result<PathBuf, Error> {
+    find_program(NAME, explicit, VARIABLE)
+        .or_else(|missing| find_program(OTHER_NAME, explicit, VARIABLE).map_err(|_| missing))
+}
+
+async fn launch(program: &Path, data: &Path, port: u16) -> Result<Process, Error> {
+    let settings = data.join("redis.conf");
+    let text = format!(
+        "bind 127.0.0.1\nport {port}\ndir \"{}\"\nsave \"\"\nappendonly no\ndaemonize no\n",
+        data.display()
+    );
+    std::fs::write(&settings, text).map_err(|source| files(&settings, source))?;
+    let mut process = Process::spawn(NAME, program, &[settings.as_path()], &data.join("redis.log"))?;
+    process.ready(async |_| answers(port).await).await?;
+    Ok(process)
+}
+
+async fn free_port(data: &Path) -> Result<u16, Error> {
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .map_err(|source| files(data, source))?;
+    Ok(listener
+        .local_addr()
+        .map_err(|source| files(data, source))?
+        .port())
+}
+
+async fn answers(port: u16) -> Option<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+    stream.write_all(b"PING\r\n").await.ok()?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).await.ok()?;
+    answer.starts_with("+PONG").then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_keeps_its_address_over_a_restart_and_is_gone_after_drop() {
+        let mut server = RedisServer::start().await.unwrap();
+        let url = server.url();
+        server.restart().await.unwrap();
+        assert_eq!(server.url(), url);
+        let pid = server.pid();
+        drop(server);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn the_version_of_the_server_is_known() {
+        assert!(redis_version(None).unwrap().0 >= 6);
+    }
+}
