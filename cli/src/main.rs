@@ -1,2 +1,9 @@
-//! Under construction.
-fn main() {}
+//! `journeyman`: start everything on one machine, or talk to a running Journeyman.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    journeyman::run(journeyman::args::Arguments::parse())
+}

@@ -1,1 +1,10 @@
-//! Under construction.
+//! The whole system on one machine with stand-ins for the outside: for the stories, the demo and the bench.
+
+mod outside;
+mod processes;
+pub mod standins;
+mod world;
+
+pub use outside::{Dialect, Outside};
+pub use processes::Processes;
+pub use world::{Mode, Options, World, ci};

@@ -26,6 +26,10 @@ impl From<executor::Fence> for domain::RunFence {
 impl From<domain::RunFence> for executor::Fence {
     fn from(fence: domain::RunFence) -> Self {
         let stamp = fence.stamp();
-        Self { epoch: stamp.epoch, sequence: stamp.sequence, delivered: stamp.delivered }
+        Self {
+            epoch: stamp.epoch,
+            sequence: stamp.sequence,
+            delivered: stamp.delivered,
+        }
     }
 }

@@ -34,8 +34,16 @@ impl Health {
         let health = self.clone();
         let readiness = move || {
             let ready = health.is_ready();
-            async move { if ready { (StatusCode::OK, "ready\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready\n") } }
+            async move {
+                if ready {
+                    (StatusCode::OK, "ready\n")
+                } else {
+                    (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+                }
+            }
         };
-        Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(readiness))
+        Router::new()
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/readyz", get(readiness))
     }
 }

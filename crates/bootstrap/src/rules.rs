@@ -29,7 +29,9 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { dir: PathBuf::from("configs") }
+        Self {
+            dir: PathBuf::from("configs"),
+        }
     }
 }
 
@@ -64,8 +66,16 @@ impl RulesBook {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") && path.is_file() {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path
+                .extension()
+                .is_some_and(|ending| ending == "yaml" || ending == "yml")
+                && path.is_file()
+            {
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
                 files.push((name, std::fs::read_to_string(&path)?));
             }
         }
@@ -98,7 +108,9 @@ impl RulesBook {
 
     /// The rules of one repository; `None` when there are none, or they are disabled by a problem.
     pub fn for_repository(&self, repository: &RepositoryName) -> Option<&Rules> {
-        self.rules.iter().find(|rules| rules.repository().is_ok_and(|name| name == *repository))
+        self.rules
+            .iter()
+            .find(|rules| rules.repository().is_ok_and(|name| name == *repository))
     }
 
     /// The rules of the repository that a Jira project belongs to.
@@ -127,13 +139,28 @@ fn parse_file(name: &str, text: &str) -> Result<Value, FileProblem> {
     }
 }
 
-fn located(name: &str, text: &str, error: &serde_saphyr::Error, repository: Option<RepositoryName>) -> FileProblem {
+fn located(
+    name: &str,
+    text: &str,
+    error: &serde_saphyr::Error,
+    repository: Option<RepositoryName>,
+) -> FileProblem {
     let line = error.location().map_or(0, |location| location.line());
-    let source = usize::try_from(line).ok().and_then(|line| text.lines().nth(line.checked_sub(1)?));
-    let key = source.and_then(|source| source.split_once(':')).map_or("", |(key, _)| key.trim().trim_start_matches("- "));
+    let source = usize::try_from(line)
+        .ok()
+        .and_then(|line| text.lines().nth(line.checked_sub(1)?));
+    let key = source
+        .and_then(|source| source.split_once(':'))
+        .map_or("", |(key, _)| key.trim().trim_start_matches("- "));
     let rendered = error.without_snippet().to_string();
     let problem = rendered.split_whitespace().collect::<Vec<_>>().join(" ");
-    FileProblem { file: name.to_owned(), line, key: key.to_owned(), problem, repository }
+    FileProblem {
+        file: name.to_owned(),
+        line,
+        key: key.to_owned(),
+        problem,
+        repository,
+    }
 }
 
 fn repository_of(value: &Value) -> Option<RepositoryName> {
@@ -156,10 +183,16 @@ fn finish(name: &str, merged: Value, known: &[Rules]) -> Result<Rules, FileProbl
         !rules.jira.project_key.is_empty() && other.jira.project_key == rules.jira.project_key
     };
     if known.iter().any(|other| other.repository() == rules.repository()) {
-        return Err(problem("repo.name", "an earlier file has rules for the same repository".to_owned()));
+        return Err(problem(
+            "repo.name",
+            "an earlier file has rules for the same repository".to_owned(),
+        ));
     }
     if known.iter().any(|other| same_project(&other)) {
-        return Err(problem("jira.project_key", "an earlier file claims the same Jira project".to_owned()));
+        return Err(problem(
+            "jira.project_key",
+            "an earlier file claims the same Jira project".to_owned(),
+        ));
     }
     Ok(rules)
 }
@@ -190,20 +223,33 @@ impl RulesStore {
     /// `rules.dir` when the directory cannot be read.
     pub fn open(settings: &Settings) -> Result<Self, settings::Error> {
         let book = RulesBook::read(&settings.dir).map_err(|error| {
-            settings::Error::new("rules.dir", format!("cannot read {}: {error}", settings.dir.display()))
+            settings::Error::new(
+                "rules.dir",
+                format!("cannot read {}: {error}", settings.dir.display()),
+            )
         })?;
         log_problems(&book);
-        Ok(Self { dir: settings.dir.clone(), book: Arc::new(RwLock::new(Arc::new(book))) })
+        Ok(Self {
+            dir: settings.dir.clone(),
+            book: Arc::new(RwLock::new(Arc::new(book))),
+        })
     }
 
     /// The rules as of the last reading.
     pub fn book(&self) -> Arc<RulesBook> {
-        self.book.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.book
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// Reads the directory again every two seconds until shutdown.
     pub async fn run(&self, shutdown: CancellationToken) {
-        while shutdown.run_until_cancelled(tokio::time::sleep(RELOAD_INTERVAL)).await.is_some() {
+        while shutdown
+            .run_until_cancelled(tokio::time::sleep(RELOAD_INTERVAL))
+            .await
+            .is_some()
+        {
             self.reload();
         }
     }
@@ -212,9 +258,16 @@ impl RulesStore {
     pub fn reload(&self) {
         match RulesBook::read(&self.dir) {
             Ok(book) if book != *self.book() => {
-                tracing::info!(repositories = book.rules.len(), problems = book.problems.len(), "rules reloaded");
+                tracing::info!(
+                    repositories = book.rules.len(),
+                    problems = book.problems.len(),
+                    "rules reloaded"
+                );
                 log_problems(&book);
-                *self.book.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(book);
+                *self
+                    .book
+                    .write()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(book);
             }
             Ok(_) => {}
             Err(error) => tracing::error!(dir = %self.dir.display(), %error, "rules cannot be read"),
@@ -223,7 +276,14 @@ impl RulesStore {
 }
 
 fn log_problems(book: &RulesBook) {
-    for FileProblem { file, line, key, problem, repository } in book.problems() {
+    for FileProblem {
+        file,
+        line,
+        key,
+        problem,
+        repository,
+    } in book.problems()
+    {
         let repository = repository.as_ref().map(ToString::to_string);
         tracing::error!(file, line, key, problem, repository, "rules file is disabled");
     }
@@ -237,7 +297,10 @@ mod tests {
     const ACME_CI: &str = include_str!("../testdata/acme-ci.yaml");
 
     fn book(files: &[(&str, &str)]) -> RulesBook {
-        let files: Vec<_> = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect();
         RulesBook::parse(&files)
     }
 
@@ -259,16 +322,27 @@ mod tests {
         let shop = "repo: {owner: acme, name: shop}\nskip:\n  labels: [b]\n";
         let book = book(&[("0.yaml", defaults), ("shop.yaml", shop)]);
         let rules = book.for_repository(&"acme/shop".parse().unwrap()).unwrap();
-        assert_eq!((rules.agent.max_turns, rules.skip.labels.as_slice()), (20, ["b".to_owned()].as_slice()));
+        assert_eq!(
+            (rules.agent.max_turns, rules.skip.labels.as_slice()),
+            (20, ["b".to_owned()].as_slice())
+        );
     }
 
     #[test]
     fn a_bad_file_disables_its_repository_alone_and_is_named_with_line_and_key() {
         let bad = "repo:\n  owner: acme\n  name: bad\nagent:\n  statsu: x\n";
-        let book = book(&[("bad.yaml", bad), ("shop.yaml", "repo: {owner: acme, name: shop}\n")]);
+        let book = book(&[
+            ("bad.yaml", bad),
+            ("shop.yaml", "repo: {owner: acme, name: shop}\n"),
+        ]);
         assert!(book.for_repository(&"acme/shop".parse().unwrap()).is_some());
-        let [problem] = book.problems() else { panic!("{:?}", book.problems()) };
-        assert_eq!((problem.file.as_str(), problem.line, problem.key.as_str()), ("bad.yaml", 5, "statsu"));
+        let [problem] = book.problems() else {
+            panic!("{:?}", book.problems())
+        };
+        assert_eq!(
+            (problem.file.as_str(), problem.line, problem.key.as_str()),
+            ("bad.yaml", 5, "statsu")
+        );
         assert_eq!(problem.repository.as_ref().unwrap().to_string(), "acme/bad");
         assert!(problem.problem.contains("statsu"), "{problem:?}");
     }
@@ -276,9 +350,15 @@ mod tests {
     #[test]
     fn values_that_make_no_sense_are_named_by_key() {
         let cases = [
-            ("repo: {owner: acme, name: shop}\nagent: {max_turns: 51}\n", "agent.max_turns"),
+            (
+                "repo: {owner: acme, name: shop}\nagent: {max_turns: 51}\n",
+                "agent.max_turns",
+            ),
             ("repo: {owner: acme, name: 'sh op'}\n", "repo.name"),
-            ("repo: {owner: acme, name: shop}\nbranching: {pattern: 'x'}\n", "branching.pattern"),
+            (
+                "repo: {owner: acme, name: shop}\nbranching: {pattern: 'x'}\n",
+                "branching.pattern",
+            ),
         ];
         for (text, key) in cases {
             let book = book(&[("a.yaml", text)]);
@@ -301,7 +381,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("shop.yaml");
         std::fs::write(&file, "repo: {owner: acme, name: shop}\n").unwrap();
-        let store = RulesStore::open(&Settings { dir: folder.path().to_owned() }).unwrap();
+        let store = RulesStore::open(&Settings {
+            dir: folder.path().to_owned(),
+        })
+        .unwrap();
         std::fs::write(&file, "repo: {owner: acme, name: shop}\nagent: {status: Go}\n").unwrap();
         store.reload();
         assert_eq!(store.book().repositories().next().unwrap().agent.status, "Go");

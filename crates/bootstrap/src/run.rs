@@ -117,19 +117,25 @@ pub fn shutdown_signal() -> CancellationToken {
     shutdown
 }
 
-/// reqwest, tonic and async-nats share the ring provider; a second call changes nothing.
-pub(crate) fn install_tls_provider() {
+/// Makes ring the TLS provider of the process, for reqwest, tonic and async-nats; a second call changes nothing.
+pub fn install_tls_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// At least two workers, even on one core: the OTLP exporter's thread waits for the runtime.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    tokio::runtime::Builder::new_multi_thread().worker_threads(cores.max(2)).enable_all().build()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.max(2))
+        .enable_all()
+        .build()
 }
 
 fn complain(service: &str, code: u8, problem: &str) -> ExitCode {
-    #[expect(clippy::print_stderr, reason = "telemetry may not be there yet, and the operator must hear it")]
+    #[expect(
+        clippy::print_stderr,
+        reason = "telemetry may not be there yet, and the operator must hear it"
+    )]
     {
         eprintln!("{service}: {problem}");
     }

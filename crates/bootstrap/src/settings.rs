@@ -39,7 +39,10 @@ pub struct Error {
 impl Error {
     /// A problem with one key.
     pub fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { key: key.into(), problem: problem.into() }
+        Self {
+            key: key.into(),
+            problem: problem.into(),
+        }
     }
 }
 
@@ -62,7 +65,10 @@ pub fn load<C: DeserializeOwned>(
         .prefix_separator("__")
         .separator("__")
         .source(Some(resolve_environment(env)?));
-    let settings = builder.add_source(environment).build().map_err(|error| from_config(error, file))?;
+    let settings = builder
+        .add_source(environment)
+        .build()
+        .map_err(|error| from_config(error, file))?;
     refuse_unknown_sections(&settings, file)?;
     serde_path_to_error::deserialize(settings).map_err(from_path)
 }
@@ -73,8 +79,13 @@ fn resolve_environment(
     let mut resolved = HashMap::new();
     for (name, value) in env {
         if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
-            resolved.entry(format!("{PREFIX}__TELEMETRY__OTLP_ENDPOINT")).or_insert(value);
-        } else if let Some(key) = name.strip_suffix(FILE_SUFFIX).filter(|key| key.starts_with("JOURNEYMAN__")) {
+            resolved
+                .entry(format!("{PREFIX}__TELEMETRY__OTLP_ENDPOINT"))
+                .or_insert(value);
+        } else if let Some(key) = name
+            .strip_suffix(FILE_SUFFIX)
+            .filter(|key| key.starts_with("JOURNEYMAN__"))
+        {
             let content = std::fs::read_to_string(&value)
                 .map_err(|error| Error::new(&name, format!("cannot read {value}: {error}")))?;
             resolved.insert(key.to_owned(), content.trim().to_owned());
@@ -86,11 +97,19 @@ fn resolve_environment(
 }
 
 fn refuse_unknown_sections(settings: &Config, file: Option<&Path>) -> Result<(), Error> {
-    let sections = settings.cache.clone().into_table().map_err(|error| from_config(error, file))?;
-    match sections.keys().find(|section| !SECTIONS.contains(&section.as_str())) {
-        Some(unknown) => {
-            Err(Error::new(unknown, format!("no such section; there are {}", SECTIONS.join(", "))))
-        }
+    let sections = settings
+        .cache
+        .clone()
+        .into_table()
+        .map_err(|error| from_config(error, file))?;
+    match sections
+        .keys()
+        .find(|section| !SECTIONS.contains(&section.as_str()))
+    {
+        Some(unknown) => Err(Error::new(
+            unknown,
+            format!("no such section; there are {}", SECTIONS.join(", ")),
+        )),
         None => Ok(()),
     }
 }
@@ -113,7 +132,10 @@ fn from_path(error: serde_path_to_error::Error<ConfigError>) -> Error {
 }
 
 fn missing_field(problem: &str) -> Option<&str> {
-    let rest = problem.split("missing field `").nth(1).or_else(|| problem.split("missing configuration field \"").nth(1))?;
+    let rest = problem
+        .split("missing field `")
+        .nth(1)
+        .or_else(|| problem.split("missing configuration field \"").nth(1))?;
     let field = rest.split(['`', '"']).next()?;
     field.rsplit('.').next()
 }
@@ -150,14 +172,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("journeyman.toml");
         std::fs::write(&file, toml).unwrap();
-        load(Some(&file), env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())))
+        load(
+            Some(&file),
+            env.iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
+        )
     }
 
-    const FILE: &str = "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"from file\"\n[planner]\nanything = 1\n";
+    const FILE: &str =
+        "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"from file\"\n[planner]\nanything = 1\n";
 
     #[test]
     fn environment_wins_over_the_file() {
-        let sample = load_text(FILE, &[("JOURNEYMAN__INGEST__SLOTS", "8"), ("JOURNEYMAN__INGEST__SECRET", "12")]);
+        let sample = load_text(
+            FILE,
+            &[
+                ("JOURNEYMAN__INGEST__SLOTS", "8"),
+                ("JOURNEYMAN__INGEST__SECRET", "12"),
+            ],
+        );
         let sample = sample.unwrap();
         assert_eq!((sample.ingest.slots, sample.ingest.secret.as_str()), (8, "12"));
         assert_eq!(sample.ingest.listen.port(), 1);
@@ -175,7 +208,10 @@ mod tests {
     #[test]
     fn the_standard_otlp_variable_is_heard() {
         let sample = load_text(FILE, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317")]).unwrap();
-        assert_eq!(sample.telemetry.otlp_endpoint.as_deref(), Some("http://collector:4317"));
+        assert_eq!(
+            sample.telemetry.otlp_endpoint.as_deref(),
+            Some("http://collector:4317")
+        );
     }
 
     #[test]
@@ -183,8 +219,14 @@ mod tests {
         let cases = [
             ("[ingest]\nlisten = \"here\"\nsecret = \"x\"\n", "ingest.listen"),
             ("[ingest]\nlisten = \"127.0.0.1:1\"\n", "ingest.secret"),
-            ("[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nslotz = 1\n", "ingest.slotz"),
-            ("[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nslots = \"many\"\n", "ingest.slots"),
+            (
+                "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nslotz = 1\n",
+                "ingest.slotz",
+            ),
+            (
+                "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nslots = \"many\"\n",
+                "ingest.slots",
+            ),
             ("[ingets]\n", "ingets"),
             ("", "ingest"),
         ];

@@ -29,7 +29,11 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { log_format: LogFormat::Text, log_filter: "info".to_owned(), otlp_endpoint: None }
+        Self {
+            log_format: LogFormat::Text,
+            log_filter: "info".to_owned(),
+            otlp_endpoint: None,
+        }
     }
 }
 
@@ -88,24 +92,39 @@ fn export_to(service: &'static str, endpoint: &str) -> Result<Telemetry, String>
         .with_attribute(KeyValue::new("service.namespace", "journeyman"))
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .build();
-    let spans = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build();
+    let spans = SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(endpoint)
+        .build();
     let spans = spans.map_err(|error| error.to_string())?;
-    let measurements = MetricExporter::builder().with_tonic().with_endpoint(endpoint).build();
+    let measurements = MetricExporter::builder()
+        .with_tonic()
+        .with_endpoint(endpoint)
+        .build();
     let measurements = measurements.map_err(|error| error.to_string())?;
-    let traces =
-        SdkTracerProvider::builder().with_batch_exporter(spans).with_resource(resource.clone()).build();
-    let metrics =
-        SdkMeterProvider::builder().with_periodic_exporter(measurements).with_resource(resource).build();
+    let traces = SdkTracerProvider::builder()
+        .with_batch_exporter(spans)
+        .with_resource(resource.clone())
+        .build();
+    let metrics = SdkMeterProvider::builder()
+        .with_periodic_exporter(measurements)
+        .with_resource(resource)
+        .build();
     global::set_tracer_provider(traces.clone());
     global::set_meter_provider(metrics.clone());
-    Ok(Telemetry { traces: Some(traces), metrics: Some(metrics) })
+    Ok(Telemetry {
+        traces: Some(traces),
+        metrics: Some(metrics),
+    })
 }
 
 impl Telemetry {
     /// Exports what is left, within three seconds, and ends the exporters.
     pub async fn shutdown(self) {
         let flush = tokio::task::spawn_blocking(move || {
-            let traces = self.traces.map(|traces| traces.shutdown_with_timeout(FLUSH_LIMIT));
+            let traces = self
+                .traces
+                .map(|traces| traces.shutdown_with_timeout(FLUSH_LIMIT));
             let metrics = self.metrics.map(|metrics| metrics.shutdown());
             for ended in [traces, metrics].into_iter().flatten() {
                 if let Err(error) = ended {

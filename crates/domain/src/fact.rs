@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, CommitId, Decision, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest, RunFence, StopReason,
-    Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
+    CallId, CommitId, Decision, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest, RunFence,
+    StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
 };
 
 /// One record of a run's journal.

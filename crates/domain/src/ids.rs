@@ -18,7 +18,10 @@ pub struct InvalidId {
 
 impl InvalidId {
     pub(crate) fn new(text: &str, expected: &'static str) -> Self {
-        Self { text: text.chars().take(120).collect(), expected }
+        Self {
+            text: text.chars().take(120).collect(),
+            expected,
+        }
     }
 }
 
@@ -58,12 +61,20 @@ impl RepositoryName {
                 && part.len() <= 100
                 && part != "."
                 && part != ".."
-                && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+                && part
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         };
         if is_part(owner) && is_part(name) {
-            Ok(Self { owner: owner.to_owned(), name: name.to_owned() })
+            Ok(Self {
+                owner: owner.to_owned(),
+                name: name.to_owned(),
+            })
         } else {
-            Err(InvalidId::new(&format!("{owner}/{name}"), "a repository such as acme/shop"))
+            Err(InvalidId::new(
+                &format!("{owner}/{name}"),
+                "a repository such as acme/shop",
+            ))
         }
     }
 
@@ -87,8 +98,9 @@ impl fmt::Display for RepositoryName {
 impl FromStr for RepositoryName {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (owner, name) =
-            text.split_once('/').ok_or_else(|| InvalidId::new(text, "a repository such as acme/shop"))?;
+        let (owner, name) = text
+            .split_once('/')
+            .ok_or_else(|| InvalidId::new(text, "a repository such as acme/shop"))?;
         Self::new(owner, name)
     }
 }
@@ -124,7 +136,10 @@ impl FromStr for CommitId {
         if matches!(text.len(), 40 | 64) && is_hex {
             Ok(Self(text.to_owned()))
         } else {
-            Err(InvalidId::new(text, "a commit id of 40 or 64 lower-case hexadecimal digits"))
+            Err(InvalidId::new(
+                text,
+                "a commit id of 40 or 64 lower-case hexadecimal digits",
+            ))
         }
     }
 }
@@ -171,9 +186,14 @@ impl FromStr for RunId {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected = "a run such as jira:ENG-12@57";
-        let (ticket, sequence) = text.rsplit_once('@').ok_or_else(|| InvalidId::new(text, expected))?;
+        let (ticket, sequence) = text
+            .rsplit_once('@')
+            .ok_or_else(|| InvalidId::new(text, expected))?;
         let sequence = sequence.parse().map_err(|_| InvalidId::new(text, expected))?;
-        Ok(Self { ticket: ticket.parse()?, sequence })
+        Ok(Self {
+            ticket: ticket.parse()?,
+            sequence,
+        })
     }
 }
 text_serde!(RunId);

@@ -27,11 +27,11 @@ pub use object::ObjectRef;
 pub use report::{PushBranch, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
-    AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules, JiraRules,
-    PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules,
+    AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules,
+    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules,
 };
 pub use stop::StopReason;
-pub use ticket::{TicketKey, TicketText, TicketComment};
+pub use ticket::{TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
 pub use trigger::{Decision, JobRequest, Reason, SkipReason, Source, Trigger, TriggerKey, Verdict};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportId, RepositoryName, RunFence, RunId, SkipReason,
-    StopReason, TicketKey, Timestamp,
+    CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportId, RepositoryName, RunFence, RunId,
+    SkipReason, StopReason, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.

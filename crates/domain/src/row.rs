@@ -110,7 +110,11 @@ impl Row {
         if self.run(&run).is_some() {
             return;
         }
-        self.pending.push(Pending { sequence, run: run.clone(), job });
+        self.pending.push(Pending {
+            sequence,
+            run: run.clone(),
+            job,
+        });
         self.runs.push(RunSummary {
             id: run,
             job,
@@ -129,7 +133,12 @@ impl Row {
             summary.finished_at = Some(at);
         }
         let finished = |run: &RunSummary| matches!(run.status, RunStatus::Finished { .. });
-        let mut surplus = self.runs.iter().filter(|run| finished(run)).count().saturating_sub(Self::KEPT_RUNS);
+        let mut surplus = self
+            .runs
+            .iter()
+            .filter(|run| finished(run))
+            .count()
+            .saturating_sub(Self::KEPT_RUNS);
         self.runs.retain(|run| {
             let drop_it = surplus > 0 && finished(run);
             surplus -= usize::from(drop_it);

@@ -84,7 +84,9 @@ impl Default for BranchingRules {
         let types = [("feature", "feat"), ("bugfix", "fix"), ("refactor", "refactor")];
         Self {
             pattern: "{type}/{ticket_key}-{description}".to_owned(),
-            types: types.map(|(kind, short)| (kind.to_owned(), short.to_owned())).into(),
+            types: types
+                .map(|(kind, short)| (kind.to_owned(), short.to_owned()))
+                .into(),
         }
     }
 }
@@ -122,7 +124,11 @@ pub struct CommitRules {
 
 impl Default for CommitRules {
     fn default() -> Self {
-        Self { style: "conventional".to_owned(), scope_required: false, ticket_in_message: true }
+        Self {
+            style: "conventional".to_owned(),
+            scope_required: false,
+            ticket_in_message: true,
+        }
     }
 }
 
@@ -138,7 +144,10 @@ pub struct SkipRules {
 
 impl Default for SkipRules {
     fn default() -> Self {
-        Self { comment_phrase: "[AGENT-SKIP]".to_owned(), labels: vec!["skip-dispatch".to_owned()] }
+        Self {
+            comment_phrase: "[AGENT-SKIP]".to_owned(),
+            labels: vec!["skip-dispatch".to_owned()],
+        }
     }
 }
 
@@ -226,7 +235,10 @@ pub struct ExecutorRules {
 
 impl Default for ExecutorRules {
     fn default() -> Self {
-        Self { pool: "default".to_owned(), setup: Vec::new() }
+        Self {
+            pool: "default".to_owned(),
+            setup: Vec::new(),
+        }
     }
 }
 
@@ -246,14 +258,20 @@ impl Rules {
     /// # Errors
     /// [`RulesProblem`] when owner or name is not legal.
     pub fn repository(&self) -> Result<RepositoryName, RulesProblem> {
-        RepositoryName::new(&self.repo.owner, &self.repo.name)
-            .map_err(|invalid| RulesProblem { key: "repo.name", problem: invalid.to_string() })
+        RepositoryName::new(&self.repo.owner, &self.repo.name).map_err(|invalid| RulesProblem {
+            key: "repo.name",
+            problem: invalid.to_string(),
+        })
     }
 
     /// The branch that pull requests target.
     pub fn target_branch(&self) -> &str {
         let target = &self.repo.pr_target_branch;
-        if target.is_empty() { &self.repo.default_branch } else { target }
+        if target.is_empty() {
+            &self.repo.default_branch
+        } else {
+            target
+        }
     }
 
     /// Checks what the types cannot say.
@@ -262,7 +280,12 @@ impl Rules {
     /// The first [`RulesProblem`].
     pub fn check(&self) -> Result<(), RulesProblem> {
         self.repository()?;
-        let problem = |key, problem: &str| Err(RulesProblem { key, problem: problem.to_owned() });
+        let problem = |key, problem: &str| {
+            Err(RulesProblem {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
         if !(1..=50).contains(&self.agent.max_turns) {
             return problem("agent.max_turns", "must be between 1 and 50");
         }
@@ -273,7 +296,10 @@ impl Rules {
             return problem("commits.style", "must be conventional or plain");
         }
         if !self.branching.pattern.contains("{ticket_key}") {
-            return problem("branching.pattern", "must contain {ticket_key}, so that branches map back to tickets");
+            return problem(
+                "branching.pattern",
+                "must contain {ticket_key}, so that branches map back to tickets",
+            );
         }
         let key = &self.jira.project_key;
         if !key.is_empty() && crate::TicketKey::jira(&format!("{key}-1")).is_err() {

@@ -36,9 +36,14 @@ impl TicketKey {
         let (project, number) = key.rsplit_once('-').ok_or_else(invalid)?;
         let is_project = project.len() <= 64
             && project.starts_with(|c: char| c.is_ascii_uppercase())
-            && project.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+            && project
+                .chars()
+                .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
         match parse_number(number) {
-            Some(number) if is_project => Ok(Self::Jira { project: project.to_owned(), number }),
+            Some(number) if is_project => Ok(Self::Jira {
+                project: project.to_owned(),
+                number,
+            }),
             Some(_) | None => Err(invalid()),
         }
     }
@@ -54,7 +59,9 @@ impl TicketKey {
 
 /// A number from 1 in its one spelling, so that a key has one text.
 fn parse_number(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|number: &u64| *number > 0 && number.to_string() == text)
+    text.parse()
+        .ok()
+        .filter(|number: &u64| *number > 0 && number.to_string() == text)
 }
 
 impl fmt::Display for TicketKey {
@@ -75,7 +82,10 @@ impl FromStr for TicketKey {
             Some(("github", rest)) => {
                 let (repository, number) = rest.rsplit_once('#').ok_or_else(invalid)?;
                 let number = parse_number(number).ok_or_else(invalid)?;
-                Ok(Self::GitHub { repository: repository.parse().map_err(|_| invalid())?, number })
+                Ok(Self::GitHub {
+                    repository: repository.parse().map_err(|_| invalid())?,
+                    number,
+                })
             }
             Some(_) | None => Err(invalid()),
         }

@@ -36,12 +36,17 @@ impl Timestamp {
         let parsed = OffsetDateTime::parse(text, &Rfc3339)
             .ok()
             .or_else(|| OffsetDateTime::parse(&with_colon_in_offset(text)?, &Rfc3339).ok())?;
-        i64::try_from(parsed.unix_timestamp_nanos() / 1_000_000).ok().map(Self)
+        i64::try_from(parsed.unix_timestamp_nanos() / 1_000_000)
+            .ok()
+            .map(Self)
     }
 }
 
 fn with_colon_in_offset(text: &str) -> Option<String> {
-    let split = text.len().checked_sub(2).filter(|at| text.is_char_boundary(*at))?;
+    let split = text
+        .len()
+        .checked_sub(2)
+        .filter(|at| text.is_char_boundary(*at))?;
     Some(format!("{}:{}", &text[..split], &text[split..]))
 }
 

@@ -50,7 +50,10 @@ pub struct ToolResult {
 impl ToolResult {
     /// A refusal in words for the model.
     pub fn error(content: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Error, ..Self::ok(content) }
+        Self {
+            status: ToolStatus::Error,
+            ..Self::ok(content)
+        }
     }
 
     /// A success that changed nothing in the workspace.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, Job, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId, TicketKey, TicketText, Timestamp,
+    ChecksSummary, Job, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId, TicketKey, TicketText,
+    Timestamp,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening

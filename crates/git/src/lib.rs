@@ -1,1 +1,15 @@
-//! Under construction.
+//! Trusted git: object work with git2 on bare repositories that only we write, and network transport with the `git`
+//! command line under a cleared environment and a pinned configuration.
+
+mod change;
+mod cli;
+mod error;
+mod import;
+mod repository;
+mod transport;
+
+pub use change::{ChangeKind, ChangeSet, CommitInfo, FileChange, FileMode, Stat};
+pub use error::Error;
+pub use import::Limits;
+pub use repository::{Repository, UnifiedDiff};
+pub use transport::{Auth, Pushed, Transport};

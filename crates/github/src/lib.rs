@@ -6,6 +6,7 @@ mod error;
 mod model;
 mod reader;
 mod settings;
+mod transport;
 mod wire;
 mod writer;
 
@@ -17,3 +18,6 @@ pub use model::{
 pub use reader::Reader;
 pub use settings::Settings;
 pub use writer::Writer;
+
+#[cfg(test)]
+mod tests;

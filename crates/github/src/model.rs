@@ -120,7 +120,11 @@ pub fn conclusion(checks: &[Check]) -> Option<Conclusion> {
     let ends: Option<Vec<CheckConclusion>> = checks.iter().map(|check| check.conclusion).collect();
     let ends = ends.filter(|ends| !ends.is_empty())?;
     let good = ends.into_iter().all(CheckConclusion::is_good);
-    Some(if good { Conclusion::Success } else { Conclusion::Failure })
+    Some(if good {
+        Conclusion::Success
+    } else {
+        Conclusion::Failure
+    })
 }
 
 /// Open or closed; a merged pull request is closed.
@@ -180,21 +184,31 @@ impl PullRequest {
         }
     }
 
-    /// True when title, head branch or description names the ticket.
-    pub fn mentions(&self, ticket: &TicketKey) -> bool {
-        let key = ticket.short();
-        [&self.title, &self.branch, &self.body].into_iter().any(|text| mentions(text, &key))
+    /// True when title, head branch or description names the ticket; `repository` is the pull request's.
+    pub fn mentions(&self, repository: &RepositoryName, ticket: &TicketKey) -> bool {
+        let mut keys = vec![ticket.short()];
+        if let TicketKey::GitHub {
+            repository: home,
+            number,
+        } = ticket
+            && home == repository
+        {
+            keys.push(format!("#{number}"));
+        }
+        let texts = [&self.title, &self.branch, &self.body];
+        keys.iter()
+            .any(|key| texts.into_iter().any(|text| mentions(text, key)))
     }
 }
 
 /// True when `key` stands in `text` as a whole word, in its own spelling: `ENG-1` is not in `ENG-12` or `XENG-1`.
 pub fn mentions(text: &str, key: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric();
     !key.is_empty()
         && text.match_indices(key).any(|(at, _)| {
             let before = text[..at].chars().next_back();
             let after = text[at + key.len()..].chars().next();
-            !before.is_some_and(is_word) && !after.is_some_and(is_word)
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+                && !after.is_some_and(char::is_alphanumeric)
         })
 }
 

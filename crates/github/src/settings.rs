@@ -43,7 +43,11 @@ impl Settings {
                 return wrong(key, "must be an http:// or https:// URL");
             }
         }
-        match (self.app_id, filled(self.private_key.as_ref()), filled(self.token.as_ref())) {
+        match (
+            self.app_id,
+            filled(self.private_key.as_ref()),
+            filled(self.token.as_ref()),
+        ) {
             (Some(_), true, false) | (None, false, true) => Ok(()),
             (Some(_), false, _) => wrong("private_key", "must be set when app_id is set"),
             (None, true, _) => wrong("app_id", "must be set when private_key is set"),

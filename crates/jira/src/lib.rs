@@ -1,1 +1,20 @@
-//! Under construction.
+//! Jira Cloud over REST v3: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold a
+//! writer. [`adf`] translates between Markdown and Atlassian's document format.
+
+pub mod adf;
+mod client;
+mod error;
+mod model;
+mod reader;
+mod settings;
+mod wire;
+mod writer;
+
+pub use error::Error;
+pub use model::{
+    Account, ChangelogId, Comment, CommentId, Issue, IssueStub, Status, StatusCategory, StatusChange,
+    Transition,
+};
+pub use reader::Reader;
+pub use settings::Settings;
+pub use writer::Writer;

@@ -1,5 +1,37 @@
-//! JetStream as Journeyman uses it: topology, keyed logs with wake-up tokens, journal, typed tables, objects, dead
-//! letters. The only crate that names async-nats; no other crate sees acks, subjects or stream names.
+//! `JetStream` as Journeyman uses it: topology, keyed logs with wake-up tokens, journal, typed tables, objects, dead
+//! letters.
+//!
+//! The only crate that names async-nats; no other crate sees acks, subjects or stream names.
 
-mod contract;
-pub use contract::*;
+mod body;
+mod connection;
+mod dead;
+mod delivery;
+mod epoch;
+mod error;
+mod journal;
+mod keyed_log;
+mod objects;
+mod pull;
+mod settings;
+mod subject;
+mod table;
+mod timers;
+mod token;
+mod topology;
+mod trace;
+mod watch;
+mod wire;
+
+pub use connection::Queue;
+pub use dead::{DeadLetter, DeadLetters};
+pub use delivery::{Deliveries, Disposition, WebhookDelivery};
+pub use error::Error;
+pub use journal::Journal;
+pub use keyed_log::{Appended, Keyed, KeyedLog};
+pub use objects::Objects;
+pub use settings::Settings;
+pub use table::{Bucket, Revision, Table};
+pub use timers::Timers;
+pub use token::{Token, Tokens};
+pub use watch::Watch;

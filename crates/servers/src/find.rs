@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Finds a program: `explicit`, else the file that the environment variable `variable` names, else `PATH`, else
-/// `.tools/venv/bin` in the working directory or the nearest directory above it (or above this program).
+/// Finds a program where the caller says, or where it usually is.
+///
+/// The order: `explicit`, the file that the environment variable `variable` names, `PATH`, and `.tools/venv/bin` in the
+/// working directory or the nearest directory above it (or above this program).
 ///
 /// # Errors
 /// [`Error::NotFound`] with the places looked at. An explicit path is never replaced by another place.

@@ -15,7 +15,7 @@ const MAX_PAYLOAD: u32 = 8 * 1024 * 1024;
 
 /// When the file store reaches the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sync {
+pub enum FileSync {
     /// At the server's own interval (two minutes): fast, loses the last messages with the machine, not with the process.
     #[default]
     Interval,
@@ -33,14 +33,14 @@ pub struct NatsOptions {
     /// The port on 127.0.0.1; without it a free one.
     pub port: Option<u16>,
     /// When messages reach the disk.
-    pub sync: Sync,
+    pub sync: FileSync,
 }
 
 /// A running `nats-server` with a file store. Dropping it kills and reaps the process.
 pub struct NatsServer {
     process: Process,
     program: PathBuf,
-    sync: Sync,
+    sync: FileSync,
     port: u16,
     // Declared last: the directory may go only after the process.
     data: DataDir,
@@ -132,7 +132,12 @@ pub fn nats_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
     crate::find::version_of(&find_program(NAME, explicit, VARIABLE)?)
 }
 
-async fn launch(program: &Path, data: &Path, port: Option<u16>, sync: Sync) -> Result<(Process, u16), Error> {
+async fn launch(
+    program: &Path,
+    data: &Path,
+    port: Option<u16>,
+    sync: FileSync,
+) -> Result<(Process, u16), Error> {
     let settings = data.join("nats.conf");
     std::fs::write(&settings, settings_text(data, port, sync)).map_err(|source| files(&settings, source))?;
     let args = [Path::new("--config"), settings.as_path()];
@@ -141,11 +146,11 @@ async fn launch(program: &Path, data: &Path, port: Option<u16>, sync: Sync) -> R
     Ok((process, port))
 }
 
-fn settings_text(data: &Path, port: Option<u16>, sync: Sync) -> String {
+fn settings_text(data: &Path, port: Option<u16>, sync: FileSync) -> String {
     let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
     let sync = match sync {
-        Sync::Interval => "2m",
-        Sync::Always => "always",
+        FileSync::Interval => "2m",
+        FileSync::Always => "always",
     };
     let data = data.display();
     format!(

@@ -1,1 +1,147 @@
-//! Under construction.
+//! The executor: holds workspaces and runs what the model asks in them, for planners that show a grant. It holds no
+//! secret and knows neither queue, lease, tracker nor forge.
+
+mod admission;
+mod calls;
+mod config;
+mod drive;
+mod mirror;
+mod open;
+mod registry;
+mod sandbox;
+mod service;
+mod tools;
+mod workspace;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use proto::executor::executor_service_server::ExecutorServiceServer;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_util::sync::CancellationToken;
+
+pub use config::{Config, Executor};
+use registry::Registry;
+use sandbox::Sandbox;
+use service::Service;
+
+/// How long running calls may go on once the executor shall stop.
+const DRAIN_TIME: Duration = Duration::from_secs(15);
+/// How long open connections may take after that.
+const LINGER: Duration = Duration::from_secs(3);
+/// A snapshot to restore comes in one message.
+const MAX_MESSAGE: usize = 32 * 1024 * 1024;
+
+/// Where credentials usually lie in a home folder; commands may not read there.
+const HIDDEN_AT_HOME: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".docker",
+    ".gnupg",
+    ".kube",
+    ".netrc",
+    ".git-credentials",
+    ".cargo/credentials.toml",
+    ".npmrc",
+    ".pypirc",
+];
+
+/// Serves until `shutdown`: then nothing new is opened, running calls may finish for 15 s, and what is left is cut.
+///
+/// # Errors
+/// When the data folder cannot be used, the launcher is missing, or the sandbox level is below the wanted one.
+pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let settings = config.executor;
+    let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
+    let data_dir = prepare(settings.data_dir).await?;
+    let mut hidden = settings.hidden;
+    hidden.push(data_dir.clone());
+    hidden.extend(
+        std::env::home_dir()
+            .iter()
+            .flat_map(|home| HIDDEN_AT_HOME.iter().map(|name| home.join(name))),
+    );
+    let sandbox = Sandbox::open(settings.launcher.as_deref(), hidden)
+        .await
+        .map_err(|problem| anyhow::anyhow!("executor.launcher: {problem}"))?;
+    let level = sandbox.level();
+    anyhow::ensure!(
+        level >= settings.min_level,
+        "executor.min_level: commands have sandbox level {level:?} here, {:?} is wanted",
+        settings.min_level
+    );
+    tracing::info!(
+        ?level,
+        landlock = sandbox.landlock(),
+        slots = settings.slots,
+        "executor ready"
+    );
+    let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox));
+    let reaper = tokio::spawn({
+        let registry = Arc::clone(&registry);
+        async move { registry.reap().await }
+    });
+    let served = serve_grpc(Arc::clone(&registry), verifier, listener, shutdown).await;
+    registry.stop().await;
+    reaper.await?;
+    served
+}
+
+async fn serve_grpc(
+    registry: Arc<Registry>,
+    verifier: grant::Verifier,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<ExecutorServiceServer<Service>>().await;
+    let service = Service {
+        registry: Arc::clone(&registry),
+        verifier,
+    };
+    let service = ExecutorServiceServer::new(service).max_decoding_message_size(MAX_MESSAGE);
+    let drained = CancellationToken::new();
+    let server = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(15)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+        .add_service(health_service)
+        .add_service(service)
+        .serve_with_incoming_shutdown(
+            TcpListenerStream::new(listener),
+            drained.clone().cancelled_owned(),
+        );
+    let stop = async {
+        shutdown.cancelled().await;
+        health.set_not_serving::<ExecutorServiceServer<Service>>().await;
+        registry.drain();
+        let deadline = tokio::time::Instant::now() + DRAIN_TIME;
+        while registry.is_busy() && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        registry.stop().await;
+        drained.cancel();
+        tokio::time::sleep(LINGER).await;
+    };
+    tokio::select! {
+        served = server => served.context("serving gRPC"),
+        () = stop => Ok(()),
+    }
+}
+
+/// Makes the folders; workspaces of an earlier process are gone with it.
+async fn prepare(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
+    let prepared = tokio::task::spawn_blocking(move || {
+        let workspaces = data_dir.join("workspaces");
+        if workspaces.exists() {
+            std::fs::remove_dir_all(&workspaces)?;
+        }
+        std::fs::create_dir_all(&workspaces)?;
+        std::fs::create_dir_all(data_dir.join("mirrors"))?;
+        data_dir.canonicalize()
+    });
+    prepared.await?.context("executor.data_dir")
+}

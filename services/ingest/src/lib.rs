@@ -1,1 +1,30 @@
-//! Under construction.
+//! Ingest: the only service that listens to and reads the outside, and the one that serves the API. It writes nothing
+//! outside, calls no model and runs no code.
+
+pub mod api;
+mod config;
+mod detect;
+mod events;
+mod hex;
+mod outcome;
+mod outside;
+mod pin;
+mod poller;
+mod router;
+mod server;
+mod signature;
+mod work;
+
+pub use config::{ApiToken, Config, SecretList, Settings};
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Serves webhooks and the API, routes deliveries, polls and wakes tickets, until shutdown.
+///
+/// # Errors
+/// When NATS stays unreachable for a minute, when its streams differ from what is wanted, or when settings turn out
+/// not to work.
+pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+    work::Service::new(&config, shutdown)?.run(config, listener).await
+}

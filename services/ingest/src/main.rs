@@ -1,2 +1,11 @@
-//! Under construction.
-fn main() {}
+//! The ingest service.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bootstrap::run(
+        "ingest",
+        "Listens to Jira and GitHub and serves the API.",
+        ingest::serve,
+    )
+}

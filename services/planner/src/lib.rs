@@ -1,1 +1,83 @@
-//! Under construction.
+//! The planner: the only service that talks to the model. It takes a ticket's wake-up token, folds new triggers into
+//! the ticket's row and drives the ticket's runs: decide, act, record, apply.
+
+mod config;
+mod driver;
+mod executors;
+mod model;
+mod prompts;
+mod run;
+mod startup;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+mod ticket;
+
+use std::{sync::Arc, time::Duration};
+
+use bootstrap::health::Health;
+use tokio::{net::TcpListener, sync::Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use executors::inspect_pools;
+pub use config::{Config, Dialect, ModelSettings, PlannerSettings};
+
+/// The longest that a shutdown waits for tickets in hand.
+const DRAIN_LIMIT: Duration = Duration::from_secs(15);
+
+/// Runs the planner until `shutdown`: tickets in hand are given back at once, where another planner carries on.
+///
+/// # Errors
+/// When NATS or Redis stays unreachable for a minute at the start, or a stream is not as it must be.
+pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let health = Health::new();
+    let http = tokio::spawn(serve_health(listener, health.clone(), shutdown.clone()));
+    let worked = Box::pin(work(&config, &health, &shutdown)).await;
+    health.set_ready(false);
+    shutdown.cancel();
+    http.await??;
+    worked
+}
+
+async fn serve_health(
+    listener: TcpListener,
+    health: Health,
+    shutdown: CancellationToken,
+) -> std::io::Result<()> {
+    axum::serve(listener, health.router())
+        .with_graceful_shutdown(shutdown.cancelled_owned())
+        .await
+}
+
+async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    let Some(desk) = startup::desk(config, shutdown).await? else {
+        return Ok(());
+    };
+    let (desk, queue) = (Arc::new(desk.0), desk.1);
+    let mut tokens = queue.triggers().tokens(shutdown.clone()).await?;
+    let slots = Arc::new(Semaphore::new(config.planner.slots));
+    let tickets = TaskTracker::new();
+    health.set_ready(true);
+    tracing::info!(slots = config.planner.slots, "planner is ready");
+    loop {
+        let slot = tokio::select! {
+            slot = slots.clone().acquire_owned() => slot?,
+            () = shutdown.cancelled() => break,
+        };
+        let Some(token) = tokens.next().await else { break };
+        let (desk, shutdown) = (desk.clone(), shutdown.clone());
+        tickets.spawn(async move {
+            desk.handle(token, shutdown).await;
+            drop(slot);
+        });
+    }
+    health.set_ready(false);
+    tickets.close();
+    if tokio::time::timeout(DRAIN_LIMIT, tickets.wait()).await.is_err() {
+        tracing::warn!(
+            tickets = tickets.len(),
+            "tickets in hand were not given back in time"
+        );
+    }
+    Ok(())
+}

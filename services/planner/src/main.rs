@@ -1,2 +1,11 @@
-//! Under construction.
-fn main() {}
+//! The planner's process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bootstrap::run(
+        "planner",
+        "Plans the work on tickets and talks to the model.",
+        planner::serve,
+    )
+}

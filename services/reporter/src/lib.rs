@@ -1,1 +1,20 @@
-//! Under construction.
+//! The reporter: the only service that writes to GitHub and Jira. It performs each effect once, however often it is
+//! asked, and serves repositories to executors through the git gate.
+
+mod config;
+mod effects;
+mod gate;
+mod ledger;
+mod message;
+mod mirror;
+mod perform;
+mod plan;
+mod policy;
+mod sanitize;
+mod secret;
+mod serve;
+mod trouble;
+mod worker;
+
+pub use config::{Config, Settings};
+pub use serve::serve;

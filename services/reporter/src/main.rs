@@ -1,2 +1,11 @@
-//! Under construction.
-fn main() {}
+//! The reporter's process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bootstrap::run(
+        "reporter",
+        "Journeyman's reporter: the only service that writes to GitHub and Jira",
+        reporter::serve,
+    )
+}

@@ -1,0 +1,45 @@
+# Thin names over cargo and kubectl. `make` alone prints help.
+SHELL := /bin/bash
+CARGO ?= cargo
+MODEL ?= scripted
+export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
+export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
+
+.PHONY: help setup demo test lint fmt bench up images k8s-check
+
+help: ## Show this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
+
+setup: ## Install what demo and tests need and the machine lacks
+	@scripts/setup.sh
+
+demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai for a real model)
+	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(CARGO) run --quiet --locked -p e2e --bin demo -- --model $(MODEL) $(if $(MODEL_BASE_URL),--model-base-url $(MODEL_BASE_URL)) $(if $(MODEL_NAME),--model-name $(MODEL_NAME)) $(DEMO_ARGS)
+
+test: setup ## Run every test: unit, contract, end to end
+	$(CARGO) build --locked --workspace --bins
+	$(CARGO) test --locked --workspace
+
+lint: ## Formatting, clippy and documentation, warnings denied
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+bench: setup ## Print one line a figure: bench <name> <value> <unit>
+	@$(CARGO) build --quiet --locked --release --workspace --bins
+	@$(CARGO) run --quiet --locked --release -p e2e --bin bench
+
+up: setup ## Start everything on this machine; settings from journeyman.toml
+	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(CARGO) run --quiet --locked -p journeyman -- up
+
+images: ## Build the four images
+	@for service in ingest planner executor reporter; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
+
+k8s-check: ## Render and validate the manifests offline
+	@scripts/setup.sh k8s
+	@scripts/k8s-check.sh

@@ -1,0 +1,162 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::{RunId, TicketKey};
+
+/// Takes a ticket and brings back a pull request that a maintainer would merge.
+#[derive(Debug, Parser)]
+#[command(name = "journeyman", version, after_help = EXIT_CODES)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 64 wrong setting, 130 interrupted.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start NATS, Redis and all four services on this machine; data under .journeyman/
+    Up(Settings),
+    /// Work on one ticket now and wait for the end of the run
+    ProcessTicket {
+        /// The ticket: ENG-12, or jira:ENG-12
+        #[arg(value_parser = ticket)]
+        key: TicketKey,
+        /// The repository's rules file
+        #[arg(long = "config", value_name = "FILE")]
+        rules: PathBuf,
+        /// Settings file with the credentials [default: journeyman.toml, when it exists]
+        #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+        settings: Option<PathBuf>,
+        /// Folder for data
+        #[arg(long, value_name = "DIR", default_value = ".journeyman")]
+        data: PathBuf,
+    },
+    /// Print a run's journal
+    Journal {
+        /// The run: jira:ENG-12@57
+        run: RunId,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// Keep printing until the run is over
+        #[arg(long, short)]
+        follow: bool,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// List runs, newest last
+    Runs {
+        /// Only this ticket's
+        #[arg(long, value_parser = ticket)]
+        ticket: Option<TicketKey>,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Stop a run, or every live run of a ticket
+    Stop {
+        /// jira:ENG-12@57 for one run, jira:ENG-12 or ENG-12 for all of the ticket
+        target: String,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Decide at a run's approval gate
+    Decide {
+        /// The run that waits
+        run: RunId,
+        /// The answer
+        verdict: Verdict,
+        /// For `revise`: what to change
+        #[arg(long, default_value = "")]
+        feedback: String,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Check versions, connections, credentials, rules files and tools
+    Doctor(Settings),
+    /// Make a token for the API: the token for its bearer, the hash for ingest's settings
+    Token {
+        /// Who will bear it
+        name: String,
+        /// viewer, operator or admin
+        #[arg(long, default_value = "viewer")]
+        role: String,
+    },
+    /// Make a key pair for grants: the private key for the planner, the public key for executor and reporter
+    GrantKey,
+}
+
+/// Where the settings are.
+#[derive(Debug, Clone, Args)]
+pub struct Settings {
+    /// Settings file [default: journeyman.toml, when it exists]
+    #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    pub settings: Option<PathBuf>,
+    /// Folder for data
+    #[arg(long, value_name = "DIR", default_value = ".journeyman")]
+    pub data: PathBuf,
+}
+
+/// Where the API is and who asks.
+#[derive(Debug, Clone, Args)]
+pub struct Api {
+    /// Base URL of the API [default: that of the `journeyman up` in .journeyman/]
+    #[arg(long = "api", value_name = "URL", env = "JOURNEYMAN_API")]
+    pub url: Option<String>,
+    /// File that holds the API token; JOURNEYMAN_TOKEN holds the token itself
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// The answers at an approval gate.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Verdict {
+    /// Push it.
+    Approve,
+    /// Stop the run.
+    Reject,
+    /// Back to the model with the feedback.
+    Revise,
+}
+
+impl From<Verdict> for domain::Verdict {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Approve => Self::Approve,
+            Verdict::Reject => Self::Reject,
+            Verdict::Revise => Self::Revise,
+        }
+    }
+}
+
+/// `ENG-12` means `jira:ENG-12`.
+pub(crate) fn ticket(text: &str) -> Result<TicketKey, String> {
+    TicketKey::jira(text).or_else(|_| text.parse()).map_err(|invalid| invalid.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_jira_key_needs_no_prefix() {
+        assert_eq!(ticket("ENG-12").unwrap().to_string(), "jira:ENG-12");
+        assert_eq!(ticket("github:acme/shop#7").unwrap().short(), "acme/shop#7");
+        assert!(ticket("eng-12").is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! Commands that ask a running Journeyman over its API.
+
+use std::process::ExitCode;
+
+use domain::{Decision, Entry, RunId, TicketKey, Timestamp};
+use futures::TryStreamExt;
+use serde_json::Value;
+
+use super::say;
+use crate::{api::Client, args, timeline};
+
+pub(super) async fn journal(run: &RunId, json: bool, follow: bool, api: &args::Api) -> anyhow::Result<ExitCode> {
+    let client = Client::from_args(api)?;
+    let mut start = None;
+    if follow {
+        let mut events = std::pin::pin!(client.follow(run).await?);
+        while let Some(entry) = events.try_next().await? {
+            print(&entry, json, &mut start)?;
+        }
+    } else {
+        for entry in client.journal(run).await? {
+            print(&entry, json, &mut start)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(entry: &Entry, json: bool, start: &mut Option<Timestamp>) -> anyhow::Result<()> {
+    let start = *start.get_or_insert(entry.at);
+    if json {
+        say(&serde_json::to_string(entry)?);
+    } else if let Some(line) = timeline::line(entry, start) {
+        say(&line);
+    }
+    Ok(())
+}
+
+pub(super) async fn runs(ticket: Option<&TicketKey>, api: &args::Api) -> anyhow::Result<ExitCode> {
+    for run in Client::from_args(api)?.runs(ticket).await? {
+        let field = |name: &str| run.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
+        say(&format!("{:<28} {:<15} {}", field("id"), field("job"), field("status")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn stop(target: &str, api: &args::Api) -> anyhow::Result<ExitCode> {
+    let client = Client::from_args(api)?;
+    match target.parse::<RunId>() {
+        Ok(run) => client.stop_run(&run).await?,
+        Err(_) => client.stop_ticket(&args::ticket(target).map_err(anyhow::Error::msg)?).await?,
+    }
+    say(&format!("stop asked for: {target}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn decide(
+    run: RunId,
+    verdict: args::Verdict,
+    feedback: String,
+    api: &args::Api,
+) -> anyhow::Result<ExitCode> {
+    let decision = Decision { run, verdict: verdict.into(), feedback };
+    Client::from_args(api)?.decide(&decision).await?;
+    say(&format!("decided: {}", decision.run));
+    Ok(ExitCode::SUCCESS)
+}

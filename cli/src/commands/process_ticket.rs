@@ -1,0 +1,90 @@
+//! `journeyman process-ticket`: one ticket, now, to the end of its run.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use domain::{Entry, Fact, Job, StopReason, TicketKey, Timestamp};
+use futures::{Stream, TryStreamExt};
+use tokio_util::sync::CancellationToken;
+
+use super::{say, say_error};
+use crate::{
+    api::Client,
+    local::{Local, Plan},
+    timeline,
+};
+
+pub(super) async fn run(
+    ticket: TicketKey,
+    rules: &Path,
+    file: Option<PathBuf>,
+    data: PathBuf,
+) -> anyhow::Result<ExitCode> {
+    // The directory of rules holds this one file, so no other repository is touched.
+    let folder = tempfile::tempdir()?;
+    let target = folder.path().join(rules.file_name().context("--config must name a file")?);
+    let target = target.with_extension("yaml");
+    std::fs::copy(rules, target).with_context(|| format!("cannot read {}", rules.display()))?;
+    let shutdown = bootstrap::shutdown_signal();
+    let plan = Plan { file, environment: environment(folder.path()), data, free_ports: true };
+    let local = Box::pin(Local::start(plan)).await?;
+    let client = Client::new(&local.url, local.token.clone())?;
+    let worked = Box::pin(work(&client, &ticket, shutdown)).await;
+    local.stop().await?;
+    worked
+}
+
+/// The process environment with this rules directory. Nothing outside can reach the webhooks of this short life, so
+/// their secrets are random unless set.
+fn environment(rules: &Path) -> Vec<(String, String)> {
+    let mut environment: Vec<_> = std::env::vars().collect();
+    environment.push(("JOURNEYMAN__RULES__DIR".to_owned(), rules.display().to_string()));
+    for key in ["JOURNEYMAN__INGEST__GITHUB_WEBHOOK_SECRETS", "JOURNEYMAN__INGEST__JIRA_WEBHOOK_SECRETS"] {
+        if !environment.iter().any(|(name, _)| name == key) {
+            environment.push((key.to_owned(), uuid::Uuid::new_v4().simple().to_string()));
+        }
+    }
+    environment
+}
+
+async fn work(client: &Client, ticket: &TicketKey, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
+    let run = client.dispatch(ticket, Job::Implement).await?.run;
+    say(&format!("run {run}"));
+    let events = client.follow(&run).await?;
+    match shutdown.run_until_cancelled(show(events)).await {
+        Some(reason) => Ok(exit_code(&reason?)),
+        None => {
+            say_error("stopped; the run carries on when journeyman starts again");
+            Ok(ExitCode::from(130))
+        }
+    }
+}
+
+/// Prints the journal as it comes and gives the reason of its end.
+async fn show(events: impl Stream<Item = anyhow::Result<Entry>>) -> anyhow::Result<StopReason> {
+    let mut events = std::pin::pin!(events);
+    let mut start: Option<Timestamp> = None;
+    while let Some(entry) = events.try_next().await? {
+        let start = *start.get_or_insert(entry.at);
+        if let Some(line) = timeline::line(&entry, start) {
+            say(&line);
+        }
+        if let Fact::RunFinished { reason } = entry.fact {
+            return Ok(reason);
+        }
+    }
+    anyhow::bail!("the live journal ended before the run did")
+}
+
+fn exit_code(reason: &StopReason) -> ExitCode {
+    match reason {
+        StopReason::Completed => ExitCode::SUCCESS,
+        other => {
+            say_error(&format!("journeyman: the run ended: {}", other.as_str()));
+            ExitCode::FAILURE
+        }
+    }
+}

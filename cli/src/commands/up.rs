@@ -1,0 +1,37 @@
+//! `journeyman up`: everything in one process.
+
+use std::process::ExitCode;
+
+use secrecy::ExposeSecret;
+
+use super::{say, settings_file};
+use crate::{
+    api::Access,
+    args::Settings,
+    local::{Local, Plan},
+};
+
+pub(super) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
+    let file = settings_file(settings.settings);
+    let shown: Telemetry = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
+    let telemetry = bootstrap::telemetry::init("journeyman", &shown.telemetry)?;
+    let shutdown = bootstrap::shutdown_signal();
+    let data = settings.data;
+    let plan = Plan { file, environment: std::env::vars().collect(), data: data.clone(), free_ports: false };
+    let Some(local) = shutdown.run_until_cancelled(Box::pin(Local::start(plan))).await else {
+        return Ok(ExitCode::from(130));
+    };
+    let local = local?;
+    Access { url: local.url.clone(), token: local.token.expose_secret().to_owned() }.save(&data)?;
+    say(&format!("ready: {}/webhooks/jira and /webhooks/github, API at {}/v1", local.url, local.url));
+    let ended = Box::pin(local.run_until(shutdown)).await;
+    Access::forget(&data);
+    telemetry.shutdown().await;
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Telemetry {
+    telemetry: bootstrap::telemetry::Settings,
+}

@@ -1,0 +1,9 @@
+//! The `journeyman` command: everything on one machine, and a client of the API.
+
+pub mod api;
+pub mod args;
+mod commands;
+pub mod local;
+pub mod timeline;
+
+pub use commands::run;

@@ -1,0 +1,306 @@
+//! All four services in this process, over a real NATS and a real Redis.
+
+use std::{
+    future::Future,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use bootstrap::{ServiceConfig, settings};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use servers::{NatsServer, RedisServer};
+use tokio::{net::TcpListener, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// How long `/readyz` may take; the services themselves give up on an unreachable server after a minute.
+const READY_LIMIT: Duration = Duration::from_secs(70);
+const READY_POLL: Duration = Duration::from_millis(20);
+
+/// What to start.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Settings file.
+    pub file: Option<PathBuf>,
+    /// Settings above the file, as environment variables; those that this module derives are added where missing.
+    pub environment: Vec<(String, String)>,
+    /// Folder for NATS, Redis, mirrors and workspaces.
+    pub data: PathBuf,
+    /// Listen on free ports instead of the configured ones.
+    pub free_ports: bool,
+}
+
+/// NATS, Redis, sockets, keys and settings, ready for the services.
+pub struct Prepared {
+    /// Every setting that follows from the start itself, and those of the plan.
+    pub environment: Vec<(String, String)>,
+    /// Base URL of ingest: webhooks and API.
+    pub url: String,
+    /// An API token with the role admin.
+    pub token: SecretString,
+    file: Option<PathBuf>,
+    listeners: [TcpListener; 4],
+    servers: Servers,
+}
+
+/// The running services. Dropping it aborts them; [`Local::stop`] drains them.
+pub struct Local {
+    /// Base URL of ingest: webhooks and API.
+    pub url: String,
+    /// An API token with the role admin.
+    pub token: SecretString,
+    shutdown: CancellationToken,
+    services: JoinSet<anyhow::Result<()>>,
+    _servers: Servers,
+}
+
+/// The real servers that were started, ended on drop.
+#[derive(Default)]
+pub struct Servers {
+    /// NATS, unless the settings name one.
+    pub nats: Option<NatsServer>,
+    /// Redis, unless the settings name one.
+    pub redis: Option<RedisServer>,
+}
+
+/// The keys that decide what has to be started and where.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Glance {
+    nats: Address,
+    redis: Address,
+    ingest: Listen,
+    planner: Listen,
+    executor: Listen,
+    reporter: Listen,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Address {
+    url: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Listen {
+    listen: Option<SocketAddr>,
+    pools: Option<serde_json::Value>,
+    gate_url: Option<String>,
+}
+
+impl Prepared {
+    /// Starts NATS and Redis unless the settings name them, binds the four sockets and makes fresh keys.
+    ///
+    /// # Errors
+    /// A wrong setting ([`settings::Error`], by key), or a server that cannot be started.
+    pub async fn new(plan: Plan) -> anyhow::Result<Self> {
+        let Plan { file, mut environment, data, free_ports } = plan;
+        let glance: Glance = settings::load(file.as_deref(), environment.clone())?;
+        std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
+        let servers = start_servers(&glance, &data, &mut environment).await?;
+        let listeners = bind_all(&glance, free_ports).await?;
+        let token = derive(&mut environment, &glance, &data, listeners.each_ref())?;
+        let url = format!("http://{}", listeners[0].local_addr()?);
+        Ok(Self { environment, url, token, file, listeners, servers })
+    }
+
+    /// Starts the four services in this process and waits until all of them are ready.
+    ///
+    /// # Errors
+    /// A wrong setting ([`settings::Error`], by key), or a service that ends early.
+    pub async fn serve(self) -> anyhow::Result<Local> {
+        let Self { environment, url, token, file, listeners, servers } = self;
+        let [ingest, planner, executor, reporter] = listeners;
+        let shutdown = CancellationToken::new();
+        let mut services = JoinSet::new();
+        let source = Source { file: file.as_deref(), environment: &environment, shutdown: &shutdown };
+        let health = [&ingest, &planner, &reporter].map(TcpListener::local_addr);
+        source.spawn(&mut services, reporter, reporter::serve)?;
+        source.spawn(&mut services, executor, executor::serve)?;
+        source.spawn(&mut services, planner, planner::serve)?;
+        source.spawn(&mut services, ingest, ingest::serve)?;
+        let mut local = Local { url, token, shutdown, services, _servers: servers };
+        for address in health {
+            local.wait_until_ready(address?).await?;
+        }
+        Ok(local)
+    }
+
+    /// Gives up the sockets, so that processes of their own can bind the same ports, and keeps the servers running.
+    pub fn release(self) -> Servers {
+        self.servers
+    }
+}
+
+impl Local {
+    /// [`Prepared::new`], then [`Prepared::serve`].
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub async fn start(plan: Plan) -> anyhow::Result<Self> {
+        Box::pin(Prepared::new(plan).await?.serve()).await
+    }
+
+    /// Waits for shutdown, or for a service that ends before it was asked to.
+    ///
+    /// # Errors
+    /// The service's own error.
+    pub async fn run_until(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let ended = shutdown.run_until_cancelled(self.services.join_next()).await;
+        let early = ended.flatten().map(flatten);
+        let stopped = self.stop().await;
+        early.unwrap_or(Ok(())).and(stopped)
+    }
+
+    /// Drains the services, then ends NATS and Redis.
+    ///
+    /// # Errors
+    /// The first error of a service.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.shutdown.cancel();
+        let mut outcome = Ok(());
+        while let Some(ended) = self.services.join_next().await {
+            outcome = outcome.and(flatten(ended));
+        }
+        outcome
+    }
+
+    async fn wait_until_ready(&mut self, address: SocketAddr) -> anyhow::Result<()> {
+        let client = reqwest::Client::new();
+        let ready = async {
+            loop {
+                let answer = client.get(format!("http://{address}/readyz")).send().await;
+                if answer.is_ok_and(|answer| answer.status().is_success()) {
+                    return;
+                }
+                tokio::time::sleep(READY_POLL).await;
+            }
+        };
+        tokio::select! {
+            () = ready => Ok(()),
+            ended = self.services.join_next() => match ended.map(flatten) {
+                Some(Err(error)) => Err(error),
+                Some(Ok(())) | None => bail!("a service ended before it was ready"),
+            },
+            () = tokio::time::sleep(READY_LIMIT) => bail!("{address} was not ready within {} s", READY_LIMIT.as_secs()),
+        }
+    }
+}
+
+fn flatten(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Result<()> {
+    ended.context("a service panicked").and_then(|served| served)
+}
+
+struct Source<'a> {
+    file: Option<&'a Path>,
+    environment: &'a [(String, String)],
+    shutdown: &'a CancellationToken,
+}
+
+impl Source<'_> {
+    fn spawn<C, F, Fut>(
+        &self,
+        services: &mut JoinSet<anyhow::Result<()>>,
+        listener: TcpListener,
+        serve: F,
+    ) -> anyhow::Result<()>
+    where
+        C: ServiceConfig,
+        F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
+        Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let config: C = settings::load(self.file, self.environment.iter().cloned())?;
+        config.check()?;
+        services.spawn(serve(config, listener, self.shutdown.clone()));
+        Ok(())
+    }
+}
+
+async fn start_servers(
+    glance: &Glance,
+    data: &Path,
+    environment: &mut Vec<(String, String)>,
+) -> anyhow::Result<Servers> {
+    let mut servers = Servers::default();
+    if glance.nats.url.is_none() {
+        let nats = NatsServer::start_in(&data.join("nats")).await?;
+        set(environment, "NATS__URL", nats.url());
+        servers.nats = Some(nats);
+    }
+    if glance.redis.url.is_none() {
+        let redis = RedisServer::start_in(&data.join("redis")).await?;
+        set(environment, "REDIS__URL", redis.url());
+        servers.redis = Some(redis);
+    }
+    Ok(servers)
+}
+
+async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Result<[TcpListener; 4]> {
+    let wanted = [(&glance.ingest, 7401), (&glance.planner, 7402), (&glance.executor, 7403), (&glance.reporter, 7404)];
+    let mut bound = Vec::with_capacity(wanted.len());
+    for (listen, port) in wanted {
+        let usual = listen.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let address = if free_ports { SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) } else { usual };
+        let listener = TcpListener::bind(address).await;
+        bound.push(listener.with_context(|| format!("cannot listen on {address}"))?);
+    }
+    bound.try_into().map_err(|_| anyhow::anyhow!("four listeners"))
+}
+
+/// Adds what follows from the start itself: addresses, data folders, a fresh grant key, an API token.
+fn derive(
+    environment: &mut Vec<(String, String)>,
+    glance: &Glance,
+    data: &Path,
+    listeners: [&TcpListener; 4],
+) -> anyhow::Result<SecretString> {
+    let [ingest, planner, executor, reporter] = listeners.map(TcpListener::local_addr);
+    let (executor, reporter) = (executor?, reporter?);
+    for (section, address) in [("INGEST", ingest?), ("PLANNER", planner?), ("EXECUTOR", executor), ("REPORTER", reporter)] {
+        set(environment, &format!("{section}__LISTEN"), address.to_string());
+    }
+    if glance.planner.pools.is_none() {
+        set(environment, "PLANNER__POOLS__DEFAULT", format!("http://{executor}"));
+    }
+    if glance.planner.gate_url.is_none() {
+        set(environment, "PLANNER__GATE_URL", format!("http://{reporter}/git"));
+    }
+    for section in ["EXECUTOR", "REPORTER"] {
+        let folder = data.join(section.to_lowercase());
+        set_default(environment, &format!("{section}__DATA_DIR"), folder.display().to_string());
+    }
+    let keys = grant::generate();
+    set(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
+    set(environment, "PLANNER__GRANT_KEY", keys.private_key.expose_secret().to_owned());
+    for section in ["EXECUTOR", "REPORTER"] {
+        set(environment, &format!("{section}__GRANT_KEYS__{}", keys.id), keys.public_key.clone());
+    }
+    let (token, sha256) = new_token();
+    set(environment, "INGEST__API_TOKENS__LOCAL__SHA256", sha256);
+    set(environment, "INGEST__API_TOKENS__LOCAL__ROLE", "admin".to_owned());
+    Ok(token)
+}
+
+fn set(environment: &mut Vec<(String, String)>, key: &str, value: String) {
+    let name = format!("JOURNEYMAN__{key}");
+    environment.retain(|(other, _)| *other != name);
+    environment.push((name, value));
+}
+
+fn set_default(environment: &mut Vec<(String, String)>, key: &str, value: String) {
+    let name = format!("JOURNEYMAN__{key}");
+    if !environment.iter().any(|(other, _)| *other == name) {
+        environment.push((name, value));
+    }
+}
+
+/// A random API token and the hexadecimal SHA-256 that ingest's settings hold.
+pub fn new_token() -> (SecretString, String) {
+    let token = format!("jm_{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
+    let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    (SecretString::from(token), sha256)
+}

@@ -1,0 +1,248 @@
+//! One bare repository, opened by its explicit path.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use domain::CommitId;
+use git2::{Oid, RepositoryOpenFlags};
+
+use crate::{ChangeSet, CommitInfo, Error, Limits, change::change_set, import};
+
+/// Files above this are not read, in bytes.
+const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
+
+/// A bare repository that only trusted code writes. Every method blocks; not to be shared between threads, opening one
+/// is cheap.
+pub struct Repository {
+    path: PathBuf,
+    git: git2::Repository,
+}
+
+/// A diff as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnifiedDiff {
+    /// The text, cut at a line's end.
+    pub text: String,
+    /// True when it was cut.
+    pub truncated: bool,
+    /// Files that differ, all of them.
+    pub files_changed: u32,
+}
+
+impl Repository {
+    /// Makes an empty bare repository with a configuration of our own, or opens the one that is there.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the disk refuses.
+    pub fn init_bare(path: &Path) -> Result<Self, Error> {
+        let mut options = git2::RepositoryInitOptions::new();
+        options
+            .bare(true)
+            .external_template(false)
+            .mkpath(true)
+            .initial_head("main");
+        git2::Repository::init_opts(path, &options)?;
+        fs::write(
+            path.join("config"),
+            "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n",
+        )?;
+        Self::open(path)
+    }
+
+    /// Opens the bare repository at exactly this path.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when there is none.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let flags =
+            RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_DOTGIT;
+        let git = git2::Repository::open_ext(path, flags, std::iter::empty::<&Path>())?;
+        Ok(Self {
+            path: path.to_owned(),
+            git,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The objects, for work that has no method here.
+    pub fn objects(&self) -> &git2::Repository {
+        &self.git
+    }
+
+    /// The commit a branch is at.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the repository cannot be read.
+    pub fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, Error> {
+        match self.git.refname_to_id(&format!("refs/heads/{branch}")) {
+            Ok(id) => commit_id(id).map(Some),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sets a branch, wherever it was.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the commit is not there, [`Error::Failed`] for a bad name.
+    pub fn set_branch(&self, branch: &str, commit: &CommitId) -> Result<(), Error> {
+        let id = self.commit(commit)?.id();
+        self.git
+            .reference(&format!("refs/heads/{branch}"), id, true, "journeyman")?;
+        Ok(())
+    }
+
+    /// Whether this commit is here.
+    pub fn contains(&self, commit: &CommitId) -> bool {
+        self.commit(commit).is_ok()
+    }
+
+    /// Takes in a pack from outside: within `limits`, checked by `git index-pack --strict` in a directory of its own by
+    /// a process without credentials, complete together with what is here, and only then moved in.
+    ///
+    /// # Errors
+    /// [`Error::BadPack`] when it is refused, [`Error::TimedOut`] after 120 s.
+    pub fn import_pack(&self, pack: &[u8], limits: Limits) -> Result<(), Error> {
+        import::import(&self.path, pack, limits)?;
+        self.git.odb()?.refresh()?;
+        Ok(())
+    }
+
+    /// A pack with every object of `new` and their history that `base` lacks.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when a commit is not there.
+    pub fn pack(&self, new: &[CommitId], base: &CommitId) -> Result<Vec<u8>, Error> {
+        let mut walk = self.git.revwalk()?;
+        for commit in new {
+            walk.push(self.commit(commit)?.id())?;
+        }
+        walk.hide(self.commit(base)?.id())?;
+        let mut builder = self.git.packbuilder()?;
+        builder.insert_walk(&mut walk)?;
+        let mut pack = git2::Buf::new();
+        builder.write_buf(&mut pack)?;
+        Ok(pack.to_vec())
+    }
+
+    /// Whether `head` is `base` or descends from it.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when a commit is not there.
+    pub fn is_descendant(&self, head: &CommitId, base: &CommitId) -> Result<bool, Error> {
+        let (head, base) = (self.commit(head)?.id(), self.commit(base)?.id());
+        Ok(head == base || self.git.graph_descendant_of(head, base)?)
+    }
+
+    /// What differs between two commits, renames found.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when a commit is not there.
+    pub fn diff(&self, base: &CommitId, head: &CommitId) -> Result<ChangeSet, Error> {
+        let mut diff = self.tree_diff(base, head)?;
+        diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
+        change_set(&self.git, &diff)
+    }
+
+    /// The same as text in git's format, cut at `max_bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when a commit is not there.
+    pub fn unified_diff(
+        &self,
+        base: &CommitId,
+        head: &CommitId,
+        max_bytes: usize,
+    ) -> Result<UnifiedDiff, Error> {
+        let diff = self.tree_diff(base, head)?;
+        let files_changed = u32::try_from(diff.deltas().len()).unwrap_or(u32::MAX);
+        let (mut text, mut truncated) = (String::new(), false);
+        let printed = diff.print(git2::DiffFormat::Patch, |_, _, line| {
+            let content = String::from_utf8_lossy(line.content());
+            let sign = Some(line.origin()).filter(|sign| matches!(sign, '+' | '-' | ' '));
+            if text.len() + content.len() + 1 > max_bytes {
+                truncated = true;
+                return false;
+            }
+            text.extend(sign);
+            text.push_str(&content);
+            true
+        });
+        match printed {
+            Err(error) if !truncated => Err(error.into()),
+            Ok(()) | Err(_) => Ok(UnifiedDiff {
+                text,
+                truncated,
+                files_changed,
+            }),
+        }
+    }
+
+    /// The commits that lead from `base` to `head`, oldest first; at most 1,000.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when a commit is not there.
+    pub fn commits(&self, base: &CommitId, head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
+        let mut walk = self.git.revwalk()?;
+        walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE)?;
+        walk.push(self.commit(head)?.id())?;
+        walk.hide(self.commit(base)?.id())?;
+        walk.take(1000).map(|id| self.commit_info(id?)).collect()
+    }
+
+    /// A file of a commit; absent when the path is no file there or larger than 8 MiB.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the commit is not there.
+    pub fn read_file(&self, commit: &CommitId, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        let tree = self.commit(commit)?.tree()?;
+        let Ok(entry) = tree.get_path(Path::new(path)) else {
+            return Ok(None);
+        };
+        let is_file = entry.kind() == Some(git2::ObjectType::Blob) && entry.filemode() != 0o120_000;
+        if !is_file || self.git.odb()?.read_header(entry.id())?.0 > MAX_FILE_BYTES {
+            return Ok(None);
+        }
+        Ok(Some(self.git.find_blob(entry.id())?.content().to_vec()))
+    }
+
+    fn tree_diff(&self, base: &CommitId, head: &CommitId) -> Result<git2::Diff<'_>, Error> {
+        let (base, head) = (self.commit(base)?.tree()?, self.commit(head)?.tree()?);
+        let mut options = git2::DiffOptions::new();
+        options.include_typechange(true).ignore_submodules(false);
+        Ok(self
+            .git
+            .diff_tree_to_tree(Some(&base), Some(&head), Some(&mut options))?)
+    }
+
+    fn commit(&self, commit: &CommitId) -> Result<git2::Commit<'_>, Error> {
+        let id = Oid::from_str(commit.as_str())?;
+        self.git
+            .find_commit(id)
+            .map_err(|_| Error::Missing(format!("commit {}", commit.short())))
+    }
+
+    fn commit_info(&self, id: Oid) -> Result<CommitInfo, Error> {
+        let commit = self.git.find_commit(id)?;
+        let author = commit.author();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(CommitInfo {
+            id: commit_id(id)?,
+            message: text(commit.message_bytes()),
+            author: format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())),
+            parents: commit.parent_ids().map(commit_id).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn commit_id(id: Oid) -> Result<CommitId, Error> {
+    id.to_string()
+        .parse()
+        .map_err(|_| Error::Failed("git gave a strange commit id".to_owned()))
+}

@@ -1,0 +1,344 @@
+//! Transport and repository against a real smart HTTP remote.
+#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
+
+#[path = "support/http_backend.rs"]
+mod http_backend;
+
+use std::{path::Path, time::Duration};
+
+use domain::CommitId;
+use git::{Auth, ChangeKind, Error, FileMode, Limits, Pushed, Repository, Transport};
+use http_backend::HttpBackend;
+use secrecy::SecretString;
+use tempfile::TempDir;
+
+/// A commit on top of `parent` in which each path has this content; `None` removes it.
+fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Option<&str>)]) -> CommitId {
+    let git = repository.objects();
+    let parent = parent.map(|id| {
+        git.find_commit(git2::Oid::from_str(id.as_str()).unwrap())
+            .unwrap()
+    });
+    let mut index = git2::Index::new().unwrap();
+    if let Some(parent) = &parent {
+        index.read_tree(&parent.tree().unwrap()).unwrap();
+    }
+    for (path, content) in files {
+        index.remove_path(Path::new(path)).ok();
+        let Some(content) = content else { continue };
+        let mode = if path.ends_with(".link") {
+            0o120_000
+        } else {
+            0o100_644
+        };
+        let id = git.blob(content.as_bytes()).unwrap();
+        let time = git2::IndexEntry {
+            ctime: git2::IndexTime::new(0, 0),
+            mtime: git2::IndexTime::new(0, 0),
+            dev: 0,
+            ino: 0,
+            mode,
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id,
+            flags: 0,
+            flags_extended: 0,
+            path: path.as_bytes().to_vec(),
+        };
+        index.add(&time).unwrap();
+    }
+    let tree = git.find_tree(index.write_tree_to(git).unwrap()).unwrap();
+    let who = git2::Signature::new(
+        "A Person",
+        "person@example.com",
+        &git2::Time::new(1_790_000_000, 0),
+    )
+    .unwrap();
+    let parents: Vec<_> = parent.iter().collect();
+    git.commit(None, &who, &who, "A change\n\nWith a reason.", &tree, &parents)
+        .unwrap()
+        .to_string()
+        .parse()
+        .unwrap()
+}
+
+struct World {
+    _root: TempDir,
+    remote: Repository,
+    local: Repository,
+    transport: Transport,
+    url: String,
+    auth: Auth,
+    base: CommitId,
+}
+
+async fn world() -> World {
+    let root = TempDir::new().unwrap();
+    let remote = Repository::init_bare(&root.path().join("remote/acme/shop.git")).unwrap();
+    let base = commit(
+        &remote,
+        None,
+        &[("a.txt", Some("one\n")), ("b.txt", Some("1\n2\n3\n4\n"))],
+    );
+    remote.set_branch("main", &base).unwrap();
+    let local = Repository::init_bare(&root.path().join("local")).unwrap();
+    let backend = HttpBackend::start(root.path().join("remote"), "Bearer letmein").await;
+    let transport = Transport::new(local.path()).with_deadline(Duration::from_secs(30));
+    let auth = Auth::bearer(&SecretString::from("letmein"));
+    let url = format!("{}/acme/shop.git", backend.url);
+    World {
+        _root: root,
+        remote,
+        local,
+        transport,
+        url,
+        auth,
+        base,
+    }
+}
+
+impl World {
+    async fn fetch(&self) -> Result<(), Error> {
+        self.transport
+            .fetch(&self.url, Some(&self.auth), &["+refs/heads/*:refs/heads/*"], true)
+            .await
+    }
+
+    async fn push(&self, commit: &CommitId, expected: Option<&CommitId>) -> Result<Pushed, Error> {
+        self.transport
+            .push(&self.url, Some(&self.auth), commit, "feat/x", expected)
+            .await
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_brings_branches_and_prunes_those_that_are_gone() {
+    let world = world().await;
+    world.remote.set_branch("old", &world.base).unwrap();
+    world.fetch().await.unwrap();
+    assert_eq!(world.local.branch_head("old").unwrap(), Some(world.base.clone()));
+    world
+        .remote
+        .objects()
+        .find_reference("refs/heads/old")
+        .unwrap()
+        .delete()
+        .unwrap();
+    world.fetch().await.unwrap();
+    assert_eq!(world.local.branch_head("old").unwrap(), None);
+    assert_eq!(world.local.branch_head("main").unwrap(), Some(world.base.clone()));
+}
+
+#[tokio::test]
+async fn a_push_creates_moves_and_repeats_a_branch() {
+    let world = world().await;
+    world.fetch().await.unwrap();
+    let first = commit(&world.local, Some(&world.base), &[("a.txt", Some("two\n"))]);
+    let second = commit(&world.local, Some(&first), &[("a.txt", Some("three\n"))]);
+    assert_eq!(world.push(&first, None).await.unwrap(), Pushed::Updated);
+    assert_eq!(world.push(&second, Some(&first)).await.unwrap(), Pushed::Updated);
+    assert_eq!(world.push(&second, Some(&first)).await.unwrap(), Pushed::UpToDate);
+    assert_eq!(world.remote.branch_head("feat/x").unwrap(), Some(second.clone()));
+    let seen = world
+        .transport
+        .ls_remote(&world.url, Some(&world.auth), "feat/x")
+        .await
+        .unwrap();
+    assert_eq!(seen, Some(second));
+    assert_eq!(
+        world
+            .transport
+            .ls_remote(&world.url, Some(&world.auth), "x")
+            .await
+            .unwrap(),
+        None
+    );
+}
+
+#[tokio::test]
+async fn a_push_over_somebody_elses_is_stale_and_changes_nothing() {
+    let world = world().await;
+    world.fetch().await.unwrap();
+    let ours = commit(&world.local, Some(&world.base), &[("a.txt", Some("ours\n"))]);
+    let theirs = commit(&world.remote, Some(&world.base), &[("a.txt", Some("theirs\n"))]);
+    world.remote.set_branch("feat/x", &theirs).unwrap();
+    for expected in [None, Some(&world.base)] {
+        let error = world.push(&ours, expected).await.unwrap_err();
+        assert!(matches!(error, Error::LeaseStale(_)), "{error}");
+    }
+    assert_eq!(world.remote.branch_head("feat/x").unwrap(), Some(theirs));
+}
+
+#[tokio::test]
+async fn each_failure_of_the_remote_has_its_own_error_without_the_credential() {
+    let world = world().await;
+    let wrong = Auth::basic("x-access-token", &SecretString::from("hunter2"));
+    let denied = world
+        .transport
+        .fetch(&world.url, Some(&wrong), &["+refs/heads/*:refs/heads/*"], false)
+        .await;
+    let denied = denied.unwrap_err();
+    assert!(matches!(denied, Error::Denied(_)), "{denied}");
+    assert!(!format!("{denied:?} {wrong:?}").contains("hunter2"));
+    let missing = world.url.replace("shop", "shoes");
+    let missing = world
+        .transport
+        .ls_remote(&missing, Some(&world.auth), "main")
+        .await
+        .unwrap_err();
+    assert!(matches!(missing, Error::NotFound(_)), "{missing}");
+    let nobody = world
+        .transport
+        .ls_remote("http://127.0.0.1:1/a/b.git", None, "main")
+        .await
+        .unwrap_err();
+    assert!(matches!(nobody, Error::Unavailable(_)), "{nobody}");
+}
+
+#[tokio::test]
+async fn a_remote_that_does_not_answer_ends_at_the_deadline() {
+    let world = world().await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());
+    let transport = world.transport.with_deadline(Duration::from_millis(200));
+    let error = transport.ls_remote(&url, None, "main").await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut(_)), "{error}");
+}
+
+#[tokio::test]
+async fn files_of_this_machine_are_no_remote() {
+    let world = world().await;
+    let url = format!("file://{}", world.remote.path().display());
+    assert!(
+        world
+            .transport
+            .fetch(&url, None, &["+refs/heads/*:refs/heads/*"], false)
+            .await
+            .is_err()
+    );
+    assert_eq!(world.local.branch_head("main").unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_pack_carries_only_what_the_base_lacks_into_another_repository() {
+    let world = world().await;
+    world.fetch().await.unwrap();
+    let head = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
+    let pack = world
+        .remote
+        .pack(std::slice::from_ref(&head), &world.base)
+        .unwrap();
+    assert_eq!(pack[8..12], 3u32.to_be_bytes());
+    world.local.import_pack(&pack, Limits::default()).unwrap();
+    assert!(world.local.contains(&head));
+    assert!(world.local.is_descendant(&head, &world.base).unwrap());
+    assert!(!world.local.is_descendant(&world.base, &head).unwrap());
+    assert_eq!(
+        world.local.read_file(&head, "new.txt").unwrap().as_deref(),
+        Some(&b"new\n"[..])
+    );
+    assert_eq!(world.local.read_file(&head, "none.txt").unwrap(), None);
+    world.local.import_pack(&pack, Limits::default()).unwrap();
+}
+
+#[tokio::test]
+async fn a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind() {
+    let world = world().await;
+    let middle = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
+    let head = commit(&world.remote, Some(&middle), &[("new.txt", Some("newer\n"))]);
+    let pack = world
+        .remote
+        .pack(std::slice::from_ref(&head), &world.base)
+        .unwrap();
+    let refused = |pack: &[u8], limits| {
+        let error = world.local.import_pack(pack, limits).unwrap_err();
+        assert!(matches!(error, Error::BadPack(_)), "{error}");
+        assert!(!world.local.contains(&head));
+    };
+    refused(
+        &pack,
+        Limits {
+            max_objects: 2,
+            ..Limits::default()
+        },
+    );
+    refused(
+        &pack,
+        Limits {
+            max_bytes: 10,
+            ..Limits::default()
+        },
+    );
+    refused(b"PACKgarbage", Limits::default());
+    refused(&pack[..pack.len() - 4], Limits::default());
+    // The local side has no base yet, so the history is incomplete.
+    refused(&pack, Limits::default());
+    let left = std::fs::read_dir(world.local.path())
+        .unwrap()
+        .filter_map(Result::ok);
+    assert!(
+        !left
+            .map(|entry| entry.file_name())
+            .any(|name| name.to_string_lossy().starts_with("quarantine"))
+    );
+}
+
+#[tokio::test]
+async fn a_change_set_names_what_policy_asks_about() {
+    let world = world().await;
+    let git = &world.remote;
+    let changes = [
+        ("a.txt", None),
+        ("b.txt", None),
+        ("dir/c.txt", Some("1\n2\n3\n4\n")),
+        ("out.link", Some("/etc/passwd")),
+        ("s.txt", Some("secret\n")),
+    ];
+    let head = commit(git, Some(&world.base), &changes);
+    let change = git.diff(&world.base, &head).unwrap();
+    let seen: Vec<_> = change
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), file.kind))
+        .collect();
+    let expected = [
+        ("a.txt", ChangeKind::Deleted),
+        ("dir/c.txt", ChangeKind::Renamed),
+        ("out.link", ChangeKind::Added),
+        ("s.txt", ChangeKind::Added),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(change.files[1].old_path.as_deref(), Some("b.txt"));
+    assert_eq!(change.files[2].mode, FileMode::Symlink("/etc/passwd".to_owned()));
+    assert_eq!(
+        (change.files[3].size_bytes, &change.files[3].added_lines),
+        (7, &vec!["secret".to_owned()])
+    );
+    assert_eq!(
+        (change.stat.files, change.stat.insertions, change.stat.deletions),
+        (4, 2, 1)
+    );
+    let commits = git.commits(&world.base, &head).unwrap();
+    assert_eq!(
+        (commits.len(), commits[0].author.as_str()),
+        (1, "A Person <person@example.com>")
+    );
+}
+
+#[tokio::test]
+async fn a_unified_diff_is_cut_at_its_cap() {
+    let world = world().await;
+    let head = commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
+    let whole = world.remote.unified_diff(&world.base, &head, 10_000).unwrap();
+    assert!(
+        whole.text.contains("-one\n+two\n") && !whole.truncated,
+        "{}",
+        whole.text
+    );
+    let cut = world
+        .remote
+        .unified_diff(&world.base, &head, whole.text.len() - 1)
+        .unwrap();
+    assert!(cut.truncated && cut.files_changed == 1 && !cut.text.contains("+two"));
+}

@@ -1,0 +1,117 @@
+//! A smart HTTP remote for tests: `git http-backend` behind a loopback port, with one accepted `Authorization` header.
+
+use std::{path::PathBuf, process::Stdio, sync::Arc};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use tokio::{io::AsyncWriteExt, net::TcpListener, process::Command};
+
+/// A running remote; it ends with the test's runtime.
+pub(crate) struct HttpBackend {
+    /// Base URL: repositories are `<url>/<owner>/<name>.git`.
+    pub(crate) url: String,
+}
+
+struct Backend {
+    root: PathBuf,
+    authorization: String,
+}
+
+impl HttpBackend {
+    /// Serves the bare repositories under `root` to whoever sends this `Authorization` header.
+    pub(crate) async fn start(root: PathBuf, authorization: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::new(Backend {
+            root,
+            authorization: authorization.to_owned(),
+        });
+        let router = Router::new().fallback(handle).with_state(state);
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url }
+    }
+}
+
+async fn handle(State(backend): State<Arc<Backend>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let text = |name| {
+        parts
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    if text(header::AUTHORIZATION) != backend.authorization {
+        return (StatusCode::FORBIDDEN, "no").into_response();
+    }
+    let body = axum::body::to_bytes(body, 64 * 1024 * 1024).await.unwrap();
+    let mut child = Command::new("git")
+        .args([
+            "-c",
+            "http.receivepack=true",
+            "-c",
+            "safe.directory=*",
+            "http-backend",
+        ])
+        .env("GIT_PROJECT_ROOT", &backend.root)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("REMOTE_USER", "test")
+        .env("REQUEST_METHOD", parts.method.as_str())
+        .env("PATH_INFO", parts.uri.path())
+        .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
+        .env("CONTENT_TYPE", text(header::CONTENT_TYPE))
+        .env("CONTENT_LENGTH", body.len().to_string())
+        .env("HTTP_CONTENT_ENCODING", text(header::CONTENT_ENCODING))
+        .env(
+            "GIT_PROTOCOL",
+            parts
+                .headers
+                .get("git-protocol")
+                .map_or("", |value| value.to_str().unwrap()),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writing = tokio::spawn(async move { stdin.write_all(&body).await });
+    let output = child.wait_with_output().await.unwrap();
+    // The backend may answer without reading the whole request.
+    let _ = writing.await.unwrap();
+    parse_cgi(&output.stdout)
+}
+
+fn parse_cgi(output: &[u8]) -> Response {
+    let end = output
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .unwrap_or(output.len());
+    let mut status = StatusCode::OK;
+    let mut headers = HeaderMap::new();
+    for line in String::from_utf8_lossy(&output[..end]).lines() {
+        let Some((name, value)) = line.split_once(": ") else {
+            continue;
+        };
+        if name.eq_ignore_ascii_case("status") {
+            status = value[..3].parse().unwrap();
+        } else {
+            headers.insert(
+                name.parse::<header::HeaderName>().unwrap(),
+                value.parse().unwrap(),
+            );
+        }
+    }
+    (
+        status,
+        headers,
+        Bytes::copy_from_slice(output.get(end + 4..).unwrap_or_default()),
+    )
+        .into_response()
+}

@@ -1,0 +1,178 @@
+//! What may be read at GitHub.
+
+use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
+
+use crate::{
+    Check, Error, HookDelivery, Identity, Permission, PullRequest, Repository, Settings,
+    client::{Client, encode},
+    wire::{WireCheckRuns, WireCombinedStatus, WireDelivery, WirePermission, WirePullRequest},
+};
+
+const PAGE: usize = 100;
+const MAX_CHECK_PAGES: usize = 3;
+const MAX_PULL_REQUEST_PAGES: usize = 5;
+const MAX_DELIVERY_PAGES: usize = 10;
+
+/// Reads at GitHub; cheap to clone. Every call is tried three times.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    client: Client,
+}
+
+impl Reader {
+    /// A reader with its own connections; needs a tokio runtime. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when the URL is none.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            client: Client::new(settings)?,
+        })
+    }
+
+    /// The repository itself.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not exist or the App is not installed there.
+    pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
+        self.client.repository(repository).await
+    }
+
+    /// The latest checks of a commit: check runs and commit statuses, at most 300 of each.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the commit does not exist.
+    pub async fn checks(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Check>, Error> {
+        let mut checks = Vec::new();
+        for page in 1..=MAX_CHECK_PAGES {
+            let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
+            let found: WireCheckRuns = self.client.get(repository, &path).await?;
+            let last = found.check_runs.len() < PAGE;
+            checks.extend(found.check_runs.into_iter().map(Check::from));
+            if last {
+                break;
+            }
+        }
+        for page in 1..=MAX_CHECK_PAGES {
+            let path = format!("/commits/{commit}/status?per_page={PAGE}&page={page}");
+            let found: WireCombinedStatus = self.client.get(repository, &path).await?;
+            let last = found.statuses.len() < PAGE;
+            checks.extend(found.statuses.into_iter().map(Check::from));
+            if last {
+                break;
+            }
+        }
+        Ok(checks)
+    }
+
+    /// One pull request.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
+        self.client.pull_request(repository, number).await
+    }
+
+    /// Open pull requests, of anybody, that name the ticket in title, head branch or description. Looks at the 500
+    /// newest.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn pull_requests_mentioning(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+    ) -> Result<Vec<PullRequest>, Error> {
+        let mut matches = Vec::new();
+        for page in 1..=MAX_PULL_REQUEST_PAGES {
+            let path = format!("/pulls?state=open&per_page={PAGE}&page={page}");
+            let found: Vec<WirePullRequest> = self.client.get(repository, &path).await?;
+            let last = found.len() < PAGE;
+            let found = found.into_iter().map(PullRequest::from);
+            matches.extend(found.filter(|candidate| candidate.mentions(repository, ticket)));
+            if last {
+                break;
+            }
+        }
+        Ok(matches)
+    }
+
+    /// Closed pull requests, merged or not, that changed at or after `since`; the 500 latest at most, newest first.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn closed_pull_requests_since(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<PullRequest>, Error> {
+        let mut closed = Vec::new();
+        for page in 1..=MAX_PULL_REQUEST_PAGES {
+            let path = format!("/pulls?state=closed&sort=updated&direction=desc&per_page={PAGE}&page={page}");
+            let found: Vec<WirePullRequest> = self.client.get(repository, &path).await?;
+            let is_full = found.len() == PAGE;
+            let seen = found.len();
+            let before = closed.len();
+            let found = found.into_iter().map(PullRequest::from);
+            closed.extend(found.filter(|candidate| candidate.updated_at.is_none_or(|at| at >= since)));
+            if !is_full || closed.len() - before < seen {
+                break;
+            }
+        }
+        Ok(closed)
+    }
+
+    /// The pull request whose head is that branch of the repository: an open one if there is one, else the newest.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn find_pull_request_by_head(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Option<PullRequest>, Error> {
+        self.client.find_pull_request_by_head(repository, branch).await
+    }
+
+    /// What a person may do in the repository.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read; an unknown login is [`Permission::None`].
+    pub async fn permission(&self, repository: &RepositoryName, login: &str) -> Result<Permission, Error> {
+        let path = format!("/collaborators/{}/permission", encode(login));
+        let found = Error::none_if_missing(self.client.get::<WirePermission>(repository, &path).await)?;
+        Ok(found.map_or(Permission::None, Permission::from))
+    }
+
+    /// GitHub's attempts since then to deliver webhooks to our App, newest first; the 1,000 latest at most.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] without an App: a token has no deliveries.
+    pub async fn hook_deliveries(&self, since: Timestamp) -> Result<Vec<HookDelivery>, Error> {
+        let mut deliveries: Vec<HookDelivery> = Vec::new();
+        let mut path = format!("/app/hook/deliveries?per_page={PAGE}");
+        for _ in 0..MAX_DELIVERY_PAGES {
+            let (found, next) = self.client.get_as_app::<Vec<WireDelivery>>(&path).await?;
+            for wire in found {
+                let delivery = HookDelivery::try_from(wire)?;
+                if delivery.delivered_at < since {
+                    return Ok(deliveries);
+                }
+                deliveries.push(delivery);
+            }
+            match next {
+                Some(query) => path = format!("/app/hook/deliveries?{query}"),
+                None => break,
+            }
+        }
+        Ok(deliveries)
+    }
+
+    /// Who the credentials belong to.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when they are no good.
+    pub async fn whoami(&self) -> Result<Identity, Error> {
+        self.client.whoami().await
+    }
+}

@@ -1,0 +1,166 @@
+//! Rules that need no server.
+
+use domain::{Conclusion, RepositoryName, TicketKey};
+use serde_json::{Value, json};
+
+use crate::{
+    Check, CheckConclusion, CheckStatus, Permission, PullRequest, Settings, conclusion, mentions,
+    wire::{WireCheckRun, WirePermission, WirePullRequest, WireStatus},
+};
+
+fn pull_request(title: &str, branch: &str, body: &Value) -> PullRequest {
+    let sha = "a".repeat(40);
+    let wire: WirePullRequest = serde_json::from_value(json!({
+        "number": 7, "node_id": "PR_7", "title": title, "body": body, "state": "open",
+        "head": { "ref": branch, "sha": sha, "repo": null }, "base": { "ref": "main", "sha": sha, "repo": null },
+        "user": null, "html_url": "https://github.com/acme/shop/pull/7", "draft": true,
+    }))
+    .unwrap();
+    wire.into()
+}
+
+#[test]
+fn a_key_is_mentioned_as_a_whole_word_in_its_own_spelling_only() {
+    for text in [
+        "ENG-1",
+        "feat/ENG-1-login",
+        "[ENG-1] Login",
+        "fixes ENG-1.",
+        "ENG-12 and ENG-1",
+        "x/ENG-1_y",
+    ] {
+        assert!(mentions(text, "ENG-1"), "{text}");
+    }
+    for text in ["ENG-12", "XENG-1", "eng-1", "X_ENG-1", "ENG-1a", "", "ÄENG-1"] {
+        assert!(!mentions(text, "ENG-1"), "{text}");
+    }
+    assert!(!mentions("anything", ""));
+}
+
+#[test]
+fn a_pull_request_names_its_ticket_in_title_branch_or_body() {
+    let shop = RepositoryName::new("acme", "shop").unwrap();
+    let jira = TicketKey::jira("ENG-1").unwrap();
+    assert!(pull_request("ENG-1 Login", "x", &Value::Null).mentions(&shop, &jira));
+    assert!(pull_request("Login", "fix/ENG-1", &Value::Null).mentions(&shop, &jira));
+    assert!(pull_request("Login", "x", &json!("Closes ENG-1")).mentions(&shop, &jira));
+    assert!(!pull_request("Login", "fix/ENG-12", &json!("")).mentions(&shop, &jira));
+}
+
+#[test]
+fn a_github_ticket_is_named_by_its_number_in_its_own_repository_only() {
+    let shop = RepositoryName::new("acme", "shop").unwrap();
+    let other = RepositoryName::new("acme", "other").unwrap();
+    let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
+    let short = pull_request("Login", "x", &json!("Fixes #7"));
+    assert!(short.mentions(&shop, &ticket));
+    assert!(!short.mentions(&other, &ticket));
+    assert!(pull_request("Login", "x", &json!("Fixes acme/shop#7")).mentions(&other, &ticket));
+    assert!(!pull_request("Login", "x", &json!("Fixes #70")).mentions(&shop, &ticket));
+}
+
+fn check_run(status: &str, ended: &Value) -> Check {
+    let wire: WireCheckRun = serde_json::from_value(json!({
+        "id": 5, "name": "test", "status": status, "conclusion": ended, "completed_at": "2026-11-21T10:00:00Z",
+        "html_url": "https://ci.example/5", "check_suite": { "id": 9 },
+        "output": { "title": "Tests", "summary": "1 failed", "text": format!("{}end", "ä".repeat(8000)) },
+    }))
+    .unwrap();
+    wire.into()
+}
+
+#[test]
+fn a_check_run_keeps_the_end_of_its_output() {
+    let check = check_run("completed", &json!("failure"));
+    assert_eq!(
+        (check.id, check.suite, check.status),
+        (5, 9, CheckStatus::Completed)
+    );
+    assert_eq!(check.conclusion, Some(CheckConclusion::Failure));
+    assert!(check.output_tail.len() <= 8192 && check.output_tail.ends_with("end"));
+}
+
+#[test]
+fn checks_are_concluded_only_when_all_are_over() {
+    let good = check_run("completed", &json!("success"));
+    let skipped = check_run("completed", &json!("skipped"));
+    let running = check_run("in_progress", &Value::Null);
+    let odd = check_run("completed", &json!("a conclusion of tomorrow"));
+    assert_eq!(conclusion(&[]), None);
+    assert_eq!(conclusion(&[good.clone(), running]), None);
+    assert_eq!(conclusion(&[good.clone(), skipped]), Some(Conclusion::Success));
+    assert_eq!(conclusion(&[good, odd]), Some(Conclusion::Failure));
+}
+
+#[test]
+fn a_commit_status_is_a_check() {
+    let wire: WireStatus = serde_json::from_value(
+        json!({ "id": 3, "context": "ci/build", "state": "error", "description": "no disk" }),
+    )
+    .unwrap();
+    let check = Check::from(wire);
+    assert_eq!(
+        (check.name.as_str(), check.conclusion),
+        ("ci/build", Some(CheckConclusion::Failure))
+    );
+    let pending: WireStatus =
+        serde_json::from_value(json!({ "id": 3, "context": "ci/build", "state": "pending" })).unwrap();
+    assert_eq!(Check::from(pending).conclusion, None);
+}
+
+#[test]
+fn a_deleted_author_is_a_ghost() {
+    assert_eq!(pull_request("t", "b", &Value::Null).author, "ghost");
+}
+
+#[test]
+fn permissions_are_ordered() {
+    let permission = |text: &str| {
+        Permission::from(serde_json::from_value::<WirePermission>(json!({ "permission": text })).unwrap())
+    };
+    assert!(permission("maintain") >= Permission::Write);
+    assert!(permission("triage") < Permission::Write);
+    assert_eq!(permission("none"), Permission::None);
+}
+
+#[test]
+fn settings_name_the_key_that_is_wrong() {
+    let check = |settings: Settings| settings.check("github_reader").map_err(|(key, _)| key);
+    let wrong = |key: &str| Err(format!("github_reader.{key}"));
+    let token = || Some("t".into());
+    assert_eq!(check(Settings::default()), wrong("token"));
+    assert_eq!(
+        check(Settings {
+            token: token(),
+            ..Settings::default()
+        }),
+        Ok(())
+    );
+    assert_eq!(
+        check(Settings {
+            app_id: Some(1),
+            ..Settings::default()
+        }),
+        wrong("private_key")
+    );
+    assert_eq!(
+        check(Settings {
+            private_key: token(),
+            ..Settings::default()
+        }),
+        wrong("app_id")
+    );
+    let both = Settings {
+        app_id: Some(1),
+        private_key: token(),
+        token: token(),
+        ..Settings::default()
+    };
+    assert_eq!(check(both), wrong("token"));
+    let url = Settings {
+        api_url: "github.com".to_owned(),
+        token: token(),
+        ..Settings::default()
+    };
+    assert_eq!(check(url), wrong("api_url"));
+}

@@ -1,0 +1,281 @@
+//! One HTTP exchange with GitHub: time-out, answer, and the class of a failure.
+
+use std::{error::Error as StdError, time::Duration};
+
+use octocrab::Octocrab;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{Error, error::capped};
+
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
+const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
+
+/// One request, its path relative to the API's base.
+#[derive(Clone, Copy)]
+pub(crate) enum Call<'a> {
+    Get(&'a str),
+    Post(&'a str, &'a Value),
+    Patch(&'a str, &'a Value),
+}
+
+impl Call<'_> {
+    const fn is_write(self) -> bool {
+        match self {
+            Self::Get(_) => false,
+            Self::Post(..) | Self::Patch(..) => true,
+        }
+    }
+
+    /// Method and path, without the query.
+    fn name(self) -> String {
+        let (method, path) = match self {
+            Self::Get(path) => ("GET", path),
+            Self::Post(path, _) => ("POST", path),
+            Self::Patch(path, _) => ("PATCH", path),
+        };
+        let path = path.split('?').next().unwrap_or_default();
+        format!("{method} {path}")
+    }
+}
+
+/// A good answer.
+pub(crate) struct Answer {
+    name: String,
+    link: Option<String>,
+    scopes: Option<String>,
+    body: String,
+}
+
+impl Answer {
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_str(&self.body).map_err(|error| self.malformed(&error))
+    }
+
+    // serde quotes values it did not expect; where it stopped says enough.
+    fn malformed(&self, error: &serde_json::Error) -> Error {
+        let detail = format!("{}, line {} column {}", self.name, error.line(), error.column());
+        Error::Malformed { detail }
+    }
+
+    /// The `data` of a GraphQL answer, unless it holds errors.
+    pub(crate) fn parse_graphql(&self) -> Result<Value, Error> {
+        let answer: WireGraphql = self.parse()?;
+        let Some(first) = answer.errors.into_iter().next() else {
+            return Ok(answer.data);
+        };
+        let detail = capped(&first.message);
+        Err(match first.kind.as_deref() {
+            Some("NOT_FOUND") => Error::NotFound { what: detail },
+            Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Error::Forbidden { detail },
+            Some("RATE_LIMITED") => Error::RateLimited {
+                retry_after: DEFAULT_RATE_LIMIT_WAIT,
+            },
+            Some(_) | None => Error::Rejected { detail },
+        })
+    }
+
+    /// Query of the next page, from the `Link` header.
+    pub(crate) fn next_query(&self) -> Option<String> {
+        let next = self
+            .link
+            .as_deref()?
+            .split(',')
+            .find(|part| part.contains("rel=\"next\""))?;
+        let url = next.split('<').nth(1)?.split('>').next()?;
+        url.split_once('?').map(|(_, query)| query.to_owned())
+    }
+
+    /// OAuth scopes of the token.
+    pub(crate) fn scopes(&self) -> Vec<String> {
+        let scopes = self.scopes.as_deref().unwrap_or_default().split(',');
+        scopes
+            .map(str::trim)
+            .filter(|scope| !scope.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct WireGraphql {
+    #[serde(default)]
+    data: Value,
+    #[serde(default)]
+    errors: Vec<WireGraphqlError>,
+}
+
+#[derive(Deserialize)]
+struct WireGraphqlError {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    message: String,
+}
+
+/// What a refusal says besides its status.
+#[derive(Clone, Copy, Default)]
+struct Hints {
+    retry_after: Option<u64>,
+    exhausted: bool,
+    reset_in: Option<u64>,
+}
+
+/// Sends it once.
+pub(crate) async fn send(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
+    match timeout(TOTAL_TIMEOUT, Box::pin(exchange(crab, call))).await {
+        Ok(result) => result,
+        Err(_) => Err(lost(call.is_write(), format!("{} timed out", call.name()))),
+    }
+}
+
+/// Bounds another call of octocrab, one that may be repeated freely.
+pub(crate) async fn within<T>(
+    call: impl Future<Output = octocrab::Result<T>>,
+    name: &str,
+) -> Result<T, Error> {
+    match timeout(TOTAL_TIMEOUT, call).await {
+        Ok(result) => result.map_err(|error| failure(&error, false)),
+        Err(_) => Err(lost(false, format!("{name} timed out"))),
+    }
+}
+
+async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
+    let write = call.is_write();
+    let response = match call {
+        Call::Get(path) => crab._get(path).await,
+        Call::Post(path, body) => crab._post(path, Some(body)).await,
+        Call::Patch(path, body) => crab._patch(path, Some(body)).await,
+    }
+    .map_err(|error| failure(&error, write))?;
+    let status = response.status().as_u16();
+    let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+    let number = |name: &str| header(name)?.parse::<u64>().ok();
+    let hints = Hints {
+        retry_after: number("retry-after"),
+        exhausted: number("x-ratelimit-remaining") == Some(0),
+        reset_in: number("x-ratelimit-reset")
+            .zip(header("date"))
+            .and_then(|(at, now)| seconds_between(&now, at)),
+    };
+    let (link, scopes) = (header("link"), header("x-oauth-scopes"));
+    let body = crab
+        .body_to_string(response)
+        .await
+        .map_err(|error| failure(&error, write))?;
+    if (200..300).contains(&status) {
+        Ok(Answer {
+            name: call.name(),
+            link,
+            scopes,
+            body,
+        })
+    } else {
+        Err(refusal(call, status, hints, &message(&body)))
+    }
+}
+
+/// By GitHub's own clock, as its `Date` header tells it.
+fn seconds_between(date: &str, unix_s: u64) -> Option<u64> {
+    let now = time::OffsetDateTime::parse(date, &time::format_description::well_known::Rfc2822).ok()?;
+    Some(unix_s.saturating_sub(u64::try_from(now.unix_timestamp()).ok()?))
+}
+
+/// GitHub's words: the message and the messages of its parts.
+fn message(body: &str) -> String {
+    let value: Value = serde_json::from_str(body).unwrap_or_default();
+    let parts = value["errors"].as_array().into_iter().flatten();
+    let parts = parts.filter_map(|part| {
+        part["message"]
+            .as_str()
+            .or(part["code"].as_str())
+            .or(part.as_str())
+    });
+    let words: Vec<&str> = value["message"].as_str().into_iter().chain(parts).collect();
+    capped(&words.join("; "))
+}
+
+fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
+    let what = || format!("{} answered {status}", call.name());
+    let detail = || {
+        if message.is_empty() {
+            what()
+        } else {
+            message.to_owned()
+        }
+    };
+    let lower = message.to_ascii_lowercase();
+    let limited = hints.retry_after.is_some() || hints.exhausted || lower.contains("rate limit");
+    match status {
+        401 => Error::Unauthorized {
+            check: "App id and private key, or the token".to_owned(),
+        },
+        403 | 429 if limited || status == 429 => {
+            let wait = hints.retry_after.or(hints.reset_in.filter(|_| hints.exhausted));
+            Error::RateLimited {
+                retry_after: wait.map_or(DEFAULT_RATE_LIMIT_WAIT, Duration::from_secs),
+            }
+        }
+        403 => Error::Forbidden { detail: detail() },
+        404 | 410 => Error::NotFound { what: call.name() },
+        409 => Error::Conflict { detail: detail() },
+        422 if lower.contains("already exists") => Error::Conflict { detail: detail() },
+        503 => Error::Unavailable { detail: what() },
+        500.. => lost(call.is_write(), what()),
+        _ => Error::Rejected { detail: detail() },
+    }
+}
+
+/// Nobody answered, or only a gateway did: a write may have arrived.
+const fn lost(write: bool, detail: String) -> Error {
+    if write {
+        Error::Unknown { detail }
+    } else {
+        Error::Unavailable { detail }
+    }
+}
+
+/// The class of a failed call. Only a connection that never stood proves that nothing was sent.
+pub(crate) fn failure(error: &octocrab::Error, write: bool) -> Error {
+    match error {
+        octocrab::Error::GitHub { source, .. } => match source.status_code.as_u16() {
+            401 | 404 => Error::Unauthorized {
+                check: "the App's id, key and installation".to_owned(),
+            },
+            403 => Error::Forbidden {
+                detail: "the App's installation is suspended or limited".to_owned(),
+            },
+            status => Error::Unavailable {
+                detail: format!("installation token: status {status}"),
+            },
+        },
+        octocrab::Error::JWT { .. } => Error::Unauthorized {
+            check: "the App's private key".to_owned(),
+        },
+        octocrab::Error::Service { source, .. } if never_connected(&**source) => Error::Unavailable {
+            detail: "cannot connect".to_owned(),
+        },
+        octocrab::Error::InvalidUtf8 { .. }
+        | octocrab::Error::Json { .. }
+        | octocrab::Error::Serde { .. } => Error::Malformed {
+            detail: "not JSON in UTF-8".to_owned(),
+        },
+        octocrab::Error::Uri { .. } | octocrab::Error::UriParse { .. } | octocrab::Error::Http { .. } => {
+            Error::Rejected {
+                detail: "the path is not a legal URL".to_owned(),
+            }
+        }
+        _ => lost(write, "the connection was lost".to_owned()),
+    }
+}
+
+fn never_connected(error: &(dyn StdError + 'static)) -> bool {
+    let mut link = Some(error);
+    while let Some(error) = link {
+        if let Some(error) = error.downcast_ref::<hyper_util::client::legacy::Error>() {
+            return error.is_connect();
+        }
+        link = error.source();
+    }
+    false
+}

@@ -1,0 +1,227 @@
+//! What may be written at GitHub, and what a writer has to look at before. A write is never repeated inside.
+
+use domain::{CommitId, RepositoryName};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use crate::{
+    Comment, CommentId, Error, Identity, PullRequest, Repository, Settings,
+    client::{Client, Method, encode_path},
+    wire::{WireComment, WirePullRequest, WireRef},
+};
+
+const PAGE: usize = 100;
+const MAX_COMMENT_PAGES: usize = 20;
+
+const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
+    { pullRequest { id isDraft } } }";
+
+/// Writes at GitHub; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then
+/// write again.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    client: Client,
+}
+
+impl Writer {
+    /// A writer with its own connections; needs a tokio runtime. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when the URL is none.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            client: Client::new(settings)?,
+        })
+    }
+
+    /// A token for git over HTTPS (user name `x-access-token`), good for at least 30 seconds.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the App is not installed on the repository.
+    pub async fn installation_token(&self, repository: &RepositoryName) -> Result<SecretString, Error> {
+        self.client.git_token(repository).await
+    }
+
+    /// Where git finds the repository; holds no credentials.
+    pub fn git_url(&self, repository: &RepositoryName) -> String {
+        self.client.git_url(repository)
+    }
+
+    /// The repository itself.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not exist or the App is not installed there.
+    pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
+        self.client.repository(repository).await
+    }
+
+    /// One pull request.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
+        self.client.pull_request(repository, number).await
+    }
+
+    /// The pull request whose head is that branch of the repository: an open one if there is one, else the newest.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn find_pull_request_by_head(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Option<PullRequest>, Error> {
+        self.client.find_pull_request_by_head(repository, branch).await
+    }
+
+    /// The commit that a branch points at; `None` when there is no such branch.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn branch_head(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Option<CommitId>, Error> {
+        let path = format!("/git/ref/heads/{}", encode_path(branch));
+        let found = Error::none_if_missing(self.client.get::<WireRef>(repository, &path).await)?;
+        Ok(found.map(|found| found.object.sha))
+    }
+
+    /// Opens a pull request from a branch of the same repository.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when one is open for that branch already, [`Error::Rejected`] when GitHub refuses it,
+    /// e.g. no commits between the branches.
+    pub async fn create_pull_request(
+        &self,
+        repository: &RepositoryName,
+        head: &str,
+        base: &str,
+        title: &str,
+        body: &str,
+        draft: bool,
+    ) -> Result<PullRequest, Error> {
+        let body = json!({ "head": head, "base": base, "title": title, "body": body, "draft": draft });
+        let made: WirePullRequest = self
+            .client
+            .write(repository, Method::Post, "/pulls", &body)
+            .await?;
+        Ok(made.into())
+    }
+
+    /// Ends a pull request's draft state; `node_id` is [`PullRequest::node_id`]. No error when it is no draft.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when GitHub refuses, e.g. because it is closed.
+    pub async fn mark_ready(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        node_id: &str,
+    ) -> Result<(), Error> {
+        match self
+            .client
+            .graphql(repository, MARK_READY, json!({ "id": node_id }))
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(Error::Rejected { detail }) => {
+                let now = self.client.pull_request(repository, number).await?;
+                if now.draft {
+                    Err(Error::Rejected { detail })
+                } else {
+                    Ok(())
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Comments on an issue or pull request.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn comment(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        body: &str,
+    ) -> Result<CommentId, Error> {
+        let path = format!("/issues/{number}/comments");
+        let made: WireComment = self
+            .client
+            .write(repository, Method::Post, &path, &json!({ "body": body }))
+            .await?;
+        Ok(CommentId(made.id))
+    }
+
+    /// The comments of an issue or pull request, oldest first; at most 2,000.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn list_comments(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<Comment>, Error> {
+        let us = self.client.our_login().await?;
+        let our_app = self.client.app_id();
+        let mut comments = Vec::new();
+        for page in 1..=MAX_COMMENT_PAGES {
+            let path = format!("/issues/{number}/comments?per_page={PAGE}&page={page}");
+            let found: Vec<WireComment> = self.client.get(repository, &path).await?;
+            let last = found.len() < PAGE;
+            comments.extend(found.into_iter().map(|wire| wire.into_comment(&us, our_app)));
+            if last {
+                break;
+            }
+        }
+        Ok(comments)
+    }
+
+    /// Replaces a comment's text.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it was deleted.
+    pub async fn update_comment(
+        &self,
+        repository: &RepositoryName,
+        comment: CommentId,
+        body: &str,
+    ) -> Result<(), Error> {
+        let path = format!("/issues/comments/{comment}");
+        let _: Value = self
+            .client
+            .write(repository, Method::Patch, &path, &json!({ "body": body }))
+            .await?;
+        Ok(())
+    }
+
+    /// Adds labels to an issue or pull request; those that it has already stay.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn add_labels(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        labels: &[String],
+    ) -> Result<(), Error> {
+        let path = format!("/issues/{number}/labels");
+        let _: Value = self
+            .client
+            .write(repository, Method::Post, &path, &json!({ "labels": labels }))
+            .await?;
+        Ok(())
+    }
+
+    /// Who the credentials belong to and what they may do.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when they are no good.
+    pub async fn whoami(&self) -> Result<Identity, Error> {
+        self.client.whoami().await
+    }
+}

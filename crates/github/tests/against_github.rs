@@ -1,0 +1,367 @@
+//! Reader and writer against a strict stand-in over real HTTP, as Apps and with tokens.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
+use github::{Error, Permission, PullRequestState, Reader, Settings, Writer, conclusion};
+use secrecy::ExposeSecret;
+use testkit::{FakeGitHub, Fault, GitHubOptions, eventually, github as stand_in};
+
+struct Hub {
+    hub: FakeGitHub,
+    reader: Reader,
+    writer: Writer,
+    base: CommitId,
+}
+
+fn shop() -> RepositoryName {
+    RepositoryName::new("acme", "shop").unwrap()
+}
+
+fn as_app(hub: &FakeGitHub, id: u64) -> Settings {
+    Settings {
+        api_url: hub.api_url(),
+        git_url: hub.git_url(),
+        app_id: Some(id),
+        private_key: Some(stand_in::APP_PRIVATE_KEY.into()),
+        token: None,
+    }
+}
+
+fn with_token(hub: &FakeGitHub, token: &str) -> Settings {
+    Settings {
+        api_url: hub.api_url(),
+        git_url: hub.git_url(),
+        token: Some(token.into()),
+        ..Settings::default()
+    }
+}
+
+async fn hub() -> Hub {
+    let hub = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+    let base = hub
+        .create_repository("acme/shop", &[("README.md", "shop\n")])
+        .unwrap();
+    let reader = Reader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
+    let writer = Writer::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
+    Hub {
+        reader,
+        writer,
+        base: base.parse().unwrap(),
+        hub,
+    }
+}
+
+impl Hub {
+    fn branch(&self, name: &str) -> CommitId {
+        self.hub
+            .commit("acme/shop", name, "work", &[("a.txt", name)])
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+
+    async fn draft(&self, branch: &str) -> github::PullRequest {
+        self.branch(branch);
+        self.writer
+            .create_pull_request(&shop(), branch, "main", "ENG-1 Login", "Body", true)
+            .await
+            .unwrap()
+    }
+
+    fn assert_clean(&self) {
+        assert_eq!(self.hub.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn an_app_reads_a_repository_through_its_installation_and_mints_one_token() {
+    let hub = hub().await;
+    let repository = hub.reader.repository(&shop()).await.unwrap();
+    hub.reader.repository(&shop()).await.unwrap();
+    assert_eq!(
+        (repository.name, repository.default_branch.as_str()),
+        (shop(), "main")
+    );
+    let minted = hub
+        .hub
+        .requests()
+        .iter()
+        .filter(|request| request.path.contains("access_tokens"))
+        .count();
+    assert_eq!(minted, 1);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn a_draft_is_opened_found_by_its_head_and_marked_ready() {
+    let hub = hub().await;
+    let made = hub.draft("feat/ENG-1-login").await;
+    assert!(made.draft && made.state == PullRequestState::Open);
+
+    let found = hub
+        .writer
+        .find_pull_request_by_head(&shop(), "feat/ENG-1-login")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.number, made.number);
+    assert_eq!(
+        hub.writer
+            .find_pull_request_by_head(&shop(), "feat/ENG-1")
+            .await
+            .unwrap(),
+        None
+    );
+
+    hub.writer
+        .mark_ready(&shop(), made.number, &made.node_id)
+        .await
+        .unwrap();
+    assert!(!hub.reader.pull_request(&shop(), made.number).await.unwrap().draft);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn a_second_pull_request_of_a_branch_is_a_conflict() {
+    let hub = hub().await;
+    hub.draft("feat/x").await;
+    let again = hub
+        .writer
+        .create_pull_request(&shop(), "feat/x", "main", "again", "", true)
+        .await
+        .unwrap_err();
+    assert!(matches!(again, Error::Conflict { .. }), "{again}");
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_unknown_and_the_pull_request_is_found_by_looking() {
+    let hub = hub().await;
+    hub.branch("feat/x");
+    hub.hub
+        .fail_next(Fault::new("/pulls", 1, 502).on("POST").after_effect());
+    let lost = hub
+        .writer
+        .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
+        .await
+        .unwrap_err();
+    assert!(matches!(lost, Error::Unknown { .. }), "{lost}");
+    assert!(
+        hub.writer
+            .find_pull_request_by_head(&shop(), "feat/x")
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(hub.hub.pull_requests("acme/shop").len(), 1);
+}
+
+#[tokio::test]
+async fn our_comments_are_told_from_those_of_people() {
+    let hub = hub().await;
+    let number = hub.draft("feat/x").await.number;
+    hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
+    let id = hub.writer.comment(&shop(), number, "first").await.unwrap();
+    hub.writer.update_comment(&shop(), id, "second").await.unwrap();
+
+    let comments = hub.writer.list_comments(&shop(), number).await.unwrap();
+    let ours: Vec<_> = comments.iter().filter(|comment| comment.by_us).collect();
+    assert_eq!((comments.len(), ours.len()), (2, 1));
+    assert_eq!((ours[0].id, ours[0].body.as_str()), (id, "second"));
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn labels_are_added() {
+    let hub = hub().await;
+    let number = hub.draft("feat/x").await.number;
+    hub.writer
+        .add_labels(&shop(), number, &["journeyman".to_owned()])
+        .await
+        .unwrap();
+    assert_eq!(hub.hub.pull_requests("acme/shop")[0].labels, ["journeyman"]);
+}
+
+#[tokio::test]
+async fn a_branch_has_a_head_or_does_not_exist() {
+    let hub = hub().await;
+    let head = hub.branch("feat/x");
+    assert_eq!(
+        hub.writer.branch_head(&shop(), "feat/x").await.unwrap(),
+        Some(head)
+    );
+    assert_eq!(
+        hub.writer.branch_head(&shop(), "main").await.unwrap(),
+        Some(hub.base.clone())
+    );
+    assert_eq!(hub.writer.branch_head(&shop(), "feat/y").await.unwrap(), None);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn checks_are_read_with_their_ends() {
+    let hub = hub().await;
+    let head = hub.branch("feat/x");
+    assert_eq!(hub.reader.checks(&shop(), &head).await.unwrap(), []);
+    let checks = [
+        ("test", stand_in::Conclusion::Failure, "assert 1 == 2"),
+        ("lint", stand_in::Conclusion::Success, "fine"),
+    ];
+    hub.hub.run_checks("acme/shop", head.as_str(), &checks).unwrap();
+    let found = hub.reader.checks(&shop(), &head).await.unwrap();
+    let test = found.iter().find(|check| check.name == "test").unwrap();
+    assert!(test.output_tail.contains("assert 1 == 2") && test.completed_at.is_some());
+    assert_eq!(conclusion(&found), Some(Conclusion::Failure));
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn a_persons_pull_request_for_the_ticket_is_found() {
+    let hub = hub().await;
+    for (branch, title) in [("fix/one", "ENG-1 by hand"), ("fix/two", "ENG-12 other")] {
+        hub.branch(branch);
+        hub.hub
+            .open_pull_request_as("acme/shop", "mia", branch, title, "")
+            .unwrap();
+    }
+    let ticket = TicketKey::jira("ENG-1").unwrap();
+    let found = hub
+        .reader
+        .pull_requests_mentioning(&shop(), &ticket)
+        .await
+        .unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].branch.as_str(), found[0].author.as_str()),
+        ("fix/one", "mia")
+    );
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn a_merged_pull_request_is_closed_and_merged_by_somebody() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    hub.writer
+        .mark_ready(&shop(), made.number, &made.node_id)
+        .await
+        .unwrap();
+    hub.hub.merge("acme/shop", made.number, "mia").unwrap();
+
+    let merged = hub.reader.pull_request(&shop(), made.number).await.unwrap();
+    assert!(merged.merged && merged.state == PullRequestState::Closed);
+    assert_eq!(merged.merged_by.as_deref(), Some("mia"));
+    let closed = hub
+        .reader
+        .closed_pull_requests_since(&shop(), Timestamp::from_unix_ms(0))
+        .await
+        .unwrap();
+    assert_eq!(
+        closed
+            .iter()
+            .map(|closed| (closed.number, closed.merged))
+            .collect::<Vec<_>>(),
+        [(made.number, true)]
+    );
+    let future = closed[0].updated_at.unwrap().plus_ms(60_000);
+    assert_eq!(
+        hub.reader
+            .closed_pull_requests_since(&shop(), future)
+            .await
+            .unwrap(),
+        []
+    );
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn permissions_are_read() {
+    let hub = hub().await;
+    hub.hub.set_permission("acme/shop", "eve", "read").unwrap();
+    assert_eq!(
+        hub.reader.permission(&shop(), "eve").await.unwrap(),
+        Permission::Read
+    );
+    assert!(hub.reader.permission(&shop(), "mia").await.unwrap() >= Permission::Write);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn the_writer_knows_itself_and_hands_out_a_git_token() {
+    let hub = hub().await;
+    assert_eq!(hub.writer.whoami().await.unwrap().login, stand_in::WRITER_LOGIN);
+    let token = hub.writer.installation_token(&shop()).await.unwrap();
+    assert!(!token.expose_secret().is_empty());
+    assert_eq!(hub.writer.git_url(&shop()), hub.hub.clone_url("acme/shop"));
+}
+
+#[tokio::test]
+async fn a_token_serves_in_place_of_an_app() {
+    let hub = hub().await;
+    let writer = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
+    hub.branch("feat/x");
+    writer
+        .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
+        .await
+        .unwrap();
+    assert!(!writer.whoami().await.unwrap().is_app);
+    let git_token = writer.installation_token(&shop()).await.unwrap();
+    assert_eq!(git_token.expose_secret(), stand_in::WRITER_TOKEN);
+    let deliveries = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+    let refused = deliveries
+        .hook_deliveries(Timestamp::from_unix_ms(0))
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let hub = hub().await;
+    let elsewhere = RepositoryName::new("acme", "nowhere").unwrap();
+    let missing = hub.reader.repository(&elsewhere).await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+
+    let stranger = Reader::new(&with_token(&hub.hub, "wrong-token-value")).unwrap();
+    let refused = stranger.repository(&shop()).await.unwrap_err();
+    assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
+    assert!(!format!("{refused:?}").contains("wrong-token-value"));
+
+    let number = hub.draft("feat/x").await.number;
+    let reader_as_writer = Writer::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+    let forbidden = reader_as_writer.comment(&shop(), number, "x").await.unwrap_err();
+    assert!(matches!(forbidden, Error::Forbidden { .. }), "{forbidden}");
+
+    hub.hub.fail_next(Fault::new("/comments", 1, 429).on("POST"));
+    let limited = hub.writer.comment(&shop(), number, "x").await.unwrap_err();
+    assert!(matches!(limited, Error::RateLimited { .. }), "{limited}");
+}
+
+#[tokio::test]
+async fn webhook_deliveries_are_listed_newest_first_since_an_instant() {
+    let hub = hub().await;
+    hub.hub
+        .set_webhook(&format!("{}/nowhere", hub.hub.api_url()), "secret");
+    for branch in ["feat/x", "feat/y"] {
+        hub.branch(branch);
+    }
+    let deliveries = eventually("two deliveries", Duration::from_secs(10), async || {
+        let found = hub
+            .reader
+            .hook_deliveries(Timestamp::from_unix_ms(0))
+            .await
+            .ok()?;
+        (found.len() >= 2).then_some(found)
+    })
+    .await
+    .unwrap();
+    assert!(
+        deliveries
+            .windows(2)
+            .all(|pair| pair[0].delivered_at >= pair[1].delivered_at)
+    );
+    assert_eq!(deliveries[0].event, "push");
+    let future = deliveries[0].delivered_at.plus_ms(60_000);
+    assert_eq!(hub.reader.hook_deliveries(future).await.unwrap(), []);
+}

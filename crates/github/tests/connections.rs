@@ -1,0 +1,141 @@
+//! What a broken connection means for a read and for a write.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    net::TcpListener as StdListener,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use domain::RepositoryName;
+use github::{Error, Reader, Settings, Writer};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+fn shop() -> RepositoryName {
+    RepositoryName::new("acme", "shop").unwrap()
+}
+
+fn settings(api_url: String) -> Settings {
+    Settings {
+        api_url,
+        token: Some("secret-token-value".into()),
+        ..Settings::default()
+    }
+}
+
+/// Reads each request and answers it with these bytes, then hangs up; counts the requests.
+async fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            if stream.read(&mut request).await.unwrap_or(0) > 0 {
+                seen.fetch_add(1, Ordering::SeqCst);
+            }
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    (url, count)
+}
+
+#[tokio::test]
+async fn a_write_that_never_connected_is_known_not_to_have_happened() {
+    let free = StdListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let failed = Writer::new(&settings(url))
+        .unwrap()
+        .comment(&shop(), 7, "x")
+        .await
+        .unwrap_err();
+    assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn a_write_without_an_answer_is_sent_once_and_unknown() {
+    let (url, count) = server("").await;
+    let failed = Writer::new(&settings(url))
+        .unwrap()
+        .comment(&shop(), 7, "x")
+        .await
+        .unwrap_err();
+    assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_write_behind_a_bad_gateway_is_sent_once_and_unknown() {
+    let (url, count) =
+        server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+    let failed = Writer::new(&settings(url))
+        .unwrap()
+        .comment(&shop(), 7, "x")
+        .await
+        .unwrap_err();
+    assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_read_is_tried_three_times() {
+    let (url, count) =
+        server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+    let failed = Reader::new(&settings(url))
+        .unwrap()
+        .repository(&shop())
+        .await
+        .unwrap_err();
+    assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn an_exhausted_rate_limit_says_how_long_to_wait_by_the_servers_clock() {
+    let (url, count) = server(
+        "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\nx-ratelimit-remaining: 0\r\n\
+         x-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n{}",
+    )
+    .await;
+    let limited = Reader::new(&settings(url))
+        .unwrap()
+        .repository(&shop())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 90),
+        "{limited}"
+    );
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_json_is_malformed_and_not_repeated_in_the_error() {
+    let (url, _) = server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>").await;
+    let failed = Reader::new(&settings(url))
+        .unwrap()
+        .repository(&shop())
+        .await
+        .unwrap_err();
+    assert!(matches!(failed, Error::Malformed { .. }), "{failed}");
+    assert!(!format!("{failed:?}").contains("private"));
+}
+
+#[tokio::test]
+async fn a_private_key_that_is_none_is_refused_at_once() {
+    let settings = Settings {
+        app_id: Some(1),
+        private_key: Some("secret-but-no-key".into()),
+        ..Settings::default()
+    };
+    let refused = Reader::new(&settings).unwrap_err();
+    assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
+    assert!(!format!("{refused:?}").contains("secret"));
+}

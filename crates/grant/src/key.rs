@@ -1,0 +1,57 @@
+//! Key pairs for grants.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ring::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair as _},
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::Refused;
+
+/// A fresh key pair.
+pub struct KeyPair {
+    /// Key id carried in each grant: the first 16 hexadecimal digits of the public key's SHA-256.
+    pub id: String,
+    /// PKCS#8, base64.
+    pub private_key: SecretString,
+    /// Raw 32 bytes, base64.
+    pub public_key: String,
+}
+
+/// Makes a key pair from the system's randomness.
+///
+/// # Panics
+/// When the operating system has no randomness to give.
+#[expect(
+    clippy::expect_used,
+    reason = "without randomness no process of this system can be trusted to carry on"
+)]
+pub fn generate() -> KeyPair {
+    let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("the system's randomness");
+    let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).expect("a fresh key is well-formed");
+    let public_key = pair.public_key().as_ref();
+    KeyPair {
+        id: key_id(public_key),
+        private_key: SecretString::from(STANDARD.encode(document.as_ref())),
+        public_key: STANDARD.encode(public_key),
+    }
+}
+
+pub(crate) fn read_private(private_key: &SecretString) -> Result<Ed25519KeyPair, Refused> {
+    let der = STANDARD
+        .decode(private_key.expose_secret().trim())
+        .map_err(|_| Refused::new("the private key must be PKCS#8 in base64"))?;
+    Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der)
+        .map_err(|_| Refused::new("the private key must be an Ed25519 key in PKCS#8"))
+}
+
+fn key_id(public_key: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, public_key);
+    digest
+        .as_ref()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,0 +1,60 @@
+//! Signing, by planners only.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use domain::Timestamp;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use secrecy::SecretString;
+
+use crate::{
+    Grant, Refused,
+    claims::{Claims, Header, encode, encode_bytes},
+    key::read_private,
+};
+
+/// Holds the private key.
+#[derive(Clone)]
+pub struct Signer {
+    key_id: String,
+    pair: Arc<Ed25519KeyPair>,
+}
+
+impl Signer {
+    /// A signer with a private key in PKCS#8, base64.
+    ///
+    /// # Errors
+    /// [`Refused`] when the key id is empty or the key is not an Ed25519 key.
+    pub fn new(key_id: &str, private_key: &SecretString) -> Result<Self, Refused> {
+        if key_id.is_empty() {
+            return Err(Refused::new("the key id must not be empty"));
+        }
+        Ok(Self {
+            key_id: key_id.to_owned(),
+            pair: Arc::new(read_private(private_key)?),
+        })
+    }
+
+    /// A token, valid for 15 minutes from `now`.
+    ///
+    /// # Errors
+    /// [`Refused`] when the grant cannot be written as JSON.
+    pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<SecretString, Refused> {
+        let header = encode(&Header {
+            alg: "EdDSA".to_owned(),
+            kid: self.key_id.clone(),
+        })?;
+        let claims = encode(&Claims::new(grant, now.unix_s()))?;
+        let signed = format!("{header}.{claims}");
+        let signature = encode_bytes(self.pair.sign(signed.as_bytes()).as_ref());
+        Ok(SecretString::from(format!("{signed}.{signature}")))
+    }
+
+    /// Key id and public key (base64), as verifiers are configured with them.
+    pub fn public_key(&self) -> (String, String) {
+        (
+            self.key_id.clone(),
+            STANDARD.encode(self.pair.public_key().as_ref()),
+        )
+    }
+}

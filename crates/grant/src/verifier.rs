@@ -1,0 +1,269 @@
+//! Verifying, by executors and git gates.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use domain::Timestamp;
+use ring::signature::{ED25519, UnparsedPublicKey};
+
+use crate::{
+    Audience, Grant, Refused,
+    claims::{Claims, Header, LIFETIME_S, decode, decode_bytes, malformed},
+};
+
+/// How far ahead of ours a planner's clock may be, in seconds.
+const CLOCK_SKEW_S: i64 = 30;
+
+/// Holds public keys only.
+#[derive(Clone)]
+pub struct Verifier {
+    keys: Arc<BTreeMap<String, Vec<u8>>>,
+}
+
+impl Verifier {
+    /// Public keys (raw 32 bytes, base64) by key id; two are valid during rotation.
+    ///
+    /// # Errors
+    /// [`Refused`] when there is no key, or a key is not 32 bytes in base64.
+    pub fn new(public_keys: &BTreeMap<String, String>) -> Result<Self, Refused> {
+        if public_keys.is_empty() {
+            return Err(Refused::new("at least one public key is needed"));
+        }
+        let keys = public_keys
+            .iter()
+            .map(|(id, text)| Ok((id.clone(), read_public(id, text)?)));
+        Ok(Self {
+            keys: Arc::new(keys.collect::<Result<_, Refused>>()?),
+        })
+    }
+
+    /// The grant in a token.
+    ///
+    /// # Errors
+    /// [`Refused`] when the token is malformed, signed by an unknown key, tampered with, for another audience, expired
+    /// or not valid yet.
+    pub fn verify(&self, token: &str, audience: Audience, now: Timestamp) -> Result<Grant, Refused> {
+        let (signed, signature) = token.rsplit_once('.').ok_or_else(malformed)?;
+        let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
+        let header: Header = decode(header)?;
+        if header.alg != "EdDSA" {
+            return Err(Refused::new("the grant is not signed with Ed25519"));
+        }
+        let key = self
+            .keys
+            .get(&header.kid)
+            .ok_or_else(|| Refused::new("the grant's key id is unknown"))?;
+        UnparsedPublicKey::new(&ED25519, key)
+            .verify(signed.as_bytes(), &decode_bytes(signature)?)
+            .map_err(|_| Refused::new("the grant's signature is wrong"))?;
+        let claims: Claims = decode(claims)?;
+        check_time(&claims, now.unix_s())?;
+        claims.into_grant(audience)
+    }
+}
+
+fn check_time(claims: &Claims, now_s: i64) -> Result<(), Refused> {
+    if claims.exp.saturating_sub(claims.nbf) > LIFETIME_S {
+        return Err(Refused::new("the grant is valid for longer than 15 minutes"));
+    }
+    if now_s >= claims.exp {
+        return Err(Refused::new("the grant has expired"));
+    }
+    if now_s.saturating_add(CLOCK_SKEW_S) < claims.nbf {
+        return Err(Refused::new("the grant is not valid yet"));
+    }
+    Ok(())
+}
+
+fn read_public(id: &str, text: &str) -> Result<Vec<u8>, Refused> {
+    let key = STANDARD.decode(text.trim()).ok().filter(|key| key.len() == 32);
+    key.ok_or_else(|| Refused::new(format!("the public key {id:?} must be 32 bytes in base64")))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{RunFence, RunId, TicketKey};
+    use secrecy::{ExposeSecret, SecretString};
+
+    use super::*;
+    use crate::{KeyPair, Signer, claims::encode, generate};
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_790_000_000_000);
+
+    fn grant() -> Grant {
+        Grant {
+            audience: Audience::Executor,
+            run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 57),
+            repository: "acme/shop".parse().unwrap(),
+            workspace: Some("w1".to_owned()),
+            fence: RunFence::new(1, 9, 2),
+        }
+    }
+
+    fn signed(pair: &KeyPair) -> SecretString {
+        Signer::new(&pair.id, &pair.private_key)
+            .unwrap()
+            .sign(&grant(), NOW)
+            .unwrap()
+    }
+
+    fn verifier(pairs: &[&KeyPair]) -> Verifier {
+        Verifier::new(
+            &pairs
+                .iter()
+                .map(|pair| (pair.id.clone(), pair.public_key.clone()))
+                .collect(),
+        )
+        .unwrap()
+    }
+
+    fn refusal(verifier: &Verifier, token: &str, audience: Audience, now: Timestamp) -> String {
+        verifier.verify(token, audience, now).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_signed_grant_comes_back_as_it_was() {
+        let pair = generate();
+        let token = signed(&pair);
+        let read = verifier(&[&pair])
+            .verify(token.expose_secret(), Audience::Executor, NOW)
+            .unwrap();
+        assert_eq!(read, grant());
+    }
+
+    #[test]
+    fn a_grant_for_the_executor_is_refused_at_the_gate() {
+        let pair = generate();
+        let token = signed(&pair);
+        let refusal = refusal(&verifier(&[&pair]), token.expose_secret(), Audience::Gate, NOW);
+        assert_eq!(refusal, "the grant is for another audience");
+    }
+
+    #[test]
+    fn a_grant_expires_after_fifteen_minutes() {
+        let pair = generate();
+        let token = signed(&pair);
+        let verifier = verifier(&[&pair]);
+        let last = NOW.plus_ms(15 * 60_000 - 1000);
+        assert!(
+            verifier
+                .verify(token.expose_secret(), Audience::Executor, last)
+                .is_ok()
+        );
+        let late = NOW.plus_ms(15 * 60_000);
+        assert_eq!(
+            refusal(&verifier, token.expose_secret(), Audience::Executor, late),
+            "the grant has expired"
+        );
+    }
+
+    #[test]
+    fn a_grant_from_a_clock_far_ahead_is_refused() {
+        let pair = generate();
+        let token = signed(&pair);
+        let early = NOW.plus_ms(-60_000);
+        let refusal = refusal(
+            &verifier(&[&pair]),
+            token.expose_secret(),
+            Audience::Executor,
+            early,
+        );
+        assert_eq!(refusal, "the grant is not valid yet");
+    }
+
+    #[test]
+    fn an_unknown_key_id_is_refused() {
+        let token = signed(&generate());
+        let refusal = refusal(
+            &verifier(&[&generate()]),
+            token.expose_secret(),
+            Audience::Executor,
+            NOW,
+        );
+        assert_eq!(refusal, "the grant's key id is unknown");
+    }
+
+    #[test]
+    fn another_key_under_the_same_id_is_refused() {
+        let (ours, theirs) = (generate(), generate());
+        let forged = Signer::new(&ours.id, &theirs.private_key)
+            .unwrap()
+            .sign(&grant(), NOW)
+            .unwrap();
+        let refusal = refusal(
+            &verifier(&[&ours]),
+            forged.expose_secret(),
+            Audience::Executor,
+            NOW,
+        );
+        assert_eq!(refusal, "the grant's signature is wrong");
+    }
+
+    #[test]
+    fn a_tampered_grant_is_refused() {
+        let pair = generate();
+        let token = signed(&pair);
+        let parts: Vec<&str> = token.expose_secret().split('.').collect();
+        let other = Grant {
+            repository: "acme/secrets".parse().unwrap(),
+            ..grant()
+        };
+        let claims = encode(&Claims::new(&other, NOW.unix_s())).unwrap();
+        let tampered = format!("{}.{claims}.{}", parts[0], parts[2]);
+        let refusal = refusal(&verifier(&[&pair]), &tampered, Audience::Executor, NOW);
+        assert_eq!(refusal, "the grant's signature is wrong");
+    }
+
+    #[test]
+    fn a_token_without_signature_algorithm_is_refused() {
+        let pair = generate();
+        let header = encode(&Header {
+            alg: "none".to_owned(),
+            kid: pair.id.clone(),
+        })
+        .unwrap();
+        let claims = encode(&Claims::new(&grant(), NOW.unix_s())).unwrap();
+        let refusal = refusal(
+            &verifier(&[&pair]),
+            &format!("{header}.{claims}."),
+            Audience::Executor,
+            NOW,
+        );
+        assert_eq!(refusal, "the grant is not signed with Ed25519");
+    }
+
+    #[test]
+    fn both_keys_are_valid_during_rotation() {
+        let (old, new) = (generate(), generate());
+        let verifier = verifier(&[&old, &new]);
+        for token in [signed(&old), signed(&new)] {
+            assert!(
+                verifier
+                    .verify(token.expose_secret(), Audience::Executor, NOW)
+                    .is_ok()
+            );
+        }
+    }
+
+    #[test]
+    fn garbage_is_malformed_and_never_shown() {
+        let verifier = verifier(&[&generate()]);
+        for garbage in ["", "a", "a.b", "a.b.c", "....", "é.é.é"] {
+            let refusal = refusal(&verifier, garbage, Audience::Executor, NOW);
+            assert_eq!(refusal, "the grant is malformed");
+        }
+    }
+
+    #[test]
+    fn the_signer_tells_its_public_key() {
+        let pair = generate();
+        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
+        assert_eq!(signer.public_key(), (pair.id, pair.public_key));
+    }
+
+    #[test]
+    fn a_verifier_without_keys_or_with_a_short_key_is_refused() {
+        assert!(Verifier::new(&BTreeMap::new()).is_err());
+        assert!(Verifier::new(&BTreeMap::from([("a".to_owned(), "AAAA".to_owned())])).is_err());
+    }
+}

@@ -1,0 +1,274 @@
+//! Markdown to ADF.
+
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
+use serde_json::{Map, Value, json};
+
+/// The ADF document of a Markdown text. What ADF does not allow where it stands becomes the nearest thing that it
+/// does: a heading in a list is bold text, an image is a link, HTML is text.
+pub fn from_markdown(markdown: &str) -> Value {
+    let mut builder = Builder::default();
+    for event in Parser::new_ext(markdown, Options::ENABLE_STRIKETHROUGH) {
+        builder.event(event);
+    }
+    builder.finish()
+}
+
+/// A node that is still open.
+struct Frame {
+    kind: &'static str,
+    attrs: Value,
+    content: Vec<Value>,
+    /// Opened by text that stands in no paragraph (tight lists, HTML); closes with what holds it.
+    implicit: bool,
+}
+
+#[derive(Default)]
+struct Builder {
+    done: Vec<Value>,
+    open: Vec<Frame>,
+    marks: Vec<Value>,
+    /// What each open Markdown element opened here, so that its end closes the same.
+    tags: Vec<Opened>,
+}
+
+enum Opened {
+    Block,
+    Mark,
+    BlockAndMark,
+    Nothing,
+}
+
+impl Builder {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => self.text(&text),
+            Event::Html(html) | Event::InlineHtml(html) => self.text(html.trim_end_matches('\n')),
+            Event::Code(code) => self.code(&code),
+            Event::SoftBreak => self.text(" "),
+            Event::HardBreak => self.inline(json!({ "type": "hardBreak" })),
+            Event::Rule => self.rule(),
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text)
+            }
+            Event::TaskListMarker(_) => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        let opened = match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.block("paragraph", Value::Null),
+            Tag::Heading { level, .. } if self.at_top() => {
+                self.block("heading", json!({ "level": level as u8 }))
+            }
+            Tag::Heading { .. } => {
+                self.block("paragraph", Value::Null);
+                self.marks.push(json!({ "type": "strong" }));
+                Opened::BlockAndMark
+            }
+            Tag::BlockQuote(_) if self.at_top() => self.block("blockquote", Value::Null),
+            Tag::CodeBlock(kind) => self.block("codeBlock", language(&kind)),
+            Tag::List(Some(start)) if self.may_list() => self.block("orderedList", json!({ "order": start })),
+            Tag::List(None) if self.may_list() => self.block("bulletList", Value::Null),
+            Tag::Item => self.block("listItem", Value::Null),
+            Tag::Strong => self.mark("strong", Value::Null),
+            Tag::Emphasis => self.mark("em", Value::Null),
+            Tag::Strikethrough => self.mark("strike", Value::Null),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&dest_url),
+            _ => Opened::Nothing,
+        };
+        self.tags.push(opened);
+    }
+
+    fn end(&mut self, _tag: TagEnd) {
+        match self.tags.pop() {
+            Some(Opened::Block) => self.close(),
+            Some(Opened::Mark) => drop(self.marks.pop()),
+            Some(Opened::BlockAndMark) => {
+                self.marks.pop();
+                self.close();
+            }
+            Some(Opened::Nothing) | None => {}
+        }
+    }
+
+    fn block(&mut self, kind: &'static str, attrs: Value) -> Opened {
+        self.close_implicit();
+        self.open.push(Frame {
+            kind,
+            attrs,
+            content: Vec::new(),
+            implicit: false,
+        });
+        Opened::Block
+    }
+
+    fn mark(&mut self, kind: &str, attrs: Value) -> Opened {
+        self.marks.push(node(kind, attrs));
+        Opened::Mark
+    }
+
+    /// ADF refuses a link inside a link and one without an address.
+    fn link(&mut self, href: &CowStr<'_>) -> Opened {
+        if href.is_empty() || self.marks.iter().any(|mark| mark["type"] == "link") {
+            return Opened::Nothing;
+        }
+        self.mark("link", json!({ "href": href.as_ref() }))
+    }
+
+    fn at_top(&self) -> bool {
+        self.open.iter().all(|frame| frame.implicit)
+    }
+
+    /// Where a quote was dropped its lists stay; only a paragraph cannot hold one.
+    fn may_list(&self) -> bool {
+        self.open
+            .last()
+            .is_none_or(|frame| frame.implicit || frame.kind != "paragraph")
+    }
+
+    fn rule(&mut self) {
+        if self.at_top() {
+            self.close_implicit();
+            self.attach(json!({ "type": "rule" }));
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let in_code = self.open.last().is_some_and(|frame| frame.kind == "codeBlock");
+        let marks = if in_code { Vec::new() } else { self.marks.clone() };
+        self.inline(text_node(text, marks));
+    }
+
+    /// ADF lets inline code be a link and nothing else besides.
+    fn code(&mut self, code: &str) {
+        let mut marks: Vec<Value> = self
+            .marks
+            .iter()
+            .filter(|mark| mark["type"] == "link")
+            .cloned()
+            .collect();
+        marks.push(json!({ "type": "code" }));
+        self.inline(text_node(code, marks));
+    }
+
+    fn inline(&mut self, inline: Value) {
+        let holds_blocks = |kind| matches!(kind, "listItem" | "blockquote" | "bulletList" | "orderedList");
+        if self.open.last().is_none_or(|frame| holds_blocks(frame.kind)) {
+            self.block("paragraph", Value::Null);
+            if let Some(frame) = self.open.last_mut() {
+                frame.implicit = true;
+            }
+        }
+        let Some(frame) = self.open.last_mut() else { return };
+        match frame.content.last_mut() {
+            Some(last)
+                if last["type"] == "text" && inline["type"] == "text" && last["marks"] == inline["marks"] =>
+            {
+                let joined = [&*last, &inline]
+                    .map(|node| node["text"].as_str().unwrap_or_default())
+                    .concat();
+                last["text"] = Value::String(joined);
+            }
+            Some(_) | None => frame.content.push(inline),
+        }
+    }
+
+    fn close_implicit(&mut self) {
+        if self.open.last().is_some_and(|frame| frame.implicit) {
+            self.close_frame();
+        }
+    }
+
+    fn close(&mut self) {
+        self.close_implicit();
+        self.close_frame();
+    }
+
+    fn close_frame(&mut self) {
+        let Some(mut frame) = self.open.pop() else { return };
+        match frame.kind {
+            "codeBlock" => trim_end(&mut frame.content),
+            "listItem" | "blockquote" => begin_with_paragraph(&mut frame),
+            _ => {}
+        }
+        if frame.kind == "paragraph" && frame.content.is_empty() {
+            return;
+        }
+        let mut node = node(frame.kind, frame.attrs);
+        node["content"] = Value::Array(frame.content);
+        self.attach(node);
+    }
+
+    fn attach(&mut self, node: Value) {
+        match self.open.last_mut() {
+            Some(parent) => parent.content.push(node),
+            None => self.done.push(node),
+        }
+    }
+
+    fn finish(mut self) -> Value {
+        while !self.open.is_empty() {
+            self.close_frame();
+        }
+        json!({ "version": 1, "type": "doc", "content": self.done })
+    }
+}
+
+fn node(kind: &str, attrs: Value) -> Value {
+    let mut node = Map::new();
+    node.insert("type".to_owned(), Value::from(kind));
+    if !attrs.is_null() {
+        node.insert("attrs".to_owned(), attrs);
+    }
+    Value::Object(node)
+}
+
+fn text_node(text: &str, marks: Vec<Value>) -> Value {
+    let mut node = json!({ "type": "text", "text": text });
+    if !marks.is_empty() {
+        node["marks"] = Value::Array(marks);
+    }
+    node
+}
+
+fn language(kind: &CodeBlockKind<'_>) -> Value {
+    match kind {
+        CodeBlockKind::Fenced(info) => match info.split_whitespace().next() {
+            Some(language) => json!({ "language": language }),
+            None => Value::Null,
+        },
+        CodeBlockKind::Indented => Value::Null,
+    }
+}
+
+/// Markdown counts the newline before the closing fence as code.
+fn trim_end(content: &mut Vec<Value>) {
+    if let Some(last) = content.last_mut() {
+        let text = last["text"].as_str().unwrap_or_default();
+        let trimmed = text.strip_suffix('\n').unwrap_or(text).to_owned();
+        if trimmed.is_empty() {
+            content.pop();
+        } else {
+            last["text"] = Value::String(trimmed);
+        }
+    }
+}
+
+/// ADF wants text first in an item, and something in it.
+fn begin_with_paragraph(frame: &mut Frame) {
+    let starts_well = frame
+        .content
+        .first()
+        .is_some_and(|first| first["type"] == "paragraph");
+    let may_start_otherwise = frame.kind == "blockquote" && !frame.content.is_empty();
+    if !starts_well && !may_start_otherwise {
+        frame
+            .content
+            .insert(0, json!({ "type": "paragraph", "content": [] }));
+    }
+}

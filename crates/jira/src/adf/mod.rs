@@ -1,0 +1,10 @@
+//! Atlassian's document format (ADF) and Markdown, both ways.
+
+mod from_markdown;
+mod to_markdown;
+
+pub use from_markdown::from_markdown;
+pub use to_markdown::to_markdown;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! ADF to Markdown.
+
+use domain::Timestamp;
+use serde_json::Value;
+
+/// The Markdown of an ADF document; a plain string (older APIs) stays as it is, null is empty.
+///
+/// Text is not escaped: people and models read it, and phrases such as `[AGENT-SKIP]` are looked for in it. Nodes that
+/// are not known here count by their text.
+pub fn to_markdown(document: &Value) -> String {
+    match document {
+        Value::String(text) => text.trim_end().to_owned(),
+        Value::Object(_) => blocks(content(document)).join("\n\n"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => String::new(),
+    }
+}
+
+fn content(node: &Value) -> &[Value] {
+    node["content"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn kind(node: &Value) -> &str {
+    node["type"].as_str().unwrap_or_default()
+}
+
+fn is_inline(node: &Value) -> bool {
+    matches!(
+        kind(node),
+        "text" | "hardBreak" | "mention" | "emoji" | "date" | "status" | "inlineCard"
+    )
+}
+
+/// One text per block; inline nodes that stand among blocks make a paragraph of their own.
+fn blocks(nodes: &[Value]) -> Vec<String> {
+    let runs = nodes.chunk_by(|a, b| is_inline(a) && is_inline(b));
+    let texts = runs.map(|run| match run {
+        [node] if !is_inline(node) => block(node),
+        inlines => inline(inlines),
+    });
+    texts.filter(|text| !text.trim().is_empty()).collect()
+}
+
+fn block(node: &Value) -> String {
+    let inside = content(node);
+    match kind(node) {
+        "paragraph" => inline(inside),
+        "heading" => format!(
+            "{} {}",
+            "#".repeat(level(node)),
+            inline(inside).replace('\n', " ")
+        ),
+        "bulletList" | "decisionList" => items(inside, |_| "- ".to_owned()),
+        "orderedList" => {
+            let first = node["attrs"]["order"].as_u64().unwrap_or(1);
+            items(inside, |index| format!("{}. ", first.saturating_add(index)))
+        }
+        "taskList" => tasks(inside),
+        "codeBlock" => code_block(node),
+        "blockquote" | "panel" => prefixed(&blocks(inside).join("\n\n"), "> ", "> "),
+        "rule" => "---".to_owned(),
+        "table" => table(inside),
+        "expand" | "nestedExpand" => {
+            let title = node["attrs"]["title"].as_str().unwrap_or_default().to_owned();
+            let parts = std::iter::once(title).filter(|title| !title.is_empty());
+            parts.chain(blocks(inside)).collect::<Vec<_>>().join("\n\n")
+        }
+        "blockCard" | "embedCard" => node["attrs"]["url"].as_str().unwrap_or_default().to_owned(),
+        "media" => node["attrs"]["alt"].as_str().unwrap_or_default().to_owned(),
+        _ => blocks(inside).join("\n\n"),
+    }
+}
+
+fn level(heading: &Value) -> usize {
+    heading["attrs"]["level"]
+        .as_u64()
+        .and_then(|level| usize::try_from(level).ok())
+        .unwrap_or(1)
+        .clamp(1, 6)
+}
+
+fn items(nodes: &[Value], marker: impl Fn(u64) -> String) -> String {
+    let lines = nodes.iter().zip(0..).map(|(item, index)| {
+        let marker = marker(index);
+        let indent = " ".repeat(marker.len());
+        prefixed(&item_text(item), &marker, &indent)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Lists follow their item's text at once, so that the list stays tight.
+fn item_text(item: &Value) -> String {
+    let mut text = String::new();
+    for node in content(item) {
+        let next = if is_inline(node) {
+            inline(std::slice::from_ref(node))
+        } else {
+            block(node)
+        };
+        if !text.is_empty() && !is_inline(node) {
+            text.push_str(if kind(node).ends_with("List") {
+                "\n"
+            } else {
+                "\n\n"
+            });
+        }
+        text.push_str(&next);
+    }
+    text
+}
+
+fn tasks(nodes: &[Value]) -> String {
+    let lines = nodes
+        .iter()
+        .map(|task| match (kind(task), task["attrs"]["state"].as_str()) {
+            ("taskList", _) => prefixed(&tasks(content(task)), "  ", "  "),
+            (_, Some("DONE")) => prefixed(&item_text(task), "- [x] ", "  "),
+            (_, Some(_) | None) => prefixed(&item_text(task), "- [ ] ", "  "),
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn prefixed(text: &str, first: &str, others: &str) -> String {
+    let mut lines = text.split('\n');
+    let mut whole = format!("{first}{}", lines.next().unwrap_or_default());
+    for line in lines {
+        whole.push('\n');
+        whole.push_str(if line.is_empty() {
+            others.trim_end()
+        } else {
+            others
+        });
+        whole.push_str(line);
+    }
+    whole
+}
+
+fn code_block(node: &Value) -> String {
+    let code = plain(node);
+    let fence = "`".repeat(longest_run(&code, '`').max(2) + 1);
+    let language = node["attrs"]["language"].as_str().unwrap_or_default();
+    format!("{fence}{language}\n{code}\n{fence}")
+}
+
+fn longest_run(text: &str, wanted: char) -> usize {
+    text.split(|c| c != wanted).map(str::len).max().unwrap_or(0)
+}
+
+fn plain(node: &Value) -> String {
+    content(node)
+        .iter()
+        .filter_map(|part| part["text"].as_str())
+        .collect()
+}
+
+fn table(rows: &[Value]) -> String {
+    let mut lines = Vec::new();
+    for row in rows {
+        let cells = content(row).iter().map(|cell| {
+            let text = blocks(content(cell)).join(" ");
+            text.split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .replace('|', "\\|")
+        });
+        let cells: Vec<String> = cells.collect();
+        lines.push(format!("| {} |", cells.join(" | ")));
+        if lines.len() == 1 {
+            lines.push(format!("|{}", " --- |".repeat(cells.len())));
+        }
+    }
+    lines.join("\n")
+}
+
+/// A piece of inline text and the marks that still have to be put around it, outermost first.
+struct Piece<'a> {
+    text: String,
+    marks: Vec<&'a Value>,
+}
+
+const MARK_ORDER: [&str; 5] = ["link", "strong", "em", "strike", "code"];
+
+fn inline(nodes: &[Value]) -> String {
+    let pieces: Vec<Piece<'_>> = nodes
+        .iter()
+        .map(piece)
+        .filter(|piece| !piece.text.is_empty())
+        .collect();
+    wrapped(&pieces)
+}
+
+fn piece(node: &Value) -> Piece<'_> {
+    let attrs = &node["attrs"];
+    let text_attr = |name: &str| attrs[name].as_str().unwrap_or_default().to_owned();
+    let text = match kind(node) {
+        "text" => node["text"].as_str().unwrap_or_default().to_owned(),
+        "hardBreak" => "  \n".to_owned(),
+        "mention" | "status" => text_attr("text"),
+        "emoji" => attrs["text"]
+            .as_str()
+            .or(attrs["shortName"].as_str())
+            .unwrap_or_default()
+            .to_owned(),
+        "date" => date(attrs),
+        "inlineCard" => text_attr("url"),
+        _ => block(node),
+    };
+    let all = node["marks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let marks = MARK_ORDER
+        .iter()
+        .filter_map(|name| all.iter().find(|mark| kind(mark) == *name))
+        .collect();
+    Piece { text, marks }
+}
+
+/// ADF dates are Unix milliseconds in a text.
+fn date(attrs: &Value) -> String {
+    let text = attrs["timestamp"].as_str().unwrap_or_default();
+    let Ok(ms) = text.parse() else {
+        return text.to_owned();
+    };
+    let instant = Timestamp::from_unix_ms(ms).to_string();
+    instant.split('T').next().unwrap_or_default().to_owned()
+}
+
+/// Puts each mark once around the neighbours that share it.
+fn wrapped(pieces: &[Piece<'_>]) -> String {
+    let mut text = String::new();
+    for run in pieces.chunk_by(|a, b| a.marks.first() == b.marks.first()) {
+        let Some(mark) = run[0].marks.first() else {
+            text.extend(run.iter().map(|piece| piece.text.as_str()));
+            continue;
+        };
+        let inner: Vec<Piece<'_>> = run
+            .iter()
+            .map(|piece| Piece {
+                text: piece.text.clone(),
+                marks: piece.marks[1..].to_vec(),
+            })
+            .collect();
+        text.push_str(&marked(mark, &wrapped(&inner)));
+    }
+    text
+}
+
+/// Markdown knows no mark that begins or ends with a space: the spaces go outside.
+fn marked(mark: &Value, text: &str) -> String {
+    if kind(mark) == "code" {
+        return inline_code(text);
+    }
+    let core = text.trim();
+    if core.is_empty() {
+        return text.to_owned();
+    }
+    let before = &text[..text.len() - text.trim_start().len()];
+    let after = &text[text.trim_end().len()..];
+    let core = match kind(mark) {
+        "strong" => format!("**{core}**"),
+        "em" => format!("*{core}*"),
+        "strike" => format!("~~{core}~~"),
+        _ => link(mark, core),
+    };
+    format!("{before}{core}{after}")
+}
+
+fn inline_code(text: &str) -> String {
+    let ticks = "`".repeat(longest_run(text, '`') + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{ticks}{pad}{text}{pad}{ticks}")
+}
+
+fn link(mark: &Value, text: &str) -> String {
+    match mark["attrs"]["href"].as_str() {
+        Some(href) if href == text && href.contains("://") => format!("<{href}>"),
+        Some(href) if href.contains([' ', '(', ')']) => format!("[{text}](<{href}>)"),
+        Some(href) => format!("[{text}]({href})"),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,305 @@
+//! Transport: authentication, time-outs, retries of reads, and the classes of failure.
+
+use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
+
+use domain::TicketKey;
+use reqwest::{RequestBuilder, Response, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use crate::{
+    Account, Comment, Error, Settings, StatusChange,
+    error::capped,
+    wire::{self, WireAccount, WireComment, WireHistory, WirePage},
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
+const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
+const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+const PAGE: usize = 100;
+const MAX_PAGES: usize = 20;
+
+/// How a write is sent.
+#[derive(Clone, Copy)]
+pub(crate) enum Method {
+    Post,
+    Put,
+}
+
+/// One connection pool and one account.
+#[derive(Clone)]
+pub(crate) struct Client(Arc<Inner>);
+
+struct Inner {
+    http: reqwest::Client,
+    base_url: String,
+    email: String,
+    api_token: SecretString,
+    myself: OnceCell<Account>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("base_url", &self.0.base_url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
+        // An error only says that the process has its provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let base_url = settings.base_url.trim_end_matches('/').to_owned();
+        let rejected = || Error::Rejected {
+            detail: format!("{base_url} is not a URL"),
+        };
+        reqwest::Url::parse(&base_url).map_err(|_| rejected())?;
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(TOTAL_TIMEOUT)
+            .user_agent("journeyman")
+            .build()
+            .map_err(|_| rejected())?;
+        Ok(Self(Arc::new(Inner {
+            http,
+            base_url,
+            email: settings.email.clone(),
+            api_token: settings.api_token.clone(),
+            myself: OnceCell::new(),
+        })))
+    }
+
+    pub(crate) fn browse_url(&self, key: &TicketKey) -> String {
+        format!("{}/browse/{}", self.0.base_url, key.short())
+    }
+
+    /// Reads.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+        self.read(|| self.0.http.get(self.url(path)), &format!("GET {}", name(path)))
+            .await
+    }
+
+    /// Reads by a POST: a search.
+    pub(crate) async fn query<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
+        self.read(
+            || self.0.http.post(self.url(path)).json(body),
+            &format!("POST {}", name(path)),
+        )
+        .await
+    }
+
+    /// Writes, once.
+    pub(crate) async fn write<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, Error> {
+        let (request, verb) = match method {
+            Method::Post => (self.0.http.post(self.url(path)), "POST"),
+            Method::Put => (self.0.http.put(self.url(path)), "PUT"),
+        };
+        self.exchange(request.json(body), &format!("{verb} {}", name(path)), true)
+            .await
+    }
+
+    /// The comments of an issue, oldest first; at most 2,000.
+    pub(crate) async fn comments(&self, key: &TicketKey) -> Result<Vec<Comment>, Error> {
+        let us = self.myself().await?;
+        let path = format!(
+            "{}/comment?orderBy=created&expand=properties",
+            wire::issue_path(key)?
+        );
+        let found: Vec<WireComment> = self.all_pages(&path).await?;
+        found.into_iter().map(|wire| wire.into_comment(&us)).collect()
+    }
+
+    /// The moves of an issue, oldest first, out of its 2,000 first changes.
+    pub(crate) async fn status_changes(&self, key: &TicketKey) -> Result<Vec<StatusChange>, Error> {
+        let path = format!("{}/changelog?", wire::issue_path(key)?);
+        let found: Vec<WireHistory> = self.all_pages(&path).await?;
+        Ok(found
+            .into_iter()
+            .filter_map(WireHistory::into_status_change)
+            .collect())
+    }
+
+    pub(crate) async fn myself(&self) -> Result<Account, Error> {
+        let ask = || async {
+            self.get::<WireAccount>("/rest/api/3/myself")
+                .await
+                .map(Account::from)
+        };
+        self.0.myself.get_or_try_init(ask).await.cloned()
+    }
+
+    async fn all_pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
+        let mut all = Vec::new();
+        for _ in 0..MAX_PAGES {
+            let start = all.len();
+            let page: WirePage<T> = self
+                .get(&format!("{path}&startAt={start}&maxResults={PAGE}"))
+                .await?;
+            let empty = page.values.is_empty();
+            all.extend(page.values);
+            if empty || all.len() >= page.total {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.0.base_url)
+    }
+
+    async fn read<T: DeserializeOwned>(
+        &self,
+        request: impl Fn() -> RequestBuilder,
+        name: &str,
+    ) -> Result<T, Error> {
+        let mut delays = RETRY_DELAYS_MS.into_iter();
+        loop {
+            let result = self.exchange(request(), name, false).await;
+            match (&result, delays.next()) {
+                (Err(Error::Unavailable { detail }), Some(delay)) => {
+                    tracing::debug!(detail, "jira read failed, trying again");
+                    tokio::time::sleep(with_jitter(delay)).await;
+                }
+                (Ok(_) | Err(_), _) => return result,
+            }
+        }
+    }
+
+    async fn exchange<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        name: &str,
+        write: bool,
+    ) -> Result<T, Error> {
+        let token = self.0.api_token.expose_secret();
+        let request = if self.0.email.is_empty() {
+            request.bearer_auth(token)
+        } else {
+            request.basic_auth(&self.0.email, Some(token))
+        };
+        let response = request.send().await.map_err(|error| failure(&error, write))?;
+        let status = response.status();
+        let retry_after = retry_after(&response);
+        let body = bounded_body(response, write).await?;
+        if status.is_success() {
+            parse(&body, name)
+        } else {
+            Err(refusal(name, status, retry_after, &message(&body), write))
+        }
+    }
+}
+
+fn name(path: &str) -> &str {
+    path.split('?').next().unwrap_or_default()
+}
+
+fn with_jitter(ms: u64) -> Duration {
+    Duration::from_millis(ms + RandomState::new().hash_one(ms) % (ms / 2))
+}
+
+fn retry_after(response: &Response) -> Option<Duration> {
+    let text = response.headers().get("retry-after")?.to_str().ok()?;
+    text.parse().ok().map(Duration::from_secs)
+}
+
+async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, write))? {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return Err(Error::Malformed {
+                detail: "more than 16 MiB".to_owned(),
+            });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// An empty answer (204) reads as null.
+fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
+    let body = if body.is_empty() { b"null" } else { body };
+    // serde quotes values it did not expect; where it stopped says enough.
+    serde_json::from_slice(body).map_err(|error| Error::Malformed {
+        detail: format!("{name}, line {} column {}", error.line(), error.column()),
+    })
+}
+
+/// Jira's words: general messages, then those about fields.
+fn message(body: &[u8]) -> String {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let general = value["errorMessages"].as_array().into_iter().flatten();
+    let general = general.filter_map(Value::as_str).map(str::to_owned);
+    let fields = value["errors"].as_object().into_iter().flatten();
+    let fields = fields.filter_map(|(field, text)| Some(format!("{field}: {}", text.as_str()?)));
+    capped(&general.chain(fields).collect::<Vec<_>>().join("; "))
+}
+
+fn refusal(
+    name: &str,
+    status: StatusCode,
+    retry_after: Option<Duration>,
+    message: &str,
+    write: bool,
+) -> Error {
+    let what = || format!("{name} answered {}", status.as_u16());
+    let detail = || {
+        if message.is_empty() {
+            what()
+        } else {
+            message.to_owned()
+        }
+    };
+    match status.as_u16() {
+        401 => Error::Unauthorized {
+            check: "the account's address and API token".to_owned(),
+        },
+        403 => Error::Forbidden { detail: detail() },
+        404 | 410 => Error::NotFound {
+            what: name.to_owned(),
+        },
+        409 => Error::Conflict { detail: detail() },
+        429 => Error::RateLimited {
+            retry_after: retry_after.unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
+        },
+        503 => Error::Unavailable { detail: what() },
+        500.. => lost(write, what()),
+        _ => Error::Rejected { detail: detail() },
+    }
+}
+
+/// Nobody answered, or only a gateway did: a write may have arrived.
+const fn lost(write: bool, detail: String) -> Error {
+    if write {
+        Error::Unknown { detail }
+    } else {
+        Error::Unavailable { detail }
+    }
+}
+
+/// The class of a failed call. Only a connection that never stood proves that nothing was sent.
+fn failure(error: &reqwest::Error, write: bool) -> Error {
+    if error.is_connect() {
+        Error::Unavailable {
+            detail: "cannot connect".to_owned(),
+        }
+    } else if error.is_builder() {
+        Error::Rejected {
+            detail: "the path is not a legal URL".to_owned(),
+        }
+    } else if error.is_timeout() {
+        lost(write, "timed out".to_owned())
+    } else {
+        lost(write, "the connection was lost".to_owned())
+    }
+}

@@ -1,0 +1,149 @@
+//! What callers see of Jira.
+
+use std::fmt;
+
+use domain::{TicketComment, TicketKey, Timestamp};
+
+/// Id of one entry of an issue's changelog.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChangelogId(pub String);
+
+/// Id of a comment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommentId(pub String);
+
+impl fmt::Display for ChangelogId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for CommentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its id; Data Center: its name.
+    pub id: String,
+    /// As people see it.
+    pub display_name: String,
+}
+
+/// Jira's three kinds of status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusCategory {
+    /// Not begun.
+    ToDo,
+    /// Begun.
+    InProgress,
+    /// Over.
+    Done,
+}
+
+/// A status of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Its name, as the workflow's author wrote it.
+    pub name: String,
+    /// Its kind.
+    pub category: StatusCategory,
+}
+
+/// An issue with its discussion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issue {
+    /// Its key.
+    pub key: TicketKey,
+    /// The one-line title.
+    pub summary: String,
+    /// The description as Markdown.
+    pub description_markdown: String,
+    /// `Story`, `Bug` …
+    pub kind: String,
+    /// `High` …; empty when the project has none.
+    pub priority: String,
+    /// Labels.
+    pub labels: Vec<String>,
+    /// Where it is in its workflow.
+    pub status: Status,
+    /// When it got there; absent when it never moved.
+    pub status_changed_at: Option<Timestamp>,
+    /// Who it is assigned to.
+    pub assignee: Option<Account>,
+    /// Last change of any kind.
+    pub updated: Option<Timestamp>,
+    /// Link for people.
+    pub url: String,
+    /// Comments, oldest first; the latest 200 at most.
+    pub comments: Vec<Comment>,
+    /// Moves between statuses, oldest first.
+    pub status_changes: Vec<StatusChange>,
+}
+
+/// A move between statuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusChange {
+    /// Its changelog entry.
+    pub id: ChangelogId,
+    /// The new status.
+    pub to: String,
+    /// When.
+    pub at: Option<Timestamp>,
+    /// Who moved it.
+    pub by: Option<Account>,
+}
+
+/// A search hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssueStub {
+    /// Its key.
+    pub key: TicketKey,
+    /// Last change of any kind.
+    pub updated: Timestamp,
+    /// The name of its status.
+    pub status: String,
+}
+
+/// A comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    /// Its id.
+    pub id: CommentId,
+    /// Who wrote it, as people see the name.
+    pub author: String,
+    /// The author's account.
+    pub author_account_id: String,
+    /// When.
+    pub created: Timestamp,
+    /// Markdown.
+    pub text: String,
+    /// The marker that we gave it; empty without one.
+    pub marker: String,
+    /// True when our own account wrote it.
+    pub by_us: bool,
+}
+
+impl From<Comment> for TicketComment {
+    fn from(comment: Comment) -> Self {
+        Self {
+            author: comment.author,
+            at: comment.created,
+            text: comment.text,
+        }
+    }
+}
+
+/// A move that the workflow offers from where the issue is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// Its id.
+    pub id: String,
+    /// Its name, e.g. `Start progress`.
+    pub name: String,
+    /// Where it leads.
+    pub to: Status,
+}

@@ -1,0 +1,103 @@
+//! What may be read at Jira.
+
+use domain::{TicketKey, Timestamp};
+use serde_json::json;
+
+use crate::{
+    Account, ChangelogId, Error, Issue, IssueStub, Settings,
+    client::Client,
+    wire::{self, WireIssue, WireSearch},
+};
+
+const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated";
+const MAX_SEARCH_PAGES: usize = 20;
+const MAX_COMMENTS: usize = 200;
+
+/// Reads at Jira; cheap to clone. Every call is tried three times.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    client: Client,
+}
+
+impl Reader {
+    /// A reader with its own connections. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when the URL is none.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            client: Client::new(settings)?,
+        })
+    }
+
+    /// An issue with its comments and its moves.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not exist or the account cannot see it, [`Error::Rejected`] for a key that is
+    /// not Jira's.
+    pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
+        let found: WireIssue = self
+            .client
+            .get(&format!("{}?fields={FIELDS}", wire::issue_path(key)?))
+            .await?;
+        let mut comments = self.client.comments(key).await?;
+        comments.drain(..comments.len().saturating_sub(MAX_COMMENTS));
+        let status_changes = self.client.status_changes(key).await?;
+        Ok(found.into_issue(key, self.client.browse_url(key), comments, status_changes))
+    }
+
+    /// Issues of a project in a status, changed at or after `updated_since`; least recently changed first, at most
+    /// 2,000.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when project or status do not exist.
+    pub async fn search_ready(
+        &self,
+        project: &str,
+        status: &str,
+        updated_since: Option<Timestamp>,
+    ) -> Result<Vec<IssueStub>, Error> {
+        let jql = wire::ready_jql(project, status, updated_since);
+        let mut stubs = Vec::new();
+        let mut token: Option<String> = None;
+        for _ in 0..MAX_SEARCH_PAGES {
+            let mut body = json!({ "jql": jql, "fields": ["updated", "status"], "maxResults": 100 });
+            if let Some(token) = &token {
+                body["nextPageToken"] = json!(token);
+            }
+            let found: WireSearch = self.client.query("/rest/api/3/search/jql", &body).await?;
+            token = found.next_page_token.clone();
+            stubs.extend(found.into_stubs()?);
+            if token.is_none() {
+                break;
+            }
+        }
+        stubs.retain(|stub| updated_since.is_none_or(|since| stub.updated >= since));
+        Ok(stubs)
+    }
+
+    /// The latest move of an issue into a status; `None` when it never moved there.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn last_transition_to(
+        &self,
+        key: &TicketKey,
+        status: &str,
+    ) -> Result<Option<ChangelogId>, Error> {
+        let changes = self.client.status_changes(key).await?;
+        Ok(changes
+            .into_iter()
+            .rev()
+            .find(|change| change.to == status)
+            .map(|change| change.id))
+    }
+
+    /// Our own account.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when the credentials are no good.
+    pub async fn myself(&self) -> Result<Account, Error> {
+        self.client.myself().await
+    }
+}

@@ -1,0 +1,353 @@
+//! Jira's JSON, as far as it is read here, and its translation into the model.
+
+use std::fmt::Write as _;
+
+use domain::{TicketKey, Timestamp};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use time::{OffsetDateTime, macros::format_description};
+
+use crate::{
+    Account, ChangelogId, Comment, CommentId, Error, Issue, IssueStub, Status, StatusCategory, StatusChange,
+    Transition, adf, error::capped,
+};
+
+/// Key of the comment property that holds our marker.
+pub(crate) const MARKER: &str = "journeyman";
+
+/// Accounts read a date in JQL in their own time zone, at most this far behind UTC.
+const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
+
+/// The issue's address; refuses tickets of other trackers.
+pub(crate) fn issue_path(key: &TicketKey) -> Result<String, Error> {
+    match key {
+        TicketKey::Jira { .. } => Ok(format!("/rest/api/3/issue/{}", key.short())),
+        TicketKey::GitHub { .. } => Err(Error::Rejected {
+            detail: format!("{key} is not a Jira issue"),
+        }),
+    }
+}
+
+/// Percent-encodes one path segment.
+pub(crate) fn encode(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
+
+/// The search for issues that are ready. Its date is too early by up to a day; hits are compared exactly afterwards.
+pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Timestamp>) -> String {
+    let mut jql = format!("project = {} AND status = {}", quoted(project), quoted(status));
+    if let Some(minute) = updated_since.and_then(|since| jql_minute(since.plus_ms(-ZONE_MARGIN_MS))) {
+        let _ = write!(jql, " AND updated >= {}", quoted(&minute));
+    }
+    jql.push_str(" ORDER BY updated ASC");
+    jql
+}
+
+fn jql_minute(at: Timestamp) -> Option<String> {
+    let at = OffsetDateTime::from_unix_timestamp(at.unix_s()).ok()?;
+    at.format(format_description!("[year]-[month]-[day] [hour]:[minute]"))
+        .ok()
+}
+
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().fold(String::new(), |mut escaped, c| {
+        match c {
+            '"' | '\\' => escaped.extend(['\\', c]),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+        escaped
+    });
+    format!("\"{escaped}\"")
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireAccount {
+    #[serde(rename = "accountId")]
+    account_id: Option<String>,
+    // Data Center has names instead of account ids.
+    name: Option<String>,
+    #[serde(rename = "displayName", default)]
+    display_name: String,
+}
+
+impl From<WireAccount> for Account {
+    fn from(wire: WireAccount) -> Self {
+        Self {
+            id: wire.account_id.or(wire.name).unwrap_or_default(),
+            display_name: wire.display_name,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct WireName {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct WireStatus {
+    name: String,
+    #[serde(rename = "statusCategory")]
+    category: Option<WireCategory>,
+}
+
+#[derive(Deserialize)]
+struct WireCategory {
+    #[serde(default)]
+    key: String,
+}
+
+impl From<WireStatus> for Status {
+    fn from(wire: WireStatus) -> Self {
+        let category = match wire.category.as_ref().map(|category| category.key.as_str()) {
+            Some("done") => StatusCategory::Done,
+            Some("indeterminate") => StatusCategory::InProgress,
+            Some(_) | None => StatusCategory::ToDo,
+        };
+        Self {
+            name: wire.name,
+            category,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireStatusOnly {
+    fields: WireStatusField,
+}
+
+#[derive(Deserialize)]
+struct WireStatusField {
+    status: WireStatus,
+}
+
+impl From<WireStatusOnly> for Status {
+    fn from(wire: WireStatusOnly) -> Self {
+        wire.fields.status.into()
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireIssue {
+    fields: WireFields,
+}
+
+#[derive(Deserialize)]
+struct WireFields {
+    #[serde(default)]
+    summary: String,
+    #[serde(default)]
+    description: Value,
+    issuetype: Option<WireName>,
+    priority: Option<WireName>,
+    #[serde(default)]
+    labels: Vec<String>,
+    status: WireStatus,
+    assignee: Option<WireAccount>,
+    updated: Option<String>,
+}
+
+impl WireIssue {
+    pub(crate) fn into_issue(
+        self,
+        key: &TicketKey,
+        url: String,
+        comments: Vec<Comment>,
+        status_changes: Vec<StatusChange>,
+    ) -> Issue {
+        let fields = self.fields;
+        Issue {
+            key: key.clone(),
+            summary: fields.summary,
+            description_markdown: adf::to_markdown(&fields.description),
+            kind: fields.issuetype.map(|kind| kind.name).unwrap_or_default(),
+            priority: fields.priority.map(|priority| priority.name).unwrap_or_default(),
+            labels: fields.labels,
+            status: fields.status.into(),
+            status_changed_at: status_changes.last().and_then(|change| change.at),
+            assignee: fields.assignee.map(Account::from),
+            updated: fields.updated.as_deref().and_then(Timestamp::parse),
+            url,
+            comments,
+            status_changes,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireSearch {
+    #[serde(default)]
+    issues: Vec<WireStub>,
+    #[serde(rename = "nextPageToken")]
+    pub(crate) next_page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireStub {
+    key: String,
+    fields: WireStubFields,
+}
+
+#[derive(Deserialize)]
+struct WireStubFields {
+    updated: String,
+    status: WireName,
+}
+
+impl WireSearch {
+    pub(crate) fn into_stubs(self) -> Result<Vec<IssueStub>, Error> {
+        self.issues.into_iter().map(IssueStub::try_from).collect()
+    }
+}
+
+impl TryFrom<WireStub> for IssueStub {
+    type Error = Error;
+    fn try_from(wire: WireStub) -> Result<Self, Error> {
+        let malformed = |what: &str, text: &str| Error::Malformed {
+            detail: format!("{what} {}", capped(text)),
+        };
+        Ok(Self {
+            key: TicketKey::jira(&wire.key).map_err(|_| malformed("key", &wire.key))?,
+            updated: instant(&wire.fields.updated)?,
+            status: wire.fields.status.name,
+        })
+    }
+}
+
+fn instant(text: &str) -> Result<Timestamp, Error> {
+    Timestamp::parse(text).ok_or_else(|| Error::Malformed {
+        detail: format!("time {}", capped(text)),
+    })
+}
+
+/// One page of a list that Jira counts.
+#[derive(Deserialize)]
+pub(crate) struct WirePage<T> {
+    #[serde(alias = "comments")]
+    pub(crate) values: Vec<T>,
+    #[serde(default)]
+    pub(crate) total: usize,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireComment {
+    #[serde(deserialize_with = "text_or_number")]
+    id: String,
+    author: Option<WireAccount>,
+    created: String,
+    #[serde(default)]
+    body: Value,
+    #[serde(default)]
+    properties: Vec<WireProperty>,
+}
+
+#[derive(Deserialize)]
+struct WireProperty {
+    key: String,
+    #[serde(default)]
+    value: Value,
+}
+
+impl WireComment {
+    pub(crate) fn into_comment(self, us: &Account) -> Result<Comment, Error> {
+        let author = self.author.map(Account::from);
+        let (account, name) = author.map_or_else(Default::default, |author| (author.id, author.display_name));
+        let marker = self.properties.iter().find(|property| property.key == MARKER);
+        let marker = marker
+            .and_then(|property| property.value["id"].as_str())
+            .unwrap_or_default();
+        Ok(Comment {
+            id: CommentId(self.id),
+            author: name,
+            by_us: !account.is_empty() && account == us.id,
+            author_account_id: account,
+            created: instant(&self.created)?,
+            text: adf::to_markdown(&self.body),
+            marker: marker.to_owned(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireHistory {
+    #[serde(deserialize_with = "text_or_number")]
+    id: String,
+    author: Option<WireAccount>,
+    created: Option<String>,
+    #[serde(default)]
+    items: Vec<WireHistoryItem>,
+}
+
+#[derive(Deserialize)]
+struct WireHistoryItem {
+    field: String,
+    #[serde(rename = "toString")]
+    to: Option<String>,
+}
+
+impl WireHistory {
+    /// The move that this entry records, if it records one.
+    pub(crate) fn into_status_change(self) -> Option<StatusChange> {
+        let to = self
+            .items
+            .into_iter()
+            .rev()
+            .find(|item| item.field == "status")?
+            .to?;
+        Some(StatusChange {
+            id: ChangelogId(self.id),
+            to,
+            at: self.created.as_deref().and_then(Timestamp::parse),
+            by: self.author.map(Account::from),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireTransitions {
+    pub(crate) transitions: Vec<WireTransition>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireTransition {
+    #[serde(deserialize_with = "text_or_number")]
+    id: String,
+    name: String,
+    to: WireStatus,
+}
+
+impl From<WireTransition> for Transition {
+    fn from(wire: WireTransition) -> Self {
+        Self {
+            id: wire.id,
+            name: wire.name,
+            to: wire.to.into(),
+        }
+    }
+}
+
+/// The id of what was made.
+#[derive(Deserialize)]
+pub(crate) struct WireId {
+    #[serde(deserialize_with = "text_or_number")]
+    pub(crate) id: String,
+}
+
+/// Jira writes ids as texts in most places and as numbers in some.
+fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            Err(serde::de::Error::custom("an id must be a text or a number"))
+        }
+    }
+}

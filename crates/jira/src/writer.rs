@@ -1,0 +1,129 @@
+//! What may be written at Jira, and what a writer has to look at before. A write is never repeated inside.
+
+use domain::TicketKey;
+use serde_json::{Value, json};
+
+use crate::{
+    Account, Comment, CommentId, Error, Settings, Status, Transition, adf,
+    client::{Client, Method},
+    wire::{self, WireId, WireStatusOnly, WireTransitions},
+};
+
+/// Writes at Jira; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then write
+/// again.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    client: Client,
+}
+
+impl Writer {
+    /// A writer with its own connections. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when the URL is none.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            client: Client::new(settings)?,
+        })
+    }
+
+    /// Comments on an issue. The marker is hidden in the comment's properties; it comes back as [`Comment::marker`].
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn comment(&self, key: &TicketKey, markdown: &str, marker: &str) -> Result<CommentId, Error> {
+        let path = format!("{}/comment", wire::issue_path(key)?);
+        let mut body = json!({ "body": adf::from_markdown(markdown) });
+        if !marker.is_empty() {
+            body["properties"] = json!([{ "key": wire::MARKER, "value": { "id": marker } }]);
+        }
+        let made: WireId = self.client.write(Method::Post, &path, &body).await?;
+        Ok(CommentId(made.id))
+    }
+
+    /// The comments of an issue, oldest first; at most 2,000.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn list_comments(&self, key: &TicketKey) -> Result<Vec<Comment>, Error> {
+        self.client.comments(key).await
+    }
+
+    /// Replaces a comment's text; its marker stays.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it was deleted.
+    pub async fn update_comment(
+        &self,
+        key: &TicketKey,
+        comment: &CommentId,
+        markdown: &str,
+    ) -> Result<(), Error> {
+        let path = format!("{}/comment/{}", wire::issue_path(key)?, wire::encode(&comment.0));
+        let body = json!({ "body": adf::from_markdown(markdown) });
+        self.client
+            .write(Method::Put, &path, &body)
+            .await
+            .map(|_: Value| ())
+    }
+
+    /// Where the issue is in its workflow.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn status(&self, key: &TicketKey) -> Result<Status, Error> {
+        let path = format!("{}?fields=status", wire::issue_path(key)?);
+        let found: WireStatusOnly = self.client.get(&path).await?;
+        Ok(found.into())
+    }
+
+    /// The moves that the workflow offers us from there.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<Transition>, Error> {
+        let path = format!("{}/transitions", wire::issue_path(key)?);
+        let found: WireTransitions = self.client.get(&path).await?;
+        Ok(found.transitions.into_iter().map(Transition::from).collect())
+    }
+
+    /// Moves the issue; `id` is [`Transition::id`].
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when the workflow does not offer it (any more) or wants a field filled in.
+    pub async fn transition(&self, key: &TicketKey, id: &str) -> Result<(), Error> {
+        let path = format!("{}/transitions", wire::issue_path(key)?);
+        let body = json!({ "transition": { "id": id } });
+        self.client
+            .write(Method::Post, &path, &body)
+            .await
+            .map(|_: Value| ())
+    }
+
+    /// Links the issue to a page elsewhere; the same `global_id` replaces the earlier link.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn remote_link(
+        &self,
+        key: &TicketKey,
+        global_id: &str,
+        url: &str,
+        title: &str,
+    ) -> Result<(), Error> {
+        let path = format!("{}/remotelink", wire::issue_path(key)?);
+        let body = json!({ "globalId": global_id, "object": { "url": url, "title": title } });
+        self.client
+            .write(Method::Post, &path, &body)
+            .await
+            .map(|_: Value| ())
+    }
+
+    /// Our own account.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when the credentials are no good.
+    pub async fn myself(&self) -> Result<Account, Error> {
+        self.client.myself().await
+    }
+}

@@ -1,0 +1,315 @@
+//! Reader and writer against a strict stand-in over real HTTP.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use domain::{TicketKey, Timestamp};
+use jira::{Error, Reader, Settings, StatusCategory, Writer};
+use testkit::{FakeJira, Fault, JiraOptions, jira as stand_in};
+
+struct Site {
+    jira: FakeJira,
+    reader: Reader,
+    writer: Writer,
+}
+
+fn settings(url: &str, email: &str, token: &str) -> Settings {
+    Settings {
+        base_url: url.to_owned(),
+        email: email.to_owned(),
+        api_token: token.into(),
+    }
+}
+
+async fn site() -> Site {
+    let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+    let reader = settings(&jira.url(), stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
+    let writer = settings(&jira.url(), stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN);
+    Site {
+        reader: Reader::new(&reader).unwrap(),
+        writer: Writer::new(&writer).unwrap(),
+        jira,
+    }
+}
+
+fn key(text: &str) -> TicketKey {
+    TicketKey::jira(text).unwrap()
+}
+
+impl Site {
+    fn ticket(&self) -> TicketKey {
+        key(&self
+            .jira
+            .create_issue("ENG", "Login fails", "First.\n\nSecond.", "Bug", &["backend"]))
+    }
+}
+
+#[tokio::test]
+async fn an_issue_is_read_whole() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let moved = site
+        .jira
+        .move_issue(&ticket.short(), "Ready for Agent", "Mia")
+        .unwrap();
+    site.jira
+        .comment_as(&ticket.short(), "Mia", "Please hurry")
+        .unwrap();
+
+    let issue = site.reader.issue(&ticket).await.unwrap();
+
+    assert_eq!(
+        (issue.summary.as_str(), issue.kind.as_str()),
+        ("Login fails", "Bug")
+    );
+    assert_eq!(issue.description_markdown, "First.\n\nSecond.");
+    assert_eq!(issue.labels, ["backend"]);
+    assert_eq!(
+        (issue.status.name.as_str(), issue.status.category),
+        ("Ready for Agent", StatusCategory::ToDo)
+    );
+    assert_eq!(issue.status_changes.last().unwrap().id.0, moved);
+    assert!(issue.status_changed_at.is_some() && issue.updated.is_some());
+    assert_eq!(
+        issue.url,
+        format!("{}/browse/{}", site.jira.url(), ticket.short())
+    );
+    assert_eq!(
+        (issue.comments[0].author.as_str(), issue.comments[0].text.as_str()),
+        ("Mia", "Please hurry")
+    );
+    assert!(!issue.comments[0].by_us);
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn every_page_of_comments_is_read_and_an_issue_keeps_the_latest_two_hundred() {
+    let site = site().await;
+    let ticket = site.ticket();
+    for index in 0..205 {
+        site.jira
+            .comment_as(&ticket.short(), "Mia", &format!("comment {index}"))
+            .unwrap();
+    }
+    let issue = site.reader.issue(&ticket).await.unwrap();
+    assert_eq!(issue.comments.len(), 200);
+    assert_eq!(issue.comments[0].text, "comment 5");
+    assert_eq!(site.writer.list_comments(&ticket).await.unwrap().len(), 205);
+}
+
+#[tokio::test]
+async fn the_last_move_into_a_status_counts() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let mut last = String::new();
+    for status in ["Ready for Agent", "In Progress", "Ready for Agent", "Done"] {
+        let id = site.jira.move_issue(&ticket.short(), status, "Mia").unwrap();
+        if status == "Ready for Agent" {
+            last = id;
+        }
+    }
+    let found = site
+        .reader
+        .last_transition_to(&ticket, "Ready for Agent")
+        .await
+        .unwrap();
+    assert_eq!(found.unwrap().0, last);
+    assert_eq!(
+        site.reader
+            .last_transition_to(&ticket, "In Review")
+            .await
+            .unwrap(),
+        None
+    );
+}
+
+#[tokio::test]
+async fn a_search_finds_every_page_of_what_is_ready_and_changed_since() {
+    let site = site().await;
+    for _ in 0..103 {
+        let ticket = site.ticket();
+        site.jira
+            .move_issue(&ticket.short(), "Ready for Agent", "Mia")
+            .unwrap();
+    }
+    site.ticket();
+    let all = site
+        .reader
+        .search_ready("ENG", "Ready for Agent", None)
+        .await
+        .unwrap();
+    assert_eq!(all.len(), 103);
+    assert!(all.iter().all(|stub| stub.status == "Ready for Agent"));
+
+    let latest = all.last().unwrap().updated;
+    let since = site
+        .reader
+        .search_ready("ENG", "Ready for Agent", Some(latest))
+        .await
+        .unwrap();
+    assert!(!since.is_empty() && since.iter().all(|stub| stub.updated >= latest));
+    let future = Some(latest.plus_ms(60_000));
+    assert_eq!(
+        site.reader
+            .search_ready("ENG", "Ready for Agent", future)
+            .await
+            .unwrap(),
+        []
+    );
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_status_with_quotes_is_a_value_and_no_query() {
+    let site = site().await;
+    let found = site
+        .reader
+        .search_ready("ENG", "x\" OR project = \"OPS", Some(Timestamp::from_unix_ms(0)))
+        .await;
+    assert_eq!(found.unwrap(), []);
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_comment_is_written_found_by_its_marker_and_changed() {
+    let site = site().await;
+    let ticket = site.ticket();
+    site.jira.comment_as(&ticket.short(), "Mia", "hello").unwrap();
+    let markdown = "**Started** on `main`, see [the run](https://a.example/run).\n\n- one\n- two";
+    let id = site
+        .writer
+        .comment(&ticket, markdown, "status:ENG-1")
+        .await
+        .unwrap();
+    site.writer.update_comment(&ticket, &id, "Done.").await.unwrap();
+
+    let comments = site.writer.list_comments(&ticket).await.unwrap();
+    let ours: Vec<_> = comments.iter().filter(|comment| comment.by_us).collect();
+    assert_eq!((ours.len(), comments.len()), (1, 2));
+    assert_eq!(
+        (&ours[0].id, ours[0].text.as_str(), ours[0].marker.as_str()),
+        (&id, "Done.", "status:ENG-1")
+    );
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_issue_moves_through_its_workflow() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let transitions = site.writer.transitions(&ticket).await.unwrap();
+    let done = transitions
+        .iter()
+        .find(|transition| transition.to.category == StatusCategory::Done)
+        .unwrap();
+    site.writer.transition(&ticket, &done.id).await.unwrap();
+    assert_eq!(site.writer.status(&ticket).await.unwrap().name, "Done");
+    let refused = site.writer.transition(&ticket, "no-such").await.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Rejected { detail } if detail.contains("not valid")),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn the_same_global_id_replaces_the_link() {
+    let site = site().await;
+    let ticket = site.ticket();
+    for title in ["Draft", "Ready"] {
+        site.writer
+            .remote_link(&ticket, "pr:acme/shop#7", "https://a.example/7", title)
+            .await
+            .unwrap();
+    }
+    let links = site.jira.remote_links(&ticket.short());
+    assert_eq!(links.len(), 1);
+    assert_eq!(links[0].title, "Ready");
+}
+
+#[tokio::test]
+async fn reads_are_tried_again_and_writes_are_not() {
+    let site = site().await;
+    let ticket = site.ticket();
+    site.jira.fail_next(Fault::new("/myself", 2, 502));
+    site.writer.myself().await.unwrap();
+
+    site.jira
+        .fail_next(Fault::new("/comment", 1, 502).on("POST").after_effect());
+    let lost = site.writer.comment(&ticket, "once", "m").await.unwrap_err();
+    assert!(matches!(lost, Error::Unknown { .. }), "{lost}");
+    assert!(lost.is_retryable());
+    assert_eq!(site.jira.comments(&ticket.short()).len(), 1);
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let site = site().await;
+    let ticket = site.ticket();
+    site.jira.fail_next(Fault::new("/remotelink", 1, 429));
+    let limited = site
+        .writer
+        .remote_link(&ticket, "g", "https://a.example", "t")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 1),
+        "{limited}"
+    );
+
+    let missing = site.reader.issue(&key("ENG-999")).await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+
+    let stranger = settings(&site.jira.url(), stand_in::READER_EMAIL, "wrong-token-value");
+    let refused = Reader::new(&stranger).unwrap().myself().await.unwrap_err();
+    assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
+    assert!(!refused.is_retryable() && !format!("{refused:?}").contains("wrong-token-value"));
+
+    let reader = settings(
+        &site.jira.url(),
+        stand_in::READER_EMAIL,
+        stand_in::READER_API_TOKEN,
+    );
+    let forbidden = Writer::new(&reader)
+        .unwrap()
+        .comment(&ticket, "x", "")
+        .await
+        .unwrap_err();
+    assert!(matches!(forbidden, Error::Forbidden { .. }), "{forbidden}");
+}
+
+#[tokio::test]
+async fn a_write_that_never_connected_is_known_not_to_have_happened() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let writer = Writer::new(&settings(&url, "", "token")).unwrap();
+    let failed = writer.comment(&key("ENG-1"), "x", "").await.unwrap_err();
+    assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn a_github_ticket_is_refused_before_anything_is_sent() {
+    let site = site().await;
+    let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
+    assert!(matches!(
+        site.reader.issue(&ticket).await,
+        Err(Error::Rejected { .. })
+    ));
+    assert!(site.jira.requests().is_empty());
+}
+
+#[test]
+fn settings_name_the_key_that_is_wrong() {
+    let check = |url: &str, token: &str| {
+        settings(url, "", token)
+            .check("jira_reader")
+            .map_err(|(key, _)| key)
+    };
+    assert_eq!(
+        check("acme.atlassian.net", "t"),
+        Err("jira_reader.base_url".to_owned())
+    );
+    assert_eq!(
+        check("https://acme.atlassian.net", " "),
+        Err("jira_reader.api_token".to_owned())
+    );
+    assert_eq!(check("https://acme.atlassian.net", "t"), Ok(()));
+}

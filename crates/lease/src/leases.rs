@@ -1,0 +1,250 @@
+//! The connection, and the scripts that take, renew and release a lease.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{RunFence, TicketKey};
+use redis::{
+    Client, FromRedisValue, Script, ScriptInvocation,
+    aio::{ConnectionManager, ConnectionManagerConfig},
+};
+use tokio::time::{Instant, timeout};
+
+use crate::{Lease, Settings};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
+const SHORTEST_TTL: Duration = Duration::from_millis(300);
+
+const TAKE: &str = "
+local held = redis.call('GET', KEYS[1])
+if held and held >= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1";
+/// A key that is gone (the server lost its data) is taken again as long as nobody else has.
+const RENEW: &str = "
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1";
+const RELEASE: &str = "
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])";
+
+/// Why Redis could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is not one.
+    #[error("redis.url is not a redis address such as redis://127.0.0.1:6379")]
+    Address,
+    /// The server cannot be reached or did not answer in time; worth trying again.
+    #[error("redis at {address} is unavailable: {problem}")]
+    Unavailable {
+        /// Host and port.
+        address: String,
+        /// What happened.
+        problem: String,
+    },
+}
+
+/// The leases of all tickets. Cheap to clone.
+#[derive(Clone)]
+pub struct Leases {
+    server: Server,
+    ttl: Duration,
+}
+
+impl Leases {
+    /// Connects (2 s limit). Afterwards the connection mends itself.
+    ///
+    /// # Errors
+    /// [`Error::Address`] for a bad address, [`Error::Unavailable`] when nobody answers there.
+    pub async fn connect(settings: &Settings) -> Result<Self, Error> {
+        let client = Client::open(settings.url.as_str()).map_err(|_| Error::Address)?;
+        let address: Arc<str> = client.get_connection_info().addr().to_string().into();
+        let unavailable = |problem: String| Error::Unavailable {
+            address: address.to_string(),
+            problem,
+        };
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(RESPONSE_TIMEOUT))
+            .set_number_of_retries(1);
+        let connecting = Box::pin(ConnectionManager::new_with_config(client, config));
+        let connection = timeout(CONNECT_TIMEOUT, connecting)
+            .await
+            .map_err(|_| unavailable("no answer within 2 s".to_owned()))?
+            .map_err(|error| unavailable(error.to_string()))?;
+        let leases = Self {
+            server: Server {
+                connection,
+                scripts: Arc::new(Scripts::new()),
+                address,
+            },
+            ttl: Duration::from_millis(settings.ttl_ms).max(SHORTEST_TTL),
+        };
+        leases.ping().await?;
+        Ok(leases)
+    }
+
+    /// One round trip, for readiness (1 s limit).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn ping(&self) -> Result<(), Error> {
+        let mut connection = self.server.connection.clone();
+        let ping = redis::cmd("PING");
+        self.server
+            .bounded(ping.query_async::<String>(&mut connection))
+            .await
+            .map(drop)
+    }
+
+    /// Takes the ticket's lease; a higher fence takes it over from a lower one at once. `None`: somebody with an equal
+    /// or higher fence holds it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn take(&self, ticket: &TicketKey, fence: RunFence) -> Result<Option<Lease>, Error> {
+        let claim = Claim {
+            server: self.server.clone(),
+            ttl: self.ttl,
+            key: key(ticket),
+            fence: text(fence),
+        };
+        // Read before sending: the server's clock for this lease starts later than ours.
+        let deadline = Instant::now() + self.ttl;
+        Ok(claim.take().await?.then(|| Lease::hold(claim, deadline)))
+    }
+}
+
+/// The braces make one hash slot of everything about a ticket.
+fn key(ticket: &TicketKey) -> String {
+    format!("journeyman:lease:{{{ticket}}}")
+}
+
+/// Texts of fences compare as the fences do.
+fn text(fence: RunFence) -> String {
+    let stamp = fence.stamp();
+    format!(
+        "{:020}.{:020}.{:020}",
+        stamp.epoch, stamp.sequence, stamp.delivered
+    )
+}
+
+struct Scripts {
+    take: Script,
+    renew: Script,
+    release: Script,
+}
+
+impl Scripts {
+    fn new() -> Self {
+        Self {
+            take: Script::new(TAKE),
+            renew: Script::new(RENEW),
+            release: Script::new(RELEASE),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Server {
+    connection: ConnectionManager,
+    scripts: Arc<Scripts>,
+    address: Arc<str>,
+}
+
+impl Server {
+    async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Error> {
+        let mut connection = self.connection.clone();
+        self.bounded(script.invoke_async(&mut connection)).await
+    }
+
+    /// The client's own limit does not cover the wait for a reconnect.
+    async fn bounded<T>(&self, asking: impl Future<Output = redis::RedisResult<T>>) -> Result<T, Error> {
+        let unavailable = |problem: String| Error::Unavailable {
+            address: self.address.to_string(),
+            problem,
+        };
+        timeout(RESPONSE_TIMEOUT, asking)
+            .await
+            .map_err(|_| unavailable("no answer within 1 s".to_owned()))?
+            .map_err(|error| unavailable(error.to_string()))
+    }
+}
+
+/// One fence's claim on one ticket.
+#[derive(Clone)]
+pub(crate) struct Claim {
+    server: Server,
+    pub(crate) ttl: Duration,
+    key: String,
+    fence: String,
+}
+
+impl Claim {
+    async fn take(&self) -> Result<bool, Error> {
+        self.server.run(&self.with_ttl(&self.server.scripts.take)).await
+    }
+
+    /// False when somebody else holds it.
+    pub(crate) async fn renew(&self) -> Result<bool, Error> {
+        self.server.run(&self.with_ttl(&self.server.scripts.renew)).await
+    }
+
+    pub(crate) async fn release(&self) -> Result<bool, Error> {
+        let mut call = self.server.scripts.release.prepare_invoke();
+        call.key(&self.key).arg(&self.fence);
+        self.server.run(&call).await
+    }
+
+    fn with_ttl<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
+        let mut call = script.prepare_invoke();
+        call.key(&self.key)
+            .arg(&self.fence)
+            .arg(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
+        call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_fences_compare_as_the_fences_do() {
+        let rising = [
+            RunFence::new(1, 1, 1),
+            RunFence::new(1, 1, 2),
+            RunFence::new(1, 2, 1),
+            RunFence::new(1, 10, 1),
+            RunFence::new(2, 1, 1),
+            RunFence::new(10, 1, u64::MAX),
+        ];
+        for pair in rising.windows(2) {
+            assert!(
+                pair[0] < pair[1] && text(pair[0]) < text(pair[1]),
+                "{} {}",
+                pair[0],
+                pair[1]
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_bad_address_is_told_without_repeating_it() {
+        let settings = Settings {
+            url: "http://me:secret@here".into(),
+            ..Settings::default()
+        };
+        let error = Leases::connect(&settings)
+            .await
+            .err()
+            .map(|error| error.to_string())
+            .unwrap();
+        assert!(
+            error.starts_with("redis.url is not a redis address") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! The lease against a real Redis server.
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
+
+use std::time::Duration;
+
+use domain::{RunFence, TicketKey};
+use lease::{Error, Leases, Lost, Settings};
+use servers::RedisServer;
+use tokio::time::timeout;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+struct World {
+    server: RedisServer,
+    leases: Leases,
+    ticket: TicketKey,
+}
+
+impl World {
+    async fn new() -> Self {
+        let server = RedisServer::start().await.unwrap();
+        let leases = Leases::connect(&settings(&server)).await.unwrap();
+        Self {
+            server,
+            leases,
+            ticket: TicketKey::jira("ENG-12").unwrap(),
+        }
+    }
+
+    async fn redis(&self, command: &[&str]) -> redis::Value {
+        let client = redis::Client::open(self.server.url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut built = redis::cmd(command[0]);
+        built.arg(&command[1..]);
+        built.query_async(&mut connection).await.unwrap()
+    }
+
+    async fn key_exists(&self) -> bool {
+        self.redis(&["EXISTS", "journeyman:lease:{jira:ENG-12}"]).await == redis::Value::Int(1)
+    }
+}
+
+fn settings(server: &RedisServer) -> Settings {
+    Settings {
+        url: server.url(),
+        ttl_ms: 600,
+    }
+}
+
+fn fence(sequence: u64, delivered: u64) -> RunFence {
+    RunFence::new(1, sequence, delivered)
+}
+
+#[tokio::test]
+async fn a_higher_fence_takes_over_and_the_lower_one_hears_of_it() {
+    let world = World::new().await;
+    let old = world
+        .leases
+        .take(&world.ticket, fence(9, 1))
+        .await
+        .unwrap()
+        .unwrap();
+    let new = world
+        .leases
+        .take(&world.ticket, fence(10, 1))
+        .await
+        .unwrap()
+        .unwrap();
+    timeout(LIMIT, old.lost().cancelled()).await.unwrap();
+    assert_eq!(old.check(), Err(Lost));
+    assert_eq!(new.check(), Ok(()));
+}
+
+#[tokio::test]
+async fn an_equal_or_lower_fence_is_refused() {
+    let world = World::new().await;
+    let _held = world
+        .leases
+        .take(&world.ticket, fence(9, 2))
+        .await
+        .unwrap()
+        .unwrap();
+    for refused in [fence(9, 2), fence(9, 1), fence(8, 5)] {
+        assert!(
+            world.leases.take(&world.ticket, refused).await.unwrap().is_none(),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_held_lease_outlives_its_time_to_live() {
+    let world = World::new().await;
+    let held = world
+        .leases
+        .take(&world.ticket, fence(9, 2))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        timeout(Duration::from_millis(1500), held.lost().cancelled())
+            .await
+            .is_err()
+    );
+    assert_eq!(held.check(), Ok(()));
+    assert!(
+        world
+            .leases
+            .take(&world.ticket, fence(9, 1))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn a_dropped_lease_ends_by_itself() {
+    let world = World::new().await;
+    drop(world.leases.take(&world.ticket, fence(9, 2)).await.unwrap());
+    let free = async {
+        while world
+            .leases
+            .take(&world.ticket, fence(9, 1))
+            .await
+            .unwrap()
+            .is_none()
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, free).await.unwrap();
+}
+
+#[tokio::test]
+async fn release_frees_only_the_own_lease() {
+    let world = World::new().await;
+    let old = world
+        .leases
+        .take(&world.ticket, fence(1, 1))
+        .await
+        .unwrap()
+        .unwrap();
+    let new = world
+        .leases
+        .take(&world.ticket, fence(1, 2))
+        .await
+        .unwrap()
+        .unwrap();
+    old.release().await;
+    assert!(world.key_exists().await);
+    new.release().await;
+    assert!(!world.key_exists().await);
+    assert!(
+        world
+            .leases
+            .take(&world.ticket, fence(1, 1))
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_lost_its_data_gets_the_lease_again() {
+    let world = World::new().await;
+    let held = world
+        .leases
+        .take(&world.ticket, fence(1, 1))
+        .await
+        .unwrap()
+        .unwrap();
+    world.redis(&["FLUSHALL"]).await;
+    world.redis(&["SCRIPT", "FLUSH"]).await;
+    let back = async { while !world.key_exists().await {} };
+    timeout(LIMIT, back).await.unwrap();
+    assert_eq!(held.check(), Ok(()));
+}
+
+#[tokio::test]
+async fn after_a_flush_the_first_to_come_has_it_and_the_other_is_lost() {
+    let world = World::new().await;
+    let old = world
+        .leases
+        .take(&world.ticket, fence(5, 1))
+        .await
+        .unwrap()
+        .unwrap();
+    world.redis(&["FLUSHALL"]).await;
+    let new = world
+        .leases
+        .take(&world.ticket, fence(5, 2))
+        .await
+        .unwrap()
+        .unwrap();
+    timeout(LIMIT, old.lost().cancelled()).await.unwrap();
+    assert_eq!(new.check(), Ok(()));
+}
+
+#[tokio::test]
+async fn a_lease_is_lost_when_the_server_dies() {
+    let mut world = World::new().await;
+    let held = world
+        .leases
+        .take(&world.ticket, fence(1, 1))
+        .await
+        .unwrap()
+        .unwrap();
+    world.server.kill();
+    timeout(LIMIT, held.lost().cancelled()).await.unwrap();
+    assert_eq!(held.check(), Err(Lost));
+    assert!(matches!(
+        world.leases.ping().await,
+        Err(Error::Unavailable { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_dead_server_is_named_at_start() {
+    let mut server = RedisServer::start().await.unwrap();
+    let settings = settings(&server);
+    server.kill();
+    let error = Leases::connect(&settings)
+        .await
+        .err()
+        .map(|error| error.to_string())
+        .unwrap();
+    let address = settings
+        .url
+        .trim_start_matches("redis://")
+        .trim_end_matches('/')
+        .to_owned();
+    assert!(
+        error.contains("is unavailable") && error.contains(&address),
+        "{error}"
+    );
+}

@@ -1,0 +1,214 @@
+//! The connection to the server, and the doors to everything behind it.
+
+use std::{marker::PhantomData, sync::Arc, time::Duration};
+
+use async_nats::{
+    ConnectOptions,
+    jetstream::{self, context::ContextBuilder, object_store::ObjectStore},
+};
+use domain::{Report, Trigger};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{sync::OnceCell, time::timeout};
+
+use crate::{
+    Bucket, DeadLetters, Deliveries, Error, Journal, KeyedLog, Objects, Settings, Table, Timers, topology,
+    wire::REQUEST_TIMEOUT,
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
+
+/// What everything in this crate talks through.
+pub(crate) struct Connection {
+    pub(crate) client: async_nats::Client,
+    pub(crate) context: jetstream::Context,
+    pub(crate) object_store: OnceCell<ObjectStore>,
+    pub(crate) replicas: usize,
+}
+
+/// A connection with its topology. Cheap to clone.
+#[derive(Clone)]
+pub struct Queue {
+    connection: Arc<Connection>,
+}
+
+impl Queue {
+    /// Connects (10 s limit) and refuses a server older than 2.12.5. Afterwards the connection mends itself.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] names the address; [`Error::Topology`] for an old server or an unreadable credentials
+    /// file.
+    pub async fn connect(settings: &Settings, client_name: &str) -> Result<Self, Error> {
+        let mut options = ConnectOptions::new()
+            .name(client_name)
+            .connection_timeout(REQUEST_TIMEOUT)
+            .request_timeout(Some(REQUEST_TIMEOUT));
+        if let Some(path) = &settings.credentials_file {
+            options = options.credentials_file(path).await.map_err(|error| {
+                Error::Topology(format!("nats.credentials_file {}: {error}", path.display()))
+            })?;
+        }
+        let addresses: Vec<&str> = settings.url.split(',').map(str::trim).collect();
+        let shown = addresses
+            .iter()
+            .map(|url| without_user(url))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let client = timeout(CONNECT_TIMEOUT, options.connect(addresses.as_slice()))
+            .await
+            .map_err(|_| Error::Unavailable(format!("{shown}: no answer within 10 s")))?
+            .map_err(|error| Error::unavailable(&shown, error))?;
+        check_version(&client.server_info().version, &shown)?;
+        let context = ContextBuilder::new()
+            .timeout(REQUEST_TIMEOUT)
+            .ack_timeout(REQUEST_TIMEOUT)
+            .build(client.clone());
+        let connection = Connection {
+            client,
+            context,
+            object_store: OnceCell::new(),
+            replicas: settings.replicas,
+        };
+        Ok(Self {
+            connection: Arc::new(connection),
+        })
+    }
+
+    /// Creates every stream, consumer, bucket and the object store, and compares the returned config with the wanted one.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] lists the fields that differ.
+    pub async fn ensure_topology(&self) -> Result<(), Error> {
+        Box::pin(topology::ensure(&self.connection)).await
+    }
+
+    /// One round trip, for readiness.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] without an answer within 5 s.
+    pub async fn ping(&self) -> Result<(), Error> {
+        let answer = timeout(REQUEST_TIMEOUT, self.connection.context.query_account()).await;
+        let answer = answer.map_err(|_| Error::Unavailable("ping: no answer within 5 s".to_owned()))?;
+        answer
+            .map(drop)
+            .map_err(|error| Error::unavailable("ping", error))
+    }
+
+    /// The verified webhook calls.
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries {
+            connection: self.connection.clone(),
+        }
+    }
+
+    /// The reasons to act, by ticket.
+    pub fn triggers(&self) -> KeyedLog<Trigger> {
+        KeyedLog {
+            connection: self.connection.clone(),
+            names: &topology::TRIGGERS,
+            record: PhantomData,
+        }
+    }
+
+    /// The requests to the reporter, by ticket.
+    pub fn reports(&self) -> KeyedLog<Report> {
+        KeyedLog {
+            connection: self.connection.clone(),
+            names: &topology::REPORTS,
+            record: PhantomData,
+        }
+    }
+
+    /// The runs' journals.
+    pub fn journal(&self) -> Journal {
+        Journal {
+            connection: self.connection.clone(),
+        }
+    }
+
+    /// Typed view of one key-value bucket.
+    pub fn table<V: Serialize + DeserializeOwned + Send + Sync>(&self, bucket: Bucket) -> Table<V> {
+        Table::new(self.connection.clone(), bucket)
+    }
+
+    /// The object store.
+    pub fn objects(&self) -> Objects {
+        self.connection.objects()
+    }
+
+    /// What could not be handled.
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters {
+            connection: self.connection.clone(),
+        }
+    }
+
+    /// The tickets' timers.
+    pub fn timers(&self) -> Timers {
+        Timers {
+            connection: self.connection.clone(),
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn objects(self: &Arc<Self>) -> Objects {
+        Objects {
+            connection: self.clone(),
+        }
+    }
+}
+
+/// The address without user and password.
+fn without_user(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{host}")
+}
+
+fn check_version(version: &str, address: &str) -> Result<(), Error> {
+    let (major, minor, patch) = OLDEST_VERSION;
+    match parse_version(version) {
+        Some(found) if found >= OLDEST_VERSION => Ok(()),
+        Some(_) | None => Err(Error::Topology(format!(
+            "nats-server {version:?} at {address} is too old: {major}.{minor}.{patch} or newer is needed"
+        ))),
+    }
+}
+
+fn parse_version(version: &str) -> Option<(u64, u64, u64)> {
+    let release = version.split(['-', '+']).next()?;
+    let mut parts = release.trim_start_matches('v').split('.').map(str::parse);
+    match (parts.next()?, parts.next()?, parts.next()?) {
+        (Ok(major), Ok(minor), Ok(patch)) => Some((major, minor, patch)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_from_the_oldest_version_on_are_taken() {
+        for version in ["2.12.5", "2.12.10", "2.15.1", "3.0.0", "v2.14.0-RC.1"] {
+            assert!(check_version(version, "here").is_ok(), "{version}");
+        }
+    }
+
+    #[test]
+    fn an_old_server_is_refused_by_name() {
+        for version in ["2.12.4", "2.9.25", "1.99.99", "", "2.x"] {
+            let error = check_version(version, "nats://here:4222")
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("nats://here:4222 is too old: 2.12.5"), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_shown_without_user_and_password() {
+        assert_eq!(without_user("nats://me:secret@nats:4222"), "nats://nats:4222");
+        assert_eq!(without_user("nats:4222"), "nats://nats:4222");
+    }
+}

@@ -1,0 +1,60 @@
+//! Epochs: they rise when a token stream or its durable consumer was made anew, because its counters start again.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bucket, Error, Table, connection::Connection, topology::LogNames};
+
+/// The control record of one token stream.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct EpochRecord {
+    epoch: u64,
+    stream_created: String,
+    consumer_created: String,
+}
+
+/// The epoch of a log's tokens, raised if stream or consumer are not those of the record.
+pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> Result<u64, Error> {
+    let (stream_created, consumer_created) = created(connection, names).await?;
+    let table = Table::<EpochRecord>::new(connection.clone(), Bucket::Control);
+    let key = format!("epoch:{}", names.wakeups);
+    for _ in 0..10 {
+        let found = table.get(&key).await?;
+        let (epoch, revision) = match found {
+            Some((record, _))
+                if record.stream_created == stream_created && record.consumer_created == consumer_created =>
+            {
+                return Ok(record.epoch);
+            }
+            Some((record, revision)) => (record.epoch + 1, Some(revision)),
+            None => (1, None),
+        };
+        let record = EpochRecord {
+            epoch,
+            stream_created: stream_created.clone(),
+            consumer_created: consumer_created.clone(),
+        };
+        match table.put(&key, &record, revision).await {
+            Ok(_) => return Ok(epoch),
+            Err(Error::Conflict) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Conflict)
+}
+
+async fn created(connection: &Connection, names: &LogNames) -> Result<(String, String), Error> {
+    let failed =
+        |error: &dyn std::fmt::Display| Error::unavailable(&format!("look at {}", names.wakeups), error);
+    let stream = connection
+        .context
+        .get_stream(names.wakeups)
+        .await
+        .map_err(|error| failed(&error))?;
+    let consumer = connection.consumer(names.wakeups, names.workers).await?;
+    Ok((
+        stream.cached_info().created.to_string(),
+        consumer.cached_info().created.to_string(),
+    ))
+}

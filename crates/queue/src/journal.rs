@@ -1,0 +1,130 @@
+//! The runs' journals.
+
+use std::sync::Arc;
+
+use async_nats::{
+    HeaderMap, jetstream,
+    jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
+};
+use domain::{Entry, RunId};
+use futures::{StreamExt as _, future, stream::BoxStream};
+
+use crate::{
+    Error, Objects, body,
+    connection::Connection,
+    subject,
+    topology::{JOURNAL, JOURNAL_PREFIX},
+    wire::Compared,
+};
+
+/// The runs' journals. Cheap to clone.
+#[derive(Clone)]
+pub struct Journal {
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Journal {
+    /// Appends after the entry at stream sequence `last` (0: the run's first entry) and returns the new sequence. A lost
+    /// acknowledgement is resolved by reading the last entry: our nonce means success.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when the last entry is another's; [`Error::Unavailable`], then the same entry may be tried
+    /// again.
+    pub async fn append(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Error> {
+        let subject = subject_of(run);
+        let mut headers = HeaderMap::new();
+        let payload = body::encode(&subject, entry)?.into();
+        let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
+        let outcome = self
+            .connection
+            .compare_and_publish(JOURNAL, &subject, last, &entry.nonce, headers, payload)
+            .await?;
+        match outcome {
+            Compared::Written(sequence) => Ok(sequence),
+            Compared::Lost(_) => Err(Error::Conflict),
+        }
+    }
+
+    /// Every entry with its stream sequence, oldest first; empty for an unknown run.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when an entry cannot be read.
+    pub async fn read(&self, run: &RunId) -> Result<Vec<(u64, Entry)>, Error> {
+        let mut entries = Vec::new();
+        for stored in self.connection.range(JOURNAL, &subject_of(run), 0).await? {
+            let sequence = stored.sequence;
+            entries.push((sequence, body::record(&self.connection.objects(), stored).await?));
+        }
+        Ok(entries)
+    }
+
+    /// Entries from position `from` on, then new ones as they come; never ends by itself. Entries by stream sequence.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it cannot start.
+    pub async fn follow(
+        &self,
+        run: &RunId,
+        from: u64,
+    ) -> Result<BoxStream<'static, Result<Entry, Error>>, Error> {
+        let entries = self.ordered(subject_of(run), DeliverPolicy::All).await?;
+        let wanted = move |item: &Result<(RunId, Entry), Error>| {
+            future::ready(item.as_ref().map_or(true, |(_, entry)| entry.position >= from))
+        };
+        Ok(entries
+            .filter(wanted)
+            .map(|item| item.map(|(_, entry)| entry))
+            .boxed())
+    }
+
+    /// New entries of every run, from now on.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it cannot start.
+    pub async fn follow_all(&self) -> Result<BoxStream<'static, Result<(RunId, Entry), Error>>, Error> {
+        self.ordered(format!("{JOURNAL_PREFIX}.*"), DeliverPolicy::New)
+            .await
+    }
+
+    async fn ordered(
+        &self,
+        filter_subject: String,
+        deliver_policy: DeliverPolicy,
+    ) -> Result<BoxStream<'static, Result<(RunId, Entry), Error>>, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::unavailable("follow a journal", error);
+        let config = OrderedConfig {
+            filter_subject,
+            deliver_policy,
+            ..OrderedConfig::default()
+        };
+        let consumer = self
+            .connection
+            .context
+            .create_consumer_on_stream(config, JOURNAL)
+            .await;
+        let messages = consumer.map_err(|error| failed(&error))?.messages().await;
+        let messages = messages.map_err(|error| failed(&error))?;
+        let objects = self.connection.objects();
+        let decoded = messages.then(move |message| {
+            let objects = objects.clone();
+            async move {
+                let message = message.map_err(|error| Error::unavailable("follow a journal", error))?;
+                decode(&objects, message).await
+            }
+        });
+        Ok(decoded.boxed())
+    }
+}
+
+async fn decode(objects: &Objects, message: jetstream::Message) -> Result<(RunId, Entry), Error> {
+    let subject = message.subject.as_str();
+    let run = subject::text_of(JOURNAL_PREFIX, subject).and_then(|text| text.parse().ok());
+    let run = run.ok_or_else(|| Error::corrupt(subject, "it names no run"))?;
+    let body = body::unpack(objects, message.headers.as_ref(), message.payload.clone()).await?;
+    let entry = serde_json::from_slice(&body).map_err(|error| Error::corrupt(subject, error))?;
+    Ok((run, entry))
+}
+
+fn subject_of(run: &RunId) -> String {
+    subject::under(JOURNAL_PREFIX, &run.to_string())
+}

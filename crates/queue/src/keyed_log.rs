@@ -1,0 +1,231 @@
+//! The keyed log: records by ticket and semantic key, and one outstanding wake-up token per ticket.
+
+use std::{marker::PhantomData, sync::Arc, time::Duration};
+
+use async_nats::{HeaderMap, jetstream};
+use bytes::Bytes;
+use domain::{FenceStamp, Report, ReportFence, RunFence, TicketKey, Trigger};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    Error, Tokens, Watch, body,
+    connection::Connection,
+    pull::{self, Held},
+    subject,
+    topology::{LogNames, TIMERS, TIMERS_DUE, WAKER},
+    trace,
+    wire::{Compared, Refusal},
+};
+
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// What a keyed log holds.
+pub trait Keyed: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The fence that this log's tokens give.
+    type Fence: From<FenceStamp> + Copy + Ord + Send;
+    /// The ticket it belongs to.
+    fn ticket(&self) -> &TicketKey;
+    /// Its semantic key, unique in its ticket.
+    fn key(&self) -> &str;
+}
+
+impl Keyed for Trigger {
+    type Fence = RunFence;
+    fn ticket(&self) -> &TicketKey {
+        &self.ticket
+    }
+    fn key(&self) -> &str {
+        self.key.as_str()
+    }
+}
+
+impl Keyed for Report {
+    type Fence = ReportFence;
+    fn ticket(&self) -> &TicketKey {
+        &self.ticket
+    }
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+}
+
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is in the log now, at this sequence.
+    New(u64),
+    /// The key was there already, at this sequence.
+    Known(u64),
+}
+
+/// A log by ticket and semantic key, with one outstanding wake-up token per ticket. Cheap to clone.
+pub struct KeyedLog<T> {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) names: &'static LogNames,
+    pub(crate) record: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for KeyedLog<T> {
+    fn clone(&self) -> Self {
+        Self {
+            connection: self.connection.clone(),
+            names: self.names,
+            record: PhantomData,
+        }
+    }
+}
+
+impl<T: Keyed> KeyedLog<T> {
+    /// Appends a record, once per ticket and key for the whole retention; safe to repeat.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] after three tries; then it may or may not be in the log.
+    pub async fn append(&self, record: &T) -> Result<Appended, Error> {
+        let ticket = self.ticket_subject(record.ticket());
+        let subject = format!("{ticket}.{}", subject::key_hash(record.key()));
+        let mut headers = HeaderMap::new();
+        let payload = body::encode(&subject, record)?.into();
+        let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
+        let nonce = Uuid::new_v4().to_string();
+        let outcome = self
+            .connection
+            .compare_and_publish(self.names.stream, &subject, 0, &nonce, headers, payload)
+            .await?;
+        match outcome {
+            Compared::Written(sequence) => Ok(Appended::New(sequence)),
+            Compared::Lost(Some(stored)) => Ok(Appended::Known(stored.sequence)),
+            Compared::Lost(None) => Err(Error::Unavailable(format!(
+                "append to {}: not settled",
+                self.names.stream
+            ))),
+        }
+    }
+
+    /// The ticket's records after `cursor` (exclusive stream sequence), oldest first; at least all that were
+    /// acknowledged before the call.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when a record is not a `T`.
+    pub async fn read_after(&self, ticket: &TicketKey, cursor: u64) -> Result<Vec<(u64, T)>, Error> {
+        let subject = format!("{}.*", self.ticket_subject(ticket));
+        let mut records = Vec::new();
+        for stored in self.connection.range(self.names.stream, &subject, cursor).await? {
+            let sequence = stored.sequence;
+            records.push((sequence, body::record(&self.connection.objects(), stored).await?));
+        }
+        Ok(records)
+    }
+
+    /// Stream sequence of the ticket's last record; cheap.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn last_sequence(&self, ticket: &TicketKey) -> Result<Option<u64>, Error> {
+        let subject = format!("{}.*", self.ticket_subject(ticket));
+        Ok(self
+            .connection
+            .last(self.names.stream, &subject)
+            .await?
+            .map(|stored| stored.sequence))
+    }
+
+    /// Publishes the ticket's token; an outstanding one counts as success.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn wake(&self, ticket: &TicketKey) -> Result<(), Error> {
+        self.wake_with(ticket, HeaderMap::new()).await
+    }
+
+    async fn wake_with(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<(), Error> {
+        let subject = subject::under(self.names.wakeup_prefix, &ticket.to_string());
+        match self.connection.publish(&subject, headers, Bytes::new()).await {
+            Ok(_) | Err(Refusal::SubjectFull) => Ok(()),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Runs the waker (a durable consumer over the log, and due timers) until shutdown. Any number may run at once.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it cannot start; later trouble is logged and tried again.
+    pub async fn run_waker(&self, shutdown: CancellationToken) -> Result<(), Error> {
+        let appends = self.wake_from(self.names.stream, self.names.prefix, &shutdown);
+        if self.names.takes_timers {
+            let timers = self.wake_from(TIMERS, TIMERS_DUE, &shutdown);
+            tokio::try_join!(appends, timers).map(drop)
+        } else {
+            appends.await
+        }
+    }
+
+    async fn wake_from(&self, stream: &str, prefix: &str, shutdown: &CancellationToken) -> Result<(), Error> {
+        let consumer = self.connection.consumer(stream, WAKER).await?;
+        while !shutdown.is_cancelled() {
+            match pull::one(&consumer, shutdown).await {
+                Ok(Some(message)) => self.wake_for(prefix, message).await,
+                Ok(None) => {}
+                Err(error) => pause_after(&error, stream, shutdown).await,
+            }
+        }
+        Ok(())
+    }
+
+    async fn wake_for(&self, prefix: &str, message: jetstream::Message) {
+        let (message, acker) = message.split();
+        let held = Held::new(acker);
+        let Some(ticket) = subject::ticket_of(prefix, &message.subject) else {
+            tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
+            forget(held).await;
+            return;
+        };
+        let mut headers = HeaderMap::new();
+        trace::forward(message.headers.as_ref(), &mut headers);
+        match self.wake_with(&ticket, headers).await {
+            Ok(()) => forget(held).await,
+            Err(error) => {
+                tracing::warn!(%ticket, %error, "ticket not woken; tried again in a second");
+                held.release(Some(PAUSE_AFTER_ERROR)).await;
+            }
+        }
+    }
+
+    /// Hands out tokens until shutdown.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the consumer cannot be reached.
+    pub async fn tokens(&self, shutdown: CancellationToken) -> Result<Tokens<T>, Error> {
+        Tokens::open(self.clone(), shutdown).await
+    }
+
+    /// Notifies of appends to one ticket's log, without delivery promise: read the log on each notification.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn watch(&self, ticket: &TicketKey) -> Result<Watch, Error> {
+        Watch::open(
+            self.connection.clone(),
+            self.names.stream,
+            format!("{}.*", self.ticket_subject(ticket)),
+        )
+        .await
+    }
+
+    fn ticket_subject(&self, ticket: &TicketKey) -> String {
+        subject::under(self.names.prefix, &ticket.to_string())
+    }
+}
+
+async fn forget(held: Held) {
+    if let Err(error) = held.finish().await {
+        tracing::warn!(%error, "message not acknowledged; it comes again");
+    }
+}
+
+/// Logs the trouble with a consumer and waits a moment.
+pub(crate) async fn pause_after(error: &Error, stream: &str, shutdown: &CancellationToken) {
+    tracing::warn!(%error, stream, "no messages for now; tried again in a second");
+    let _ = tokio::time::timeout(PAUSE_AFTER_ERROR, shutdown.cancelled()).await;
+}

@@ -1,0 +1,101 @@
+//! Taking one message at a time, and holding on to it while it is worked on.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::jetstream::{self, AckKind, consumer::PullConsumer, message::Acker};
+use futures::StreamExt as _;
+use tokio::{sync::oneshot, time::sleep};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use crate::Error;
+
+/// How long a pull request waits at the server; after a reconnect a lost one is noticed this late.
+const PULL_EXPIRES: Duration = Duration::from_secs(5);
+const PROGRESS_EVERY: Duration = Duration::from_secs(15);
+
+/// The next message; `None` when nothing came in time or at shutdown. A message that comes too late for a shutdown is
+/// given back at once.
+pub(crate) async fn one(
+    consumer: &PullConsumer,
+    shutdown: &CancellationToken,
+) -> Result<Option<jetstream::Message>, Error> {
+    if shutdown.is_cancelled() {
+        return Ok(None);
+    }
+    let (sender, mut receiver) = oneshot::channel();
+    let consumer = consumer.clone();
+    tokio::spawn(async move {
+        if let Err(Ok(Some(message))) = sender.send(pull(&consumer).await) {
+            give_back(&message).await;
+        }
+    });
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => {
+            receiver.close();
+            if let Ok(Ok(Some(message))) = receiver.try_recv() {
+                give_back(&message).await;
+            }
+            Ok(None)
+        }
+        pulled = &mut receiver => pulled.unwrap_or(Ok(None)),
+    }
+}
+
+async fn pull(consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::unavailable("pull", error);
+    let batch = consumer
+        .batch()
+        .max_messages(1)
+        .expires(PULL_EXPIRES)
+        .messages()
+        .await;
+    let mut batch = batch.map_err(|error| failed(&error))?;
+    batch.next().await.transpose().map_err(|error| failed(&error))
+}
+
+async fn give_back(message: &jetstream::Message) {
+    if let Err(error) = message.ack_with(AckKind::Nak(None)).await {
+        tracing::warn!(%error, "message not given back; it comes again later");
+    }
+}
+
+/// A message in hand: a task of its own reports progress until it is settled or dropped. Dropping sends nothing.
+pub(crate) struct Held {
+    acker: Arc<Acker>,
+    heartbeat: AbortOnDropHandle<()>,
+}
+
+impl Held {
+    pub(crate) fn new(acker: Acker) -> Self {
+        let acker = Arc::new(acker);
+        let heartbeat = AbortOnDropHandle::new(tokio::spawn(report_progress(acker.clone())));
+        Self { acker, heartbeat }
+    }
+
+    /// Acknowledges with confirmation.
+    pub(crate) async fn finish(self) -> Result<(), Error> {
+        self.heartbeat.abort();
+        self.acker
+            .double_ack()
+            .await
+            .map_err(|error| Error::unavailable("acknowledge", error))
+    }
+
+    /// Gives it back, now or after a delay.
+    pub(crate) async fn release(self, after: Option<Duration>) {
+        self.heartbeat.abort();
+        if let Err(error) = self.acker.ack_with(AckKind::Nak(after)).await {
+            tracing::warn!(%error, "message not given back; it comes again later");
+        }
+    }
+}
+
+async fn report_progress(acker: Arc<Acker>) {
+    loop {
+        sleep(PROGRESS_EVERY).await;
+        if let Err(error) = acker.ack_with(AckKind::Progress).await {
+            tracing::warn!(%error, "progress not reported");
+        }
+    }
+}

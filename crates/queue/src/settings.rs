@@ -1,0 +1,27 @@
+//! The `[nats]` section of the settings.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// `[nats]` of the settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// `nats://host:port`, several separated by commas.
+    pub url: String,
+    /// Replicas of streams and buckets: 1, or 3 in a cluster.
+    pub replicas: usize,
+    /// A NATS credentials file, when the server asks for one.
+    pub credentials_file: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            url: "nats://127.0.0.1:4222".into(),
+            replicas: 1,
+            credentials_file: None,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Any text as one token of a subject, and back.
+
+use std::fmt::Write as _;
+
+use domain::TicketKey;
+
+/// Encodes a text as one subject token: `[A-Za-z0-9-]` as it is, every other UTF-8 byte as `=HH`, the empty text as `=`.
+pub(crate) fn encode(text: &str) -> String {
+    if text.is_empty() {
+        return "=".to_owned();
+    }
+    let mut token = String::with_capacity(text.len() + 8);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' {
+            token.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(token, "={byte:02X}");
+        }
+    }
+    token
+}
+
+/// Decodes what [`encode`] made; `None` for anything else.
+pub(crate) fn decode(token: &str) -> Option<String> {
+    if token == "=" {
+        return Some(String::new());
+    }
+    let mut bytes = Vec::with_capacity(token.len());
+    let mut rest = token.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'=' => bytes.push(hex_digit(rest.next()?)? << 4 | hex_digit(rest.next()?)?),
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|text| encode(text) == token)
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// `prefix.<encoded text>`.
+pub(crate) fn under(prefix: &str, text: &str) -> String {
+    format!("{prefix}.{}", encode(text))
+}
+
+/// The text in the first token after `prefix.`.
+pub(crate) fn text_of(prefix: &str, subject: &str) -> Option<String> {
+    let rest = subject.strip_prefix(prefix)?.strip_prefix('.')?;
+    decode(rest.split('.').next()?)
+}
+
+/// The ticket in the first token after `prefix.`.
+pub(crate) fn ticket_of(prefix: &str, subject: &str) -> Option<TicketKey> {
+    text_of(prefix, subject)?.parse().ok()
+}
+
+/// A key of any length as a short token: half of its SHA-256, in hexadecimal.
+pub(crate) fn key_hash(key: &str) -> String {
+    let mut digest = sha256_hex(key.as_bytes());
+    digest.truncate(32);
+    digest
+}
+
+/// SHA-256 in lower-case hexadecimal.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    ring::digest::digest(&ring::digest::SHA256, bytes)
+        .as_ref()
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back_and_is_one_legal_token(text in any::<String>()) {
+            let token = encode(&text);
+            prop_assert!(!token.is_empty());
+            prop_assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'='));
+            prop_assert_eq!(decode(&token), Some(text));
+        }
+
+        #[test]
+        fn what_decodes_is_the_one_spelling(token in "[A-Za-z0-9=.-]{0,12}") {
+            if let Some(text) = decode(&token) {
+                prop_assert_eq!(encode(&text), token);
+            }
+        }
+    }
+
+    #[test]
+    fn ticket_keys_read_well_and_come_back() {
+        let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
+        let subject = format!("{}.abc", under("journeyman.triggers", &ticket.to_string()));
+        assert_eq!(subject, "journeyman.triggers.github=3Aacme=2Fshop=237.abc");
+        assert_eq!(ticket_of("journeyman.triggers", &subject), Some(ticket));
+        assert_eq!(ticket_of("journeyman.triggers", "journeyman.triggersX.a"), None);
+    }
+}

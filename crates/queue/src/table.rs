@@ -1,0 +1,181 @@
+//! Key-value buckets as typed tables with compare-and-set.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+use uuid::Uuid;
+
+use crate::{
+    Error, body,
+    connection::Connection,
+    subject,
+    wire::{Compared, Stored},
+};
+
+const OPERATION: &str = "KV-Operation";
+const DELETED: &str = "DEL";
+const PURGED: &str = "PURGE";
+
+/// The key-value buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bucket {
+    /// Ticket rows, by ticket key.
+    Tickets,
+    /// The reporter's ledger, by effect id.
+    Effects,
+    /// Head branches, by `BranchRecord::key`.
+    Branches,
+    /// Control records (stop-all …) and epochs.
+    Control,
+}
+
+impl Bucket {
+    pub(crate) const ALL: [Self; 4] = [Self::Tickets, Self::Effects, Self::Branches, Self::Control];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tickets => "tickets",
+            Self::Effects => "effects",
+            Self::Branches => "branches",
+            Self::Control => "control",
+        }
+    }
+}
+
+pub(crate) fn stream_of(bucket: &str) -> String {
+    format!("KV_{bucket}")
+}
+
+pub(crate) fn prefix_of(bucket: &str) -> String {
+    format!("$KV.{bucket}")
+}
+
+/// The revision a value was read at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revision(pub u64);
+
+/// Typed view of one bucket. Cheap to clone.
+pub struct Table<V> {
+    connection: Arc<Connection>,
+    stream: String,
+    prefix: String,
+    value: PhantomData<fn() -> V>,
+}
+
+impl<V> Clone for Table<V> {
+    fn clone(&self) -> Self {
+        Self {
+            connection: self.connection.clone(),
+            stream: self.stream.clone(),
+            prefix: self.prefix.clone(),
+            value: PhantomData,
+        }
+    }
+}
+
+impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
+    pub(crate) fn new(connection: Arc<Connection>, bucket: Bucket) -> Self {
+        Self {
+            connection,
+            stream: stream_of(bucket.name()),
+            prefix: prefix_of(bucket.name()),
+            value: PhantomData,
+        }
+    }
+
+    /// The value of a key, read from the leader. Any text is a legal key.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when the value is not a `V`.
+    pub async fn get(&self, key: &str) -> Result<Option<(V, Revision)>, Error> {
+        let last = self
+            .connection
+            .last(&self.stream, &subject::under(&self.prefix, key))
+            .await?;
+        match last.filter(|stored| !is_tombstone(stored)) {
+            Some(stored) => {
+                let revision = Revision(stored.sequence);
+                Ok(Some((
+                    body::record(&self.connection.objects(), stored).await?,
+                    revision,
+                )))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Compare-and-set: `None` creates.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when the revision is not the last; [`Error::Unavailable`].
+    pub async fn put(&self, key: &str, value: &V, last: Option<Revision>) -> Result<Revision, Error> {
+        let subject = subject::under(&self.prefix, key);
+        let mut headers = HeaderMap::new();
+        let payload = body::encode(&subject, value)?.into();
+        let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
+        let nonce = Uuid::new_v4().to_string();
+        let mut expected = last.map_or(0, |Revision(sequence)| sequence);
+        for _ in 0..3 {
+            let outcome = self
+                .connection
+                .compare_and_publish(
+                    &self.stream,
+                    &subject,
+                    expected,
+                    &nonce,
+                    headers.clone(),
+                    payload.clone(),
+                )
+                .await?;
+            match outcome {
+                Compared::Written(sequence) => return Ok(Revision(sequence)),
+                // A deleted key may be created again, after its tombstone.
+                Compared::Lost(Some(stored)) if last.is_none() && is_tombstone(&stored) => {
+                    expected = stored.sequence;
+                }
+                Compared::Lost(_) => return Err(Error::Conflict),
+            }
+        }
+        Err(Error::Conflict)
+    }
+
+    /// Removes a key, whatever its revision; a missing key is a success.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn delete(&self, key: &str) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(OPERATION, DELETED);
+        self.connection
+            .publish(&subject::under(&self.prefix, key), headers, Bytes::new())
+            .await?;
+        Ok(())
+    }
+
+    /// Every key with its value.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when a value is not a `V`.
+    pub async fn list(&self) -> Result<Vec<(String, V)>, Error> {
+        let all = self
+            .connection
+            .range(&self.stream, &format!("{}.>", self.prefix), 0)
+            .await?;
+        let mut listed = Vec::with_capacity(all.len());
+        for stored in all.into_iter().filter(|stored| !is_tombstone(stored)) {
+            let key = subject::text_of(&self.prefix, &stored.subject)
+                .ok_or_else(|| Error::corrupt(stored.subject.clone(), "the key is not encoded"))?;
+            listed.push((key, body::record(&self.connection.objects(), stored).await?));
+        }
+        Ok(listed)
+    }
+}
+
+fn is_tombstone(stored: &Stored) -> bool {
+    stored
+        .headers
+        .get(OPERATION)
+        .is_some_and(|operation| matches!(operation.as_str(), DELETED | PURGED))
+}

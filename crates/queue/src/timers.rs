@@ -1,0 +1,38 @@
+//! One timer per ticket, kept by the server as a scheduled message.
+
+use std::sync::Arc;
+
+use async_nats::{HeaderMap, header};
+use bytes::Bytes;
+use domain::{TicketKey, Timestamp};
+
+use crate::{
+    Error,
+    connection::Connection,
+    subject,
+    topology::{TIMERS_DUE, TIMERS_SET},
+};
+
+/// The tickets' timers. Cheap to clone.
+#[derive(Clone)]
+pub struct Timers {
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Timers {
+    /// Sets the ticket's one timer (an earlier one is replaced); the waker wakes the ticket when it is due. The row
+    /// holds the due time too.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn set(&self, ticket: &TicketKey, due: Timestamp) -> Result<(), Error> {
+        let ticket = ticket.to_string();
+        let mut headers = HeaderMap::new();
+        headers.insert(header::NATS_SCHEDULE, format!("@at {due}"));
+        headers.insert(header::NATS_SCHEDULE_TARGET, subject::under(TIMERS_DUE, &ticket));
+        self.connection
+            .publish(&subject::under(TIMERS_SET, &ticket), headers, Bytes::new())
+            .await?;
+        Ok(())
+    }
+}

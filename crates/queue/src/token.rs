@@ -1,0 +1,146 @@
+//! Wake-up tokens: who holds one works on the ticket.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{self, consumer::PullConsumer};
+use domain::{FenceStamp, TicketKey};
+use opentelemetry::trace::SpanContext;
+use tokio_util::sync::CancellationToken;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::{
+    Error, Keyed, KeyedLog, epoch,
+    keyed_log::pause_after,
+    pull::{self, Held},
+    subject, trace,
+};
+
+/// The tokens of a keyed log, one at a time.
+pub struct Tokens<T> {
+    log: KeyedLog<T>,
+    shutdown: CancellationToken,
+    consumer: PullConsumer,
+    epoch: u64,
+}
+
+impl<T: Keyed> Tokens<T> {
+    pub(crate) async fn open(log: KeyedLog<T>, shutdown: CancellationToken) -> Result<Self, Error> {
+        let (consumer, epoch) = open_consumer(&log).await?;
+        Ok(Self {
+            log,
+            shutdown,
+            consumer,
+            epoch,
+        })
+    }
+
+    /// The next token (fetches exactly one); `None` at shutdown. Survives reconnects.
+    pub async fn next(&mut self) -> Option<Token<T>> {
+        while !self.shutdown.is_cancelled() {
+            match pull::one(&self.consumer, &self.shutdown).await {
+                Ok(Some(message)) => match self.token(message).await {
+                    Some(token) => return Some(token),
+                    None => continue,
+                },
+                Ok(None) => {}
+                Err(error) => {
+                    pause_after(&error, self.log.names.wakeups, &self.shutdown).await;
+                    self.reopen().await;
+                }
+            }
+        }
+        None
+    }
+
+    /// Stream and consumer may have been made anew, so the epoch is looked up again.
+    async fn reopen(&mut self) {
+        match open_consumer(&self.log).await {
+            Ok((consumer, epoch)) => (self.consumer, self.epoch) = (consumer, epoch),
+            Err(error) => tracing::warn!(%error, stream = self.log.names.wakeups, "tokens are out of reach"),
+        }
+    }
+
+    async fn token(&self, message: jetstream::Message) -> Option<Token<T>> {
+        let place = message
+            .info()
+            .ok()
+            .map(|info| (info.stream_sequence, info.delivered));
+        let (message, acker) = message.split();
+        let held = Held::new(acker);
+        let ticket = subject::ticket_of(self.log.names.wakeup_prefix, &message.subject);
+        let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
+            tracing::error!(subject = %message.subject, "token without a ticket; forgotten");
+            let _ = held.finish().await;
+            return None;
+        };
+        let delivered = u64::try_from(delivered).unwrap_or_default();
+        let fence = FenceStamp {
+            epoch: self.epoch,
+            sequence,
+            delivered,
+        }
+        .into();
+        Some(Token {
+            ticket,
+            fence,
+            held,
+            origin: trace::origin(message.headers.as_ref()),
+        })
+    }
+}
+
+async fn open_consumer<T>(log: &KeyedLog<T>) -> Result<(PullConsumer, u64), Error> {
+    let consumer = log
+        .connection
+        .consumer(log.names.wakeups, log.names.workers)
+        .await?;
+    let epoch = epoch::current(&log.connection, log.names).await?;
+    Ok((consumer, epoch))
+}
+
+/// One delivery of a ticket's token. A heartbeat task sends progress every 15 s until it is finished, released or
+/// abandoned. Dropping it without a word is `abandon`.
+pub struct Token<T: Keyed> {
+    ticket: TicketKey,
+    fence: T::Fence,
+    held: Held,
+    origin: SpanContext,
+}
+
+impl<T: Keyed> Token<T> {
+    /// The ticket to work on.
+    pub fn ticket(&self) -> &TicketKey {
+        &self.ticket
+    }
+
+    /// The fence of this delivery: higher than that of every earlier one of the ticket.
+    pub fn fence(&self) -> T::Fence {
+        self.fence
+    }
+
+    /// Links a span to the one that woke the ticket.
+    pub fn link_to(&self, span: &tracing::Span) {
+        span.add_link(self.origin.clone());
+    }
+
+    /// Acknowledges with confirmation.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; the token is then delivered again after a minute.
+    pub async fn finish(self) -> Result<(), Error> {
+        self.held.finish().await
+    }
+
+    /// Gives it back now; somebody gets it at once.
+    pub async fn release(self) {
+        self.held.release(None).await;
+    }
+
+    /// Gives it back after a delay.
+    pub async fn release_after(self, after: Duration) {
+        self.held.release(Some(after)).await;
+    }
+
+    /// Sends nothing: the ticket belongs to somebody else.
+    pub fn abandon(self) {}
+}

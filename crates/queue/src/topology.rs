@@ -1,0 +1,314 @@
+//! Every stream, durable consumer and bucket as data; created when missing, compared when there.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::jetstream::{
+    ErrorCode,
+    consumer::{AckPolicy, DeliverPolicy, pull},
+    context::{CreateStreamErrorKind, GetStreamErrorKind},
+    stream::{self, DiscardPolicy, RetentionPolicy},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Error, connection::Connection, epoch, objects, table};
+
+/// What one keyed log is called on the server.
+#[derive(Debug)]
+pub(crate) struct LogNames {
+    /// Stream of the records; the first subject prefix.
+    pub(crate) stream: &'static str,
+    pub(crate) prefix: &'static str,
+    /// Stream of the tokens, their subject prefix and their consumer.
+    pub(crate) wakeups: &'static str,
+    pub(crate) wakeup_prefix: &'static str,
+    pub(crate) workers: &'static str,
+    /// Whether this log's waker also turns due timers into tokens.
+    pub(crate) takes_timers: bool,
+}
+
+pub(crate) const TRIGGERS: LogNames = LogNames {
+    stream: "TRIGGERS",
+    prefix: "journeyman.triggers",
+    wakeups: "WAKEUPS",
+    wakeup_prefix: "journeyman.wakeups",
+    workers: "planners",
+    takes_timers: true,
+};
+pub(crate) const REPORTS: LogNames = LogNames {
+    stream: "REPORTS",
+    prefix: "journeyman.reports",
+    wakeups: "REPORT_WAKEUPS",
+    wakeup_prefix: "journeyman.report-wakeups",
+    workers: "reporters",
+    takes_timers: false,
+};
+pub(crate) const WAKER: &str = "waker";
+pub(crate) const DELIVERIES: &str = "DELIVERIES";
+pub(crate) const DELIVERIES_PREFIX: &str = "journeyman.deliveries";
+pub(crate) const ROUTER: &str = "router";
+pub(crate) const TIMERS: &str = "TIMERS";
+pub(crate) const TIMERS_SET: &str = "journeyman.timers.set";
+pub(crate) const TIMERS_DUE: &str = "journeyman.timers.due";
+pub(crate) const JOURNAL: &str = "JOURNAL";
+pub(crate) const JOURNAL_PREFIX: &str = "journeyman.journal";
+pub(crate) const DEAD: &str = "DEAD";
+pub(crate) const DEAD_PREFIX: &str = "journeyman.dead";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// After this long without progress a message goes to somebody else.
+const ACK_WAIT: Duration = Duration::from_secs(60);
+/// Delayed redeliveries count against it, so it is far above the work that is ever in hand.
+const MAX_ACK_PENDING: i64 = 10_000;
+
+/// The fields that are compared, by their names on the wire.
+const STREAM_FIELDS: [&str; 12] = [
+    "subjects",
+    "retention",
+    "discard",
+    "discard_new_per_subject",
+    "max_msgs_per_subject",
+    "max_age",
+    "storage",
+    "num_replicas",
+    "duplicate_window",
+    "allow_direct",
+    "allow_rollup_hdrs",
+    "allow_msg_schedules",
+];
+const CONSUMER_FIELDS: [&str; 8] = [
+    "deliver_policy",
+    "ack_policy",
+    "ack_wait",
+    "max_deliver",
+    "filter_subject",
+    "max_ack_pending",
+    "headers_only",
+    "backoff",
+];
+
+fn log(name: &str, prefix: &str) -> stream::Config {
+    stream::Config {
+        name: name.to_owned(),
+        subjects: vec![format!("{prefix}.>")],
+        retention: RetentionPolicy::Limits,
+        max_messages_per_subject: -1,
+        duplicate_window: DUPLICATE_WINDOW,
+        allow_direct: true,
+        ..stream::Config::default()
+    }
+}
+
+fn work_queue(name: &str, prefix: &str) -> stream::Config {
+    stream::Config {
+        retention: RetentionPolicy::WorkQueue,
+        allow_direct: false,
+        ..log(name, prefix)
+    }
+}
+
+/// At most one token per ticket: a second one is refused as long as the first is queued or in somebody's hands.
+fn tokens(names: &LogNames) -> stream::Config {
+    stream::Config {
+        max_messages_per_subject: 1,
+        discard: DiscardPolicy::New,
+        discard_new_per_subject: true,
+        ..work_queue(names.wakeups, names.wakeup_prefix)
+    }
+}
+
+fn bucket(name: &str) -> stream::Config {
+    stream::Config {
+        max_messages_per_subject: 1,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        ..log(&table::stream_of(name), &table::prefix_of(name))
+    }
+}
+
+fn object_store() -> stream::Config {
+    let store = objects::STORE;
+    stream::Config {
+        subjects: vec![format!("$O.{store}.C.>"), format!("$O.{store}.M.>")],
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        ..log(&format!("OBJ_{store}"), "")
+    }
+}
+
+/// Every wanted stream.
+fn streams(replicas: usize) -> Vec<stream::Config> {
+    let aged = |config: stream::Config, days: u32| stream::Config {
+        max_age: DAY * days,
+        ..config
+    };
+    let mut wanted = vec![
+        stream::Config {
+            duplicate_window: DAY,
+            ..work_queue(DELIVERIES, DELIVERIES_PREFIX)
+        },
+        aged(log(TRIGGERS.stream, TRIGGERS.prefix), 30),
+        aged(log(REPORTS.stream, REPORTS.prefix), 30),
+        tokens(&TRIGGERS),
+        tokens(&REPORTS),
+        stream::Config {
+            subjects: vec![format!("{TIMERS_SET}.*"), format!("{TIMERS_DUE}.*")],
+            max_messages_per_subject: 1,
+            allow_message_schedules: true,
+            // The server sets it on every stream with schedules.
+            allow_rollup: true,
+            ..work_queue(TIMERS, "")
+        },
+        log(JOURNAL, JOURNAL_PREFIX),
+        aged(log(DEAD, DEAD_PREFIX), 90),
+        object_store(),
+    ];
+    wanted.extend(table::Bucket::ALL.map(|one| bucket(one.name())));
+    for config in &mut wanted {
+        config.num_replicas = replicas;
+    }
+    wanted
+}
+
+fn durable(name: &str, filter: &str) -> pull::Config {
+    pull::Config {
+        durable_name: Some(name.to_owned()),
+        deliver_policy: DeliverPolicy::All,
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: ACK_WAIT,
+        max_deliver: -1,
+        max_ack_pending: MAX_ACK_PENDING,
+        filter_subject: filter.to_owned(),
+        ..pull::Config::default()
+    }
+}
+
+/// Every wanted durable consumer, by stream.
+fn consumers() -> Vec<(&'static str, pull::Config)> {
+    let mut wanted = vec![
+        (DELIVERIES, durable(ROUTER, &format!("{DELIVERIES_PREFIX}.>"))),
+        (TIMERS, durable(WAKER, &format!("{TIMERS_DUE}.*"))),
+    ];
+    for names in [&TRIGGERS, &REPORTS] {
+        let waker = durable(WAKER, &format!("{}.>", names.prefix));
+        wanted.push((
+            names.stream,
+            pull::Config {
+                headers_only: true,
+                ..waker
+            },
+        ));
+        wanted.push((
+            names.wakeups,
+            durable(names.workers, &format!("{}.>", names.wakeup_prefix)),
+        ));
+    }
+    wanted
+}
+
+/// Creates what is missing, compares what is there, raises the epochs of what was made anew.
+pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
+    for wanted in streams(connection.replicas) {
+        ensure_stream(connection, &wanted).await?;
+    }
+    for (stream, wanted) in consumers() {
+        ensure_consumer(connection, stream, &wanted).await?;
+    }
+    for names in [&TRIGGERS, &REPORTS] {
+        epoch::current(connection, names).await?;
+    }
+    Ok(())
+}
+
+async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Result<(), Error> {
+    let name = &wanted.name;
+    let found = match connection.context.get_stream(name).await {
+        Ok(stream) => stream.cached_info().config.clone(),
+        Err(error) if is_missing_stream(&error.kind()) => create_stream(connection, wanted).await?,
+        Err(error) => return Err(Error::unavailable(&format!("look for stream {name}"), error)),
+    };
+    compare(&format!("stream {name}"), &STREAM_FIELDS, wanted, &found)
+}
+
+fn is_missing_stream(kind: &GetStreamErrorKind) -> bool {
+    matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
+}
+
+async fn create_stream(connection: &Connection, wanted: &stream::Config) -> Result<stream::Config, Error> {
+    let name = &wanted.name;
+    match connection.context.create_stream(wanted.clone()).await {
+        Ok(created) => Ok(created.cached_info().config.clone()),
+        Err(error) => match error.kind() {
+            // Somebody else has just made it; if it differs, the comparison says how.
+            CreateStreamErrorKind::JetStream(refused)
+                if refused.error_code() == ErrorCode::STREAM_NAME_EXIST =>
+            {
+                let found = connection.context.get_stream(name).await;
+                let found =
+                    found.map_err(|error| Error::unavailable(&format!("look for stream {name}"), error))?;
+                Ok(found.cached_info().config.clone())
+            }
+            CreateStreamErrorKind::JetStream(refused) => Err(Error::Topology(format!(
+                "stream {name} cannot be created: {refused}"
+            ))),
+            _ => Err(Error::unavailable(&format!("create stream {name}"), error)),
+        },
+    }
+}
+
+async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::Config) -> Result<(), Error> {
+    let name = wanted.durable_name.as_deref().unwrap_or_default();
+    let handle = connection.context.get_stream_no_info(stream).await;
+    let handle = handle.map_err(|error| Error::unavailable(&format!("look for stream {stream}"), error))?;
+    let consumer = handle
+        .get_or_create_consumer(name, wanted.clone())
+        .await
+        .map_err(|error| Error::unavailable(&format!("consumer {name} of {stream}"), error))?;
+    compare(
+        &format!("consumer {name} of {stream}"),
+        &CONSUMER_FIELDS,
+        wanted,
+        &consumer.cached_info().config,
+    )
+}
+
+/// Lists the fields that differ.
+fn compare(
+    what: &str,
+    fields: &[&str],
+    wanted: &impl Serialize,
+    found: &impl Serialize,
+) -> Result<(), Error> {
+    let as_value =
+        |config: Result<Value, serde_json::Error>| config.map_err(|error| Error::corrupt(what, error));
+    let (wanted, found) = (
+        as_value(serde_json::to_value(wanted))?,
+        as_value(serde_json::to_value(found))?,
+    );
+    let differing: Vec<String> = fields
+        .iter()
+        .filter(|field| wanted.get(**field) != found.get(**field))
+        .map(|field| {
+            format!(
+                "{field} is {}, wanted {}",
+                shown(&found, field),
+                shown(&wanted, field)
+            )
+        })
+        .collect();
+    if differing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Topology(format!(
+        "{what} differs from what is wanted: {}",
+        differing.join("; ")
+    )))
+}
+
+fn shown(config: &Value, field: &str) -> String {
+    config
+        .get(field)
+        .map_or_else(|| "unset".to_owned(), Value::to_string)
+}

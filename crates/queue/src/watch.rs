@@ -1,0 +1,80 @@
+//! Hearing of appends to one ticket's log while working on it.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::Subscriber;
+use futures::StreamExt as _;
+use tokio::time::{sleep, timeout};
+
+use crate::{Error, connection::Connection};
+
+/// A lost notification is noticed this late.
+const LOOK_ANYWAY_AFTER: Duration = Duration::from_secs(15);
+const SETTLE_TRIES: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(10);
+
+/// Notifications of appends to one ticket's log.
+pub struct Watch {
+    connection: Arc<Connection>,
+    stream: &'static str,
+    subject: String,
+    subscriber: Subscriber,
+    seen: u64,
+}
+
+impl Watch {
+    pub(crate) async fn open(
+        connection: Arc<Connection>,
+        stream: &'static str,
+        subject: String,
+    ) -> Result<Self, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("watch {stream}"), error);
+        let subscriber = connection
+            .client
+            .subscribe(subject.clone())
+            .await
+            .map_err(|error| failed(&error))?;
+        connection.client.flush().await.map_err(|error| failed(&error))?;
+        let seen = connection
+            .last(stream, &subject)
+            .await?
+            .map_or(0, |last| last.sequence);
+        Ok(Self {
+            connection,
+            stream,
+            subject,
+            subscriber,
+            seen,
+        })
+    }
+
+    /// Waits for the next append to the ticket's log. Safe to cancel.
+    pub async fn changed(&mut self) {
+        loop {
+            if self.has_grown().await {
+                return;
+            }
+            if let Ok(None) = timeout(LOOK_ANYWAY_AFTER, self.subscriber.next()).await {
+                // The subscription ended with the connection, for good.
+                sleep(LOOK_ANYWAY_AFTER).await;
+            }
+            // The subscription hears of a message before the stream has stored it.
+            for _ in 0..SETTLE_TRIES {
+                if self.has_grown().await {
+                    return;
+                }
+                sleep(SETTLE_PAUSE).await;
+            }
+        }
+    }
+
+    async fn has_grown(&mut self) -> bool {
+        match self.connection.last(self.stream, &self.subject).await {
+            Ok(Some(last)) if last.sequence > self.seen => {
+                self.seen = last.sequence;
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+}

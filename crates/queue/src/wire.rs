@@ -1,0 +1,276 @@
+//! The `JetStream` requests that everything else is made of: publish, compare-and-publish, last message, range.
+
+use std::time::Duration;
+
+use async_nats::{
+    HeaderMap, StatusCode, header,
+    jetstream::{
+        ErrorCode,
+        consumer::{PullConsumer, pull},
+        publish::PublishAck,
+        response::Response,
+        stream::LastRawMessageErrorKind,
+    },
+};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use tokio::time::{sleep, timeout};
+
+use crate::{Error, connection::Connection, trace};
+
+/// Limit of one request to `JetStream`.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const TRIES: u32 = 3;
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+const BATCH: usize = 256;
+const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
+const NONCE: &str = "Journeyman-Nonce";
+
+/// A message as a stream holds it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) subject: String,
+    pub(crate) sequence: u64,
+    pub(crate) headers: HeaderMap,
+    pub(crate) payload: Bytes,
+}
+
+impl Stored {
+    fn has_nonce(&self, nonce: &str) -> bool {
+        self.headers.get(NONCE).is_some_and(|own| own.as_str() == nonce)
+    }
+}
+
+/// Why a publish did not take place.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The subject's last sequence is not the expected one.
+    WrongLast,
+    /// The subject holds its one message already.
+    SubjectFull,
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::WrongLast => Self::Conflict,
+            Refusal::SubjectFull => Self::Unavailable("publish: the subject is full".to_owned()),
+            Refusal::Failed(error) => error,
+        }
+    }
+}
+
+/// How a compare-and-publish ended.
+#[derive(Debug)]
+pub(crate) enum Compared {
+    /// Ours is the last message, at this sequence.
+    Written(u64),
+    /// Somebody else's message is the last; absent when the subject is empty though a message was expected.
+    Lost(Option<Stored>),
+}
+
+impl Connection {
+    /// Publishes and waits for the ack; tries three times while the server is unavailable, so the message must be one
+    /// that may be stored twice or that the stream refuses the second time.
+    pub(crate) async fn publish(
+        &self,
+        subject: &str,
+        mut headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<PublishAck, Refusal> {
+        if headers.get("traceparent").is_none() {
+            trace::inject(&mut headers);
+        }
+        let mut tries = 1;
+        loop {
+            match self.publish_once(subject, headers.clone(), payload.clone()).await {
+                Err(Refusal::Failed(Error::Unavailable(_))) if tries < TRIES => {
+                    tries += 1;
+                    sleep(RETRY_PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn publish_once(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<PublishAck, Refusal> {
+        let failed = |error: &dyn std::fmt::Display| Refusal::Failed(Error::unavailable("publish", error));
+        let request = async_nats::Request::new()
+            .headers(headers)
+            .payload(payload)
+            .timeout(Some(REQUEST_TIMEOUT));
+        let reply = self
+            .client
+            .send_request(subject.to_owned(), request)
+            .await
+            .map_err(|error| failed(&error))?;
+        match serde_json::from_slice(&reply.payload).map_err(|error| failed(&error))? {
+            Response::Ok(ack) => Ok(ack),
+            Response::Err { error } => Err(match error.error_code() {
+                ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT => {
+                    Refusal::WrongLast
+                }
+                // The same code also stands for a store that failed.
+                ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("per subject") => {
+                    Refusal::SubjectFull
+                }
+                _ => failed(&error),
+            }),
+        }
+    }
+
+    /// Publishes only if the subject's last sequence is `expected` (0: the subject is empty). A lost acknowledgement is
+    /// resolved by reading the last message from the leader: our nonce means that it was written.
+    pub(crate) async fn compare_and_publish(
+        &self,
+        stream: &str,
+        subject: &str,
+        expected: u64,
+        nonce: &str,
+        mut headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<Compared, Error> {
+        headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
+        headers.insert(NONCE, nonce);
+        for _ in 0..10 {
+            match self.publish(subject, headers.clone(), payload.clone()).await {
+                Ok(ack) => return Ok(Compared::Written(ack.sequence)),
+                Err(Refusal::WrongLast) => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+            let last = self.last(stream, subject).await?;
+            match last {
+                Some(last) if last.has_nonce(nonce) => return Ok(Compared::Written(last.sequence)),
+                // Refused although nothing newer is there: a competing write has not been applied yet.
+                ref last if last.as_ref().map_or(0, |last| last.sequence) == expected => {
+                    sleep(Duration::from_millis(50)).await;
+                }
+                last => return Ok(Compared::Lost(last)),
+            }
+        }
+        Err(Error::Unavailable(
+            "publish: a competing write is not settled".to_owned(),
+        ))
+    }
+
+    /// The last message of a subject (wildcards are legal), from the stream's leader.
+    pub(crate) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Stored>, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
+        let handle = self
+            .context
+            .get_stream_no_info(stream)
+            .await
+            .map_err(|error| failed(&error))?;
+        match handle.get_last_raw_message_by_subject(subject).await {
+            Ok(message) => Ok(Some(Stored {
+                subject: message.subject.to_string(),
+                sequence: message.sequence,
+                headers: message.headers,
+                payload: message.payload,
+            })),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Every message of a subject after the sequence `after`, oldest first: at least those that the leader had when
+    /// this was called.
+    pub(crate) async fn range(&self, stream: &str, subject: &str, after: u64) -> Result<Vec<Stored>, Error> {
+        let mut found = Vec::new();
+        let mut next = after.saturating_add(1);
+        for attempt in 0..20 {
+            let Some(last) = self.last(stream, subject).await? else {
+                return Ok(found);
+            };
+            while next <= last.sequence {
+                let batch = self.direct_batch(stream, subject, next).await?;
+                let Some(newest) = batch.last() else { break };
+                next = newest.sequence + 1;
+                found.extend(batch);
+            }
+            if next > last.sequence {
+                return Ok(found);
+            }
+            // A replica answered that is behind the leader, or the last message has just expired.
+            sleep(Duration::from_millis(10 * attempt)).await;
+        }
+        Err(Error::Unavailable(format!(
+            "read {stream}: the replicas are behind the leader"
+        )))
+    }
+
+    /// Up to [`BATCH`] messages from the sequence `next` on, in one request.
+    async fn direct_batch(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
+        let inbox = self.client.new_inbox();
+        let mut replies = self
+            .client
+            .subscribe(inbox.clone())
+            .await
+            .map_err(|error| failed(&error))?;
+        let request = serde_json::json!({
+            "batch": BATCH,
+            "max_bytes": BATCH_MAX_BYTES,
+            "seq": next,
+            "next_by_subj": subject,
+        });
+        self.client
+            .publish_with_reply(
+                format!("$JS.API.DIRECT.GET.{stream}"),
+                inbox,
+                request.to_string().into(),
+            )
+            .await
+            .map_err(|error| failed(&error))?;
+        let mut batch = Vec::new();
+        loop {
+            let reply = timeout(REQUEST_TIMEOUT, replies.next())
+                .await
+                .map_err(|_| failed(&"no answer in time"))?
+                .ok_or_else(|| failed(&"the connection closed"))?;
+            match reply.status {
+                // 204 closes a batch; 404: nothing from there on.
+                Some(StatusCode::NOT_FOUND) => return Ok(batch),
+                Some(status) if status.as_u16() == 204 => return Ok(batch),
+                Some(status) if status != StatusCode::OK => return Err(failed(&status)),
+                Some(_) | None => batch.push(stored(stream, reply)?),
+            }
+        }
+    }
+
+    /// A durable consumer that the topology holds.
+    pub(crate) async fn consumer(&self, stream: &str, durable: &str) -> Result<PullConsumer, Error> {
+        self.context
+            .get_consumer_from_stream::<pull::Config, _, _>(durable, stream)
+            .await
+            .map_err(|error| Error::unavailable(&format!("consumer {durable} of {stream}"), error))
+    }
+}
+
+fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {
+    let headers = reply.headers.unwrap_or_default();
+    let text = |name: header::HeaderName| headers.get(name).map(async_nats::HeaderValue::as_str);
+    let place = text(header::NATS_SEQUENCE)
+        .and_then(|text| text.parse().ok())
+        .zip(text(header::NATS_SUBJECT));
+    let Some((sequence, subject)) = place else {
+        return Err(Error::corrupt(
+            format!("an answer of {stream}"),
+            "it has no sequence or subject",
+        ));
+    };
+    let subject = subject.to_owned();
+    Ok(Stored {
+        subject,
+        sequence,
+        headers,
+        payload: reply.payload,
+    })
+}

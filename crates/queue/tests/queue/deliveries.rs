@@ -1,0 +1,183 @@
+//! Webhook deliveries.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use queue::{Disposition, WebhookDelivery};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::world::{World, now, soon, stays_away};
+
+fn delivery(id: &str) -> WebhookDelivery {
+    WebhookDelivery {
+        source: "github".to_owned(),
+        id: id.to_owned(),
+        event: "issue_comment".to_owned(),
+        received_at: now(),
+        body: Bytes::from_static(b"{\"action\":\"created\"}"),
+    }
+}
+
+async fn messages_of(world: &World, stream: &str) -> u64 {
+    world
+        .raw()
+        .await
+        .get_stream(stream)
+        .await
+        .unwrap()
+        .cached_info()
+        .state
+        .messages
+}
+
+/// Consumes with the dispositions that `decide` gives, and hands every delivery out.
+fn consume(
+    world: &World,
+    decide: impl Fn(usize) -> Disposition + Send + Sync + 'static,
+) -> (
+    mpsc::UnboundedReceiver<WebhookDelivery>,
+    tokio::task::JoinHandle<Result<(), queue::Error>>,
+) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let (deliveries, shutdown, seen) = (
+        world.queue.deliveries(),
+        world.shutdown.clone(),
+        AtomicUsize::new(0),
+    );
+    let decide = Arc::new(decide);
+    let consuming = tokio::spawn(async move {
+        deliveries
+            .consume(2, shutdown, move |delivery| {
+                let disposition = decide(seen.fetch_add(1, Ordering::SeqCst));
+                sender.send(delivery).unwrap();
+                async move { disposition }
+            })
+            .await
+    });
+    (receiver, consuming)
+}
+
+#[tokio::test]
+async fn a_delivery_comes_whole_and_is_forgotten_when_done() {
+    let world = World::new().await;
+    let sent = WebhookDelivery {
+        body: Bytes::from(vec![b'x'; 2 * 1024 * 1024]),
+        ..delivery("a b\n1")
+    };
+    assert!(world.queue.deliveries().publish(&sent).await.unwrap());
+    let (mut seen, consuming) = consume(&world, |_| Disposition::Done);
+    let got = soon(seen.recv()).await.unwrap();
+    assert_eq!(
+        (got.source, got.id, got.event),
+        (sent.source, sent.id, sent.event)
+    );
+    assert_eq!(got.received_at, sent.received_at);
+    assert!(got.body == sent.body);
+    world.shutdown.cancel();
+    soon(consuming).await.unwrap().unwrap();
+    assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
+}
+
+#[tokio::test]
+async fn a_known_delivery_is_not_taken_again_even_when_it_is_done() {
+    let world = World::new().await;
+    assert!(world.queue.deliveries().publish(&delivery("1")).await.unwrap());
+    assert!(!world.queue.deliveries().publish(&delivery("1")).await.unwrap());
+    let (mut seen, _consuming) = consume(&world, |_| Disposition::Done);
+    soon(seen.recv()).await.unwrap();
+    assert!(!world.queue.deliveries().publish(&delivery("1")).await.unwrap());
+    assert!(stays_away(seen.recv()).await);
+}
+
+#[tokio::test]
+async fn a_retried_delivery_comes_again() {
+    let world = World::new().await;
+    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
+    let (mut seen, _consuming) = consume(&world, |count| match count {
+        0 | 1 => Disposition::Retry {
+            after: Duration::from_millis(50),
+        },
+        _ => Disposition::Done,
+    });
+    for _ in 0..3 {
+        assert_eq!(soon(seen.recv()).await.unwrap().id, "1");
+    }
+    assert!(stays_away(seen.recv()).await);
+    assert_eq!(messages_of(&world, "DEAD").await, 0);
+}
+
+#[tokio::test]
+async fn a_rejected_delivery_goes_to_the_dead_letters() {
+    let world = World::new().await;
+    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
+    let reject = |_| Disposition::Reject {
+        reason: "not JSON".to_owned(),
+    };
+    let (mut seen, consuming) = consume(&world, reject);
+    soon(seen.recv()).await.unwrap();
+    world.shutdown.cancel();
+    soon(consuming).await.unwrap().unwrap();
+    let letters = world.queue.dead_letters().list(10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(
+        (letters[0].1.what.as_str(), letters[0].1.id.as_str()),
+        ("delivery", "1")
+    );
+    assert_eq!(letters[0].1.reason, "not JSON");
+    assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
+}
+
+#[tokio::test]
+async fn a_message_that_is_no_delivery_goes_to_the_dead_letters() {
+    let world = World::new().await;
+    let raw = world.raw().await;
+    raw.publish("journeyman.deliveries.github", "junk".into())
+        .await
+        .unwrap()
+        .await
+        .unwrap();
+    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
+    let (mut seen, consuming) = consume(&world, |_| Disposition::Done);
+    assert_eq!(soon(seen.recv()).await.unwrap().id, "1");
+    let dead = async { while world.queue.dead_letters().list(10).await.unwrap().is_empty() {} };
+    soon(dead).await;
+    world.shutdown.cancel();
+    soon(consuming).await.unwrap().unwrap();
+    assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
+}
+
+#[tokio::test]
+async fn no_more_deliveries_are_taken_than_there_are_slots_and_those_in_hand_finish() {
+    let world = World::new().await;
+    for id in ["1", "2", "3"] {
+        world.queue.deliveries().publish(&delivery(id)).await.unwrap();
+    }
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let gate = Arc::new(Semaphore::new(0));
+    let (deliveries, shutdown, opened) = (world.queue.deliveries(), world.shutdown.clone(), gate.clone());
+    let consuming = tokio::spawn(async move {
+        deliveries
+            .consume(2, shutdown, move |delivery| {
+                started.send(delivery.id).unwrap();
+                let gate = opened.clone();
+                async move {
+                    gate.acquire().await.unwrap().forget();
+                    Disposition::Done
+                }
+            })
+            .await
+    });
+    soon(starts.recv()).await.unwrap();
+    soon(starts.recv()).await.unwrap();
+    assert!(stays_away(starts.recv()).await);
+    world.shutdown.cancel();
+    gate.add_permits(2);
+    soon(consuming).await.unwrap().unwrap();
+    assert_eq!(messages_of(&world, "DELIVERIES").await, 1);
+}

@@ -1,0 +1,83 @@
+//! The runs' journals.
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use queue::Error;
+
+use crate::world::{World, entry, run, soon};
+
+#[tokio::test]
+async fn entries_come_back_in_order() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    assert_eq!(journal.read(&run(1)).await.unwrap(), []);
+    let mut last = 0;
+    let mut written = Vec::new();
+    for position in 0..5 {
+        last = journal
+            .append(&run(1), last, &entry(position, &format!("n{position}")))
+            .await
+            .unwrap();
+        journal
+            .append(&run(2), 0, &entry(0, &format!("other{position}")))
+            .await
+            .ok();
+        written.push((last, entry(position, &format!("n{position}"))));
+    }
+    assert_eq!(journal.read(&run(1)).await.unwrap(), written);
+}
+
+#[tokio::test]
+async fn whoever_lost_the_race_is_refused() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    let first = journal.append(&run(1), 0, &entry(0, "a")).await.unwrap();
+    assert!(matches!(
+        journal.append(&run(1), 0, &entry(0, "b")).await,
+        Err(Error::Conflict)
+    ));
+    journal.append(&run(1), first, &entry(1, "b")).await.unwrap();
+    assert!(matches!(
+        journal.append(&run(1), first, &entry(1, "a2")).await,
+        Err(Error::Conflict)
+    ));
+    assert_eq!(journal.read(&run(1)).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn the_own_entry_is_recognised_after_a_lost_acknowledgement() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    let first = journal.append(&run(1), 0, &entry(0, "a")).await.unwrap();
+    assert_eq!(journal.append(&run(1), 0, &entry(0, "a")).await.unwrap(), first);
+    let second = journal.append(&run(1), first, &entry(1, "b")).await.unwrap();
+    assert_eq!(
+        journal.append(&run(1), first, &entry(1, "b")).await.unwrap(),
+        second
+    );
+    assert_eq!(journal.read(&run(1)).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn following_gives_what_is_there_and_then_what_comes() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    let mut everything = journal.follow_all().await.unwrap();
+    let mut last = 0;
+    for position in 0..3 {
+        last = journal
+            .append(&run(1), last, &entry(position, &format!("n{position}")))
+            .await
+            .unwrap();
+    }
+    let mut followed = journal.follow(&run(1), 1).await.unwrap();
+    assert_eq!(soon(followed.next()).await.unwrap().unwrap().position, 1);
+    assert_eq!(soon(followed.next()).await.unwrap().unwrap().position, 2);
+    journal.append(&run(2), 0, &entry(0, "other")).await.unwrap();
+    journal.append(&run(1), last, &entry(3, "n3")).await.unwrap();
+    assert_eq!(soon(followed.next()).await.unwrap().unwrap().position, 3);
+    let seen: Vec<_> = soon(everything.by_ref().take(5).try_collect::<Vec<_>>())
+        .await
+        .unwrap();
+    assert_eq!(seen[3], (run(2), entry(0, "other")));
+    assert_eq!(seen[4], (run(1), entry(3, "n3")));
+}

@@ -1,0 +1,273 @@
+//! The keyed log, its waker and its tokens.
+
+use domain::{FenceStamp, RunFence};
+use futures::StreamExt as _;
+use queue::{Appended, Token};
+
+use crate::world::{World, now, report, soon, stays_away, ticket, trigger};
+
+#[tokio::test]
+async fn a_key_is_appended_once() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let Appended::New(sequence) = log.append(&trigger(&ticket(1), "comment:1")).await.unwrap() else {
+        panic!("the key was new")
+    };
+    let again = log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    assert_eq!(again, Appended::Known(sequence));
+    assert!(matches!(
+        log.append(&trigger(&ticket(2), "comment:1")).await.unwrap(),
+        Appended::New(_)
+    ));
+    assert_eq!(
+        log.read_after(&ticket(1), 0).await.unwrap(),
+        [(sequence, trigger(&ticket(1), "comment:1"))]
+    );
+}
+
+#[tokio::test]
+async fn of_many_appends_of_one_key_at_once_one_is_new() {
+    let world = World::new().await;
+    let tasks: Vec<_> = (0..16)
+        .map(|_| {
+            let log = world.queue.triggers();
+            tokio::spawn(async move { log.append(&trigger(&ticket(1), "comment:1")).await.unwrap() })
+        })
+        .collect();
+    let outcomes: Vec<Appended> = futures::future::join_all(tasks)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    let new: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Appended::New(_)))
+        .collect();
+    assert_eq!(new.len(), 1, "{outcomes:?}");
+    assert_eq!(
+        world
+            .queue
+            .triggers()
+            .read_after(&ticket(1), 0)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn reading_gives_the_tickets_records_after_the_cursor_in_order() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    assert_eq!(log.read_after(&ticket(1), 0).await.unwrap(), []);
+    assert_eq!(log.last_sequence(&ticket(1)).await.unwrap(), None);
+    let mut sequences = Vec::new();
+    for number in 0..600 {
+        let Appended::New(sequence) = log
+            .append(&trigger(&ticket(1), &format!("comment:{number}")))
+            .await
+            .unwrap()
+        else {
+            panic!("the key was new")
+        };
+        sequences.push(sequence);
+        if number % 10 == 0 {
+            log.append(&trigger(&ticket(12), &format!("comment:{number}")))
+                .await
+                .unwrap();
+        }
+    }
+    let all = log.read_after(&ticket(1), 0).await.unwrap();
+    assert_eq!(
+        all.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(),
+        sequences
+    );
+    let rest = log.read_after(&ticket(1), sequences[597]).await.unwrap();
+    assert_eq!(rest.len(), 2);
+    assert_eq!(log.read_after(&ticket(1), sequences[599]).await.unwrap(), []);
+    assert_eq!(log.last_sequence(&ticket(1)).await.unwrap(), Some(sequences[599]));
+}
+
+#[tokio::test]
+async fn one_token_per_ticket_is_out_until_it_is_finished() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    let first = soon(tokens.next()).await.unwrap();
+    assert_eq!(first.ticket(), &ticket(1));
+    log.wake(&ticket(1)).await.unwrap();
+    assert!(stays_away(tokens.next()).await);
+
+    let fence = first.fence();
+    first.finish().await.unwrap();
+    assert!(stays_away(tokens.next()).await);
+    log.wake(&ticket(1)).await.unwrap();
+    let second = soon(tokens.next()).await.unwrap();
+    assert!(second.fence() > fence);
+}
+
+#[tokio::test]
+async fn a_token_in_hand_does_not_hold_up_other_tickets() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    log.wake(&ticket(2)).await.unwrap();
+    let first = soon(tokens.next()).await.unwrap();
+    let second = soon(tokens.next()).await.unwrap();
+    assert_eq!((first.ticket(), second.ticket()), (&ticket(1), &ticket(2)));
+}
+
+#[tokio::test]
+async fn a_released_token_comes_at_once_with_a_higher_fence() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    let first = soon(tokens.next()).await.unwrap();
+    let FenceStamp {
+        epoch,
+        sequence,
+        delivered,
+    } = first.fence().stamp();
+    assert_eq!((epoch, delivered), (1, 1));
+    first.release().await;
+    let again = soon(tokens.next()).await.unwrap();
+    assert_eq!(again.fence(), RunFence::new(epoch, sequence, 2));
+}
+
+#[tokio::test]
+async fn a_token_in_hand_reports_progress_until_it_is_dropped() {
+    let world = World::new().await;
+    let client = async_nats::connect(world.server.url()).await.unwrap();
+    let mut acks = client.subscribe("$JS.ACK.WAKEUPS.>").await.unwrap();
+    client.flush().await.unwrap();
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    for number in [1, 2] {
+        log.wake(&ticket(number)).await.unwrap();
+    }
+    soon(tokens.next()).await.unwrap().abandon();
+    let kept = soon(tokens.next()).await.unwrap();
+    let progress = soon(acks.next()).await.unwrap();
+    assert_eq!(progress.payload, "+WPI");
+    let stream_sequence = progress.subject.split('.').nth(5).unwrap();
+    assert_eq!(stream_sequence, kept.fence().stamp().sequence.to_string());
+}
+
+#[tokio::test]
+async fn an_abandoned_or_dropped_token_stays_where_it_is() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    for number in [1, 2] {
+        log.wake(&ticket(number)).await.unwrap();
+    }
+    soon(tokens.next()).await.unwrap().abandon();
+    drop(soon(tokens.next()).await.unwrap());
+    assert!(stays_away(tokens.next()).await);
+    let mut wakeups = world.raw().await.get_stream("WAKEUPS").await.unwrap();
+    assert_eq!(wakeups.info().await.unwrap().state.messages, 2);
+}
+
+#[tokio::test]
+async fn the_waker_turns_appends_into_tokens() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    let waker = tokio::spawn({
+        let (log, shutdown) = (log.clone(), world.shutdown.clone());
+        async move { log.run_waker(shutdown).await }
+    });
+    let token = soon(tokens.next()).await.unwrap();
+    assert_eq!(token.ticket(), &ticket(1));
+    token.finish().await.unwrap();
+    log.append(&trigger(&ticket(2), "comment:1")).await.unwrap();
+    assert_eq!(soon(tokens.next()).await.unwrap().ticket(), &ticket(2));
+    world.shutdown.cancel();
+    soon(waker).await.unwrap().unwrap();
+    assert!(soon(tokens.next()).await.is_none());
+}
+
+#[tokio::test]
+async fn reports_have_tokens_of_their_own() {
+    let world = World::new().await;
+    let log = world.queue.reports();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    let mut others = world
+        .queue
+        .triggers()
+        .tokens(world.shutdown.clone())
+        .await
+        .unwrap();
+    log.append(&report(&ticket(1), 5)).await.unwrap();
+    assert!(matches!(
+        log.append(&report(&ticket(1), 5)).await.unwrap(),
+        Appended::Known(_)
+    ));
+    let waker = log.clone();
+    let shutdown = world.shutdown.clone();
+    tokio::spawn(async move { waker.run_waker(shutdown).await });
+    let token: Token<domain::Report> = soon(tokens.next()).await.unwrap();
+    assert_eq!(token.ticket(), &ticket(1));
+    assert_eq!(
+        log.read_after(&ticket(1), 0).await.unwrap()[0].1,
+        report(&ticket(1), 5)
+    );
+    assert!(stays_away(others.next()).await);
+}
+
+#[tokio::test]
+async fn a_due_timer_wakes_its_ticket_and_a_later_setting_replaces_it() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let timers = world.queue.timers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    tokio::spawn({
+        let (log, shutdown) = (log.clone(), world.shutdown.clone());
+        async move { log.run_waker(shutdown).await }
+    });
+    timers.set(&ticket(1), now().plus_ms(1_000)).await.unwrap();
+    timers.set(&ticket(1), now().plus_ms(3_600_000)).await.unwrap();
+    timers.set(&ticket(2), now().plus_ms(1_500)).await.unwrap();
+    timers.set(&ticket(3), now().plus_ms(-60_000)).await.unwrap();
+    let mut woken = Vec::new();
+    for _ in 0..2 {
+        let token = soon(tokens.next()).await.unwrap();
+        woken.push(token.ticket().clone());
+        token.finish().await.unwrap();
+    }
+    woken.sort();
+    assert_eq!(woken, [ticket(2), ticket(3)]);
+    assert!(stays_away(tokens.next()).await);
+}
+
+#[tokio::test]
+async fn a_watch_hears_of_appends_to_its_ticket_alone() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    let mut watch = log.watch(&ticket(1)).await.unwrap();
+    log.append(&trigger(&ticket(2), "comment:1")).await.unwrap();
+    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    assert!(stays_away(watch.changed()).await);
+    log.append(&trigger(&ticket(1), "comment:2")).await.unwrap();
+    soon(watch.changed()).await;
+    assert_eq!(log.read_after(&ticket(1), 0).await.unwrap().len(), 2);
+    assert!(stays_away(watch.changed()).await);
+}
+
+#[tokio::test]
+async fn tokens_survive_a_restart_of_the_server() {
+    let mut world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    world.server.restart().await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    let token = soon(tokens.next()).await.unwrap();
+    assert_eq!(token.fence().stamp().epoch, 1);
+}

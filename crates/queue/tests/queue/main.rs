@@ -1,0 +1,14 @@
+//! Every promise of the crate, against a real server.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the helpers of tests fail as tests do"
+)]
+
+mod bodies;
+mod deliveries;
+mod journals;
+mod logs;
+mod tables;
+mod topology;
+mod world;

@@ -1,0 +1,122 @@
+//! A server of its own for each test, and records to put there.
+
+use std::time::Duration;
+
+use domain::{
+    Entry, Fact, Reason, Report, ReportId, RunFence, RunId, SkipReason, Source, TicketKey, Timestamp,
+    Trigger, TriggerKey,
+};
+use queue::{Queue, Settings};
+use servers::NatsServer;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// No test waits longer for anything.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) struct World {
+    pub(crate) server: NatsServer,
+    pub(crate) queue: Queue,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let server = NatsServer::start().await.unwrap();
+        let queue = Queue::connect(&settings(&server), "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        Self {
+            server,
+            queue,
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    /// The server's own client, to look behind the scenes.
+    pub(crate) async fn raw(&self) -> async_nats::jetstream::Context {
+        async_nats::jetstream::new(async_nats::connect(self.server.url()).await.unwrap())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+pub(crate) fn settings(server: &NatsServer) -> Settings {
+    Settings {
+        url: server.url(),
+        ..Settings::default()
+    }
+}
+
+/// The outcome of something that has to come.
+pub(crate) async fn soon<T>(coming: impl Future<Output = T>) -> T {
+    timeout(LIMIT, coming).await.expect("it did not come in time")
+}
+
+/// True when it does not come within a moment.
+pub(crate) async fn stays_away<T>(coming: impl Future<Output = T>) -> bool {
+    timeout(Duration::from_millis(300), coming).await.is_err()
+}
+
+pub(crate) fn ticket(number: u64) -> TicketKey {
+    TicketKey::jira(&format!("ENG-{number}")).unwrap()
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    Timestamp::from_unix_ms(since.as_millis().try_into().unwrap())
+}
+
+pub(crate) fn trigger(ticket: &TicketKey, key: &str) -> Trigger {
+    trigger_with(ticket, key, "[AGENT-SKIP]".to_owned())
+}
+
+pub(crate) fn trigger_with(ticket: &TicketKey, key: &str, phrase: String) -> Trigger {
+    Trigger {
+        version: Trigger::VERSION,
+        ticket: ticket.clone(),
+        key: TriggerKey::new(key),
+        at: Timestamp::from_unix_ms(1_790_000_000_000),
+        source: Source::Webhook,
+        actor: None,
+        reason: Reason::Skipped(SkipReason::Phrase {
+            phrase,
+            place: "summary".to_owned(),
+        }),
+    }
+}
+
+pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> Report {
+    Report {
+        version: Report::VERSION,
+        id: ReportId::notice(ticket, sequence),
+        ticket: ticket.clone(),
+        run: None,
+        fence: RunFence::new(1, 1, 1),
+        at: Timestamp::from_unix_ms(1_790_000_000_000),
+        request: domain::ReportRequest::WorkStarted {
+            job: domain::Job::Implement,
+            repository: "acme/shop".parse().unwrap(),
+        },
+    }
+}
+
+pub(crate) fn run(number: u64) -> RunId {
+    RunId::new(ticket(number), 57)
+}
+
+pub(crate) fn entry(position: u64, nonce: &str) -> Entry {
+    Entry {
+        version: Entry::VERSION,
+        position,
+        nonce: nonce.to_owned(),
+        fence: RunFence::new(1, 1, 1),
+        at: Timestamp::from_unix_ms(1_790_000_000_000),
+        fact: Fact::StopRequested { by: "ann".to_owned() },
+    }
+}

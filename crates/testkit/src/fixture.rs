@@ -1,0 +1,82 @@
+//! The demo's repository, ticket and script: a small real project with a real failing test.
+
+use serde_json::json;
+
+use crate::model::Step;
+
+/// The repository's name.
+pub const REPOSITORY: &str = "acme/shop";
+/// The Jira project that it belongs to.
+pub const PROJECT: &str = "ENG";
+/// The command that fails before the change and passes after it.
+pub const TEST_COMMAND: &str = "python3 -m unittest -q";
+/// The branch that [`script`] creates for the ticket `ENG-1`.
+pub const BRANCH: &str = "fix/ENG-1-quantity-in-totals";
+
+const SEARCH: &str = "        full = sum(line.price for line in self._lines)";
+const REPLACE: &str = "        full = sum(line.price * line.quantity for line in self._lines)";
+
+/// The repository's files: path and content.
+#[must_use]
+pub fn files() -> Vec<(&'static str, &'static str)> {
+    vec![
+        (".gitignore", include_str!("../data/shop/gitignore")),
+        ("AGENTS.md", include_str!("../data/shop/AGENTS.md")),
+        ("README.md", include_str!("../data/shop/README.md")),
+        ("shop/__init__.py", include_str!("../data/shop/shop/__init__.py")),
+        ("shop/cart.py", include_str!("../data/shop/shop/cart.py")),
+        (
+            "tests/__init__.py",
+            include_str!("../data/shop/tests/__init__.py"),
+        ),
+        (
+            "tests/test_cart.py",
+            include_str!("../data/shop/tests/test_cart.py"),
+        ),
+    ]
+}
+
+/// The ticket: summary and description.
+#[must_use]
+pub fn ticket() -> (&'static str, &'static str) {
+    (
+        "Cart total ignores the quantity",
+        "Three mugs at 8.50 and a poster at 12.00 should cost 37.50, the cart says 20.50.\n\n\
+         The tests in tests/test_cart.py show it; they are right. Discounts must keep working.",
+    )
+}
+
+/// The steps that fix it on [`BRANCH`].
+#[must_use]
+pub fn script() -> Vec<Step> {
+    script_on(BRANCH)
+}
+
+/// The steps that fix it on another branch, for tickets other than `ENG-1`.
+#[must_use]
+pub fn script_on(branch: &str) -> Vec<Step> {
+    let edits = format!("<<<<<<< SEARCH\n{SEARCH}\n=======\n{REPLACE}\n>>>>>>> REPLACE");
+    let title = "Count every piece in the cart's total";
+    let body = "The total added each line's price once, whatever its quantity. It now multiplies by the quantity, \
+                before the discount.\n\nThe tests in `tests/test_cart.py` failed before and pass now.";
+    vec![
+        Step::call(
+            "search_content",
+            json!({"pattern": "def total", "file_pattern": "*.py"}),
+        )
+        .and_call("run_command", json!({"command": TEST_COMMAND}))
+        .expecting("ignores the quantity"),
+        Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("FAILED"),
+        Step::call("create_branch", json!({"branch_name": branch})).expecting("line.price for line"),
+        Step::call("edit_file", json!({"path": "shop/cart.py", "edits": edits})),
+        Step::call("run_command", json!({"command": TEST_COMMAND, "timeout_s": 60})),
+        Step::call(
+            "commit_changes",
+            json!({"message": "Count every piece in the cart's total"}),
+        )
+        .expecting("OK"),
+        Step::call("push_branch", json!({})),
+        Step::call("create_pull_request", json!({"title": title, "body": body})),
+        Step::say("The total now counts every piece; all tests pass and the pull request is open."),
+    ]
+}

@@ -1,0 +1,166 @@
+//! Who calls: an App by its signed token, an installation or a person's token, and whether that may write.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::hub::Hub;
+use super::{READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN};
+use crate::http::{answer, header_text};
+
+const APP_PUBLIC_KEY: &[u8] = include_bytes!("../../data/app_public_key.der");
+/// How far ahead an App's token may expire, in seconds.
+const MAX_APP_TOKEN_AGE: i64 = 600;
+/// How much clocks may differ, in seconds.
+const CLOCK_SKEW: i64 = 60;
+
+pub(super) fn refuse(status: StatusCode, message: &str) -> Response {
+    answer(
+        status,
+        json!({"message": message, "documentation_url": "https://docs.github.com/rest", "status": status.as_u16().to_string()}),
+    )
+}
+
+pub(super) fn not_found() -> Response {
+    refuse(StatusCode::NOT_FOUND, "Not Found")
+}
+
+/// A caller with an installation's or a person's token. A write by the reader is refused before its handler runs.
+pub(super) struct Caller {
+    pub(super) writes: bool,
+}
+
+impl Caller {
+    pub(super) fn login(&self) -> &'static str {
+        if self.writes { WRITER_LOGIN } else { READER_LOGIN }
+    }
+}
+
+impl FromRequestParts<Arc<Hub>> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, Response> {
+        check_agent(&parts.headers)?;
+        let token = bearer(&parts.headers)?;
+        let writes =
+            may_write(hub, token).ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Bad credentials"))?;
+        let reads = parts.method == Method::GET || parts.uri.path() == "/graphql";
+        if !writes && !reads {
+            hub.log
+                .violation(format!("the reader called {} {}", parts.method, parts.uri.path()));
+            return Err(refuse(
+                StatusCode::FORBIDDEN,
+                "Resource not accessible by integration",
+            ));
+        }
+        Ok(Self { writes })
+    }
+}
+
+/// Whether a token may write; nothing when it is unknown.
+pub(super) fn may_write(hub: &Hub, token: &str) -> Option<bool> {
+    match token {
+        READER_TOKEN => Some(false),
+        WRITER_TOKEN => Some(true),
+        token => hub.world().tokens.get(token).copied(),
+    }
+}
+
+/// An App, by its signed token.
+pub(super) struct AppCaller {
+    pub(super) id: u64,
+}
+
+impl AppCaller {
+    pub(super) fn writes(&self) -> bool {
+        self.id == WRITER_APP_ID
+    }
+
+    pub(super) fn login(&self) -> &'static str {
+        if self.writes() { WRITER_LOGIN } else { READER_LOGIN }
+    }
+
+    pub(super) fn permissions(&self) -> Value {
+        let level = if self.writes() { "write" } else { "read" };
+        json!({
+            "contents": level, "issues": level, "pull_requests": level, "metadata": "read", "checks": "read",
+            "statuses": "read",
+        })
+    }
+}
+
+impl FromRequestParts<Arc<Hub>> for AppCaller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, Response> {
+        check_agent(&parts.headers)?;
+        let token = bearer(&parts.headers)?;
+        match verify(token, time::OffsetDateTime::now_utc().unix_timestamp()) {
+            Ok(id) => Ok(Self { id }),
+            Err(problem) => {
+                hub.log.violation(format!("App token: {problem}"));
+                Err(refuse(
+                    StatusCode::UNAUTHORIZED,
+                    "A JSON web token could not be decoded",
+                ))
+            }
+        }
+    }
+}
+
+fn check_agent(headers: &HeaderMap) -> Result<(), Response> {
+    if header_text(headers, "user-agent").is_empty() {
+        return Err(refuse(
+            StatusCode::FORBIDDEN,
+            "Request forbidden by administrative rules. A User-Agent is required",
+        ));
+    }
+    Ok(())
+}
+
+fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
+    let value = header_text(headers, "authorization");
+    let token = value
+        .strip_prefix("Bearer ")
+        .or_else(|| value.strip_prefix("token "));
+    token.ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Requires authentication"))
+}
+
+/// Checks an App's token (RS256) and gives the App's id.
+fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
+    let mut parts = token.split('.');
+    let (Some(header), Some(claims), Some(signature), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err("not three parts");
+    };
+    let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| "not base64url");
+    let json = |part: &str| serde_json::from_slice::<Value>(&decode(part)?).map_err(|_| "not JSON");
+    if json(header)?["alg"] != "RS256" {
+        return Err("alg is not RS256");
+    }
+    let signed = format!("{header}.{claims}");
+    ring::signature::UnparsedPublicKey::new(&ring::signature::RSA_PKCS1_2048_8192_SHA256, APP_PUBLIC_KEY)
+        .verify(signed.as_bytes(), &decode(signature)?)
+        .map_err(|_| "wrong signature")?;
+    let claims = json(claims)?;
+    let issued = claims["iat"].as_i64().ok_or("no iat")?;
+    let expires = claims["exp"].as_i64().ok_or("no exp")?;
+    if issued > now + CLOCK_SKEW || expires <= now || expires > now + MAX_APP_TOKEN_AGE + CLOCK_SKEW {
+        return Err("iat or exp out of bounds");
+    }
+    let issuer = claims["iss"]
+        .as_u64()
+        .or_else(|| claims["iss"].as_str()?.parse().ok())
+        .ok_or("no iss")?;
+    [READER_APP_ID, WRITER_APP_ID]
+        .into_iter()
+        .find(|&id| id == issuer)
+        .ok_or("unknown App")
+}

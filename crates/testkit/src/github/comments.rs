@@ -1,0 +1,123 @@
+//! Comments of pull requests over REST.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{OriginalUri, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::auth::{Caller, not_found, refuse};
+use super::hub::Hub;
+use super::rest::{Handled, NumberPath, PageQuery, invalid, read, with_repo};
+use crate::http::{answer, iso_now};
+
+/// The longest comment that GitHub takes, in characters.
+const MAX_BODY: usize = 65_536;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommentBody {
+    body: String,
+}
+
+fn read_body(headers: &HeaderMap, body: &Bytes) -> Result<String, axum::response::Response> {
+    let comment: CommentBody = read(headers, body)?;
+    let length = comment.body.chars().count();
+    if comment.body.trim().is_empty() || length > MAX_BODY {
+        return Err(invalid(
+            &json!([{"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is blank or too long"}]),
+        ));
+    }
+    Ok(comment.body)
+}
+
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, number)): NumberPath,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        repo.pulls.get(&number).ok_or_else(not_found)?;
+        let comments = repo.comments.iter().filter(|comment| comment.number == number);
+        let items = comments
+            .map(|comment| repo.comment_json(comment, &hub.url))
+            .collect();
+        Ok(page.answer(&hub, &uri.0, items))
+    })
+}
+
+pub(super) async fn create(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let text = read_body(&headers, &body)?;
+    let full_name = format!("{owner}/{name}");
+    let comment = hub
+        .comment(&full_name, number, caller.login(), &text)
+        .map_err(|_| not_found())?;
+    with_repo(&hub, &owner, &name, |repo| {
+        Ok(answer(StatusCode::CREATED, repo.comment_json(&comment, &hub.url)))
+    })
+}
+
+pub(super) async fn update(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, id)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let text = read_body(&headers, &body)?;
+    with_repo(&hub, &owner, &name, |repo| {
+        let comment = repo
+            .comments
+            .iter_mut()
+            .find(|comment| comment.id == id)
+            .ok_or_else(not_found)?;
+        if comment.author != caller.login() {
+            hub.log.violation(format!(
+                "{} changed a comment of {}",
+                caller.login(),
+                comment.author
+            ));
+            return Err(refuse(StatusCode::FORBIDDEN, "Must be the author of the comment"));
+        }
+        comment.body = text;
+        comment.updated = iso_now();
+        let comment = comment.clone();
+        hub.tell_comment(repo, &comment, "edited", caller.login());
+        Ok(answer(StatusCode::OK, repo.comment_json(&comment, &hub.url)))
+    })
+}
+
+pub(super) async fn delete(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, id)): NumberPath,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let found = repo
+            .comments
+            .iter()
+            .position(|comment| comment.id == id)
+            .ok_or_else(not_found)?;
+        if repo.comments[found].author != caller.login() {
+            hub.log.violation(format!(
+                "{} deleted a comment of {}",
+                caller.login(),
+                repo.comments[found].author
+            ));
+            return Err(refuse(StatusCode::FORBIDDEN, "Must be the author of the comment"));
+        }
+        repo.comments.remove(found);
+        Ok(StatusCode::NO_CONTENT.into_response())
+    })
+}

@@ -1,0 +1,146 @@
+//! Real git over smart HTTP: `git http-backend` as CGI over the stand-in's bare repositories.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use tokio::io::AsyncWriteExt;
+
+use super::auth::may_write;
+use super::hub::Hub;
+use super::{READER_LOGIN, WRITER_LOGIN, repository};
+use crate::http::{basic_auth, header_text};
+
+/// The longest that one git request may take.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+
+pub(super) async fn handle(
+    State(hub): State<Arc<Hub>>,
+    Path((owner, name, rest)): Path<(String, String, String)>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let Some(writes) = basic_auth(&headers).and_then(|(user, token)| {
+        // GitHub takes an installation's token only under this user; persons' tokens come under any.
+        let known = user == "x-access-token" || token.starts_with("ghp_");
+        may_write(&hub, &token).filter(|_| known)
+    }) else {
+        let ask = [(header::WWW_AUTHENTICATE, "Basic realm=\"GitHub\"")];
+        return (StatusCode::UNAUTHORIZED, ask, "Authentication required").into_response();
+    };
+    let full_name = format!("{owner}/{}", name.strip_suffix(".git").unwrap_or(&name));
+    let Some(repo) = hub.world().repos.get(&full_name).cloned() else {
+        return (StatusCode::NOT_FOUND, "Repository not found.").into_response();
+    };
+    let query = uri.query().unwrap_or_default();
+    let push = rest == "git-receive-pack" || query.contains("service=git-receive-pack");
+    if push && !writes {
+        hub.log
+            .violation(format!("the reader tried to push to {full_name}"));
+        return (StatusCode::FORBIDDEN, "Write access to repository not granted.").into_response();
+    }
+    let request = Cgi {
+        path_info: format!("/{full_name}.git/{rest}"),
+        query,
+        method: &method,
+        headers: &headers,
+        body,
+    };
+    let login = if writes { WRITER_LOGIN } else { READER_LOGIN };
+    if rest != "git-receive-pack" {
+        return request.run(&hub, login).await;
+    }
+    let _one_at_a_time = hub.pushes.lock().await;
+    let before = repository::branches(&repo.path);
+    let response = request.run(&hub, login).await;
+    if let Err(error) = hub.after_push(&full_name, &before, login) {
+        tracing::error!(%error, "push not followed");
+    }
+    response
+}
+
+struct Cgi<'request> {
+    path_info: String,
+    query: &'request str,
+    method: &'request Method,
+    headers: &'request HeaderMap,
+    body: Bytes,
+}
+
+impl Cgi<'_> {
+    async fn run(self, hub: &Hub, login: &str) -> Response {
+        match tokio::time::timeout(TIMEOUT, self.output(hub, login)).await {
+            Ok(Ok(output)) => parse(&output),
+            Ok(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+            Err(_) => StatusCode::GATEWAY_TIMEOUT.into_response(),
+        }
+    }
+
+    async fn output(self, hub: &Hub, login: &str) -> anyhow::Result<Vec<u8>> {
+        let header = |name: &str| header_text(self.headers, name);
+        let mut child = tokio::process::Command::new("git")
+            .arg("http-backend")
+            .env("GIT_PROJECT_ROOT", &hub.root)
+            .env("GIT_HTTP_EXPORT_ALL", "1")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("PATH_INFO", &self.path_info)
+            .env("QUERY_STRING", self.query)
+            .env("REQUEST_METHOD", self.method.as_str())
+            .env("CONTENT_TYPE", header("content-type"))
+            .env("CONTENT_LENGTH", self.body.len().to_string())
+            .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
+            .env("GIT_PROTOCOL", header("git-protocol"))
+            .env("REMOTE_USER", login)
+            .env("REMOTE_ADDR", "127.0.0.1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdin = child.stdin.take();
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // The backend may end before it has read everything; its answer says why.
+                let _ = stdin.write_all(&self.body).await;
+            }
+        };
+        let (output, ()) = tokio::join!(child.wait_with_output(), feed);
+        Ok(output?.stdout)
+    }
+}
+
+fn parse(output: &[u8]) -> Response {
+    let split = output.windows(4).position(|window| window == b"\r\n\r\n");
+    let Some(end) = split else {
+        return (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "git http-backend gave no header",
+        )
+            .into_response();
+    };
+    let mut response = Response::builder();
+    for line in String::from_utf8_lossy(&output[..end]).lines() {
+        match line.split_once(": ") {
+            Some(("Status", status)) => {
+                let code = status
+                    .split(' ')
+                    .next()
+                    .and_then(|code| code.parse::<u16>().ok())
+                    .unwrap_or(500);
+                response = response.status(code);
+            }
+            Some((name, value)) => response = response.header(name, value),
+            None => {}
+        }
+    }
+    let body = Body::from(output[end + 4..].to_vec());
+    response
+        .body(body)
+        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}

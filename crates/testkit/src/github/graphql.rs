@@ -1,0 +1,96 @@
+//! The two GraphQL mutations that REST has no counterpart for.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::Caller;
+use super::hub::Hub;
+use super::rest::{Handled, read};
+use crate::http::answer;
+
+/// Mutations that merge, now or later.
+const MERGES: [&str; 4] = [
+    "mergePullRequest",
+    "enablePullRequestAutoMerge",
+    "enqueuePullRequest",
+    "mergeBranch",
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Body {
+    query: String,
+    #[serde(default)]
+    variables: Value,
+    #[serde(default, rename = "operationName")]
+    _operation_name: Option<String>,
+}
+
+pub(super) async fn handle(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let body: Body = read(&headers, &body)?;
+    if let Some(merge) = MERGES.iter().find(|name| body.query.contains(**name)) {
+        hub.log.violation(format!("a merge was tried: {merge}"));
+        return Ok(failed("FORBIDDEN", "Only people merge"));
+    }
+    let (mutation, draft) = if body.query.contains("markPullRequestReadyForReview") {
+        ("markPullRequestReadyForReview", false)
+    } else if body.query.contains("convertPullRequestToDraft") {
+        ("convertPullRequestToDraft", true)
+    } else {
+        hub.log
+            .violation(format!("GraphQL that the stand-in does not know: {}", body.query));
+        return Ok(failed("UNKNOWN", "the stand-in does not know this query"));
+    };
+    if !caller.writes {
+        hub.log.violation(format!("the reader called {mutation}"));
+        return Ok(failed("FORBIDDEN", "Resource not accessible by integration"));
+    }
+    let given = format!("{} {}", body.variables, body.query);
+    let Some((name, number)) = find(&hub, &given) else {
+        return Ok(failed(
+            "NOT_FOUND",
+            "Could not resolve to a node with the global id given",
+        ));
+    };
+    match hub.set_draft(&name, number, draft, caller.login()) {
+        Ok(pull) => {
+            let pull =
+                json!({"id": pull.node_id(), "number": pull.number, "isDraft": pull.draft, "state": "OPEN"});
+            Ok(answer(
+                StatusCode::OK,
+                json!({"data": {mutation: {"pullRequest": pull}}}),
+            ))
+        }
+        Err(error) => Ok(failed("UNPROCESSABLE", &error.to_string())),
+    }
+}
+
+/// GraphQL answers 200 even when it refuses.
+fn failed(kind: &str, message: &str) -> Response {
+    answer(
+        StatusCode::OK,
+        json!({"data": null, "errors": [{"type": kind, "message": message, "path": []}]}),
+    )
+}
+
+/// The pull request whose node id stands, quoted, in the request.
+fn find(hub: &Hub, given: &str) -> Option<(String, u64)> {
+    let world = hub.world();
+    let all = world
+        .repos
+        .values()
+        .flat_map(|repo| repo.pulls.values().map(move |pull| (repo, pull)));
+    let mut named = all.filter(|(_, pull)| given.contains(&format!("\"{}\"", pull.node_id())));
+    named.next().map(|(repo, pull)| (repo.name.clone(), pull.number))
+}

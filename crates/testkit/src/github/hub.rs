@@ -1,0 +1,383 @@
+//! What happens to repositories and pull requests, and which webhooks tell of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+
+use super::state::{CheckRun, Comment, Pull, Repo, Review};
+use super::{Conclusion, WRITER_LOGIN, repository};
+use crate::http::{RequestLog, iso_now, lock};
+use crate::webhook::Webhooks;
+
+/// The state behind the HTTP interface.
+pub(super) struct Hub {
+    pub(super) log: Arc<RequestLog>,
+    pub(super) webhooks: Webhooks,
+    pub(super) url: String,
+    pub(super) root: PathBuf,
+    pub(super) world: Mutex<World>,
+    /// One push at a time, so that what it changed can be told from the branches before and after.
+    pub(super) pushes: tokio::sync::Mutex<()>,
+    /// Goes last: the repositories are in it.
+    pub(super) _temporary: Option<tempfile::TempDir>,
+}
+
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) repos: BTreeMap<String, Repo>,
+    /// Installation tokens and whether they may write.
+    pub(super) tokens: BTreeMap<String, bool>,
+    next_id: u64,
+}
+
+impl World {
+    pub(super) fn fresh_id(&mut self) -> u64 {
+        self.next_id += 1;
+        1000 + self.next_id
+    }
+
+    pub(super) fn repo(&mut self, name: &str) -> anyhow::Result<&mut Repo> {
+        self.repos
+            .get_mut(name)
+            .with_context(|| format!("there is no repository {name}"))
+    }
+}
+
+impl Repo {
+    pub(super) fn pull(&mut self, number: u64) -> anyhow::Result<&mut Pull> {
+        let name = &self.name;
+        self.pulls
+            .get_mut(&number)
+            .with_context(|| format!("there is no pull request {name}#{number}"))
+    }
+}
+
+/// What a new pull request is made of; validated by the caller.
+pub(super) struct NewPull {
+    pub(super) author: String,
+    pub(super) title: String,
+    pub(super) body: String,
+    pub(super) head: String,
+    pub(super) base: String,
+    pub(super) draft: bool,
+}
+
+impl Hub {
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.world)
+    }
+
+    pub(super) fn create_repository(&self, name: &str, files: &[(&str, &str)]) -> anyhow::Result<String> {
+        ensure!(name.split('/').count() == 2, "a repository's name is owner/name");
+        let mut world = self.world();
+        ensure!(!world.repos.contains_key(name), "{name} exists already");
+        let path = self.root.join(format!("{name}.git"));
+        let head = repository::create(&path, files)?;
+        let repo = Repo {
+            id: world.fresh_id(),
+            name: name.to_owned(),
+            path,
+            default_branch: "main".to_owned(),
+            pulls: BTreeMap::new(),
+            comments: Vec::new(),
+            checks: Vec::new(),
+            permissions: BTreeMap::new(),
+        };
+        world.repos.insert(name.to_owned(), repo);
+        Ok(head)
+    }
+
+    /// Opens a pull request and tells of it.
+    pub(super) fn open_pull(&self, world: &mut World, name: &str, new: NewPull) -> anyhow::Result<Pull> {
+        let id = world.fresh_id();
+        let repo = world.repo(name)?;
+        let branches = repository::branches(&repo.path);
+        let sha = |branch: &str| {
+            branches
+                .get(branch)
+                .cloned()
+                .with_context(|| format!("there is no branch {branch}"))
+        };
+        let number = repo.pulls.keys().next_back().map_or(1, |last| last + 1);
+        let now = iso_now();
+        let pull = Pull {
+            id,
+            number,
+            head_sha: sha(&new.head)?,
+            base_sha: sha(&new.base)?,
+            title: new.title,
+            body: new.body,
+            author: new.author,
+            head: new.head,
+            base: new.base,
+            draft: new.draft,
+            open: true,
+            merged_by: None,
+            merge_sha: None,
+            created: now.clone(),
+            updated: now,
+            closed: None,
+            labels: Vec::new(),
+            reviewers: Vec::new(),
+            reviews: Vec::new(),
+        };
+        repo.pulls.insert(number, pull.clone());
+        self.tell_pull(repo, &pull, "opened", &pull.author);
+        Ok(pull)
+    }
+
+    /// Compares branches with those before a push: pull requests follow their heads, and webhooks tell of it.
+    pub(super) fn after_push(
+        &self,
+        name: &str,
+        before: &BTreeMap<String, String>,
+        by: &str,
+    ) -> anyhow::Result<()> {
+        let mut world = self.world();
+        let repo = world.repo(name)?;
+        let after = repository::branches(&repo.path);
+        let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        for branch in names {
+            let (old, new) = (before.get(branch), after.get(branch));
+            if old != new {
+                if *branch == repo.default_branch && by == WRITER_LOGIN {
+                    self.log
+                        .violation(format!("{by} pushed to the default branch of {name}"));
+                }
+                self.branch_moved(repo, branch, old, new, by);
+            }
+        }
+        Ok(())
+    }
+
+    fn branch_moved(
+        &self,
+        repo: &mut Repo,
+        branch: &str,
+        old: Option<&String>,
+        new: Option<&String>,
+        by: &str,
+    ) {
+        let zero = "0".repeat(40);
+        let (before, after) = (old.unwrap_or(&zero), new.unwrap_or(&zero));
+        let payload = json!({
+            "ref": format!("refs/heads/{branch}"), "before": before, "after": after, "created": old.is_none(),
+            "deleted": new.is_none(), "forced": false, "pusher": {"name": by}, "commits": [],
+            "head_commit": new.map(|id| json!({"id": id})),
+        });
+        self.tell(repo, "push", payload, by);
+        let numbers: Vec<u64> = repo
+            .pulls
+            .values()
+            .filter(|pull| pull.open && pull.head == branch)
+            .map(|pull| pull.number)
+            .collect();
+        for number in numbers {
+            let Ok(pull) = repo.pull(number) else { continue };
+            pull.updated = iso_now();
+            match new {
+                Some(new) => pull.head_sha.clone_from(new),
+                None => {
+                    pull.open = false;
+                    pull.closed = Some(iso_now());
+                }
+            }
+            let pull = pull.clone();
+            self.tell_pull(
+                repo,
+                &pull,
+                if new.is_some() { "synchronize" } else { "closed" },
+                by,
+            );
+        }
+    }
+
+    pub(super) fn commit(
+        &self,
+        name: &str,
+        branch: &str,
+        message: &str,
+        files: &[(&str, &str)],
+    ) -> anyhow::Result<String> {
+        let (path, default_branch) = {
+            let mut world = self.world();
+            let repo = world.repo(name)?;
+            (repo.path.clone(), repo.default_branch.clone())
+        };
+        let before = repository::branches(&path);
+        let id = repository::commit(
+            &path,
+            branch,
+            Some(&default_branch),
+            message,
+            "Rita Maintainer",
+            files,
+        )?;
+        self.after_push(name, &before, "rita")?;
+        Ok(id)
+    }
+
+    pub(super) fn run_checks(
+        &self,
+        name: &str,
+        sha: &str,
+        checks: &[(&str, Conclusion, &str)],
+    ) -> anyhow::Result<()> {
+        let mut world = self.world();
+        let suite = world.fresh_id();
+        let ids: Vec<u64> = checks.iter().map(|_| world.fresh_id()).collect();
+        let repo = world.repo(name)?;
+        let now = iso_now();
+        for ((check, conclusion, output), id) in checks.iter().zip(ids) {
+            // A newer run of the same name replaces the older one in GitHub's default view.
+            repo.checks
+                .retain(|known| known.sha != sha || known.name != *check);
+            repo.checks.push(CheckRun {
+                id,
+                suite,
+                name: (*check).to_owned(),
+                sha: sha.to_owned(),
+                conclusion: *conclusion,
+                output: (*output).to_owned(),
+                completed: now.clone(),
+            });
+        }
+        for check in repo.checks.iter().filter(|check| check.suite == suite) {
+            let payload = json!({"action": "completed", "check_run": repo.check_json(check, &self.url)});
+            self.tell(repo, "check_run", payload, "github-actions[bot]");
+        }
+        let red = checks
+            .iter()
+            .map(|check| check.1)
+            .find(|conclusion| *conclusion != Conclusion::Success);
+        let suite = repo.suite_json(suite, sha, red.unwrap_or(Conclusion::Success), &now);
+        self.tell(
+            repo,
+            "check_suite",
+            json!({"action": "completed", "check_suite": suite}),
+            "github-actions[bot]",
+        );
+        Ok(())
+    }
+
+    pub(super) fn merge(&self, name: &str, number: u64, by: &str) -> anyhow::Result<String> {
+        let mut world = self.world();
+        let repo = world.repo(name)?;
+        let path = repo.path.clone();
+        let pull = repo.pull(number)?;
+        ensure!(
+            pull.open && !pull.draft,
+            "{name}#{number} is closed or a draft and cannot be merged"
+        );
+        let before = repository::branches(&path);
+        let message = format!(
+            "Merge pull request #{number} from {}\n\n{}",
+            pull.head, pull.title
+        );
+        let id = repository::merge(&path, &pull.base, &pull.head_sha, &message, by)?;
+        pull.open = false;
+        pull.merged_by = Some(by.to_owned());
+        pull.merge_sha = Some(id.clone());
+        pull.closed = Some(iso_now());
+        pull.updated = iso_now();
+        let pull = pull.clone();
+        self.tell_pull(repo, &pull, "closed", by);
+        let old = before.get(&pull.base);
+        self.branch_moved(repo, &pull.base, old, Some(&id), by);
+        Ok(id)
+    }
+
+    pub(super) fn close(&self, name: &str, number: u64, by: &str) -> anyhow::Result<()> {
+        let mut world = self.world();
+        let repo = world.repo(name)?;
+        let pull = repo.pull(number)?;
+        ensure!(pull.open, "{name}#{number} is closed already");
+        pull.open = false;
+        pull.closed = Some(iso_now());
+        pull.updated = iso_now();
+        let pull = pull.clone();
+        self.tell_pull(repo, &pull, "closed", by);
+        Ok(())
+    }
+
+    pub(super) fn set_draft(&self, name: &str, number: u64, draft: bool, by: &str) -> anyhow::Result<Pull> {
+        let mut world = self.world();
+        let repo = world.repo(name)?;
+        let pull = repo.pull(number)?;
+        ensure!(pull.open, "Pull request is closed");
+        let changed = pull.draft != draft;
+        pull.draft = draft;
+        pull.updated = iso_now();
+        let pull = pull.clone();
+        if changed {
+            self.tell_pull(
+                repo,
+                &pull,
+                if draft {
+                    "converted_to_draft"
+                } else {
+                    "ready_for_review"
+                },
+                by,
+            );
+        }
+        Ok(pull)
+    }
+
+    pub(super) fn review(
+        &self,
+        name: &str,
+        number: u64,
+        by: &str,
+        state: &str,
+        body: &str,
+    ) -> anyhow::Result<()> {
+        let mut world = self.world();
+        let id = world.fresh_id();
+        let repo = world.repo(name)?;
+        let pull = repo.pull(number)?;
+        ensure!(
+            pull.author != by || state == "commented",
+            "the author cannot approve or request changes"
+        );
+        let review = Review {
+            id,
+            author: by.to_owned(),
+            state: state.to_ascii_lowercase(),
+            body: body.to_owned(),
+            sha: pull.head_sha.clone(),
+            submitted: iso_now(),
+        };
+        pull.reviewers.retain(|login| login != by);
+        pull.reviews.push(review.clone());
+        let pull = pull.clone();
+        let payload = json!({
+            "action": "submitted", "review": repo.review_json(&pull, &review, &self.url),
+            "pull_request": repo.pull_json(&pull, &self.url),
+        });
+        self.tell(repo, "pull_request_review", payload, by);
+        Ok(())
+    }
+
+    pub(super) fn comment(&self, name: &str, number: u64, by: &str, body: &str) -> anyhow::Result<Comment> {
+        let mut world = self.world();
+        let id = world.fresh_id();
+        let repo = world.repo(name)?;
+        repo.pull(number)?;
+        let now = iso_now();
+        let comment = Comment {
+            id,
+            number,
+            author: by.to_owned(),
+            body: body.to_owned(),
+            created: now.clone(),
+            updated: now,
+        };
+        repo.comments.push(comment.clone());
+        self.tell_comment(repo, &comment, "created", by);
+        Ok(comment)
+    }
+}

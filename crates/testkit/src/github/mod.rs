@@ -1,0 +1,376 @@
+//! A GitHub that behaves: stateful REST and GraphQL, App auth, real git smart HTTP, signed webhooks, strict about who writes.
+
+mod auth;
+mod comments;
+mod events;
+mod git_http;
+mod graphql;
+mod hub;
+mod pulls;
+mod repository;
+mod rest;
+mod state;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+
+use crate::http::{Fault, RecordedRequest, RequestLog, Server};
+use crate::webhook::{Style, Webhooks};
+use hub::{Hub, NewPull, World};
+
+/// The App that may only read.
+pub const READER_APP_ID: u64 = 1001;
+/// The App that may write.
+pub const WRITER_APP_ID: u64 = 1002;
+/// The private key (PEM) of both Apps; made for tests.
+pub const APP_PRIVATE_KEY: &str = include_str!("../../data/app_key.pem");
+/// The personal access token that may only read.
+pub const READER_TOKEN: &str = "ghp_reader_of_the_stand_in";
+/// The personal access token that may write.
+pub const WRITER_TOKEN: &str = "ghp_writer_of_the_stand_in";
+/// The login under which the writer App and the writer token act.
+pub const WRITER_LOGIN: &str = "journeyman[bot]";
+/// The login under which the reader App and the reader token act.
+pub const READER_LOGIN: &str = "journeyman-reader[bot]";
+const READER_INSTALLATION_ID: u64 = 2001;
+const WRITER_INSTALLATION_ID: u64 = 2002;
+
+/// How to start a [`FakeGitHub`].
+#[derive(Debug, Clone, Default)]
+pub struct GitHubOptions {
+    /// Where bare repositories live; without it a temporary directory.
+    pub data_dir: Option<std::path::PathBuf>,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Green.
+    Success,
+    /// Red.
+    Failure,
+    /// Neither.
+    Neutral,
+    /// Stopped.
+    Cancelled,
+}
+
+/// A pull request as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequestState {
+    /// Its number.
+    pub number: u64,
+    /// Its title.
+    pub title: String,
+    /// Its body.
+    pub body: String,
+    /// Its author's login.
+    pub author: String,
+    /// The branch it comes from.
+    pub head: String,
+    /// The head's commit.
+    pub head_sha: String,
+    /// The branch it goes to.
+    pub base: String,
+    /// True until it is marked ready.
+    pub draft: bool,
+    /// True while neither closed nor merged.
+    pub open: bool,
+    /// True after a person merged it.
+    pub merged: bool,
+    /// The page for people.
+    pub url: String,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// Whose review was asked for.
+    pub requested_reviewers: Vec<String>,
+}
+
+/// A comment as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentState {
+    /// Its id.
+    pub id: u64,
+    /// Who wrote it.
+    pub author: String,
+    /// Its Markdown.
+    pub body: String,
+}
+
+/// The stand-in. Dropping it stops the server.
+pub struct FakeGitHub {
+    server: Server,
+    hub: Arc<Hub>,
+}
+
+impl FakeGitHub {
+    /// Starts on a free loopback port.
+    ///
+    /// # Errors
+    /// When no port can be bound, or the data directory cannot be made.
+    pub async fn start(options: GitHubOptions) -> anyhow::Result<Self> {
+        let log = Arc::new(RequestLog::default());
+        let mut hub = None;
+        let server = Server::start(Arc::clone(&log), |address| {
+            let shared = Arc::new(new_hub(options, log, format!("http://{address}"))?);
+            hub = Some(Arc::clone(&shared));
+            Ok(rest::router(shared))
+        })
+        .await?;
+        Ok(Self {
+            server,
+            hub: hub.context("the router was not made")?,
+        })
+    }
+
+    /// Stops serving and waits for requests and webhooks under way, for a few seconds.
+    pub async fn stop(self) {
+        self.server.stop().await;
+        self.hub.webhooks.stop().await;
+    }
+
+    /// The REST base: `http://127.0.0.1:PORT`; GraphQL is `<api_url>/graphql`.
+    #[must_use]
+    pub fn api_url(&self) -> String {
+        self.server.url()
+    }
+
+    /// The git base: repositories are at `<git_url>/<owner>/<name>.git`.
+    #[must_use]
+    pub fn git_url(&self) -> String {
+        format!("{}/git", self.server.url())
+    }
+
+    /// `<git_url>/<repository>.git`.
+    #[must_use]
+    pub fn clone_url(&self, repository: &str) -> String {
+        format!("{}/{repository}.git", self.git_url())
+    }
+
+    /// Creates `acme/shop` with one commit on `main`; gives the commit's id. Every person has write permission until
+    /// [`Self::set_permission`] says otherwise.
+    ///
+    /// # Errors
+    /// When the name is not `owner/name` or taken, or git fails.
+    pub fn create_repository(&self, repository: &str, files: &[(&str, &str)]) -> anyhow::Result<String> {
+        self.hub.create_repository(repository, files)
+    }
+
+    /// Adds a person's commit to a branch (new ones start at the default branch); gives its id. Sends `push`.
+    ///
+    /// # Errors
+    /// When there is no such repository, or git fails.
+    pub fn commit(
+        &self,
+        repository: &str,
+        branch: &str,
+        message: &str,
+        files: &[(&str, &str)],
+    ) -> anyhow::Result<String> {
+        self.hub.commit(repository, branch, message, files)
+    }
+
+    /// Where webhooks go and what they are signed with; until then none are sent.
+    pub fn set_webhook(&self, url: &str, secret: &str) {
+        self.hub.webhooks.set_target(url, secret);
+    }
+
+    /// `none`, `read`, `write` or `admin` for a person.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn set_permission(&self, repository: &str, login: &str, permission: &str) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        world
+            .repo(repository)?
+            .permissions
+            .insert(login.to_owned(), permission.to_owned());
+        Ok(())
+    }
+
+    /// Completes checks (name, conclusion, output) of a commit; sends `check_run` for each, then one `check_suite`.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn run_checks(
+        &self,
+        repository: &str,
+        sha: &str,
+        checks: &[(&str, Conclusion, &str)],
+    ) -> anyhow::Result<()> {
+        self.hub.run_checks(repository, sha, checks)
+    }
+
+    /// A person merges: a real merge commit in the repository, whose id is given. Sends `pull_request` closed, then `push`.
+    ///
+    /// # Errors
+    /// When there is no such pull request, it is closed or a draft, or it conflicts.
+    pub fn merge(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<String> {
+        self.hub.merge(repository, number, by)
+    }
+
+    /// A person closes without merging. Sends `pull_request` closed.
+    ///
+    /// # Errors
+    /// When there is no such pull request, or it is closed already.
+    pub fn close(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
+        self.hub.close(repository, number, by)
+    }
+
+    /// A person reviews; `state` is `approved`, `changes_requested` or `commented`. Sends `pull_request_review`.
+    ///
+    /// # Errors
+    /// When there is no such pull request, or its author approves.
+    pub fn review(
+        &self,
+        repository: &str,
+        number: u64,
+        by: &str,
+        state: &str,
+        body: &str,
+    ) -> anyhow::Result<()> {
+        self.hub.review(repository, number, by, state, body)
+    }
+
+    /// A person comments on a pull request; gives the comment's id. Sends `issue_comment`.
+    ///
+    /// # Errors
+    /// When there is no such pull request.
+    pub fn comment_as(&self, repository: &str, number: u64, by: &str, body: &str) -> anyhow::Result<u64> {
+        Ok(self.hub.comment(repository, number, by, body)?.id)
+    }
+
+    /// A person opens a pull request from an existing branch; gives its number. Sends `pull_request` opened.
+    ///
+    /// # Errors
+    /// When there is no such repository or branch.
+    pub fn open_pull_request_as(
+        &self,
+        repository: &str,
+        by: &str,
+        head: &str,
+        title: &str,
+        body: &str,
+    ) -> anyhow::Result<u64> {
+        let mut world = self.hub.world();
+        let base = world.repo(repository)?.default_branch.clone();
+        let new = NewPull {
+            author: by.to_owned(),
+            title: title.to_owned(),
+            body: body.to_owned(),
+            head: head.to_owned(),
+            base,
+            draft: false,
+        };
+        Ok(self.hub.open_pull(&mut world, repository, new)?.number)
+    }
+
+    /// All pull requests, oldest first.
+    #[must_use]
+    pub fn pull_requests(&self, repository: &str) -> Vec<PullRequestState> {
+        let world = self.hub.world();
+        let repo = world.repos.get(repository);
+        repo.into_iter()
+            .flat_map(|repo| repo.pulls.values().map(|pull| pull.state(repo, &self.hub.url)))
+            .collect()
+    }
+
+    /// All comments of a pull request, oldest first.
+    #[must_use]
+    pub fn comments(&self, repository: &str, number: u64) -> Vec<CommentState> {
+        let world = self.hub.world();
+        let comments = world
+            .repos
+            .get(repository)
+            .into_iter()
+            .flat_map(|repo| &repo.comments);
+        comments
+            .filter(|comment| comment.number == number)
+            .map(state::Comment::state)
+            .collect()
+    }
+
+    /// The names of all branches with their commits.
+    #[must_use]
+    pub fn branches(&self, repository: &str) -> BTreeMap<String, String> {
+        self.path(repository)
+            .map(|path| repository::branches(&path))
+            .unwrap_or_default()
+    }
+
+    /// Every file of a branch or commit (lossy UTF-8).
+    ///
+    /// # Errors
+    /// When there is no such repository, branch or commit.
+    pub fn branch_files(&self, repository: &str, branch: &str) -> anyhow::Result<BTreeMap<String, String>> {
+        repository::files(&self.path(repository)?, branch)
+    }
+
+    /// One file of a branch or commit.
+    #[must_use]
+    pub fn file(&self, repository: &str, branch: &str, path: &str) -> Option<String> {
+        self.branch_files(repository, branch).ok()?.remove(path)
+    }
+
+    /// The unified diff between two branches or commits, from their merge base.
+    ///
+    /// # Errors
+    /// When there is no such repository, branch or commit.
+    pub fn diff(&self, repository: &str, base: &str, head: &str) -> anyhow::Result<String> {
+        repository::diff(&self.path(repository)?, base, head)
+    }
+
+    fn path(&self, repository: &str) -> anyhow::Result<std::path::PathBuf> {
+        Ok(self.hub.world().repo(repository)?.path.clone())
+    }
+
+    /// Sends every recorded webhook again, with the same delivery ids.
+    pub fn redeliver_all(&self) {
+        self.hub.webhooks.redeliver_all();
+    }
+
+    /// Answers coming requests with an error.
+    pub fn fail_next(&self, fault: Fault) {
+        self.hub.log.fail_next(fault);
+    }
+
+    /// Delays every answer.
+    pub fn set_delay(&self, delay: Duration) {
+        self.hub.log.set_delay(delay);
+    }
+
+    /// Every request so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.hub.log.requests()
+    }
+
+    /// What callers did that GitHub or the capability table forbids.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.hub.log.violations()
+    }
+}
+
+fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, url: String) -> anyhow::Result<Hub> {
+    let (root, temporary) = match options.data_dir {
+        Some(directory) => (directory, None),
+        None => {
+            let directory = tempfile::Builder::new().prefix("journeyman-github-").tempdir()?;
+            (directory.path().to_path_buf(), Some(directory))
+        }
+    };
+    std::fs::create_dir_all(&root)?;
+    Ok(Hub {
+        log,
+        webhooks: Webhooks::start(Style::GitHub)?,
+        url,
+        root: root.canonicalize()?,
+        world: Mutex::new(World::default()),
+        pushes: tokio::sync::Mutex::new(()),
+        _temporary: temporary,
+    })
+}

@@ -1,0 +1,319 @@
+//! Pull requests over REST: GitHub's filters, pages and validations.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{OriginalUri, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::{Caller, not_found};
+use super::hub::{Hub, NewPull};
+use super::repository;
+use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
+use super::state::{Pull, Repo, label_json};
+use crate::http::{answer, iso_now};
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    #[serde(default)]
+    state: Option<String>,
+    #[serde(default)]
+    head: Option<String>,
+    #[serde(default)]
+    base: Option<String>,
+    #[serde(default)]
+    sort: Option<String>,
+    #[serde(default)]
+    direction: Option<String>,
+}
+
+impl ListQuery {
+    fn wants(&self, repo: &Repo, pull: &Pull) -> bool {
+        let state = match self.state.as_deref().unwrap_or("open") {
+            "all" => true,
+            "closed" => !pull.open,
+            _ => pull.open,
+        };
+        // GitHub ignores a head without its owner, so that a caller who forgets it gets every pull request.
+        let head = self.head.as_ref().filter(|head| head.contains(':'));
+        state
+            && head.is_none_or(|head| *head == format!("{}:{}", repo.owner(), pull.head))
+            && self.base.as_ref().is_none_or(|base| *base == pull.base)
+    }
+
+    fn order<'pulls>(&self, mut pulls: Vec<&'pulls Pull>) -> Vec<&'pulls Pull> {
+        match self.sort.as_deref() {
+            Some("updated") => pulls.sort_by(|left, right| left.updated.cmp(&right.updated)),
+            _ => pulls.sort_by_key(|pull| pull.number),
+        }
+        if self.direction.as_deref() != Some("asc") {
+            pulls.reverse();
+        }
+        pulls
+    }
+}
+
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name)): RepoPath,
+    Query(query): Query<ListQuery>,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let wanted = repo
+            .pulls
+            .values()
+            .filter(|pull| query.wants(repo, pull))
+            .collect();
+        let items = query
+            .order(wanted)
+            .into_iter()
+            .map(|pull| repo.pull_json(pull, &hub.url))
+            .collect();
+        Ok(page.answer(&hub, &uri.0, items))
+    })
+}
+
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, number)): NumberPath,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        Ok(answer(StatusCode::OK, repo.pull_json(pull, &hub.url)))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateBody {
+    title: String,
+    head: String,
+    base: String,
+    #[serde(default)]
+    body: Option<String>,
+    #[serde(default)]
+    draft: bool,
+    #[serde(default, rename = "maintainer_can_modify")]
+    _maintainer_can_modify: Option<bool>,
+}
+
+fn custom(message: &str) -> Value {
+    json!([{"resource": "PullRequest", "code": "custom", "message": message}])
+}
+
+fn field(name: &str, code: &str) -> Value {
+    json!([{"resource": "PullRequest", "code": code, "field": name}])
+}
+
+pub(super) async fn create(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name)): RepoPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let new: CreateBody = read(&headers, &body)?;
+    let full_name = format!("{owner}/{name}");
+    let mut world = hub.world();
+    let repo = world.repo(&full_name).map_err(|_| not_found())?;
+    let head = new
+        .head
+        .strip_prefix(&format!("{owner}:"))
+        .unwrap_or(&new.head)
+        .to_owned();
+    check_new(repo, &new, &head).map_err(|errors| invalid(&errors))?;
+    let new = NewPull {
+        author: caller.login().to_owned(),
+        title: new.title,
+        body: new.body.unwrap_or_default(),
+        head,
+        base: new.base,
+        draft: new.draft,
+    };
+    let pull = hub
+        .open_pull(&mut world, &full_name, new)
+        .map_err(|error| invalid(&custom(&error.to_string())))?;
+    let repo = world.repo(&full_name).map_err(|_| not_found())?;
+    Ok(answer(StatusCode::CREATED, repo.pull_json(&pull, &hub.url)))
+}
+
+fn check_new(repo: &Repo, new: &CreateBody, head: &str) -> Result<(), Value> {
+    let branches = repository::branches(&repo.path);
+    if new.title.trim().is_empty() {
+        return Err(field("title", "missing_field"));
+    }
+    let base_sha = branches.get(&new.base).ok_or_else(|| field("base", "invalid"))?;
+    let head_sha = branches.get(head).ok_or_else(|| field("head", "invalid"))?;
+    if repo
+        .pulls
+        .values()
+        .any(|pull| pull.open && pull.head == head && pull.base == new.base)
+    {
+        return Err(custom(&format!(
+            "A pull request already exists for {}:{head}.",
+            repo.owner()
+        )));
+    }
+    match repository::ahead(&repo.path, base_sha, head_sha) {
+        Ok(0) | Err(_) => Err(custom(&format!("No commits between {} and {head}", new.base))),
+        Ok(_) => Ok(()),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpdateBody {
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    body: Option<String>,
+    #[serde(default)]
+    state: Option<String>,
+    #[serde(default, rename = "base")]
+    _base: Option<String>,
+    #[serde(default, rename = "maintainer_can_modify")]
+    _maintainer_can_modify: Option<bool>,
+}
+
+pub(super) async fn update(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let change: UpdateBody = read(&headers, &body)?;
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pull(number).map_err(|_| not_found())?;
+        let was_open = pull.open;
+        if let Some(state) = &change.state {
+            pull.open = match state.as_str() {
+                "open" if pull.merged_by.is_none() => true,
+                "closed" => false,
+                _ => return Err(invalid(&field("state", "invalid"))),
+            };
+        }
+        if let Some(title) = change.title {
+            pull.title = title;
+        }
+        if let Some(text) = change.body {
+            pull.body = text;
+        }
+        pull.updated = iso_now();
+        pull.closed = (!pull.open).then(iso_now);
+        let pull = pull.clone();
+        let action = match (was_open, pull.open) {
+            (true, false) => "closed",
+            (false, true) => "reopened",
+            (true, true) | (false, false) => "edited",
+        };
+        hub.tell_pull(repo, &pull, action, caller.login());
+        Ok(answer(StatusCode::OK, repo.pull_json(&pull, &hub.url)))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReviewersBody {
+    #[serde(default)]
+    reviewers: Vec<String>,
+    #[serde(default, rename = "team_reviewers")]
+    _team_reviewers: Vec<String>,
+}
+
+pub(super) async fn request_reviewers(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: ReviewersBody = read(&headers, &body)?;
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pull(number).map_err(|_| not_found())?;
+        if wanted.reviewers.contains(&pull.author) {
+            hub.log.violation(format!(
+                "the author of {owner}/{name}#{number} was asked for a review"
+            ));
+            let body = json!({"message": "Review cannot be requested from pull request author."});
+            return Err(answer(StatusCode::UNPROCESSABLE_ENTITY, body));
+        }
+        for login in wanted.reviewers {
+            if !pull.reviewers.contains(&login) {
+                pull.reviewers.push(login);
+            }
+        }
+        let pull = pull.clone();
+        hub.tell_pull(repo, &pull, "review_requested", caller.login());
+        Ok(answer(StatusCode::CREATED, repo.pull_json(&pull, &hub.url)))
+    })
+}
+
+pub(super) async fn reviews(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, number)): NumberPath,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let items = pull.reviews.iter().map(|review| {
+            let mut value = repo.review_json(pull, review, &hub.url);
+            // REST writes the state in capitals, webhooks do not.
+            value["state"] = json!(review.state.to_ascii_uppercase());
+            value
+        });
+        Ok(page.answer(&hub, &uri.0, items.collect()))
+    })
+}
+
+pub(super) async fn labels(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, number)): NumberPath,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pull(number).map_err(|_| not_found())?;
+        Ok(answer(
+            StatusCode::OK,
+            pull.labels.iter().map(|label| label_json(label)).collect(),
+        ))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LabelsBody {
+    labels: Vec<String>,
+}
+
+pub(super) async fn add_labels(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let new: LabelsBody = read(&headers, &body)?;
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pull(number).map_err(|_| not_found())?;
+        for label in new.labels {
+            if !pull.labels.contains(&label) {
+                pull.labels.push(label);
+            }
+        }
+        let pull = pull.clone();
+        hub.tell_pull(repo, &pull, "labeled", caller.login());
+        Ok(answer(
+            StatusCode::OK,
+            pull.labels.iter().map(|label| label_json(label)).collect(),
+        ))
+    })
+}

@@ -1,0 +1,182 @@
+//! The bare repository behind a stand-in's repository: commits, merges, files and diffs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use git2::{
+    Commit, Index, IndexEntry, IndexTime, ObjectType, Oid, Repository, RepositoryInitOptions, Signature, Tree,
+};
+
+/// Creates a bare repository that `git http-backend` serves like GitHub does, with one commit on `main`.
+pub(super) fn create(path: &Path, files: &[(&str, &str)]) -> anyhow::Result<String> {
+    let repository = Repository::init_opts(
+        path,
+        RepositoryInitOptions::new()
+            .bare(true)
+            .mkpath(true)
+            .initial_head("main"),
+    )?;
+    let mut config = repository.config()?;
+    config.set_bool("http.receivepack", true)?;
+    config.set_bool("uploadpack.allowReachableSHA1InWant", true)?;
+    config.set_bool("uploadpack.allowFilter", true)?;
+    commit(path, "main", None, "Initial commit", "Rita Maintainer", files)
+}
+
+/// Adds a commit with changed files to a branch; a new branch starts at `start`.
+pub(super) fn commit(
+    path: &Path,
+    branch: &str,
+    start: Option<&str>,
+    message: &str,
+    author: &str,
+    files: &[(&str, &str)],
+) -> anyhow::Result<String> {
+    let repository = Repository::open_bare(path)?;
+    let parent = head(&repository, branch).or_else(|| start.and_then(|start| head(&repository, start)));
+    let mut index = Index::new()?;
+    if let Some(parent) = &parent {
+        index.read_tree(&parent.tree()?)?;
+    }
+    for (file, content) in files {
+        index.add(&entry(file, repository.blob(content.as_bytes())?))?;
+    }
+    let tree = repository.find_tree(index.write_tree_to(&repository)?)?;
+    write(
+        &repository,
+        branch,
+        message,
+        author,
+        &tree,
+        &parent.iter().collect::<Vec<_>>(),
+    )
+}
+
+fn entry(path: &str, id: Oid) -> IndexEntry {
+    let zero = IndexTime::new(0, 0);
+    IndexEntry {
+        ctime: zero,
+        mtime: zero,
+        dev: 0,
+        ino: 0,
+        mode: 0o100_644,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}
+
+fn write(
+    repository: &Repository,
+    branch: &str,
+    message: &str,
+    author: &str,
+    tree: &Tree<'_>,
+    parents: &[&Commit<'_>],
+) -> anyhow::Result<String> {
+    let email = format!("{}@people.test", author.to_ascii_lowercase().replace(' ', "."));
+    let signature = Signature::now(author, &email)?;
+    // Not through the reference argument: that wants the first parent to be the branch's head already.
+    let id = repository.commit(None, &signature, &signature, message, tree, parents)?;
+    repository.reference(&format!("refs/heads/{branch}"), id, true, message)?;
+    Ok(id.to_string())
+}
+
+/// Merges a commit into a branch with a merge commit.
+pub(super) fn merge(
+    path: &Path,
+    base: &str,
+    theirs: &str,
+    message: &str,
+    author: &str,
+) -> anyhow::Result<String> {
+    let repository = Repository::open_bare(path)?;
+    let ours = head(&repository, base).with_context(|| format!("there is no branch {base}"))?;
+    let theirs = repository.find_commit(Oid::from_str(theirs)?)?;
+    let mut merged = repository.merge_commits(&ours, &theirs, None)?;
+    ensure!(!merged.has_conflicts(), "merge conflict");
+    let tree = repository.find_tree(merged.write_tree_to(&repository)?)?;
+    write(&repository, base, message, author, &tree, &[&ours, &theirs])
+}
+
+/// Branch names and the commits they point at.
+pub(super) fn branches(path: &Path) -> BTreeMap<String, String> {
+    let read = || -> anyhow::Result<BTreeMap<String, String>> {
+        let repository = Repository::open_bare(path)?;
+        let mut found = BTreeMap::new();
+        for reference in repository.references_glob("refs/heads/*")? {
+            let reference = reference?;
+            if let (Ok(name), Some(id)) = (reference.shorthand(), reference.target()) {
+                found.insert(name.to_owned(), id.to_string());
+            }
+        }
+        Ok(found)
+    };
+    read().unwrap_or_default()
+}
+
+/// How many commits `head` has that `base` has not.
+pub(super) fn ahead(path: &Path, base: &str, head: &str) -> anyhow::Result<usize> {
+    let repository = Repository::open_bare(path)?;
+    let (ahead, _) = repository.graph_ahead_behind(Oid::from_str(head)?, Oid::from_str(base)?)?;
+    Ok(ahead)
+}
+
+/// Every file of a branch or commit.
+pub(super) fn files(path: &Path, revision: &str) -> anyhow::Result<BTreeMap<String, String>> {
+    let repository = Repository::open_bare(path)?;
+    let tree = resolve(&repository, revision)?.tree()?;
+    let mut found = BTreeMap::new();
+    tree.walk(git2::TreeWalkMode::PreOrder, |directory, entry| {
+        if let (Some(ObjectType::Blob), Ok(name)) = (entry.kind(), entry.name())
+            && let Ok(blob) = repository.find_blob(entry.id())
+        {
+            found.insert(
+                format!("{directory}{name}"),
+                String::from_utf8_lossy(blob.content()).into_owned(),
+            );
+        }
+        git2::TreeWalkResult::Ok
+    })?;
+    Ok(found)
+}
+
+/// The unified diff from the merge base of two branches or commits to the second.
+pub(super) fn diff(path: &Path, base: &str, head: &str) -> anyhow::Result<String> {
+    let repository = Repository::open_bare(path)?;
+    let (base, head) = (resolve(&repository, base)?, resolve(&repository, head)?);
+    let from = repository.find_commit(repository.merge_base(base.id(), head.id())?)?;
+    let diff = repository.diff_tree_to_tree(Some(&from.tree()?), Some(&head.tree()?), None)?;
+    let mut text = String::new();
+    diff.print(git2::DiffFormat::Patch, |_, _, line| {
+        if matches!(line.origin(), '+' | '-' | ' ') {
+            text.push(line.origin());
+        }
+        text.push_str(&String::from_utf8_lossy(line.content()));
+        true
+    })?;
+    Ok(text)
+}
+
+fn head<'repository>(repository: &'repository Repository, branch: &str) -> Option<Commit<'repository>> {
+    repository
+        .find_reference(&format!("refs/heads/{branch}"))
+        .ok()?
+        .peel_to_commit()
+        .ok()
+}
+
+fn resolve<'repository>(
+    repository: &'repository Repository,
+    revision: &str,
+) -> anyhow::Result<Commit<'repository>> {
+    match head(repository, revision) {
+        Some(commit) => Ok(commit),
+        None => Ok(repository.find_commit(Oid::from_str(revision)?)?),
+    }
+}

@@ -1,0 +1,359 @@
+//! The routes of the REST interface, and those answers that are about no pull request.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, patch, post};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::auth::{AppCaller, Caller, not_found, refuse};
+use super::hub::Hub;
+use super::state::{Repo, user};
+use super::{READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, comments, git_http, graphql, pulls, repository};
+use crate::http::{answer, is_json, parse};
+use crate::webhook::Delivery;
+
+pub(super) type Handled = Result<Response, Response>;
+pub(super) type RepoPath = Path<(String, String)>;
+pub(super) type NumberPath = Path<(String, String, u64)>;
+
+pub(super) fn router(hub: Arc<Hub>) -> Router {
+    let repo = Router::new()
+        .route("/installation", get(installation))
+        .route("/pulls", get(pulls::list).post(pulls::create))
+        .route("/pulls/{number}", get(pulls::get).patch(pulls::update))
+        .route("/pulls/{number}/merge", any(forbidden_merge))
+        .route(
+            "/pulls/{number}/requested_reviewers",
+            post(pulls::request_reviewers),
+        )
+        .route("/pulls/{number}/reviews", get(pulls::reviews))
+        .route(
+            "/issues/{number}/comments",
+            get(comments::list).post(comments::create),
+        )
+        .route(
+            "/issues/comments/{id}",
+            patch(comments::update).delete(comments::delete),
+        )
+        .route(
+            "/issues/{number}/labels",
+            get(pulls::labels).post(pulls::add_labels),
+        )
+        .route("/commits/{sha}/check-runs", get(check_runs))
+        .route("/commits/{sha}/status", get(combined_status))
+        .route("/collaborators/{login}/permission", get(permission))
+        .route("/git/ref/{*name}", get(git_ref))
+        .route("/merges", any(forbidden_merge));
+    Router::new()
+        .route("/app", get(app))
+        .route("/user", get(whoami))
+        .route("/app/installations/{id}/access_tokens", post(access_token))
+        .route("/app/hook/deliveries", get(deliveries))
+        .route("/app/hook/deliveries/{id}", get(delivery))
+        .route("/app/hook/deliveries/{id}/attempts", post(redeliver))
+        .route("/graphql", post(graphql::handle))
+        .route(
+            "/git/{owner}/{name}/{*rest}",
+            get(git_http::handle).post(git_http::handle),
+        )
+        .route("/repos/{owner}/{repo}", get(get_repo))
+        .nest("/repos/{owner}/{repo}", repo)
+        .fallback(unknown)
+        .layer(DefaultBodyLimit::disable())
+        .with_state(hub)
+}
+
+async fn unknown(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+    hub.log.violation(format!(
+        "the stand-in has no {} {}",
+        request.method(),
+        request.uri().path()
+    ));
+    not_found()
+}
+
+async fn forbidden_merge(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+    hub.log.violation(format!(
+        "a merge was tried: {} {}",
+        request.method(),
+        request.uri().path()
+    ));
+    refuse(StatusCode::FORBIDDEN, "Only people merge")
+}
+
+/// A body as JSON: another content type, missing and unknown fields are refused as GitHub words it.
+pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
+    if !is_json(headers) {
+        return Err(refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Unsupported Media Type",
+        ));
+    }
+    if let Err(problem) = parse::<Value>(body) {
+        return Err(refuse(
+            StatusCode::BAD_REQUEST,
+            &format!("Problems parsing JSON: {problem}"),
+        ));
+    }
+    parse(body).map_err(|problem| invalid(&json!([{"code": "invalid", "message": problem}])))
+}
+
+/// GitHub's shape of a failed validation.
+pub(super) fn invalid(errors: &Value) -> Response {
+    answer(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        json!({"message": "Validation Failed", "errors": errors}),
+    )
+}
+
+/// Looks into a repository; an unknown one is not found.
+pub(super) fn with_repo<T>(
+    hub: &Hub,
+    owner: &str,
+    name: &str,
+    look: impl FnOnce(&mut Repo) -> Result<T, Response>,
+) -> Result<T, Response> {
+    let mut world = hub.world();
+    look(world.repo(&format!("{owner}/{name}")).map_err(|_| not_found())?)
+}
+
+#[derive(Deserialize)]
+pub(super) struct PageQuery {
+    #[serde(default)]
+    per_page: Option<usize>,
+    #[serde(default)]
+    page: Option<usize>,
+}
+
+impl PageQuery {
+    /// Which items of how many are on the page, and the header that leads to the others.
+    pub(super) fn slice(&self, hub: &Hub, uri: &Uri, items: Vec<Value>) -> (Vec<Value>, Option<String>) {
+        let per_page = self.per_page.unwrap_or(30).clamp(1, 100);
+        let page = self.page.unwrap_or(1).max(1);
+        let last = items.len().div_ceil(per_page).max(1);
+        let link = |to: usize, rel: &str| {
+            let kept = uri
+                .query()
+                .unwrap_or_default()
+                .split('&')
+                .filter(|pair| !pair.is_empty() && !pair.starts_with("page="));
+            let query: Vec<&str> = kept.collect();
+            format!(
+                "<{}{}?{}&page={to}>; rel=\"{rel}\"",
+                hub.url,
+                uri.path(),
+                query.join("&")
+            )
+        };
+        let links = (page < last).then(|| format!("{}, {}", link(page + 1, "next"), link(last, "last")));
+        (
+            items
+                .into_iter()
+                .skip((page - 1) * per_page)
+                .take(per_page)
+                .collect(),
+            links,
+        )
+    }
+
+    pub(super) fn answer(&self, hub: &Hub, uri: &Uri, items: Vec<Value>) -> Response {
+        let (page, links) = self.slice(hub, uri, items);
+        with_links(answer(StatusCode::OK, Value::Array(page)), links)
+    }
+}
+
+fn with_links(mut response: Response, links: Option<String>) -> Response {
+    if let Some(value) = links.and_then(|links| links.parse().ok()) {
+        response.headers_mut().insert(header::LINK, value);
+    }
+    response
+}
+
+async fn app(caller: AppCaller) -> Response {
+    let slug = caller.login().trim_end_matches("[bot]");
+    answer(
+        StatusCode::OK,
+        json!({
+            "id": caller.id, "slug": slug, "node_id": format!("A_{}", caller.id), "name": slug, "owner": user("acme"),
+            "description": null, "external_url": "https://journeyman.test", "html_url": format!("https://github.test/apps/{slug}"),
+            "permissions": caller.permissions(), "events": ["push", "pull_request", "check_run"], "installations_count": 1,
+            "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+        }),
+    )
+}
+
+async fn whoami(caller: Caller) -> Response {
+    let scopes = [("x-oauth-scopes", if caller.writes { "repo" } else { "" })];
+    (scopes, answer(StatusCode::OK, user(caller.login()))).into_response()
+}
+
+fn installation_id(caller: &AppCaller) -> u64 {
+    if caller.writes() {
+        WRITER_INSTALLATION_ID
+    } else {
+        READER_INSTALLATION_ID
+    }
+}
+
+async fn installation(
+    State(hub): State<Arc<Hub>>,
+    caller: AppCaller,
+    Path((owner, name)): RepoPath,
+) -> Handled {
+    let id = installation_id(&caller);
+    with_repo(&hub, &owner, &name, |_| Ok(()))?;
+    let url = format!("{}/app/installations/{id}", hub.url);
+    let body = json!({
+        "id": id, "account": user(&owner), "app_id": caller.id, "target_id": 1, "target_type": "Organization",
+        "access_tokens_url": format!("{url}/access_tokens"), "repositories_url": format!("{}/installation/repositories", hub.url),
+        "html_url": format!("https://github.test/installations/{id}"), "permissions": caller.permissions(),
+        "events": ["push", "pull_request"], "repository_selection": "all", "single_file_name": null,
+        "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+    });
+    Ok(answer(StatusCode::OK, body))
+}
+
+async fn access_token(State(hub): State<Arc<Hub>>, caller: AppCaller, Path(id): Path<u64>) -> Handled {
+    if id != installation_id(&caller) {
+        return Err(not_found());
+    }
+    let token = format!("ghs_{}", uuid::Uuid::new_v4().simple());
+    hub.world().tokens.insert(token.clone(), caller.writes());
+    let expires = time::OffsetDateTime::now_utc() + time::Duration::hours(1);
+    let expires = expires.replace_nanosecond(0).unwrap_or(expires);
+    let expires = expires
+        .format(&time::format_description::well_known::Rfc3339)
+        .unwrap_or_default();
+    let body = json!({
+        "token": token, "expires_at": expires, "permissions": caller.permissions(), "repository_selection": "all",
+    });
+    Ok(answer(StatusCode::CREATED, body))
+}
+
+async fn get_repo(State(hub): State<Arc<Hub>>, caller: Caller, Path((owner, name)): RepoPath) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let mut body = repo.json(&hub.url);
+        body["permissions"] = json!({"admin": false, "push": caller.writes, "pull": true});
+        Ok(answer(StatusCode::OK, body))
+    })
+}
+
+async fn check_runs(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: axum::extract::OriginalUri,
+    Path((owner, name, sha)): Path<(String, String, String)>,
+    Query(query): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let branch = repository::branches(&repo.path)
+            .get(&sha)
+            .cloned()
+            .unwrap_or_else(|| sha.clone());
+        let checks = repo.checks.iter().filter(|check| check.sha == branch);
+        let runs: Vec<Value> = checks.map(|check| repo.check_json(check, &hub.url)).collect();
+        let total = runs.len();
+        let (page, links) = query.slice(&hub, &uri.0, runs);
+        Ok(with_links(
+            answer(StatusCode::OK, json!({"total_count": total, "check_runs": page})),
+            links,
+        ))
+    })
+}
+
+async fn combined_status(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, sha)): Path<(String, String, String)>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let body = json!({
+            "state": "pending", "statuses": [], "sha": sha, "total_count": 0, "repository": repo.json(&hub.url),
+        });
+        Ok(answer(StatusCode::OK, body))
+    })
+}
+
+async fn permission(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, login)): Path<(String, String, String)>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let permission = repo.permissions.get(&login).map_or("write", String::as_str);
+        let body = json!({"permission": permission, "role_name": permission, "user": user(&login)});
+        Ok(answer(StatusCode::OK, body))
+    })
+}
+
+async fn git_ref(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, reference)): Path<(String, String, String)>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let branch = reference.strip_prefix("heads/").ok_or_else(not_found)?;
+        let sha = repository::branches(&repo.path)
+            .get(branch)
+            .cloned()
+            .ok_or_else(not_found)?;
+        let body = json!({
+            "ref": format!("refs/{reference}"), "node_id": "REF_1", "url": format!("{}/repos/{}/git/refs/{reference}", hub.url, repo.name),
+            "object": {"sha": sha, "type": "commit", "url": format!("{}/repos/{}/git/commits/{sha}", hub.url, repo.name)},
+        });
+        Ok(answer(StatusCode::OK, body))
+    })
+}
+
+fn delivery_json(delivery: &Delivery) -> Value {
+    json!({
+        "id": delivery.id, "guid": delivery.guid, "delivered_at": delivery.delivered_at,
+        "redelivery": delivery.redelivery, "duration": 0.1, "status_code": delivery.status,
+        "status": if (200..300).contains(&delivery.status) { "OK" } else { "failed" }, "event": delivery.event,
+        "action": delivery.payload["action"], "installation_id": delivery.payload["installation"]["id"],
+        "repository_id": delivery.payload["repository"]["id"],
+    })
+}
+
+async fn deliveries(
+    State(hub): State<Arc<Hub>>,
+    _caller: AppCaller,
+    uri: axum::extract::OriginalUri,
+    Query(query): Query<PageQuery>,
+) -> Response {
+    let newest_first = hub
+        .webhooks
+        .deliveries()
+        .iter()
+        .rev()
+        .map(delivery_json)
+        .collect();
+    query.answer(&hub, &uri.0, newest_first)
+}
+
+async fn delivery(State(hub): State<Arc<Hub>>, _caller: AppCaller, Path(id): Path<u64>) -> Handled {
+    let found = hub
+        .webhooks
+        .deliveries()
+        .into_iter()
+        .find(|delivery| delivery.id == id)
+        .ok_or_else(not_found)?;
+    let mut body = delivery_json(&found);
+    body["request"] = json!({"headers": {"X-GitHub-Event": found.event}, "payload": found.payload});
+    Ok(answer(StatusCode::OK, body))
+}
+
+async fn redeliver(State(hub): State<Arc<Hub>>, _caller: AppCaller, Path(id): Path<u64>) -> Handled {
+    if hub.webhooks.redeliver(id) {
+        Ok(answer(StatusCode::ACCEPTED, json!({})))
+    } else {
+        Err(not_found())
+    }
+}

@@ -1,0 +1,286 @@
+//! What every stand-in shares: the server, the log of requests, the faults to play.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The largest request body, in bytes; pushes of packs are the largest.
+const MAX_BODY: usize = 64 * 1024 * 1024;
+/// How long a stopping server waits for requests under way.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// When a fault strikes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FaultPoint {
+    /// Instead of the effect.
+    #[default]
+    BeforeEffect,
+    /// After the effect: the caller cannot know that it happened.
+    AfterEffect,
+}
+
+/// Answers the next matching requests with an error.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// Only this method; without it every one.
+    pub method: Option<String>,
+    /// Only paths that contain this; empty: every one.
+    pub path_contains: String,
+    /// How many requests.
+    pub times: u32,
+    /// The status to answer; 403 and 429 carry `retry-after: 1`.
+    pub status: u16,
+    /// Before or after the effect.
+    pub point: FaultPoint,
+}
+
+impl Fault {
+    /// The next `times` requests whose path contains `path_contains` fail with `status`, without effect.
+    #[must_use]
+    pub fn new(path_contains: &str, times: u32, status: u16) -> Self {
+        Self {
+            method: None,
+            path_contains: path_contains.to_owned(),
+            times,
+            status,
+            point: FaultPoint::BeforeEffect,
+        }
+    }
+
+    /// Only requests of this method.
+    #[must_use]
+    pub fn on(mut self, method: &str) -> Self {
+        self.method = Some(method.to_owned());
+        self
+    }
+
+    /// The effect happens, the answer is lost.
+    #[must_use]
+    pub fn after_effect(mut self) -> Self {
+        self.point = FaultPoint::AfterEffect;
+        self
+    }
+
+    fn matches(&self, method: &str, path: &str) -> bool {
+        self.method.as_deref().is_none_or(|wanted| wanted == method) && path.contains(&self.path_contains)
+    }
+
+    fn response(&self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let message = format!("the stand-in was told to answer {status}");
+        let body =
+            json!({"type": "error", "message": message, "error": {"type": "api_error", "message": message}});
+        let mut response = (status, axum::Json(body)).into_response();
+        if matches!(self.status, 403 | 429) {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// One request as it was answered.
+#[derive(Debug, Clone)]
+pub struct RecordedRequest {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// The body, when it was JSON.
+    pub body: Option<Value>,
+    /// The status of the answer.
+    pub status: u16,
+}
+
+/// What came in, what was wrong with it, and what is to go wrong next.
+#[derive(Default)]
+pub(crate) struct RequestLog {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    requests: Vec<RecordedRequest>,
+    violations: Vec<String>,
+    faults: Vec<Fault>,
+    delay: Duration,
+}
+
+impl RequestLog {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        lock(&self.inner).requests.clone()
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        lock(&self.inner).violations.clone()
+    }
+
+    pub(crate) fn violation(&self, what: impl Into<String>) {
+        let what = what.into();
+        tracing::warn!(violation = what, "a caller broke the protocol");
+        lock(&self.inner).violations.push(what);
+    }
+
+    pub(crate) fn fail_next(&self, fault: Fault) {
+        lock(&self.inner).faults.push(fault);
+    }
+
+    pub(crate) fn set_delay(&self, delay: Duration) {
+        lock(&self.inner).delay = delay;
+    }
+
+    fn delay(&self) -> Duration {
+        lock(&self.inner).delay
+    }
+
+    fn record(&self, request: RecordedRequest) {
+        lock(&self.inner).requests.push(request);
+    }
+
+    fn take_fault(&self, method: &str, path: &str) -> Option<Fault> {
+        let mut inner = lock(&self.inner);
+        let fault = inner
+            .faults
+            .iter_mut()
+            .find(|fault| fault.times > 0 && fault.matches(method, path))?;
+        fault.times -= 1;
+        Some(fault.clone())
+    }
+}
+
+/// Locks even after a panic of another holder: a stand-in's state is inspected after failures.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A router served on a free loopback port. Dropping it stops the server.
+pub(crate) struct Server {
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Binds first, so that the router may know its own address.
+    pub(crate) async fn start(
+        log: Arc<RequestLog>,
+        router: impl FnOnce(SocketAddr) -> anyhow::Result<Router>,
+    ) -> anyhow::Result<Self> {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let router = router(address)?.layer(middleware::from_fn_with_state(log, record));
+        let shutdown = CancellationToken::new();
+        let stopped = shutdown.clone();
+        let task = tokio::spawn(async move {
+            let served = axum::serve(listener, router).with_graceful_shutdown(stopped.cancelled_owned());
+            if let Err(error) = served.await {
+                tracing::error!(%error, "stand-in stopped serving");
+            }
+        });
+        Ok(Self {
+            address,
+            shutdown,
+            task,
+        })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.shutdown.cancel();
+        if tokio::time::timeout(DRAIN, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let method = parts.method.to_string();
+    let path = parts
+        .uri
+        .path_and_query()
+        .map_or_else(|| parts.uri.path().to_owned(), ToString::to_string);
+    let recorded = serde_json::from_slice(&bytes).ok();
+    let fault = log.take_fault(&method, &path);
+    tokio::time::sleep(log.delay()).await;
+    let response = match fault {
+        Some(fault) if fault.point == FaultPoint::BeforeEffect => fault.response(),
+        Some(fault) => {
+            drop(next.run(Request::from_parts(parts, Body::from(bytes))).await);
+            fault.response()
+        }
+        None => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+    };
+    log.record(RecordedRequest {
+        method,
+        path,
+        body: recorded,
+        status: response.status().as_u16(),
+    });
+    response
+}
+
+/// True when the request says that its body is JSON.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    header_text(headers, header::CONTENT_TYPE.as_str()).starts_with("application/json")
+}
+
+/// A header's text, empty when it is missing or not text.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// User and password of HTTP Basic authentication.
+pub(crate) fn basic_auth(headers: &HeaderMap) -> Option<(String, String)> {
+    use base64::Engine as _;
+    let encoded = header_text(headers, header::AUTHORIZATION.as_str()).strip_prefix("Basic ")?;
+    let decoded = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    text.split_once(':')
+        .map(|(user, password)| (user.to_owned(), password.to_owned()))
+}
+
+/// A JSON answer.
+pub(crate) fn answer(status: StatusCode, body: Value) -> Response {
+    (status, axum::Json(body)).into_response()
+}
+
+/// A body as JSON, or what is wrong with it.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &Bytes) -> Result<T, String> {
+    serde_json::from_slice(body).map_err(|error| error.to_string())
+}
+
+/// The time as both services write it.
+pub(crate) fn iso_now() -> String {
+    let now = time::OffsetDateTime::now_utc()
+        .replace_nanosecond(0)
+        .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
+    now.format(&time::format_description::well_known::Rfc3339)
+        .unwrap_or_default()
+}

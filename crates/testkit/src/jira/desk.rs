@@ -1,0 +1,257 @@
+//! What happens to tickets, and which webhooks tell of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::state::{Account, Comment, History, Issue, RemoteLink, Status, jira_now, status_id};
+use super::{JiraOptions, adf};
+use crate::http::{RequestLog, lock};
+use crate::webhook::{Style, Webhooks};
+
+/// The state behind the HTTP interface.
+pub(super) struct Desk {
+    pub(super) log: Arc<RequestLog>,
+    pub(super) webhooks: Webhooks,
+    pub(super) url: String,
+    pub(super) statuses: Vec<Status>,
+    transitions: Vec<(String, String)>,
+    issues: Mutex<Issues>,
+}
+
+#[derive(Default)]
+struct Issues {
+    by_key: BTreeMap<String, Issue>,
+    next_id: u64,
+    next_number: BTreeMap<String, u64>,
+}
+
+impl Issues {
+    fn fresh_id(&mut self) -> u64 {
+        self.next_id += 1;
+        10_000 + self.next_id
+    }
+}
+
+/// Why a move is not made.
+pub(super) enum MoveError {
+    NoIssue,
+    NoStatus,
+    Illegal,
+}
+
+impl Desk {
+    pub(super) fn new(options: JiraOptions, log: Arc<RequestLog>, url: String) -> anyhow::Result<Self> {
+        anyhow::ensure!(!options.statuses.is_empty(), "a workflow needs a status");
+        let statuses = options
+            .statuses
+            .into_iter()
+            .map(|(name, category)| Status { name, category });
+        Ok(Self {
+            log,
+            webhooks: Webhooks::start(Style::Jira)?,
+            url,
+            statuses: statuses.collect(),
+            transitions: options.transitions,
+            issues: Mutex::default(),
+        })
+    }
+
+    pub(super) fn issue(&self, key_or_id: &str) -> Option<Issue> {
+        let issues = lock(&self.issues);
+        let found = issues.by_key.get(key_or_id);
+        found
+            .or_else(|| {
+                issues
+                    .by_key
+                    .values()
+                    .find(|issue| issue.id.to_string() == key_or_id)
+            })
+            .cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Issue> {
+        lock(&self.issues).by_key.values().cloned().collect()
+    }
+
+    pub(super) fn create(
+        &self,
+        project: &str,
+        summary: &str,
+        description: Value,
+        kind: &str,
+        labels: &[&str],
+    ) -> String {
+        let now = jira_now();
+        let mut issues = lock(&self.issues);
+        let number = issues.next_number.entry(project.to_owned()).or_default();
+        *number += 1;
+        let key = format!("{project}-{number}");
+        let issue = Issue {
+            id: issues.fresh_id(),
+            key: key.clone(),
+            project: project.to_owned(),
+            summary: summary.to_owned(),
+            description,
+            kind: kind.to_owned(),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            status: 0,
+            created: now.clone(),
+            updated: now.clone(),
+            status_changed: now,
+            comments: Vec::new(),
+            histories: Vec::new(),
+            links: Vec::new(),
+        };
+        let payload = self.event("jira:issue_created", &issue, &Account::person("Rita Reporter"));
+        issues.by_key.insert(key.clone(), issue);
+        self.webhooks.send("jira:issue_created", payload);
+        key
+    }
+
+    /// Indices of the statuses that a ticket in `from` may move to.
+    pub(super) fn targets(&self, from: usize) -> Vec<usize> {
+        let name = &self.statuses[from].name;
+        let all = 0..self.statuses.len();
+        all.filter(|&to| {
+            let pair = (name.clone(), self.statuses[to].name.clone());
+            to != from && (self.transitions.is_empty() || self.transitions.contains(&pair))
+        })
+        .collect()
+    }
+
+    pub(super) fn transition(&self, key: &str, to: usize, by: &Account) -> Result<String, MoveError> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let issue = issues.by_key.get_mut(key).ok_or(MoveError::NoIssue)?;
+        let target = self.statuses.get(to).ok_or(MoveError::NoStatus)?;
+        if !self.targets(issue.status).contains(&to) {
+            return Err(MoveError::Illegal);
+        }
+        let item = json!({
+            "field": "status", "fieldtype": "jira", "fieldId": "status",
+            "from": status_id(issue.status), "fromString": self.statuses[issue.status].name,
+            "to": status_id(to), "toString": target.name,
+        });
+        issue.status = to;
+        issue.status_changed = jira_now();
+        self.record(issue, id, by, vec![item]);
+        Ok(id.to_string())
+    }
+
+    pub(super) fn set_labels(&self, key: &str, labels: &[&str], by: &Account) -> Option<()> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let issue = issues.by_key.get_mut(key)?;
+        let before = issue.labels.join(" ");
+        issue.labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        let item = json!({
+            "field": "labels", "fieldtype": "jira", "fieldId": "labels", "from": null, "fromString": before,
+            "to": null, "toString": issue.labels.join(" "),
+        });
+        self.record(issue, id, by, vec![item]);
+        Some(())
+    }
+
+    fn record(&self, issue: &mut Issue, id: u64, by: &Account, items: Vec<Value>) {
+        let history = History {
+            id,
+            author: by.clone(),
+            created: jira_now(),
+            items,
+        };
+        issue.updated.clone_from(&history.created);
+        let mut payload = self.event("jira:issue_updated", issue, by);
+        payload["issue_event_type_name"] = json!("issue_generic");
+        payload["changelog"] = json!({"id": history.id.to_string(), "items": history.items});
+        issue.histories.push(history);
+        self.webhooks.send("jira:issue_updated", payload);
+    }
+
+    pub(super) fn add_comment(
+        &self,
+        key: &str,
+        by: &Account,
+        body: Value,
+        properties: Vec<Value>,
+    ) -> Option<Comment> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let issue = issues.by_key.get_mut(key)?;
+        let now = jira_now();
+        let comment = Comment {
+            id,
+            author: by.clone(),
+            body,
+            created: now.clone(),
+            updated: now,
+            properties,
+        };
+        issue.updated.clone_from(&comment.created);
+        issue.comments.push(comment.clone());
+        self.send_comment("comment_created", issue, &comment, by);
+        Some(comment)
+    }
+
+    pub(super) fn update_comment(&self, key: &str, id: &str, by: &Account, body: Value) -> Option<Comment> {
+        let mut issues = lock(&self.issues);
+        let issue = issues.by_key.get_mut(key)?;
+        let comment = issue
+            .comments
+            .iter_mut()
+            .find(|comment| comment.id.to_string() == id)?;
+        comment.body = body;
+        comment.updated = jira_now();
+        let comment = comment.clone();
+        issue.updated.clone_from(&comment.updated);
+        self.send_comment("comment_updated", issue, &comment, by);
+        Some(comment)
+    }
+
+    pub(super) fn delete_comment(&self, key: &str, id: &str) -> Option<()> {
+        let mut issues = lock(&self.issues);
+        let comments = &mut issues.by_key.get_mut(key)?.comments;
+        let position = comments.iter().position(|comment| comment.id.to_string() == id)?;
+        comments.remove(position);
+        Some(())
+    }
+
+    /// Creates or updates by the caller's id; true when it is new.
+    pub(super) fn put_link(&self, key: &str, global_id: &str, object: Value) -> Option<(u64, bool)> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let links = &mut issues.by_key.get_mut(key)?.links;
+        let known = links
+            .iter_mut()
+            .find(|link| !global_id.is_empty() && link.global_id == global_id);
+        if let Some(link) = known {
+            link.object = object;
+            return Some((link.id, false));
+        }
+        links.push(RemoteLink {
+            id,
+            global_id: global_id.to_owned(),
+            object,
+        });
+        Some((id, true))
+    }
+
+    fn send_comment(&self, event: &str, issue: &Issue, comment: &Comment, by: &Account) {
+        let mut payload = self.event(event, issue, by);
+        payload["comment"] = comment.webhook_json();
+        self.webhooks.send(event, payload);
+    }
+
+    fn event(&self, event: &str, issue: &Issue, by: &Account) -> Value {
+        let milliseconds = time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000;
+        json!({
+            "timestamp": i64::try_from(milliseconds).unwrap_or_default(), "webhookEvent": event,
+            "user": by.json(), "issue": issue.webhook_json(&self.statuses, &self.url),
+        })
+    }
+
+    pub(super) fn comment_as(&self, key: &str, by: &Account, text: &str) -> Option<Comment> {
+        self.add_comment(key, by, adf::from_plain(text), Vec::new())
+    }
+}

@@ -1,0 +1,152 @@
+//! As much JQL as a poller needs; everything else is refused, so that a typo cannot find everything.
+
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+/// A query: all conditions hold together.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Query {
+    pub(super) project: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) updated_since: Option<OffsetDateTime>,
+    pub(super) ascending: bool,
+}
+
+/// Reads `project = "X" AND status = "Y" [AND updated >= "yyyy-MM-dd HH:mm"] [ORDER BY field [ASC|DESC], …]`.
+pub(super) fn parse(text: &str) -> Result<Query, String> {
+    let tokens = tokens(text)?;
+    let order = tokens.iter().position(|token| token.is("ORDER"));
+    let (conditions, order) = tokens.split_at(order.unwrap_or(tokens.len()));
+    let mut query = Query {
+        ascending: read_order(order)?,
+        ..Query::default()
+    };
+    if conditions.is_empty() {
+        return Err(
+            "Unbounded JQL queries are not allowed here. Please add a search restriction.".to_owned(),
+        );
+    }
+    for (index, condition) in conditions.split(|token| token.is("AND")).enumerate() {
+        let [field, operator, value] = condition else {
+            return Err(format!("condition {} is not `field operator value`", index + 1));
+        };
+        read_condition(&mut query, &field.text, &operator.text, value)?;
+    }
+    Ok(query)
+}
+
+fn read_condition(query: &mut Query, field: &str, operator: &str, value: &Token) -> Result<(), String> {
+    match (field.to_ascii_lowercase().as_str(), operator) {
+        ("project", "=") => query.project = Some(value.text.clone()),
+        ("status", "=") => query.status = Some(value.text.clone()),
+        ("updated", ">=") => {
+            let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
+            let since = time::PrimitiveDateTime::parse(&value.text, format);
+            let since =
+                since.map_err(|_| format!("Date value '{}' for field 'updated' is invalid", value.text))?;
+            query.updated_since = Some(since.assume_utc());
+        }
+        (field, operator) => return Err(format!("`{field} {operator}` is not understood here")),
+    }
+    Ok(())
+}
+
+fn read_order(tokens: &[Token]) -> Result<bool, String> {
+    match tokens {
+        [] => Ok(true),
+        [_, by, field, rest @ ..] if by.is("BY") => {
+            let known = ["updated", "created", "key", "rank"];
+            if !known.iter().any(|name| field.is(name)) {
+                return Err(format!("cannot order by {}", field.text));
+            }
+            Ok(!rest.first().is_some_and(|direction| direction.is("DESC")))
+        }
+        _ => Err("expected ORDER BY field".to_owned()),
+    }
+}
+
+#[derive(Debug)]
+struct Token {
+    text: String,
+    quoted: bool,
+}
+
+impl Token {
+    fn is(&self, word: &str) -> bool {
+        !self.quoted && self.text.eq_ignore_ascii_case(word)
+    }
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text.chars().peekable();
+    while let Some(first) = rest.next() {
+        match first {
+            c if c.is_whitespace() || c == ',' => {}
+            quote @ ('"' | '\'') => {
+                let mut word = String::new();
+                loop {
+                    match rest.next() {
+                        None => return Err("a quoted string is not closed".to_owned()),
+                        Some('\\') => word.extend(rest.next()),
+                        Some(c) if c == quote => break,
+                        Some(c) => word.push(c),
+                    }
+                }
+                tokens.push(Token {
+                    text: word,
+                    quoted: true,
+                });
+            }
+            first => {
+                let symbol = is_symbol(first);
+                let mut word = String::from(first);
+                while let Some(next) = rest.next_if(|next| {
+                    !next.is_whitespace() && !matches!(next, '"' | '\'' | ',') && is_symbol(*next) == symbol
+                }) {
+                    word.push(next);
+                }
+                tokens.push(Token {
+                    text: word,
+                    quoted: false,
+                });
+            }
+        }
+    }
+    Ok(tokens)
+}
+
+fn is_symbol(c: char) -> bool {
+    matches!(c, '=' | '<' | '>' | '!' | '~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pollers_query_is_understood() {
+        let query = parse(
+            r#"project = "ENG" AND status = "Ready \"for\" Agent" AND updated >= "2026-01-02 03:04" ORDER BY updated ASC"#,
+        )
+        .unwrap();
+        assert_eq!(query.project.as_deref(), Some("ENG"));
+        assert_eq!(query.status.as_deref(), Some("Ready \"for\" Agent"));
+        assert_eq!(query.updated_since.unwrap().year(), 2026);
+        assert!(query.ascending);
+    }
+
+    #[test]
+    fn other_queries_are_refused() {
+        for text in [
+            "",
+            "ORDER BY key",
+            "labels = x",
+            "project = ENG OR status = x",
+            "updated >= \"soon\"",
+            "project = \"E",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

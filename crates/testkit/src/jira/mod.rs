@@ -1,0 +1,263 @@
+//! A Jira Cloud that behaves: REST v3 with ADF, JQL enough for a poller, a workflow, signed webhooks.
+
+mod adf;
+mod desk;
+mod jql;
+mod rest;
+mod search;
+mod state;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::http::{Fault, RecordedRequest, RequestLog, Server};
+use desk::{Desk, MoveError};
+use state::Account;
+
+/// The e-mail address of the account that may only read.
+pub const READER_EMAIL: &str = "reader@journeyman.test";
+/// Its API token.
+pub const READER_API_TOKEN: &str = "jira-reader-of-the-stand-in";
+/// The e-mail address of the account that may write.
+pub const WRITER_EMAIL: &str = "writer@journeyman.test";
+/// Its API token.
+pub const WRITER_API_TOKEN: &str = "jira-writer-of-the-stand-in";
+/// The display name of the writing account.
+pub const WRITER_NAME: &str = "Journeyman";
+
+/// How to start a [`FakeJira`].
+#[derive(Debug, Clone)]
+pub struct JiraOptions {
+    /// The workflow's statuses in order (name, category key `new`, `indeterminate` or `done`); new tickets start in the first.
+    pub statuses: Vec<(String, String)>,
+    /// The allowed moves (from, to); empty: every status leads to every other.
+    pub transitions: Vec<(String, String)>,
+}
+
+impl Default for JiraOptions {
+    fn default() -> Self {
+        let statuses = [
+            ("To Do", "new"),
+            ("Ready for Agent", "new"),
+            ("In Progress", "indeterminate"),
+            ("In Review", "indeterminate"),
+            ("Done", "done"),
+        ];
+        Self {
+            statuses: statuses
+                .iter()
+                .map(|(name, category)| ((*name).to_owned(), (*category).to_owned()))
+                .collect(),
+            transitions: Vec::new(),
+        }
+    }
+}
+
+/// A comment as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JiraCommentState {
+    /// Its id.
+    pub id: String,
+    /// The author's display name.
+    pub author: String,
+    /// Its plain text.
+    pub text: String,
+}
+
+/// A remote link as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteLinkState {
+    /// The caller's id for it.
+    pub global_id: String,
+    /// Where it leads.
+    pub url: String,
+    /// What it says.
+    pub title: String,
+}
+
+/// The stand-in. Dropping it stops the server.
+pub struct FakeJira {
+    server: Server,
+    desk: Arc<Desk>,
+}
+
+impl FakeJira {
+    /// Starts on a free loopback port.
+    ///
+    /// # Errors
+    /// When no port can be bound, or the workflow has no status.
+    pub async fn start(options: JiraOptions) -> anyhow::Result<Self> {
+        let log = Arc::new(RequestLog::default());
+        let mut desk = None;
+        let server = Server::start(Arc::clone(&log), |address| {
+            let shared = Arc::new(Desk::new(options, log, format!("http://{address}"))?);
+            desk = Some(Arc::clone(&shared));
+            Ok(rest::router(shared))
+        })
+        .await?;
+        Ok(Self {
+            server,
+            desk: desk.context("the router was not made")?,
+        })
+    }
+
+    /// Stops serving and waits for requests and webhooks under way, for a few seconds.
+    pub async fn stop(self) {
+        self.server.stop().await;
+        self.desk.webhooks.stop().await;
+    }
+
+    /// The base: the REST interface is under `<url>/rest/api/3`, pages for people are `<url>/browse/KEY`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// Where webhooks go and what they are signed with; until then none are sent.
+    pub fn set_webhook(&self, url: &str, secret: &str) {
+        self.desk.webhooks.set_target(url, secret);
+    }
+
+    /// Creates a ticket in the first status and gives its key. Blank lines part the description's paragraphs.
+    /// Sends `jira:issue_created`.
+    pub fn create_issue(
+        &self,
+        project: &str,
+        summary: &str,
+        description: &str,
+        kind: &str,
+        labels: &[&str],
+    ) -> String {
+        self.desk
+            .create(project, summary, adf::from_plain(description), kind, labels)
+    }
+
+    /// A person moves a ticket; gives the changelog id. Sends `jira:issue_updated` with the changelog.
+    ///
+    /// # Errors
+    /// When there is no such ticket or status, or the workflow forbids the move.
+    pub fn move_issue(&self, key: &str, status: &str, by: &str) -> anyhow::Result<String> {
+        let to = self
+            .desk
+            .statuses
+            .iter()
+            .position(|known| known.name == status)
+            .unwrap_or(usize::MAX);
+        self.desk
+            .transition(key, to, &Account::person(by))
+            .map_err(|problem| match problem {
+                MoveError::NoIssue => anyhow::anyhow!("there is no ticket {key}"),
+                MoveError::NoStatus => anyhow::anyhow!("there is no status {status:?}"),
+                MoveError::Illegal => anyhow::anyhow!("the workflow does not let {key} move to {status:?}"),
+            })
+    }
+
+    /// A person comments; gives the comment's id. Sends `comment_created`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn comment_as(&self, key: &str, author: &str, text: &str) -> anyhow::Result<String> {
+        let comment = self.desk.comment_as(key, &Account::person(author), text);
+        Ok(comment
+            .with_context(|| format!("there is no ticket {key}"))?
+            .id
+            .to_string())
+    }
+
+    /// A person replaces the labels; sends `jira:issue_updated`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn set_labels(&self, key: &str, labels: &[&str]) -> anyhow::Result<()> {
+        let done = self
+            .desk
+            .set_labels(key, labels, &Account::person("Rita Reporter"));
+        done.with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// The ticket's status.
+    #[must_use]
+    pub fn status(&self, key: &str) -> Option<String> {
+        self.desk
+            .issue(key)
+            .map(|issue| self.desk.statuses[issue.status].name.clone())
+    }
+
+    /// Every status that the ticket had, oldest first.
+    #[must_use]
+    pub fn status_history(&self, key: &str) -> Vec<String> {
+        let Some(issue) = self.desk.issue(key) else {
+            return Vec::new();
+        };
+        let moves = issue.histories.iter().flat_map(|history| &history.items);
+        let names = moves
+            .filter(|item| item["field"] == "status")
+            .filter_map(|item| item["toString"].as_str());
+        std::iter::once(self.desk.statuses[0].name.as_str())
+            .chain(names)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// All comments, oldest first.
+    #[must_use]
+    pub fn comments(&self, key: &str) -> Vec<JiraCommentState> {
+        let comments = self
+            .desk
+            .issue(key)
+            .map(|issue| issue.comments)
+            .unwrap_or_default();
+        comments
+            .into_iter()
+            .map(|comment| JiraCommentState {
+                id: comment.id.to_string(),
+                author: comment.author.name,
+                text: adf::plain(&comment.body),
+            })
+            .collect()
+    }
+
+    /// All remote links.
+    #[must_use]
+    pub fn remote_links(&self, key: &str) -> Vec<RemoteLinkState> {
+        let links = self.desk.issue(key).map(|issue| issue.links).unwrap_or_default();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        links
+            .into_iter()
+            .map(|link| RemoteLinkState {
+                global_id: link.global_id,
+                url: text(&link.object["url"]),
+                title: text(&link.object["title"]),
+            })
+            .collect()
+    }
+
+    /// Sends every recorded webhook again, with the same ids.
+    pub fn redeliver_all(&self) {
+        self.desk.webhooks.redeliver_all();
+    }
+
+    /// Answers coming requests with an error.
+    pub fn fail_next(&self, fault: Fault) {
+        self.desk.log.fail_next(fault);
+    }
+
+    /// Delays every answer.
+    pub fn set_delay(&self, delay: Duration) {
+        self.desk.log.set_delay(delay);
+    }
+
+    /// Every request so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.desk.log.requests()
+    }
+
+    /// What callers did that Jira or the capability table forbids.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.desk.log.violations()
+    }
+}

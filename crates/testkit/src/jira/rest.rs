@@ -1,0 +1,381 @@
+//! The REST interface, version 3: what Jira Cloud answers, and what it refuses.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::desk::{Desk, MoveError};
+use super::state::{Account, Comment, History, Issue};
+use super::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME, adf, search};
+use crate::http::{answer, basic_auth, header_text, is_json, parse};
+
+pub(super) type Handled = Result<Response, Response>;
+
+pub(super) fn router(desk: Arc<Desk>) -> Router {
+    let issue = Router::new()
+        .route("/changelog", get(changelog))
+        .route("/comment", get(list_comments).post(create_comment))
+        .route("/comment/{id}", put(update_comment).delete(delete_comment))
+        .route("/transitions", get(list_transitions).post(transition))
+        .route("/remotelink", get(list_links).post(put_link));
+    Router::new()
+        .route("/rest/api/3/myself", get(myself))
+        .route("/rest/api/3/search/jql", post(search::search))
+        .route("/rest/api/3/issue/{key}", get(get_issue))
+        .nest("/rest/api/3/issue/{key}", issue)
+        .fallback(unknown)
+        .with_state(desk)
+}
+
+pub(super) fn writer() -> Account {
+    Account {
+        id: "712020:journeyman-writer".to_owned(),
+        name: WRITER_NAME.to_owned(),
+        email: WRITER_EMAIL.to_owned(),
+    }
+}
+
+/// Who calls: the reader or the writer account. A write by the reader is refused before its handler runs.
+pub(super) struct Caller(Account);
+
+impl FromRequestParts<Arc<Desk>> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Response> {
+        let account = authenticate(&parts.headers).ok_or_else(|| {
+            refuse(
+                StatusCode::UNAUTHORIZED,
+                "Client must be authenticated to access this resource.",
+            )
+        })?;
+        let reads = parts.method == Method::GET || parts.uri.path().ends_with("/search/jql");
+        if account != writer() && !reads {
+            desk.log.violation(format!(
+                "the reader account called {} {}",
+                parts.method,
+                parts.uri.path()
+            ));
+            return Err(refuse(
+                StatusCode::FORBIDDEN,
+                "You do not have permission to edit this issue.",
+            ));
+        }
+        let has_body = matches!(parts.method, Method::POST | Method::PUT);
+        if has_body && !is_json(&parts.headers) {
+            return Err(refuse(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Content-Type must be application/json",
+            ));
+        }
+        Ok(Self(account))
+    }
+}
+
+fn authenticate(headers: &HeaderMap) -> Option<Account> {
+    let (email, token) = match basic_auth(headers) {
+        Some(pair) => pair,
+        None => match header_text(headers, "authorization").strip_prefix("Bearer ")? {
+            READER_API_TOKEN => (READER_EMAIL.to_owned(), READER_API_TOKEN.to_owned()),
+            token => (WRITER_EMAIL.to_owned(), token.to_owned()),
+        },
+    };
+    match (email.as_str(), token.as_str()) {
+        (READER_EMAIL, READER_API_TOKEN) => Some(Account {
+            id: "712020:journeyman-reader".to_owned(),
+            name: "Journeyman Reader".to_owned(),
+            email: READER_EMAIL.to_owned(),
+        }),
+        (WRITER_EMAIL, WRITER_API_TOKEN) => Some(writer()),
+        _ => None,
+    }
+}
+
+fn refuse(status: StatusCode, message: &str) -> Response {
+    answer(status, json!({"errorMessages": [message], "errors": {}}))
+}
+
+fn missing() -> Response {
+    refuse(
+        StatusCode::NOT_FOUND,
+        "Issue does not exist or you do not have permission to see it.",
+    )
+}
+
+pub(super) fn bad(message: impl AsRef<str>) -> Response {
+    refuse(StatusCode::BAD_REQUEST, message.as_ref())
+}
+
+async fn unknown(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+    desk.log.violation(format!(
+        "Jira has no {} {}",
+        request.method(),
+        request.uri().path()
+    ));
+    refuse(StatusCode::NOT_FOUND, "null for uri")
+}
+
+async fn myself(caller: Caller) -> Response {
+    answer(StatusCode::OK, caller.0.json())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IssueQuery {
+    #[serde(default)]
+    fields: String,
+    #[serde(default)]
+    expand: String,
+}
+
+async fn get_issue(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Path(key): Path<String>,
+    Query(query): Query<IssueQuery>,
+) -> Handled {
+    let issue = desk.issue(&key).ok_or_else(missing)?;
+    let names: Vec<String> = query
+        .fields
+        .split(',')
+        .map(|name| name.trim().to_owned())
+        .collect();
+    let wanted = if query.fields.is_empty() {
+        vec!["*all".to_owned()]
+    } else {
+        names
+    };
+    let mut body = issue_json(&desk, &issue, &wanted);
+    if query.expand.split(',').any(|part| part == "changelog") {
+        let histories: Vec<Value> = issue.histories.iter().rev().map(History::json).collect();
+        body["changelog"] = json!({"startAt": 0, "maxResults": histories.len(), "total": histories.len(), "histories": histories});
+    }
+    Ok(answer(StatusCode::OK, body))
+}
+
+pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value {
+    let mut body = json!({"id": issue.id.to_string(), "key": issue.key, "self": issue.link(&desk.url)});
+    let all = wanted.iter().any(|name| name == "*all" || name == "*navigable");
+    if let Value::Object(fields) = issue.fields(&desk.statuses) {
+        let fields: Map<String, Value> = fields
+            .into_iter()
+            .filter(|(name, _)| all || wanted.contains(name))
+            .collect();
+        body["fields"] = Value::Object(fields);
+    }
+    body
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageQuery {
+    #[serde(default)]
+    start_at: usize,
+    #[serde(default = "default_page")]
+    max_results: usize,
+    #[serde(default)]
+    order_by: String,
+}
+
+pub(super) fn default_page() -> usize {
+    50
+}
+
+impl PageQuery {
+    fn page(&self, name: &str, items: &[Value]) -> Value {
+        let limit = self.max_results.clamp(1, 100);
+        let page: Vec<&Value> = items.iter().skip(self.start_at).take(limit).collect();
+        let is_last = self.start_at + page.len() >= items.len();
+        json!({
+            "startAt": self.start_at, "maxResults": limit, "total": items.len(), "isLast": is_last, name: page,
+        })
+    }
+}
+
+async fn changelog(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Path(key): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Handled {
+    let issue = desk.issue(&key).ok_or_else(missing)?;
+    let histories: Vec<Value> = issue.histories.iter().map(History::json).collect();
+    Ok(answer(StatusCode::OK, query.page("values", &histories)))
+}
+
+async fn list_comments(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Path(key): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Handled {
+    let issue = desk.issue(&key).ok_or_else(missing)?;
+    let mut comments: Vec<Value> = issue.comments.iter().map(Comment::json).collect();
+    if query.order_by == "-created" {
+        comments.reverse();
+    }
+    Ok(answer(StatusCode::OK, query.page("comments", &comments)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommentBody {
+    body: Value,
+    #[serde(default)]
+    properties: Vec<Value>,
+    #[serde(default, rename = "visibility")]
+    _visibility: Option<Value>,
+}
+
+fn read_comment(desk: &Desk, body: &Bytes) -> Result<CommentBody, Response> {
+    let comment: CommentBody = parse(body).map_err(bad)?;
+    adf::check(&comment.body).map_err(|problem| {
+        desk.log.violation(format!("comment: {problem}"));
+        answer(
+            StatusCode::BAD_REQUEST,
+            json!({"errorMessages": [], "errors": {"comment": format!("INVALID_INPUT: {problem}")}}),
+        )
+    })?;
+    if comment
+        .properties
+        .iter()
+        .any(|property| !property["key"].is_string() || property["value"].is_null())
+    {
+        return Err(bad("a property needs key and value"));
+    }
+    Ok(comment)
+}
+
+async fn create_comment(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path(key): Path<String>,
+    body: Bytes,
+) -> Handled {
+    let new = read_comment(&desk, &body)?;
+    let comment = desk
+        .add_comment(&key, &caller.0, new.body, new.properties)
+        .ok_or_else(missing)?;
+    Ok(answer(StatusCode::CREATED, comment.json()))
+}
+
+async fn update_comment(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path((key, id)): Path<(String, String)>,
+    body: Bytes,
+) -> Handled {
+    let new = read_comment(&desk, &body)?;
+    let comment = desk
+        .update_comment(&key, &id, &caller.0, new.body)
+        .ok_or_else(missing)?;
+    Ok(answer(StatusCode::OK, comment.json()))
+}
+
+async fn delete_comment(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Path((key, id)): Path<(String, String)>,
+) -> Handled {
+    desk.delete_comment(&key, &id).ok_or_else(missing)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The id of the transition to a status: small numbers, unlike the ids of statuses.
+fn transition_id(status: usize) -> String {
+    (11 + 10 * status).to_string()
+}
+
+async fn list_transitions(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Path(key): Path<String>,
+) -> Handled {
+    let issue = desk.issue(&key).ok_or_else(missing)?;
+    let transitions: Vec<Value> = desk
+        .targets(issue.status)
+        .into_iter()
+        .map(|to| {
+            let status = &desk.statuses[to];
+            json!({
+                "id": transition_id(to), "name": status.name, "to": status.json(to), "hasScreen": false,
+                "isGlobal": false, "isInitial": false, "isAvailable": true, "isConditional": false,
+            })
+        })
+        .collect();
+    Ok(answer(
+        StatusCode::OK,
+        json!({"expand": "transitions", "transitions": transitions}),
+    ))
+}
+
+async fn transition(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path(key): Path<String>,
+    body: Bytes,
+) -> Handled {
+    let body: Value = parse(&body).map_err(bad)?;
+    let wanted = body["transition"]["id"]
+        .as_str()
+        .ok_or_else(|| bad("Missing 'transition' identifier"))?;
+    let to = (0..desk.statuses.len()).find(|&status| transition_id(status) == wanted);
+    let moved = desk.transition(&key, to.unwrap_or(usize::MAX), &caller.0);
+    match moved {
+        Ok(_) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(MoveError::NoIssue) => Err(missing()),
+        Err(MoveError::NoStatus | MoveError::Illegal) => Err(bad(format!(
+            "It seems that you have tried to perform a workflow operation ({wanted}) that is not valid for the current state of this issue ({key})."
+        ))),
+    }
+}
+
+async fn list_links(State(desk): State<Arc<Desk>>, _caller: Caller, Path(key): Path<String>) -> Handled {
+    let issue = desk.issue(&key).ok_or_else(missing)?;
+    let links: Vec<Value> = issue
+        .links
+        .iter()
+        .map(|link| json!({"id": link.id, "globalId": link.global_id, "object": link.object}))
+        .collect();
+    Ok(answer(StatusCode::OK, Value::Array(links)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct LinkBody {
+    #[serde(default)]
+    global_id: String,
+    object: Value,
+    #[serde(default, rename = "relationship")]
+    _relationship: Option<String>,
+    #[serde(default, rename = "application")]
+    _application: Option<Value>,
+}
+
+async fn put_link(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Path(key): Path<String>,
+    body: Bytes,
+) -> Handled {
+    let link: LinkBody = parse(&body).map_err(bad)?;
+    let complete = link.object["url"].is_string() && link.object["title"].is_string();
+    if !complete || link.global_id.len() > 255 {
+        return Err(bad(
+            "object.url and object.title are required, globalId has at most 255 characters",
+        ));
+    }
+    let (id, new) = desk
+        .put_link(&key, &link.global_id, link.object)
+        .ok_or_else(missing)?;
+    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
+    let own = format!("{}/rest/api/3/issue/{key}/remotelink/{id}", desk.url);
+    Ok(answer(status, json!({"id": id, "self": own})))
+}

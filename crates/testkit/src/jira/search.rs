@@ -1,0 +1,88 @@
+//! The search that a poller pages through.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::jql;
+use super::rest::{Caller, Handled, bad, default_page, issue_json};
+use super::state::{Issue, jira_time};
+use crate::http::{answer, parse};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SearchBody {
+    jql: String,
+    #[serde(default)]
+    fields: Vec<String>,
+    #[serde(default = "default_page")]
+    max_results: usize,
+    #[serde(default)]
+    next_page_token: Option<String>,
+    #[serde(default, rename = "fieldsByKeys")]
+    _fields_by_keys: bool,
+    #[serde(default, rename = "expand")]
+    _expand: Option<String>,
+}
+
+pub(super) async fn search(State(desk): State<Arc<Desk>>, _caller: Caller, body: Bytes) -> Handled {
+    let search: SearchBody = parse(&body).map_err(bad)?;
+    let query = jql::parse(&search.jql).map_err(|problem| {
+        desk.log.violation(format!("JQL {:?}: {problem}", search.jql));
+        bad(format!("Error in the JQL Query: {problem}"))
+    })?;
+    let start = match search.next_page_token.as_deref() {
+        None => 0,
+        Some(token) => token
+            .parse::<usize>()
+            .map_err(|_| bad("The nextPageToken is invalid"))?,
+    };
+    let mut found: Vec<Issue> = desk
+        .all()
+        .into_iter()
+        .filter(|issue| matches(&desk, &query, issue))
+        .collect();
+    found.sort_by(|left, right| left.updated.cmp(&right.updated));
+    if !query.ascending {
+        found.reverse();
+    }
+    let limit = search.max_results.clamp(1, 100);
+    let page: Vec<Value> = found
+        .iter()
+        .skip(start)
+        .take(limit)
+        .map(|issue| {
+            if search.fields.is_empty() {
+                json!({"id": issue.id.to_string()})
+            } else {
+                issue_json(&desk, issue, &search.fields)
+            }
+        })
+        .collect();
+    let is_last = start + page.len() >= found.len();
+    let mut body = json!({"issues": page, "isLast": is_last});
+    if !is_last {
+        body["nextPageToken"] = json!((start + limit).to_string());
+    }
+    Ok(answer(StatusCode::OK, body))
+}
+
+fn matches(desk: &Desk, query: &jql::Query, issue: &Issue) -> bool {
+    let status = &desk.statuses[issue.status].name;
+    query
+        .project
+        .as_ref()
+        .is_none_or(|project| project.eq_ignore_ascii_case(&issue.project))
+        && query
+            .status
+            .as_ref()
+            .is_none_or(|wanted| wanted.eq_ignore_ascii_case(status))
+        && query
+            .updated_since
+            .is_none_or(|since| jira_time(&issue.updated).is_some_and(|updated| updated >= since))
+}

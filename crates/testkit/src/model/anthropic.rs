@@ -1,0 +1,296 @@
+//! The Anthropic Messages dialect: what it refuses, and how a reply looks, streamed or not.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::reply::{PlayedCall, PlayedReply};
+use super::script::Transcript;
+
+const MAX_CACHE_POINTS: usize = 4;
+
+/// A request; what is in `rest` is either known and ignored or refused.
+#[derive(Deserialize)]
+struct Request {
+    #[serde(rename = "model")]
+    _model: String,
+    max_tokens: u64,
+    messages: Vec<Message>,
+    #[serde(default, rename = "system")]
+    _system: Option<Value>,
+    #[serde(default)]
+    tools: Vec<Tool>,
+    #[serde(default, rename = "stream")]
+    _stream: bool,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+const OPTIONAL: [&str; 9] = [
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop_sequences",
+    "metadata",
+    "thinking",
+    "service_tier",
+    "tool_choice",
+    "output_config",
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    role: String,
+    content: Value,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    input_schema: Value,
+}
+
+#[derive(Default)]
+struct Content {
+    texts: Vec<String>,
+    calls: Vec<String>,
+    results: Vec<(String, String)>,
+}
+
+/// Reads a request as the service would, or says why it refuses it.
+pub(super) fn read(body: &Value) -> Result<Transcript, String> {
+    let request: Request = serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
+    if let Some(extra) = request.rest.keys().find(|key| !OPTIONAL.contains(&key.as_str())) {
+        return Err(format!("{extra}: Extra inputs are not permitted"));
+    }
+    if request.max_tokens == 0 {
+        return Err("max_tokens: Input should be greater than or equal to 1".to_owned());
+    }
+    if body.to_string().matches("\"cache_control\"").count() > MAX_CACHE_POINTS {
+        return Err(format!(
+            "A maximum of {MAX_CACHE_POINTS} blocks with cache_control may be provided"
+        ));
+    }
+    let tools = check_tools(&request.tools)?;
+    check_messages(&request.messages, tools)
+}
+
+fn check_tools(tools: &[Tool]) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for tool in tools {
+        if tool.input_schema["type"] != "object" {
+            return Err(format!(
+                "tools.{}.input_schema.type: Field required to be object",
+                tool.name
+            ));
+        }
+        if names.contains(&tool.name) {
+            return Err("tools: Tool names must be unique.".to_owned());
+        }
+        names.push(tool.name.clone());
+    }
+    Ok(names)
+}
+
+fn check_messages(messages: &[Message], tools: Vec<String>) -> Result<Transcript, String> {
+    let mut transcript = Transcript {
+        tools,
+        ..Transcript::default()
+    };
+    let mut open: Vec<String> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        let wanted = if index % 2 == 0 { "user" } else { "assistant" };
+        if message.role != wanted {
+            return Err(format!(
+                "messages.{index}: role {:?}, roles must alternate and start with user",
+                message.role
+            ));
+        }
+        let content =
+            read_content(&message.content).map_err(|problem| format!("messages.{index}: {problem}"))?;
+        check_pairing(index, &open, &content)?;
+        if message.role == "user" {
+            let results = content.results.into_iter().map(|(_, text)| text);
+            transcript.latest = results.chain(content.texts).collect::<Vec<_>>().join("\n");
+            if index == 0 {
+                transcript.opening.clone_from(&transcript.latest);
+            }
+            open.clear();
+        } else {
+            transcript.turns += 1;
+            open = content.calls;
+        }
+    }
+    match messages.last() {
+        None => Err("messages: at least one message is required".to_owned()),
+        Some(last) if last.role != "user" => Err("messages: the last one must be the user's".to_owned()),
+        Some(_) => Ok(transcript),
+    }
+}
+
+fn check_pairing(index: usize, open: &[String], content: &Content) -> Result<(), String> {
+    let answered: Vec<&String> = content.results.iter().map(|(id, _)| id).collect();
+    if let Some(id) = open.iter().find(|id| !answered.contains(id)) {
+        return Err(format!(
+            "messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: {id}"
+        ));
+    }
+    if let Some(id) = answered.iter().find(|id| !open.contains(id)) {
+        return Err(format!(
+            "messages.{index}: unexpected `tool_use_id` found in `tool_result` blocks: {id}"
+        ));
+    }
+    if answered.len() != open.len() {
+        return Err(format!(
+            "messages.{index}: each tool_use must have a single result"
+        ));
+    }
+    Ok(())
+}
+
+fn read_content(content: &Value) -> Result<Content, String> {
+    match content {
+        Value::String(text) if text.trim().is_empty() => Err("text content must be non-empty".to_owned()),
+        Value::String(text) => Ok(Content {
+            texts: vec![text.clone()],
+            ..Content::default()
+        }),
+        Value::Array(blocks) if blocks.is_empty() => Err("content must be non-empty".to_owned()),
+        Value::Array(blocks) => {
+            let mut read = Content::default();
+            for block in blocks {
+                read_block(block, &mut read)?;
+            }
+            Ok(read)
+        }
+        _ => Err("content must be a text or a list of blocks".to_owned()),
+    }
+}
+
+fn read_block(block: &Value, read: &mut Content) -> Result<(), String> {
+    match block["type"].as_str().unwrap_or_default() {
+        "text" => {
+            let text = block["text"].as_str().filter(|text| !text.trim().is_empty());
+            read.texts
+                .push(text.ok_or("text content blocks must be non-empty")?.to_owned());
+        }
+        "tool_use" => {
+            let id = block["id"]
+                .as_str()
+                .ok_or("tool_use.id: Field required")?
+                .to_owned();
+            if !block["input"].is_object() || !block["name"].is_string() {
+                return Err("tool_use: name and input (an object) are required".to_owned());
+            }
+            if read.calls.contains(&id) {
+                return Err("`tool_use` ids must be unique".to_owned());
+            }
+            read.calls.push(id);
+        }
+        "tool_result" => {
+            if !read.texts.is_empty() {
+                return Err("tool_result blocks must come before text blocks".to_owned());
+            }
+            let id = block["tool_use_id"]
+                .as_str()
+                .ok_or("tool_result.tool_use_id: Field required")?;
+            read.results.push((id.to_owned(), result_text(&block["content"])));
+        }
+        "image" | "document" | "thinking" | "redacted_thinking" => {}
+        other => return Err(format!("unknown block type {other:?}")),
+    }
+    Ok(())
+}
+
+fn result_text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+/// The error body of this dialect.
+pub(super) fn error(kind: &str, message: &str) -> Value {
+    json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_stand_in"})
+}
+
+/// The reply as one JSON body.
+pub(super) fn whole(reply: &PlayedReply) -> Value {
+    let mut content = Vec::new();
+    if !reply.text.is_empty() {
+        content.push(json!({"type": "text", "text": reply.text}));
+    }
+    content.extend(
+        reply
+            .calls
+            .iter()
+            .map(|call| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input})),
+    );
+    json!({
+        "id": reply.id, "type": "message", "role": "assistant", "model": reply.model, "content": content,
+        "stop_reason": stop_reason(reply), "stop_sequence": null, "usage": usage(reply, reply.output_tokens),
+    })
+}
+
+/// The reply as server-sent events.
+pub(super) fn stream(reply: &PlayedReply) -> String {
+    let start = json!({"type": "message_start", "message": {
+        "id": reply.id, "type": "message", "role": "assistant", "model": reply.model, "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": usage(reply, 1),
+    }});
+    let mut events = vec![start, json!({"type": "ping"})];
+    let mut index = 0;
+    if !reply.text.is_empty() {
+        let deltas =
+            super::reply::pieces(&reply.text).map(|piece| json!({"type": "text_delta", "text": piece}));
+        push_block(&mut events, index, &json!({"type": "text", "text": ""}), deltas);
+        index += 1;
+    }
+    for call in &reply.calls {
+        push_call(&mut events, index, call);
+        index += 1;
+    }
+    events.push(json!({
+        "type": "message_delta", "delta": {"stop_reason": stop_reason(reply), "stop_sequence": null},
+        "usage": {"output_tokens": reply.output_tokens},
+    }));
+    events.push(json!({"type": "message_stop"}));
+    let lines = events.iter().map(|event| {
+        format!(
+            "event: {}\ndata: {event}\n\n",
+            event["type"].as_str().unwrap_or_default()
+        )
+    });
+    lines.collect()
+}
+
+fn push_call(events: &mut Vec<Value>, index: usize, call: &PlayedCall) {
+    let input = call.input.to_string();
+    let first = std::iter::once(json!({"type": "input_json_delta", "partial_json": ""}));
+    let deltas =
+        super::reply::pieces(&input).map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
+    let block = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
+    push_block(events, index, &block, first.chain(deltas));
+}
+
+fn push_block(events: &mut Vec<Value>, index: usize, block: &Value, deltas: impl Iterator<Item = Value>) {
+    events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+    events.extend(deltas.map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta})));
+    events.push(json!({"type": "content_block_stop", "index": index}));
+}
+
+fn stop_reason(reply: &PlayedReply) -> &'static str {
+    if reply.calls.is_empty() {
+        "end_turn"
+    } else {
+        "tool_use"
+    }
+}
+
+fn usage(reply: &PlayedReply, output_tokens: u64) -> Value {
+    json!({
+        "input_tokens": reply.input_tokens, "output_tokens": output_tokens,
+        "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+    })
+}

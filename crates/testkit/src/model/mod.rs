@@ -1,0 +1,315 @@
+//! A model that follows a script and refuses transcripts that break its provider's protocol.
+
+mod anthropic;
+mod openai;
+mod reply;
+mod script;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use crate::http::{Fault, RequestLog, Server, answer, header_text, is_json, lock};
+use reply::PlayedReply;
+pub use script::Step;
+use script::Transcript;
+
+/// The key that both dialects ask for.
+pub const MODEL_API_KEY: &str = "model-key-of-the-stand-in";
+/// The one version of the Messages interface.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+/// Bytes of one network chunk of a stream: odd, so that events are cut anywhere.
+const CHUNK: usize = 61;
+/// How long a stream that is to be cut rests before its end.
+const BEFORE_CUT: Duration = Duration::from_millis(50);
+
+/// One answered call.
+#[derive(Debug, Clone)]
+pub struct ModelCall {
+    /// `anthropic` or `openai`.
+    pub dialect: &'static str,
+    /// The script's marker, empty for the default script.
+    pub marker: String,
+    /// Which step was played, from 0.
+    pub step: usize,
+    /// The request as received.
+    pub request: Value,
+}
+
+/// The stand-in. Dropping it stops the server.
+pub struct ScriptedModel {
+    server: Server,
+    state: Arc<Model>,
+}
+
+struct Model {
+    log: Arc<RequestLog>,
+    play: Mutex<Play>,
+}
+
+#[derive(Default)]
+struct Play {
+    scripts: BTreeMap<String, Vec<Step>>,
+    calls: Vec<ModelCall>,
+    garble: u32,
+    cut: u32,
+}
+
+impl ScriptedModel {
+    /// Starts on a free loopback port with a default script.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn start(script: Vec<Step>) -> anyhow::Result<Self> {
+        let log = Arc::new(RequestLog::default());
+        let play = Play {
+            scripts: BTreeMap::from([(String::new(), script)]),
+            ..Play::default()
+        };
+        let state = Arc::new(Model {
+            log: Arc::clone(&log),
+            play: Mutex::new(play),
+        });
+        let router = Router::new()
+            .route("/v1/messages", post(messages))
+            .route("/v1/chat/completions", post(chat_completions))
+            .route("/v1/models", get(models))
+            .with_state(Arc::clone(&state));
+        let server = Server::start(log, |_| Ok(router)).await?;
+        Ok(Self { server, state })
+    }
+
+    /// Stops serving and waits for requests under way.
+    pub async fn stop(self) {
+        self.server.stop().await;
+    }
+
+    /// The base: Anthropic is `<url>/v1/messages`, `OpenAI` `<url>/v1/chat/completions`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// The script of conversations whose first user message contains `marker`; the longest such marker wins.
+    pub fn set_script(&self, marker: &str, script: Vec<Step>) {
+        lock(&self.state.play).scripts.insert(marker.to_owned(), script);
+    }
+
+    /// Delays every answer.
+    pub fn set_latency(&self, latency: Duration) {
+        self.state.log.set_delay(latency);
+    }
+
+    /// Answers coming calls with an error (429 carries `retry-after: 1`).
+    pub fn fail_next(&self, fault: Fault) {
+        self.state.log.fail_next(fault);
+    }
+
+    /// Answers the next calls with a body that is no JSON and no event stream.
+    pub fn garble_next(&self, times: u32) {
+        lock(&self.state.play).garble = times;
+    }
+
+    /// Cuts the next streams in the middle.
+    pub fn cut_next(&self, times: u32) {
+        lock(&self.state.play).cut = times;
+    }
+
+    /// Every call answered from a script so far.
+    #[must_use]
+    pub fn calls(&self) -> Vec<ModelCall> {
+        lock(&self.state.play).calls.clone()
+    }
+
+    /// What callers did that the protocol or the script forbids.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.state.log.violations()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    Anthropic,
+    OpenAi,
+}
+
+impl Dialect {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+        }
+    }
+
+    fn error(self, status: StatusCode, kind: &str, message: &str) -> Response {
+        let body = match self {
+            Self::Anthropic => anthropic::error(kind, message),
+            Self::OpenAi => openai::error(kind, message),
+        };
+        answer(status, body)
+    }
+
+    fn read(self, body: &Value) -> Result<Transcript, String> {
+        match self {
+            Self::Anthropic => anthropic::read(body),
+            Self::OpenAi => openai::read(body),
+        }
+    }
+
+    fn authorized(self, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Anthropic => header_text(headers, "x-api-key") == MODEL_API_KEY,
+            Self::OpenAi => {
+                header_text(headers, "authorization").strip_prefix("Bearer ") == Some(MODEL_API_KEY)
+            }
+        }
+    }
+}
+
+async fn messages(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {
+    model.handle(Dialect::Anthropic, &headers, &body)
+}
+
+async fn chat_completions(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {
+    model.handle(Dialect::OpenAi, &headers, &body)
+}
+
+async fn models(headers: HeaderMap) -> Response {
+    if Dialect::Anthropic.authorized(&headers) || Dialect::OpenAi.authorized(&headers) {
+        let model = json!({"id": "scripted", "type": "model", "object": "model", "display_name": "Scripted"});
+        return answer(
+            StatusCode::OK,
+            json!({"object": "list", "data": [model], "has_more": false}),
+        );
+    }
+    Dialect::OpenAi.error(StatusCode::UNAUTHORIZED, "authentication_error", "invalid key")
+}
+
+impl Model {
+    fn handle(&self, dialect: Dialect, headers: &HeaderMap, body: &Bytes) -> Response {
+        if !dialect.authorized(headers) {
+            return dialect.error(StatusCode::UNAUTHORIZED, "authentication_error", "invalid key");
+        }
+        match self.play(dialect, headers, body) {
+            Ok((reply, request)) => self.respond(dialect, &reply, &request),
+            Err(problem) => {
+                self.log.violation(format!("{}: {problem}", dialect.name()));
+                dialect.error(StatusCode::BAD_REQUEST, "invalid_request_error", &problem)
+            }
+        }
+    }
+
+    fn play(
+        &self,
+        dialect: Dialect,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<(PlayedReply, Value), String> {
+        if !is_json(headers) {
+            return Err("content-type: application/json is required".to_owned());
+        }
+        if dialect == Dialect::Anthropic && header_text(headers, "anthropic-version") != ANTHROPIC_VERSION {
+            return Err(format!("anthropic-version: {ANTHROPIC_VERSION} is required"));
+        }
+        let request: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let transcript = dialect.read(&request)?;
+        let mut play = lock(&self.play);
+        let (marker, step) = play.step_for(&transcript)?;
+        script::check(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
+        let reply = PlayedReply::new(&step, transcript.turns, &request);
+        let call = ModelCall {
+            dialect: dialect.name(),
+            marker,
+            step: transcript.turns,
+            request: request.clone(),
+        };
+        play.calls.push(call);
+        Ok((reply, request))
+    }
+
+    fn respond(&self, dialect: Dialect, reply: &PlayedReply, request: &Value) -> Response {
+        if self.garbled() {
+            return (
+                StatusCode::OK,
+                [(header::CONTENT_TYPE, "text/html")],
+                "<html>not what you asked for",
+            )
+                .into_response();
+        }
+        let streamed = request["stream"] == true;
+        match dialect {
+            Dialect::Anthropic if streamed => self.stream(&anthropic::stream(reply)),
+            Dialect::Anthropic => answer(StatusCode::OK, anthropic::whole(reply)),
+            Dialect::OpenAi if streamed => {
+                let include_usage = request["stream_options"]["include_usage"] == true;
+                self.stream(&openai::stream(reply, include_usage))
+            }
+            Dialect::OpenAi => answer(StatusCode::OK, openai::whole(reply)),
+        }
+    }
+
+    fn stream(&self, events: &str) -> Response {
+        let mut chunks: Vec<Bytes> = events
+            .as_bytes()
+            .chunks(CHUNK)
+            .map(Bytes::copy_from_slice)
+            .collect();
+        let cut = self.cut();
+        if cut {
+            chunks.truncate(chunks.len() / 2);
+        }
+        let end = futures::stream::once(async move {
+            if !cut {
+                return Ok(Bytes::new());
+            }
+            // Without the pause the server drops what it has not written yet, the head of the answer included.
+            tokio::time::sleep(BEFORE_CUT).await;
+            Err(std::io::Error::other("the stand-in was told to cut the stream"))
+        });
+        let body = Body::from_stream(futures::stream::iter(chunks.into_iter().map(Ok)).chain(end));
+        ([(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")], body).into_response()
+    }
+
+    fn garbled(&self) -> bool {
+        count_down(&mut lock(&self.play).garble)
+    }
+
+    fn cut(&self) -> bool {
+        count_down(&mut lock(&self.play).cut)
+    }
+}
+
+fn count_down(left: &mut u32) -> bool {
+    let any = *left > 0;
+    *left = left.saturating_sub(1);
+    any
+}
+
+impl Play {
+    fn step_for(&self, transcript: &Transcript) -> Result<(String, Step), String> {
+        let chosen = self
+            .scripts
+            .iter()
+            .filter(|(marker, _)| transcript.opening.contains(marker.as_str()))
+            .max_by_key(|(marker, _)| marker.len());
+        let (marker, steps) = chosen.ok_or("there is no script for this conversation")?;
+        let step = steps.get(transcript.turns).ok_or_else(|| {
+            format!(
+                "script {marker:?} has {} steps, step {} was asked for",
+                steps.len(),
+                transcript.turns
+            )
+        })?;
+        Ok((marker.clone(), step.clone()))
+    }
+}

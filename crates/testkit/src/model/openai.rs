@@ -1,0 +1,273 @@
+//! The `OpenAI` Chat Completions dialect: what it refuses, and how a reply looks, streamed or not.
+
+use serde_json::{Value, json};
+
+use super::reply::{PlayedReply, pieces};
+use super::script::Transcript;
+
+const KNOWN: [&str; 22] = [
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "stream",
+    "stream_options",
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+    "seed",
+    "user",
+    "metadata",
+    "reasoning_effort",
+    "response_format",
+    "n",
+    "store",
+    "service_tier",
+    "prompt_cache_key",
+    "safety_identifier",
+];
+
+/// Reads a request as the service would, or says why it refuses it.
+pub(super) fn read(body: &Value) -> Result<Transcript, String> {
+    let fields = body
+        .as_object()
+        .ok_or("We could not parse the JSON body of your request.")?;
+    if let Some(unknown) = fields.keys().find(|key| !KNOWN.contains(&key.as_str())) {
+        return Err(format!("Unrecognized request argument supplied: {unknown}"));
+    }
+    body["model"]
+        .as_str()
+        .ok_or("you must provide a model parameter")?;
+    let tools = read_tools(&body["tools"])?;
+    let messages = body["messages"].as_array().filter(|list| !list.is_empty());
+    let mut reader = Reader {
+        transcript: Transcript {
+            tools,
+            ..Transcript::default()
+        },
+        open: Vec::new(),
+        fresh: true,
+    };
+    for (index, message) in messages
+        .ok_or("'messages' must be a non-empty array")?
+        .iter()
+        .enumerate()
+    {
+        reader
+            .message(message)
+            .map_err(|problem| format!("messages.[{index}]: {problem}"))?;
+    }
+    reader.end()
+}
+
+fn read_tools(tools: &Value) -> Result<Vec<String>, String> {
+    let Some(list) = tools.as_array() else {
+        return Ok(Vec::new());
+    };
+    list.iter()
+        .map(|tool| {
+            let function = &tool["function"];
+            let named = function["name"].as_str().filter(|_| tool["type"] == "function");
+            let name = named.ok_or("Missing required parameter: 'tools[].function.name'")?;
+            if function["parameters"]["type"] != "object" {
+                return Err(format!(
+                    "Invalid schema for function '{name}': schema must be of type object"
+                ));
+            }
+            Ok(name.to_owned())
+        })
+        .collect()
+}
+
+struct Reader {
+    transcript: Transcript,
+    open: Vec<String>,
+    /// True when what comes next starts a new group of texts.
+    fresh: bool,
+}
+
+impl Reader {
+    fn message(&mut self, message: &Value) -> Result<(), String> {
+        let role = message["role"]
+            .as_str()
+            .ok_or("Missing required parameter: 'role'")?;
+        if role != "tool" && !self.open.is_empty() {
+            return Err(format!(
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each \
+                 'tool_call_id': {}",
+                self.open.join(", ")
+            ));
+        }
+        match role {
+            "system" | "developer" => text_of(&message["content"]).map(drop),
+            "user" => {
+                let text = text_of(&message["content"])?;
+                self.take(&text);
+                if self.transcript.opening.is_empty() {
+                    self.transcript.opening = text;
+                }
+                Ok(())
+            }
+            "assistant" => self.assistant(message),
+            "tool" => {
+                let id = message["tool_call_id"]
+                    .as_str()
+                    .ok_or("Missing required parameter: 'tool_call_id'")?;
+                let position = self.open.iter().position(|open| open == id);
+                let position = position.ok_or_else(|| {
+                    format!("messages with role 'tool' must be a response to a preceeding message with 'tool_calls': {id}")
+                })?;
+                self.open.remove(position);
+                self.take(&text_of(&message["content"])?);
+                Ok(())
+            }
+            other => Err(format!("Invalid value: '{other}' is no role")),
+        }
+    }
+
+    fn assistant(&mut self, message: &Value) -> Result<(), String> {
+        let calls = message["tool_calls"].as_array();
+        if calls.is_some_and(Vec::is_empty) {
+            return Err("'tool_calls' must be non-empty".to_owned());
+        }
+        if calls.is_none() && !message["content"].is_string() && !message["content"].is_array() {
+            return Err("'content' is required without 'tool_calls'".to_owned());
+        }
+        for call in calls.into_iter().flatten() {
+            let id = call["id"].as_str().filter(|_| call["type"] == "function");
+            let id = id.ok_or("tool_calls need id and type 'function'")?;
+            let arguments = call["function"]["arguments"]
+                .as_str()
+                .ok_or("'arguments' must be a string")?;
+            call["function"]["name"]
+                .as_str()
+                .ok_or("'function.name' is required")?;
+            serde_json::from_str::<Value>(arguments).map_err(|_| "'arguments' must be JSON in a string")?;
+            self.open.push(id.to_owned());
+        }
+        self.transcript.turns += 1;
+        self.fresh = true;
+        Ok(())
+    }
+
+    fn take(&mut self, text: &str) {
+        if std::mem::take(&mut self.fresh) {
+            self.transcript.latest.clear();
+        }
+        self.transcript.latest.push_str(text);
+        self.transcript.latest.push('\n');
+    }
+
+    fn end(self) -> Result<Transcript, String> {
+        if !self.open.is_empty() {
+            return Err(format!("tool calls without a result: {}", self.open.join(", ")));
+        }
+        if self.fresh || self.transcript.opening.is_empty() {
+            return Err("the last message must be the user's or a tool's".to_owned());
+        }
+        Ok(self.transcript)
+    }
+}
+
+fn text_of(content: &Value) -> Result<String, String> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => Ok(parts.iter().filter_map(|part| part["text"].as_str()).collect()),
+        _ => Err("Invalid type for 'content': expected a string or an array".to_owned()),
+    }
+}
+
+/// The error body of this dialect.
+pub(super) fn error(kind: &str, message: &str) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
+}
+
+/// The reply as one JSON body.
+pub(super) fn whole(reply: &PlayedReply) -> Value {
+    let calls: Vec<Value> = reply
+        .calls
+        .iter()
+        .map(|call| {
+            let function = json!({"name": call.name, "arguments": call.input.to_string()});
+            json!({"id": call.id, "type": "function", "function": function})
+        })
+        .collect();
+    let mut message = json!({"role": "assistant", "content": content(reply), "refusal": null});
+    if !calls.is_empty() {
+        message["tool_calls"] = Value::Array(calls);
+    }
+    json!({
+        "id": reply.id, "object": "chat.completion", "created": 1_700_000_000, "model": reply.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(reply), "logprobs": null}],
+        "usage": usage(reply),
+    })
+}
+
+/// The reply as server-sent events.
+pub(super) fn stream(reply: &PlayedReply, include_usage: bool) -> String {
+    let mut deltas = vec![json!({"role": "assistant", "content": content(reply).as_str().map(|_| "")})];
+    deltas.extend(pieces(&reply.text).map(|piece| json!({"content": piece})));
+    for (index, call) in reply.calls.iter().enumerate() {
+        let function = json!({"name": call.name, "arguments": ""});
+        deltas.push(json!({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}));
+        let input = call.input.to_string();
+        deltas.extend(
+            pieces(&input)
+                .map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})),
+        );
+    }
+    let mut chunks: Vec<Value> = deltas
+        .into_iter()
+        .map(|delta| {
+            chunk(
+                reply,
+                json!([{"index": 0, "delta": delta, "finish_reason": null}]),
+            )
+        })
+        .collect();
+    chunks.push(chunk(
+        reply,
+        json!([{"index": 0, "delta": {}, "finish_reason": finish_reason(reply)}]),
+    ));
+    if include_usage {
+        let mut last = chunk(reply, json!([]));
+        last["usage"] = usage(reply);
+        chunks.push(last);
+    }
+    let lines: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    lines + "data: [DONE]\n\n"
+}
+
+fn chunk(reply: &PlayedReply, choices: Value) -> Value {
+    json!({
+        "id": reply.id, "object": "chat.completion.chunk", "created": 1_700_000_000, "model": reply.model,
+        "choices": choices, "usage": null,
+    })
+}
+
+fn content(reply: &PlayedReply) -> Value {
+    if reply.text.is_empty() {
+        Value::Null
+    } else {
+        Value::String(reply.text.clone())
+    }
+}
+
+fn finish_reason(reply: &PlayedReply) -> &'static str {
+    if reply.calls.is_empty() {
+        "stop"
+    } else {
+        "tool_calls"
+    }
+}
+
+fn usage(reply: &PlayedReply) -> Value {
+    json!({
+        "prompt_tokens": reply.input_tokens, "completion_tokens": reply.output_tokens,
+        "total_tokens": reply.input_tokens + reply.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    })
+}

@@ -1,0 +1,62 @@
+//! A step turned into a reply, with ids that are the same whenever the same step is played.
+
+use serde_json::Value;
+
+use super::script::Step;
+
+/// Characters of one streamed piece: short, so that arguments arrive in several.
+const PIECE: usize = 12;
+
+/// A reply, free of its dialect.
+pub(super) struct PlayedReply {
+    pub(super) id: String,
+    pub(super) model: String,
+    pub(super) text: String,
+    pub(super) calls: Vec<PlayedCall>,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+}
+
+pub(super) struct PlayedCall {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) input: Value,
+}
+
+impl PlayedReply {
+    pub(super) fn new(step: &Step, index: usize, request: &Value) -> Self {
+        let calls = step
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(position, (name, input))| PlayedCall {
+                id: format!("call_{index:03}_{position}"),
+                name: name.clone(),
+                input: input.clone(),
+            });
+        let written = step.text.len()
+            + step
+                .calls
+                .iter()
+                .map(|(_, input)| input.to_string().len())
+                .sum::<usize>();
+        Self {
+            id: format!("msg_{index:03}"),
+            model: request["model"].as_str().unwrap_or("scripted").to_owned(),
+            text: step.text.clone(),
+            calls: calls.collect(),
+            input_tokens: request.to_string().len() as u64 / 4,
+            output_tokens: written as u64 / 4 + 1,
+        }
+    }
+}
+
+/// A text in short pieces, cut between characters.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = String> {
+    let characters: Vec<char> = text.chars().collect();
+    characters
+        .chunks(PIECE)
+        .map(|piece| piece.iter().collect())
+        .collect::<Vec<String>>()
+        .into_iter()
+}

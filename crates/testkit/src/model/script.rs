@@ -1,0 +1,100 @@
+//! The script: which reply comes when, and what must have come before.
+
+use serde_json::Value;
+
+/// One reply of the script, and what must have come before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Text that must occur in the last tool results (for the first step: in the user's text).
+    pub expect: Option<String>,
+    /// What the model says; may be empty when it calls tools.
+    pub text: String,
+    /// The tools it calls: name and input.
+    pub calls: Vec<(String, Value)>,
+    /// True when the tools may be called although they are not offered: a model's mistake, played on purpose.
+    pub unoffered: bool,
+}
+
+impl Step {
+    /// A step that says `text`.
+    #[must_use]
+    pub fn say(text: impl Into<String>) -> Self {
+        Self {
+            expect: None,
+            text: text.into(),
+            calls: Vec::new(),
+            unoffered: false,
+        }
+    }
+
+    /// A step that calls one tool.
+    #[must_use]
+    pub fn call(name: impl Into<String>, input: Value) -> Self {
+        Self::say("").and_call(name, input)
+    }
+
+    /// Another call in the same step.
+    #[must_use]
+    pub fn and_call(mut self, name: impl Into<String>, input: Value) -> Self {
+        self.calls.push((name.into(), input));
+        self
+    }
+
+    /// What must have come before.
+    #[must_use]
+    pub fn expecting(mut self, text: impl Into<String>) -> Self {
+        self.expect = Some(text.into());
+        self
+    }
+
+    /// The step's tools may be called although they are not offered.
+    #[must_use]
+    pub fn even_if_not_offered(mut self) -> Self {
+        self.unoffered = true;
+        self
+    }
+}
+
+/// A transcript, free of its dialect.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    /// The text of the first user message.
+    pub(crate) opening: String,
+    /// How many assistant turns there are: the next step's index.
+    pub(crate) turns: usize,
+    /// The texts that came since the last assistant turn.
+    pub(crate) latest: String,
+    /// The names of the offered tools.
+    pub(crate) tools: Vec<String>,
+}
+
+/// Checks a step against the transcript; the error is for the person who wrote the script or the caller.
+pub(crate) fn check(step: &Step, transcript: &Transcript) -> Result<(), String> {
+    if let Some(wanted) = step
+        .expect
+        .as_ref()
+        .filter(|wanted| !transcript.latest.contains(wanted.as_str()))
+    {
+        let tail = tail(&transcript.latest, 600);
+        return Err(format!(
+            "step {} expects {wanted:?} in the last results, which end with: {tail}",
+            transcript.turns
+        ));
+    }
+    let missing = step
+        .calls
+        .iter()
+        .find(|(name, _)| !step.unoffered && !transcript.tools.contains(name));
+    match missing {
+        Some((name, _)) => Err(format!(
+            "step {} calls {name}, which is not offered",
+            transcript.turns
+        )),
+        None => Ok(()),
+    }
+}
+
+fn tail(text: &str, characters: usize) -> String {
+    let skip = text.chars().count().saturating_sub(characters);
+    text.chars().skip(skip).collect()
+}

@@ -1,0 +1,205 @@
+//! Signed webhooks, sent one after another in the background, recorded, and sent again on demand.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::http::{iso_now, lock};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const DRAIN: Duration = Duration::from_secs(5);
+const JIRA_TRIES: u32 = 5;
+const JIRA_PAUSE: Duration = Duration::from_millis(300);
+
+/// Whose headers, signature and persistence are imitated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Signature in `X-Hub-Signature-256`; one attempt.
+    GitHub,
+    /// Signature in `X-Hub-Signature`; several attempts.
+    Jira,
+}
+
+/// A webhook that was sent or is about to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    pub(crate) id: u64,
+    pub(crate) guid: String,
+    pub(crate) event: String,
+    pub(crate) payload: Value,
+    pub(crate) delivered_at: String,
+    pub(crate) redelivery: bool,
+    /// The receiver's status, 0 when there was no answer (yet).
+    pub(crate) status: u16,
+}
+
+#[derive(Clone)]
+struct Target {
+    url: String,
+    secret: String,
+}
+
+/// The sender. Dropping it stops the background task.
+pub(crate) struct Webhooks {
+    target: Mutex<Option<Target>>,
+    deliveries: Arc<Mutex<Vec<Delivery>>>,
+    queue: Mutex<Option<mpsc::UnboundedSender<(Delivery, Target)>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Webhooks {
+    pub(crate) fn start(style: Style) -> anyhow::Result<Self> {
+        // Another part of the process may have chosen the same provider already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
+        let (queue, mut waiting) = mpsc::unbounded_channel::<(Delivery, Target)>();
+        let deliveries = Arc::new(Mutex::new(Vec::<Delivery>::new()));
+        let known = Arc::clone(&deliveries);
+        let task = tokio::spawn(async move {
+            while let Some((delivery, target)) = waiting.recv().await {
+                let status = send(&client, style, &delivery, &target).await;
+                if let Some(entry) = lock(&known).iter_mut().find(|entry| entry.id == delivery.id) {
+                    entry.status = status;
+                }
+            }
+        });
+        Ok(Self {
+            target: Mutex::new(None),
+            deliveries,
+            queue: Mutex::new(Some(queue)),
+            task: Mutex::new(Some(task)),
+        })
+    }
+
+    pub(crate) fn set_target(&self, url: &str, secret: &str) {
+        *lock(&self.target) = Some(Target {
+            url: url.to_owned(),
+            secret: secret.to_owned(),
+        });
+    }
+
+    /// Sends an event, if there is anybody to send it to.
+    pub(crate) fn send(&self, event: &str, payload: Value) {
+        self.enqueue(event, payload, uuid::Uuid::new_v4().to_string(), false);
+    }
+
+    /// Sends a recorded delivery again under its own guid.
+    pub(crate) fn redeliver(&self, id: u64) -> bool {
+        let found = self.deliveries().into_iter().find(|delivery| delivery.id == id);
+        found.is_some_and(|delivery| {
+            self.enqueue(&delivery.event, delivery.payload, delivery.guid, true);
+            true
+        })
+    }
+
+    pub(crate) fn redeliver_all(&self) {
+        for delivery in self
+            .deliveries()
+            .into_iter()
+            .filter(|delivery| !delivery.redelivery)
+        {
+            self.enqueue(&delivery.event, delivery.payload, delivery.guid, true);
+        }
+    }
+
+    pub(crate) fn deliveries(&self) -> Vec<Delivery> {
+        lock(&self.deliveries).clone()
+    }
+
+    fn enqueue(&self, event: &str, payload: Value, guid: String, redelivery: bool) {
+        let Some(target) = lock(&self.target).clone() else {
+            return;
+        };
+        let mut deliveries = lock(&self.deliveries);
+        let delivery = Delivery {
+            id: deliveries.len() as u64 + 1,
+            guid,
+            event: event.to_owned(),
+            payload,
+            delivered_at: iso_now(),
+            redelivery,
+            status: 0,
+        };
+        deliveries.push(delivery.clone());
+        // Neither happens before `stop`, after which nobody waits for webhooks any more.
+        if let Some(queue) = lock(&self.queue).as_ref() {
+            let _ = queue.send((delivery, target));
+        }
+    }
+
+    /// Sends what is queued, within a few seconds.
+    pub(crate) async fn stop(&self) {
+        drop(lock(&self.queue).take());
+        let task = lock(&self.task).take();
+        if let Some(mut task) = task
+            && tokio::time::timeout(DRAIN, &mut task).await.is_err()
+        {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Webhooks {
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.task).take() {
+            task.abort();
+        }
+    }
+}
+
+async fn send(client: &reqwest::Client, style: Style, delivery: &Delivery, target: &Target) -> u16 {
+    let tries = match style {
+        Style::GitHub => 1,
+        Style::Jira => JIRA_TRIES,
+    };
+    let mut status = 0;
+    for attempt in 0..tries {
+        if attempt > 0 {
+            tokio::time::sleep(JIRA_PAUSE).await;
+        }
+        status = send_once(client, style, delivery, target).await;
+        if (1..500).contains(&status) {
+            break;
+        }
+    }
+    tracing::debug!(event = delivery.event, status, "webhook sent");
+    status
+}
+
+async fn send_once(client: &reqwest::Client, style: Style, delivery: &Delivery, target: &Target) -> u16 {
+    let body = delivery.payload.to_string();
+    let signature = format!("sha256={}", sign(&target.secret, body.as_bytes()));
+    let request = client
+        .post(&target.url)
+        .header("content-type", "application/json");
+    let request = match style {
+        Style::GitHub => request
+            .header("user-agent", "GitHub-Hookshot/0000000")
+            .header("x-github-event", &delivery.event)
+            .header("x-github-delivery", &delivery.guid)
+            .header("x-github-hook-id", "1")
+            .header("x-hub-signature-256", signature),
+        Style::Jira => request
+            .header("user-agent", "Atlassian Webhook HTTP Client")
+            .header("x-atlassian-webhook-identifier", &delivery.guid)
+            .header("x-hub-signature", signature),
+    };
+    request
+        .body(body)
+        .send()
+        .await
+        .map_or(0, |response| response.status().as_u16())
+}
+
+/// The hexadecimal HMAC-SHA256 of a body.
+pub(crate) fn sign(secret: &str, body: &[u8]) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
+    ring::hmac::sign(&key, body)
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

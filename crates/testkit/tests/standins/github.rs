@@ -1,0 +1,415 @@
+//! The GitHub stand-in over HTTP and over real git.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::github::{
+    APP_PRIVATE_KEY, Conclusion, READER_APP_ID, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN,
+};
+use testkit::{FakeGitHub, Fault, GitHubOptions};
+
+use crate::{client, hmac, receiver, webhook};
+
+const REPOSITORY: &str = "acme/shop";
+
+async fn start() -> FakeGitHub {
+    let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+    github
+        .create_repository(REPOSITORY, &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
+        .unwrap();
+    github
+}
+
+async fn call(
+    github: &FakeGitHub,
+    token: &str,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> (u16, Value) {
+    let request = client()
+        .request(method, format!("{}{path}", github.api_url()))
+        .bearer_auth(token);
+    let request = match body {
+        Some(body) => request.json(&body),
+        None => request,
+    };
+    let response = request.send().await.unwrap();
+    (
+        response.status().as_u16(),
+        response.json().await.unwrap_or_default(),
+    )
+}
+
+async fn git(directory: &Path, token: &str, arguments: &[&str]) -> bool {
+    let basic = STANDARD.encode(format!("x-access-token:{token}"));
+    let output = tokio::process::Command::new("git")
+        .args(["-c", &format!("http.extraHeader=Authorization: Basic {basic}")])
+        .args([
+            "-c",
+            "user.name=T",
+            "-c",
+            "user.email=t@people.test",
+            "-c",
+            "credential.helper=",
+        ])
+        .args(arguments)
+        .current_dir(directory)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .await
+        .unwrap();
+    output.status.success()
+}
+
+fn app_token(app: u64, lifetime: i64) -> String {
+    let der: String = APP_PRIVATE_KEY
+        .lines()
+        .filter(|line| !line.starts_with("-----"))
+        .collect();
+    let key = ring::signature::RsaKeyPair::from_der(&STANDARD.decode(der).unwrap()).unwrap();
+    let now = time::OffsetDateTime::now_utc().unix_timestamp();
+    let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let claims = json!({"iss": app, "iat": now - 60, "exp": now + lifetime});
+    let signed = format!("{}.{}", part(json!({"alg": "RS256", "typ": "JWT"})), part(claims));
+    let mut signature = vec![0; key.public().modulus_len()];
+    let random = ring::rand::SystemRandom::new();
+    key.sign(
+        &ring::signature::RSA_PKCS1_SHA256,
+        &random,
+        signed.as_bytes(),
+        &mut signature,
+    )
+    .unwrap();
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+fn pull(head: &str) -> Option<Value> {
+    Some(json!({"title": "A change", "head": head, "base": "main", "body": "text", "draft": true}))
+}
+
+#[tokio::test]
+async fn apps_get_installation_tokens_that_may_do_what_the_app_may() {
+    let github = start().await;
+    for (app, writes) in [(READER_APP_ID, false), (WRITER_APP_ID, true)] {
+        let jwt = app_token(app, 500);
+        let (_, installation) = call(&github, &jwt, Method::GET, "/repos/acme/shop/installation", None).await;
+        let path = format!("/app/installations/{}/access_tokens", installation["id"]);
+        let (status, granted) = call(&github, &jwt, Method::POST, &path, None).await;
+        assert_eq!(status, 201);
+        let token = granted["token"].as_str().unwrap();
+        assert_eq!(
+            call(&github, token, Method::GET, "/repos/acme/shop", None)
+                .await
+                .0,
+            200
+        );
+        let (status, _) = call(
+            &github,
+            token,
+            Method::POST,
+            "/repos/acme/shop/pulls",
+            pull("missing"),
+        )
+        .await;
+        assert_eq!(status, if writes { 422 } else { 403 });
+    }
+    assert_eq!(github.violations().len(), 1);
+    let too_long = app_token(READER_APP_ID, 5000);
+    assert_eq!(call(&github, &too_long, Method::GET, "/app", None).await.0, 401);
+    let mut forged = app_token(READER_APP_ID, 500);
+    forged.replace_range(forged.len() - 12..forged.len() - 2, "AAAAAAAAAA");
+    assert_eq!(call(&github, &forged, Method::GET, "/app", None).await.0, 401);
+    assert_eq!(
+        call(&github, "nonsense", Method::GET, "/repos/acme/shop", None)
+            .await
+            .0,
+        401
+    );
+}
+
+#[tokio::test]
+async fn real_git_clones_and_pushes_and_the_pull_request_follows_its_branch() {
+    let github = start().await;
+    let (url, received) = receiver().await;
+    github.set_webhook(&url, "secret");
+    let directory = tempfile::tempdir().unwrap();
+    let clone_url = github.clone_url(REPOSITORY);
+    assert!(!git(directory.path(), "wrong", &["clone", "-q", &clone_url, "refused"]).await);
+    assert!(
+        git(
+            directory.path(),
+            READER_TOKEN,
+            &["clone", "-q", &clone_url, "work"]
+        )
+        .await
+    );
+    let work = directory.path().join("work");
+    assert_eq!(std::fs::read_to_string(work.join("src/a.txt")).unwrap(), "a\n");
+
+    std::fs::write(work.join("src/a.txt"), "b\n").unwrap();
+    assert!(git(&work, "", &["commit", "-qam", "change"]).await);
+    let push = ["push", "-q", "origin", "HEAD:refs/heads/fix"];
+    assert!(!git(&work, READER_TOKEN, &push).await);
+    assert!(git(&work, WRITER_TOKEN, &push).await);
+    let (_, _, event) = webhook(&received, |headers, _| headers["x-github-event"] == "push").await;
+    assert_eq!(event["ref"], "refs/heads/fix");
+
+    let (status, opened) = call(
+        &github,
+        WRITER_TOKEN,
+        Method::POST,
+        "/repos/acme/shop/pulls",
+        pull("fix"),
+    )
+    .await;
+    assert_eq!(
+        (status, &opened["draft"], &opened["user"]["login"]),
+        (201, &json!(true), &json!(WRITER_LOGIN))
+    );
+    let (status, again) = call(
+        &github,
+        WRITER_TOKEN,
+        Method::POST,
+        "/repos/acme/shop/pulls",
+        pull("fix"),
+    )
+    .await;
+    assert_eq!(
+        (status, &again["errors"][0]["message"]),
+        (422, &json!("A pull request already exists for acme:fix."))
+    );
+    let (_, nothing) = call(
+        &github,
+        WRITER_TOKEN,
+        Method::POST,
+        "/repos/acme/shop/pulls",
+        pull("main"),
+    )
+    .await;
+    assert_eq!(
+        nothing["errors"][0]["message"],
+        "No commits between main and main"
+    );
+
+    std::fs::write(work.join("src/a.txt"), "c\n").unwrap();
+    assert!(git(&work, "", &["commit", "-qam", "more"]).await);
+    assert!(git(&work, WRITER_TOKEN, &push).await);
+    let seen = &github.pull_requests(REPOSITORY)[0];
+    assert_eq!(seen.head_sha, github.branches(REPOSITORY)["fix"]);
+    webhook(&received, |_, payload| payload["action"] == "synchronize").await;
+    assert!(
+        github
+            .diff(REPOSITORY, "main", "fix")
+            .unwrap()
+            .contains("-a\n+c\n")
+    );
+    assert_eq!(github.violations().len(), 1, "the reader's push");
+}
+
+#[tokio::test]
+async fn checks_review_readiness_and_a_persons_merge_are_told_by_signed_webhooks() {
+    let github = start().await;
+    let (url, received) = receiver().await;
+    github.set_webhook(&url, "secret");
+    let head = github
+        .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
+        .unwrap();
+    let (_, opened) = call(
+        &github,
+        WRITER_TOKEN,
+        Method::POST,
+        "/repos/acme/shop/pulls",
+        pull("fix"),
+    )
+    .await;
+    assert!(
+        github.merge(REPOSITORY, 1, "rita").is_err(),
+        "a draft cannot be merged"
+    );
+
+    github
+        .run_checks(REPOSITORY, &head, &[("test", Conclusion::Success, "4 passed")])
+        .unwrap();
+    let (_, runs) = call(
+        &github,
+        READER_TOKEN,
+        Method::GET,
+        &format!("/repos/acme/shop/commits/{head}/check-runs"),
+        None,
+    )
+    .await;
+    assert_eq!(runs["check_runs"][0]["conclusion"], "success");
+    let (headers, body, suite) =
+        webhook(&received, |headers, _| headers["x-github-event"] == "check_suite").await;
+    assert_eq!(headers["x-hub-signature-256"], hmac("secret", &body).as_str());
+    assert_eq!(suite["check_suite"]["pull_requests"][0]["number"], 1);
+
+    let mutation =
+        "mutation($id:ID!){markPullRequestReadyForReview(input:{pullRequestId:$id}){pullRequest{isDraft}}}";
+    let query = json!({"query": mutation, "variables": {"id": opened["node_id"]}});
+    let (_, refused) = call(
+        &github,
+        READER_TOKEN,
+        Method::POST,
+        "/graphql",
+        Some(query.clone()),
+    )
+    .await;
+    assert_eq!(refused["errors"][0]["type"], "FORBIDDEN");
+    let (_, ready) = call(&github, WRITER_TOKEN, Method::POST, "/graphql", Some(query)).await;
+    assert_eq!(
+        ready["data"]["markPullRequestReadyForReview"]["pullRequest"]["isDraft"],
+        false
+    );
+    webhook(&received, |_, payload| payload["action"] == "ready_for_review").await;
+
+    github.review(REPOSITORY, 1, "rita", "approved", "good").unwrap();
+    let merged = github.merge(REPOSITORY, 1, "rita").unwrap();
+    let (_, _, closed) = webhook(&received, |_, payload| payload["action"] == "closed").await;
+    assert_eq!(closed["pull_request"]["merged"], true);
+    assert_eq!(github.branches(REPOSITORY)["main"], merged);
+    assert_eq!(
+        github.file(REPOSITORY, "main", "src/b.txt").as_deref(),
+        Some("b\n")
+    );
+    assert!(github.pull_requests(REPOSITORY)[0].merged);
+}
+
+#[tokio::test]
+async fn merging_and_asking_the_author_for_review_are_violations() {
+    let github = start().await;
+    github
+        .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
+        .unwrap();
+    call(
+        &github,
+        WRITER_TOKEN,
+        Method::POST,
+        "/repos/acme/shop/pulls",
+        pull("fix"),
+    )
+    .await;
+    let merge = call(
+        &github,
+        WRITER_TOKEN,
+        Method::PUT,
+        "/repos/acme/shop/pulls/1/merge",
+        Some(json!({})),
+    )
+    .await;
+    assert_eq!(merge.0, 403);
+    let reviewers = Some(json!({"reviewers": [WRITER_LOGIN]}));
+    let path = "/repos/acme/shop/pulls/1/requested_reviewers";
+    assert_eq!(
+        call(&github, WRITER_TOKEN, Method::POST, path, reviewers).await.0,
+        422
+    );
+    let unknown_field = Some(json!({"title": "t", "head": "fix", "base": "main", "drafty": true}));
+    assert_eq!(
+        call(
+            &github,
+            WRITER_TOKEN,
+            Method::POST,
+            "/repos/acme/shop/pulls",
+            unknown_field
+        )
+        .await
+        .0,
+        422
+    );
+    assert_eq!(github.violations().len(), 2);
+    assert!(github.pull_requests(REPOSITORY)[0].open);
+}
+
+#[tokio::test]
+async fn lists_are_paged_by_links_and_filtered_by_head() {
+    let github = start().await;
+    for branch in ["one", "two", "three"] {
+        github
+            .commit(REPOSITORY, branch, "change", &[(branch, "x\n")])
+            .unwrap();
+        github
+            .open_pull_request_as(REPOSITORY, "rita", branch, branch, "")
+            .unwrap();
+    }
+    let first = client()
+        .get(format!("{}/repos/acme/shop/pulls?per_page=2", github.api_url()))
+        .bearer_auth(READER_TOKEN);
+    let first = first.send().await.unwrap();
+    let link = first.headers()["link"].to_str().unwrap().to_owned();
+    let next = link.split_once('<').unwrap().1.split_once('>').unwrap().0;
+    assert!(link.contains("rel=\"next\""));
+    assert_eq!(first.json::<Value>().await.unwrap()[0]["title"], "three");
+    let last: Value = client()
+        .get(next)
+        .bearer_auth(READER_TOKEN)
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(
+        (last.as_array().unwrap().len(), &last[0]["title"]),
+        (1, &json!("one"))
+    );
+    let path = "/repos/acme/shop/pulls?head=acme%3Atwo&state=all";
+    let (_, found) = call(&github, READER_TOKEN, Method::GET, path, None).await;
+    assert_eq!(
+        (found.as_array().unwrap().len(), &found[0]["number"]),
+        (1, &json!(2))
+    );
+}
+
+#[tokio::test]
+async fn a_fault_after_the_effect_leaves_the_comment_and_deliveries_can_be_sent_again() {
+    let github = start().await;
+    let (url, received) = receiver().await;
+    github.set_webhook(&url, "secret");
+    github
+        .commit(REPOSITORY, "fix", "change", &[("b", "b\n")])
+        .unwrap();
+    let number = github
+        .open_pull_request_as(REPOSITORY, "rita", "fix", "t", "")
+        .unwrap();
+    github.fail_next(Fault::new("/comments", 1, 502).on("POST").after_effect());
+    let path = format!("/repos/acme/shop/issues/{number}/comments");
+    assert_eq!(
+        call(
+            &github,
+            WRITER_TOKEN,
+            Method::POST,
+            &path,
+            Some(json!({"body": "hi"}))
+        )
+        .await
+        .0,
+        502
+    );
+    assert_eq!(github.comments(REPOSITORY, number).len(), 1);
+    webhook(&received, |headers, _| {
+        headers["x-github-event"] == "issue_comment"
+    })
+    .await;
+
+    let jwt = app_token(READER_APP_ID, 500);
+    let (_, deliveries) = call(&github, &jwt, Method::GET, "/app/hook/deliveries", None).await;
+    let newest = &deliveries[0];
+    assert_eq!(newest["event"], "issue_comment");
+    let before = received.lock().unwrap().len();
+    let path = format!("/app/hook/deliveries/{}/attempts", newest["id"]);
+    assert_eq!(call(&github, &jwt, Method::POST, &path, None).await.0, 202);
+    let again = testkit::eventually("redelivery", crate::SOON, async || {
+        received.lock().unwrap().get(before).cloned()
+    });
+    assert_eq!(
+        again.await.unwrap().0["x-github-delivery"],
+        newest["guid"].as_str().unwrap()
+    );
+}

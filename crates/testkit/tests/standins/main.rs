@@ -1,0 +1,76 @@
+//! The stand-ins, called over HTTP as their clients call them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests may panic too"
+)]
+
+mod fixture;
+mod github;
+mod jira;
+mod model;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+const SOON: Duration = Duration::from_secs(5);
+
+fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .user_agent("tests")
+        .no_proxy()
+        .timeout(Duration::from_secs(20))
+        .build()
+        .unwrap()
+}
+
+type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
+/// Takes webhooks and keeps them.
+async fn receiver() -> (String, Received) {
+    let received = Received::default();
+    let take = |State(received): State<Received>, headers: HeaderMap, body: Bytes| async move {
+        received.lock().unwrap().push((headers, body));
+        StatusCode::ACCEPTED
+    };
+    let router = axum::Router::new()
+        .route("/", axum::routing::post(take))
+        .with_state(Arc::clone(&received));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, received)
+}
+
+/// The first webhook that `wanted` accepts, within the time allowed.
+async fn webhook(
+    received: &Received,
+    wanted: impl Fn(&HeaderMap, &Value) -> bool,
+) -> (HeaderMap, Bytes, Value) {
+    testkit::eventually("webhook", SOON, async || {
+        received.lock().unwrap().iter().find_map(|(headers, body)| {
+            let value: Value = serde_json::from_slice(body).unwrap();
+            wanted(headers, &value).then(|| (headers.clone(), body.clone(), value))
+        })
+    })
+    .await
+    .unwrap()
+}
+
+fn hmac(secret: &str, body: &[u8]) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
+    let tag = ring::hmac::sign(&key, body);
+    format!(
+        "sha256={}",
+        tag.as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    )
+}

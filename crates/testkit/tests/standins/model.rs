@@ -1,0 +1,213 @@
+//! The scripted model: both dialects, streamed and whole, and what they refuse.
+
+use serde_json::{Value, json};
+use testkit::model::MODEL_API_KEY;
+use testkit::{Fault, ScriptedModel, Step};
+
+use crate::client;
+
+fn script() -> Vec<Step> {
+    vec![
+        Step::call(
+            "read_file",
+            json!({"path": "a/rather/long/path.py", "umlaut": "äöü"}),
+        )
+        .expecting("fix"),
+        Step::say("done").expecting("content of the file"),
+    ]
+}
+
+async fn anthropic(model: &ScriptedModel, body: &Value) -> reqwest::Response {
+    let request = client()
+        .post(format!("{}/v1/messages", model.url()))
+        .header("x-api-key", MODEL_API_KEY);
+    request
+        .header("anthropic-version", "2023-06-01")
+        .json(body)
+        .send()
+        .await
+        .unwrap()
+}
+
+async fn openai(model: &ScriptedModel, body: &Value) -> reqwest::Response {
+    let request = client().post(format!("{}/v1/chat/completions", model.url()));
+    request
+        .bearer_auth(MODEL_API_KEY)
+        .json(body)
+        .send()
+        .await
+        .unwrap()
+}
+
+fn anthropic_request(messages: &Value) -> Value {
+    let tool = json!({"name": "read_file", "description": "reads", "input_schema": {"type": "object"}});
+    json!({"model": "m", "max_tokens": 100, "messages": messages, "tools": [tool]})
+}
+
+fn openai_request(messages: &Value) -> Value {
+    let function = json!({"name": "read_file", "description": "reads", "parameters": {"type": "object"}});
+    json!({"model": "m", "messages": messages, "tools": [{"type": "function", "function": function}]})
+}
+
+fn events(text: &str) -> Vec<Value> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .filter_map(|data| serde_json::from_str(data).ok())
+        .collect()
+}
+
+#[tokio::test]
+async fn anthropic_plays_the_script_to_its_end() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let opening = json!({"role": "user", "content": "please fix it"});
+    let first: Value = anthropic(&model, &anthropic_request(&json!([opening])))
+        .await
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(first["stop_reason"], "tool_use");
+    let id = &first["content"][0]["id"];
+    let result = json!({"type": "tool_result", "tool_use_id": id, "content": "the content of the file"});
+    let messages = json!([opening, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]);
+    let second: Value = anthropic(&model, &anthropic_request(&messages))
+        .await
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(second["content"][0]["text"], "done");
+    assert_eq!(second["stop_reason"], "end_turn");
+    assert_eq!(
+        model.calls().iter().map(|call| call.step).collect::<Vec<_>>(),
+        [0, 1]
+    );
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn anthropic_streams_arguments_in_pieces_that_make_up_the_input() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let mut request = anthropic_request(&json!([{"role": "user", "content": "fix"}]));
+    request["stream"] = json!(true);
+    let text = anthropic(&model, &request).await.text().await.unwrap();
+    let events = events(&text);
+    let pieces: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["delta"]["partial_json"].as_str())
+        .collect();
+    assert!(pieces.len() > 3);
+    let input: Value = serde_json::from_str(&pieces.concat()).unwrap();
+    assert_eq!(input["umlaut"], "äöü");
+    assert_eq!(events.last().unwrap()["type"], "message_stop");
+}
+
+#[tokio::test]
+async fn openai_plays_the_script_and_streams_calls_and_usage() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let mut request =
+        openai_request(&json!([{"role": "system", "content": "s"}, {"role": "user", "content": "fix"}]));
+    request["stream"] = json!(true);
+    request["stream_options"] = json!({"include_usage": true});
+    let text = openai(&model, &request).await.text().await.unwrap();
+    assert!(text.ends_with("data: [DONE]\n\n"));
+    let events = events(&text);
+    let calls = events
+        .iter()
+        .filter_map(|event| event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str());
+    let input: Value = serde_json::from_str(&calls.collect::<String>()).unwrap();
+    assert_eq!(input["path"], "a/rather/long/path.py");
+    assert!(events.last().unwrap()["usage"]["total_tokens"].as_u64().unwrap() > 0);
+
+    let call = json!({"id": "call_000_0", "type": "function", "function": {"name": "read_file", "arguments": input.to_string()}});
+    let messages = json!([
+        {"role": "user", "content": "fix"}, {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_000_0", "content": "content of the file"},
+    ]);
+    let reply: Value = openai(&model, &openai_request(&messages))
+        .await
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(reply["choices"][0]["message"]["content"], "done");
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn transcripts_that_break_the_protocol_are_refused_and_noted() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let opening = json!({"role": "user", "content": "fix"});
+    let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read_file", "input": {}}]});
+    let result = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "content of the file"}]});
+    let mut no_limit = anthropic_request(&json!([opening]));
+    no_limit.as_object_mut().unwrap().remove("max_tokens");
+    let mut no_tool = anthropic_request(&json!([opening]));
+    no_tool["tools"] = json!([]);
+    let mut unknown_field = anthropic_request(&json!([opening]));
+    unknown_field["max_token"] = json!(1);
+    let broken = [
+        anthropic_request(&json!([opening, call, {"role": "user", "content": "no result"}])),
+        anthropic_request(&json!([opening, call, result("b")])),
+        anthropic_request(&json!([opening, opening])),
+        anthropic_request(&json!([{"role": "user", "content": "something else"}])),
+        no_limit,
+        no_tool,
+        unknown_field,
+    ];
+    for request in &broken {
+        assert_eq!(anthropic(&model, request).await.status(), 400, "{request}");
+    }
+    let orphan = json!([opening, {"role": "tool", "tool_call_id": "x", "content": "y"}]);
+    assert_eq!(openai(&model, &openai_request(&orphan)).await.status(), 400);
+    assert_eq!(model.violations().len(), broken.len() + 1);
+    assert_eq!(model.calls().len(), 0);
+}
+
+#[tokio::test]
+async fn keys_faults_cuts_and_garbage_reach_the_caller() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let mut request = anthropic_request(&json!([{"role": "user", "content": "fix"}]));
+    let keyless = client()
+        .post(format!("{}/v1/messages", model.url()))
+        .json(&request)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(keyless.status(), 401);
+    model.fail_next(Fault::new("/v1/messages", 1, 429));
+    let limited = anthropic(&model, &request).await;
+    assert_eq!(
+        (
+            limited.status().as_u16(),
+            limited.headers()["retry-after"].to_str().unwrap()
+        ),
+        (429, "1")
+    );
+    model.garble_next(1);
+    assert!(anthropic(&model, &request).await.json::<Value>().await.is_err());
+    request["stream"] = json!(true);
+    model.cut_next(1);
+    assert!(anthropic(&model, &request).await.text().await.is_err());
+    assert!(
+        anthropic(&model, &request)
+            .await
+            .text()
+            .await
+            .unwrap()
+            .contains("message_stop")
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_gets_the_script_of_its_marker() {
+    let model = ScriptedModel::start(vec![Step::say("default")]).await.unwrap();
+    model.set_script("ENG-1", vec![Step::say("one")]);
+    model.set_script("ENG-12", vec![Step::say("twelve")]);
+    for (opening, wanted) in [
+        ("ticket ENG-12", "twelve"),
+        ("ticket ENG-1", "one"),
+        ("ticket X", "default"),
+    ] {
+        let request = anthropic_request(&json!([{"role": "user", "content": opening}]));
+        let reply: Value = anthropic(&model, &request).await.json().await.unwrap();
+        assert_eq!(reply["content"][0]["text"], wanted);
+    }
+}

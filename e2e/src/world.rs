@@ -1,0 +1,252 @@
+//! Journeyman and its outside, for one story.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context;
+use domain::{Entry, Fact, RunId, StopReason};
+use journeyman::{
+    api::Client,
+    local::{Local, Plan, Prepared, Servers},
+};
+use tempfile::TempDir;
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, eventually, fixture};
+
+use crate::{Dialect, Outside, Processes, outside::WEBHOOK_SECRET};
+
+/// Longest wait for one thing to happen in a story: far above what it takes, for loaded machines.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the services run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// In this process.
+    #[default]
+    InProcess,
+    /// As processes of their own.
+    Processes,
+}
+
+/// How a world differs from the usual one.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Where the services run.
+    pub mode: Mode,
+    /// What the model speaks.
+    pub dialect: Dialect,
+    /// The model's script; the fixture's when absent.
+    pub script: Option<Vec<Step>>,
+    /// More YAML for the repository's rules, top-level keys other than `repo` and `jira`.
+    pub rules: String,
+    /// More settings, as environment variables without `JOURNEYMAN__`.
+    pub settings: Vec<(&'static str, String)>,
+    /// Do not send webhooks: the poller is the only door.
+    pub no_webhooks: bool,
+}
+
+enum Services {
+    InProcess(Local),
+    Processes(Processes, Servers),
+}
+
+/// Journeyman with its outside.
+pub struct World {
+    /// The forge.
+    pub github: FakeGitHub,
+    /// The tracker.
+    pub jira: FakeJira,
+    /// The model.
+    pub model: ScriptedModel,
+    /// The API.
+    pub client: Client,
+    /// Base URL of ingest.
+    pub url: String,
+    services: Services,
+    nats_url: String,
+    folder: TempDir,
+}
+
+impl World {
+    /// Starts real NATS and Redis, the stand-ins with the fixture's repository, and the services.
+    ///
+    /// # Errors
+    /// When something cannot be started.
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        bootstrap::install_tls_provider();
+        let folder = tempfile::tempdir()?;
+        let github = FakeGitHub::start(GitHubOptions::default()).await?;
+        github.create_repository(fixture::REPOSITORY, &fixture::files())?;
+        let jira = FakeJira::start(JiraOptions::default()).await?;
+        let model = ScriptedModel::start(options.script.unwrap_or_else(fixture::script)).await?;
+        let rules = write_rules(folder.path(), &options.rules)?;
+        let outside = Outside {
+            github_api: github.api_url(),
+            github_git: github.git_url(),
+            jira: jira.url(),
+            model: model.url(),
+        };
+        let mut environment = outside.environment(options.dialect, &rules);
+        let more = options.settings.into_iter().map(|(key, value)| (format!("JOURNEYMAN__{key}"), value));
+        environment.extend(more);
+        let plan = Plan { file: None, environment, data: folder.path().join("data"), free_ports: true };
+        let prepared = Prepared::new(plan).await?;
+        let (url, token, environment) = (prepared.url.clone(), prepared.token.clone(), prepared.environment.clone());
+        let services = match options.mode {
+            Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
+            Mode::Processes => {
+                let servers = prepared.release();
+                Services::Processes(Processes::start(environment.clone(), folder.path()).await?, servers)
+            }
+        };
+        if !options.no_webhooks {
+            github.set_webhook(&format!("{url}/webhooks/github"), WEBHOOK_SECRET);
+            jira.set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
+        }
+        let client = Client::new(&url, token)?;
+        let nats = environment.iter().find(|(name, _)| name == "JOURNEYMAN__NATS__URL");
+        let nats_url = nats.map(|(_, url)| url.clone()).context("nats url")?;
+        Ok(Self { github, jira, model, client, url, services, nats_url, folder })
+    }
+
+    /// A connection to the world's queue, to look at what is stored.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub async fn queue(&self) -> anyhow::Result<queue::Queue> {
+        let settings = queue::Settings { url: self.nats_url.clone(), ..queue::Settings::default() };
+        Ok(queue::Queue::connect(&settings, "story").await?)
+    }
+
+    /// The rules file, to change it.
+    pub fn rules_file(&self) -> PathBuf {
+        self.folder.path().join("rules/shop.yaml")
+    }
+
+    /// The folder of logs, in [`Mode::Processes`].
+    pub fn logs(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The processes, in [`Mode::Processes`].
+    pub fn processes(&mut self) -> Option<&mut Processes> {
+        match &mut self.services {
+            Services::InProcess(_) => None,
+            Services::Processes(processes, _) => Some(processes),
+        }
+    }
+
+    /// Files the fixture's ticket; nothing happens yet. Gives its key, e.g. `ENG-1`.
+    pub fn file_ticket(&self) -> String {
+        let (summary, description) = fixture::ticket();
+        self.jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[])
+    }
+
+    /// A person moves the ticket to the status that asks for work.
+    ///
+    /// # Errors
+    /// When the workflow forbids it.
+    pub fn ask_for_work(&self, key: &str) -> anyhow::Result<()> {
+        self.jira.move_issue(key, "Ready for Agent", "ada").map(drop)
+    }
+
+    /// Waits until a state holds.
+    ///
+    /// # Errors
+    /// When it does not within a minute.
+    pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+        eventually(what, PATIENCE, look).await
+    }
+
+    /// Waits for the nth run (from 0) of a ticket.
+    ///
+    /// # Errors
+    /// When there is none within a minute.
+    pub async fn run(&self, key: &str, nth: usize) -> anyhow::Result<RunId> {
+        let ticket = domain::TicketKey::jira(key)?;
+        self.until(&format!("run {nth} of {key}"), async || {
+            let runs = self.client.runs(Some(&ticket)).await.ok()?;
+            runs.get(nth)?.get("id")?.as_str()?.parse().ok()
+        })
+        .await
+    }
+
+    /// Waits for the end of a run and gives its whole journal and the reason of its end.
+    ///
+    /// # Errors
+    /// When it does not end within a minute.
+    pub async fn finished(&self, run: &RunId) -> anyhow::Result<(Vec<Entry>, StopReason)> {
+        self.until(&format!("the end of {run}"), async || {
+            let journal = self.client.journal(run).await.ok()?;
+            let reason = match &journal.last()?.fact {
+                Fact::RunFinished { reason } => reason.clone(),
+                _ => return None,
+            };
+            Some((journal, reason))
+        })
+        .await
+    }
+
+    /// Runs the repository's own tests at the head of its open pull request, as CI would, and reports the result.
+    ///
+    /// # Errors
+    /// When there is no open pull request or the tests cannot be run.
+    pub async fn run_ci(&self) -> anyhow::Result<bool> {
+        let open = self.github.pull_requests(fixture::REPOSITORY).into_iter().find(|pull| pull.open);
+        let pull = open.context("no open pull request")?;
+        let checkout = tempfile::tempdir()?;
+        for (path, content) in self.github.branch_files(fixture::REPOSITORY, &pull.head)? {
+            let file = checkout.path().join(path);
+            std::fs::create_dir_all(file.parent().context("parent")?)?;
+            std::fs::write(file, content)?;
+        }
+        let (passed, output) = ci(checkout.path()).await?;
+        let conclusion =
+            if passed { testkit::github::Conclusion::Success } else { testkit::github::Conclusion::Failure };
+        self.github.run_checks(fixture::REPOSITORY, &pull.head_sha, &[("test", conclusion, &output)])?;
+        Ok(passed)
+    }
+
+    /// What the stand-ins refused: empty when Journeyman kept every protocol.
+    pub fn violations(&self) -> Vec<String> {
+        [self.github.violations(), self.jira.violations(), self.model.violations()].concat()
+    }
+
+    /// Drains the services and fails on what a story must not leave behind: broken protocols and unexpected dead letters.
+    ///
+    /// # Errors
+    /// What was left behind.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let violations = self.violations();
+        let dead = self.queue().await?.dead_letters().list(10).await?;
+        match self.services {
+            Services::InProcess(local) => local.stop().await?,
+            Services::Processes(processes, _servers) => processes.stop().await?,
+        }
+        anyhow::ensure!(violations.is_empty(), "broken protocols: {violations:#?}");
+        anyhow::ensure!(dead.is_empty(), "dead letters: {dead:#?}");
+        Ok(())
+    }
+}
+
+fn write_rules(folder: &Path, more: &str) -> anyhow::Result<PathBuf> {
+    let rules = folder.join("rules");
+    std::fs::create_dir_all(&rules)?;
+    let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
+    let text = format!("repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {}\n{more}", fixture::PROJECT);
+    std::fs::write(rules.join("shop.yaml"), text)?;
+    Ok(rules)
+}
+
+/// Runs the fixture's tests in a folder: whether they passed, and their output.
+///
+/// # Errors
+/// When they cannot be run within a minute.
+pub async fn ci(folder: &Path) -> anyhow::Result<(bool, String)> {
+    let mut command = tokio::process::Command::new("sh");
+    command.args(["-c", fixture::TEST_COMMAND]).current_dir(folder).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.context("the tests took too long")??;
+    let text = [output.stdout, output.stderr].concat();
+    Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+}

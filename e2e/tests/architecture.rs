@@ -1,0 +1,344 @@
+//! The structure that the README promises, read from `cargo metadata` and from the sources.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+
+const SERVICES: [&str; 4] = ["ingest", "planner", "executor", "reporter"];
+
+fn metadata() -> Metadata {
+    MetadataCommand::new()
+        .other_options(vec!["--locked".to_owned(), "--offline".to_owned()])
+        .exec()
+        .unwrap()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn direct(package: &Package) -> BTreeSet<&str> {
+    let normal = |kind| matches!(kind, DependencyKind::Normal | DependencyKind::Build);
+    package
+        .dependencies
+        .iter()
+        .filter(|dep| normal(dep.kind))
+        .map(|dep| dep.name.as_str())
+        .collect()
+}
+
+fn members(metadata: &Metadata) -> BTreeMap<String, &Package> {
+    metadata
+        .workspace_packages()
+        .into_iter()
+        .map(|package| (package.name.to_string(), package))
+        .collect()
+}
+
+/// Every workspace crate that `name` reaches through normal dependencies.
+fn reach<'m>(members: &'m BTreeMap<String, &'m Package>, name: &str) -> BTreeSet<&'m str> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![name.to_owned()];
+    while let Some(next) = open.pop() {
+        for dependency in direct(members[&next]) {
+            if let Some((known, _)) = members.get_key_value(dependency)
+                && seen.insert(known.as_str())
+            {
+                open.push(known.clone());
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn no_service_depends_on_another_service() {
+    let metadata = metadata();
+    let members = members(&metadata);
+    for service in SERVICES {
+        let reached = reach(&members, service);
+        for other in SERVICES {
+            assert!(!reached.contains(other), "{service} depends on {other}");
+        }
+        assert!(!reached.contains("testkit"), "{service} ships test doubles");
+    }
+    assert!(
+        !reach(&members, "journeyman").contains("testkit"),
+        "the command ships test doubles"
+    );
+}
+
+#[test]
+fn each_capability_is_held_by_one_service() {
+    let metadata = metadata();
+    let members = members(&metadata);
+    let holders = |needle: &str| -> Vec<&str> {
+        SERVICES
+            .into_iter()
+            .filter(|service| direct(members[*service]).contains(needle))
+            .collect()
+    };
+    assert_eq!(holders("github"), ["ingest", "reporter"]);
+    assert_eq!(holders("jira"), ["ingest", "reporter"]);
+    assert_eq!(holders("lease"), ["planner"]);
+    assert_eq!(holders("queue"), ["ingest", "planner", "reporter"]);
+    assert_eq!(
+        holders("reqwest"),
+        ["planner"],
+        "the planner talks to the model; clients live in their crates"
+    );
+    let executor = reach(&members, "executor");
+    for forbidden in ["queue", "lease", "github", "jira"] {
+        assert!(!executor.contains(forbidden), "executor reaches {forbidden}");
+    }
+}
+
+#[test]
+fn one_crate_names_each_technology() {
+    let metadata = metadata();
+    let members = members(&metadata);
+    let users = |needle: &str| -> Vec<&str> {
+        let uses = members
+            .iter()
+            .filter(|(_, package)| direct(package).contains(needle));
+        uses.map(|(name, _)| name.as_str()).collect()
+    };
+    assert_eq!(users("async-nats"), ["queue"]);
+    assert_eq!(users("redis"), ["lease"]);
+    assert_eq!(users("octocrab"), ["github"]);
+    assert_eq!(users("jsonwebtoken"), ["grant"]);
+    assert_eq!(users("landlock"), ["executor"]);
+    assert_eq!(users("tonic-prost"), ["proto"]);
+}
+
+#[test]
+fn the_domain_is_data_and_pure_functions() {
+    let metadata = metadata();
+    let members = members(&metadata);
+    let allowed: BTreeSet<&str> = ["serde", "serde_json", "thiserror", "time"].into();
+    let found = direct(members["domain"]);
+    assert!(found.is_subset(&allowed), "{found:?}");
+    refuse_words(&root().join("crates/domain/src"), &IMPURE);
+    refuse_words(&root().join("services/planner/src/run"), &IMPURE);
+}
+
+const IMPURE: [&str; 10] = [
+    "tokio",
+    "std::fs",
+    "std::net",
+    "std::env",
+    "std::process",
+    "SystemTime::now",
+    "now_utc",
+    "bootstrap::now",
+    "reqwest",
+    "async fn",
+];
+
+fn refuse_words(folder: &Path, words: &[&str]) {
+    let files = rust_files(folder);
+    assert!(!files.is_empty(), "{} has no sources", folder.display());
+    for file in files {
+        for (number, line) in production_lines(&file).iter().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for word in words {
+                assert!(!code.contains(word), "{}:{}: {word}", file.display(), number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_code_calls_a_merge_endpoint() {
+    let words = [
+        "/merge\"",
+        "/merge`",
+        "}/merge",
+        "/merges",
+        "mergePullRequest",
+        "AutoMerge",
+        "merge_pull_request(",
+    ];
+    for folder in [
+        "crates/github",
+        "crates/jira",
+        "crates/queue",
+        "crates/git",
+        "services",
+        "cli",
+    ] {
+        for file in rust_files(&root().join(folder)) {
+            for (number, line) in production_lines(&file).iter().enumerate() {
+                for word in words {
+                    assert!(!line.contains(word), "{}:{}: {word}", file.display(), number + 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_executor_has_no_place_for_a_secret() {
+    for file in rust_files(&root().join("services/executor/src")) {
+        if file.file_name().is_some_and(|name| name == "config.rs") {
+            let text = production_lines(&file).join("\n");
+            assert!(!text.contains("SecretString"), "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn sources_stay_within_their_budgets() {
+    let mut lengths = Vec::new();
+    let mut breaches = Vec::new();
+    for file in rust_files(&root()) {
+        let name = file.strip_prefix(root()).unwrap().display().to_string();
+        let is_test = name.contains("/tests/") || name.starts_with("e2e/");
+        let lines = production_lines(&file);
+        let limit = if name.ends_with("main.rs") { 60 } else { 400 };
+        if lines.len() > limit && !is_test {
+            breaches.push(format!("{name}: {} lines, at most {limit}", lines.len()));
+        }
+        for (function, length) in functions(&lines) {
+            if length > 80 {
+                breaches.push(format!("{name}: fn {function} has {length} lines, at most 80"));
+            }
+            if !is_test {
+                lengths.push(length);
+            }
+        }
+    }
+    assert!(breaches.is_empty(), "{breaches:#?}");
+    lengths.sort_unstable();
+    let median = lengths[lengths.len() / 2];
+    assert!(median <= 10, "the median function has {median} lines");
+}
+
+/// Each function with its number of lines, brace to brace, by indentation.
+fn functions(lines: &[String]) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let Some(at) = line.find("fn ") else { continue };
+        let before = line[..at].trim();
+        let is_item = before.split_whitespace().all(|word| {
+            matches!(
+                word,
+                "pub" | "async" | "const" | "unsafe" | "pub(crate)" | "pub(super)" | "extern"
+            )
+        });
+        if !is_item || line.trim_start().starts_with("//") {
+            continue;
+        }
+        let close = format!("{}}}", " ".repeat(indent));
+        let length = lines[start..].iter().position(|line| {
+            *line == close || line.ends_with(';') && line.len() - line.trim_start().len() == indent
+        });
+        let name = line[at + 3..].split(['(', '<']).next().unwrap_or_default();
+        if let Some(length) = length {
+            found.push((name.to_owned(), length + 1));
+        }
+    }
+    found
+}
+
+/// The lines before the unit tests.
+fn production_lines(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let tests = lines
+        .windows(2)
+        .position(|pair| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod "));
+    lines[..tests.unwrap_or(lines.len())].to_vec()
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                open.push(path);
+            } else if name.ends_with(".rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn heavy_crates_have_one_copy() {
+    let metadata = metadata();
+    for name in [
+        "tokio",
+        "hyper",
+        "reqwest",
+        "rustls",
+        "ring",
+        "prost",
+        "tonic",
+        "axum",
+        "opentelemetry",
+        "opentelemetry_sdk",
+        "git2",
+    ] {
+        let versions: Vec<_> = metadata
+            .packages
+            .iter()
+            .filter(|package| package.name == name)
+            .map(|package| &package.version)
+            .collect();
+        assert!(versions.len() == 1, "{name}: {versions:?}");
+    }
+}
+
+#[test]
+fn dependencies_come_from_the_registry_with_a_licence_that_is_allowed() {
+    let metadata = metadata();
+    let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
+    let allowed = quoted(&deny, "allow = [", "]");
+    let banned = quoted(&deny, "deny = [", "\n]");
+    assert!(
+        allowed.len() > 5 && banned.len() == 3,
+        "deny.toml is not read as expected"
+    );
+    for package in &metadata.packages {
+        let Some(source) = &package.source else { continue };
+        assert!(
+            source.repr.starts_with("registry+"),
+            "{} comes from {source}",
+            package.name
+        );
+        assert!(
+            !banned.contains(&package.name.to_string()),
+            "{} is banned",
+            package.name
+        );
+        let licence = package.license.clone().unwrap_or_default();
+        assert!(is_allowed(&licence, &allowed), "{}: {licence:?}", package.name);
+    }
+}
+
+fn quoted(text: &str, from: &str, to: &str) -> Vec<String> {
+    let section = text.split_once(from).unwrap().1.split_once(to).unwrap().0;
+    section.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// An SPDX expression holds when, of each `AND` part, one `OR` choice is allowed. Parentheses group choices.
+fn is_allowed(licence: &str, allowed: &[String]) -> bool {
+    let choices = |part: &str| {
+        part.replace(['(', ')'], " ")
+            .replace('/', " OR ")
+            .split(" OR ")
+            .any(|choice| allowed.contains(&choice.trim().to_owned()))
+    };
+    licence.split(" AND ").all(choices)
+}

@@ -1,0 +1,160 @@
+//! How runs end when not all is well: typed, and told to the ticket.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Fault, Step, fixture};
+
+use crate::{comment_with, comments, only_pull_request};
+
+/// Plays a ticket on a script and gives the world after its first run, with the reason of its end.
+async fn play(options: Options) -> (World, String, StopReason) {
+    let world = World::start(options).await.unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    (world, key, reason)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
+    let script = vec![Step::say("The ticket is already solved on main.")];
+    let (world, key, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    assert!(matches!(reason, StopReason::NoChange { .. }), "{reason:?}");
+    comment_with(&world, &key, "already solved on main").await;
+    assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carries_on() {
+    let mut script = vec![
+        Step::call("read_file", json!({"path": "no/such/file.py"})),
+        Step::call("run_commnad", json!({"command": "true"})).even_if_not_offered().expecting("no/such/file.py"),
+        Step::call("run_command", json!({"command": "exit 3"})).expecting("run_command"),
+        Step::call("read_file", json!({"path": "../../etc/passwd"})).expecting("3"),
+    ];
+    script.extend(fixture::script().into_iter().enumerate().map(|(at, mut step)| {
+        if at == 0 {
+            step.expect = None;
+        }
+        step
+    }));
+    let (world, _, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    assert_eq!(reason, StopReason::Completed);
+    assert!(only_pull_request(&world).draft);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_51st_turn_is_never_asked_and_the_draft_is_kept() {
+    let mut script = fixture::script();
+    script.pop();
+    while script.len() < 60 {
+        script.push(Step::call("list_directory", json!({"path": "."})));
+    }
+    let (world, key, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    assert_eq!(reason, StopReason::TurnLimit { turns: 50 });
+    assert_eq!(world.model.calls().len(), 50);
+    let told = comment_with(&world, &key, "50").await;
+    let pull = only_pull_request(&world);
+    assert!(pull.draft && pull.open && told.contains(&pull.url), "{told}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn red_ci_is_told_to_the_ticket_and_keeps_the_draft() {
+    let (world, key, _) = play(Options::default()).await;
+    let pull = only_pull_request(&world);
+    let failure = testkit::github::Conclusion::Failure;
+    world
+        .github
+        .run_checks(fixture::REPOSITORY, &pull.head_sha, &[("lint", failure, "E501 line too long")])
+        .unwrap();
+    comment_with(&world, &key, "lint").await;
+    let told = world.run(&key, 1).await.unwrap();
+    world.finished(&told).await.unwrap();
+    assert!(only_pull_request(&world).draft);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_request_closed_by_a_person_is_told_to_the_ticket() {
+    let (world, key, _) = play(Options::default()).await;
+    world.github.close(fixture::REPOSITORY, only_pull_request(&world).number, "grace").unwrap();
+    let closed = world.run(&key, 1).await.unwrap();
+    world.finished(&closed).await.unwrap();
+    comment_with(&world, &key, "closed").await;
+    assert_eq!(world.jira.status(&key).as_deref(), Some("In Progress"));
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_to_a_protected_path_is_refused_in_words_for_the_model() {
+    let workflow = json!({"path": ".github/workflows/ci.yml", "content": "on: push\n"});
+    let script = vec![
+        Step::call("create_branch", json!({"branch_name": "fix/ENG-1-ci"})),
+        Step::call("write_file", workflow),
+        Step::call("commit_changes", json!({"message": "ENG-1 change CI"})),
+        Step::call("push_branch", json!({})),
+        Step::say("I may not change workflows.").expecting(".github/workflows"),
+        Step::say("I may not change workflows."),
+        Step::say("I may not change workflows."),
+    ];
+    let (world, _, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    assert!(!matches!(reason, StopReason::Completed), "{reason:?}");
+    assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1, "nothing was pushed");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_refuses_the_request_is_told_to_the_ticket() {
+    let world = World::start(Options::default()).await.unwrap();
+    world.model.fail_next(Fault::new("", 1, 400));
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
+    comment_with(&world, &key, "400").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_in_passing_trouble_is_asked_again() {
+    let world = World::start(Options::default()).await.unwrap();
+    world.model.fail_next(Fault::new("", 1, 529));
+    world.model.cut_next(1);
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_answers_garbage_is_told_to_the_ticket() {
+    let world = World::start(Options::default()).await.unwrap();
+    world.model.garble_next(20);
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
+    world.until("a comment", async || comments(&world, &key).into_iter().nth(1)).await.unwrap();
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_cannot_be_cloned_is_told_to_the_ticket() {
+    let world = World::start(Options::default()).await.unwrap();
+    world.github.fail_next(Fault::new("/info/refs", 1000, 403));
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    assert!(matches!(reason, StopReason::WorkspaceUnavailable { .. }), "{reason:?}");
+    comment_with(&world, &key, "acme/shop").await;
+    world.stop().await.unwrap();
+}

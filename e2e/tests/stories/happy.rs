@@ -1,0 +1,120 @@
+//! From a move on Jira to a merged pull request.
+
+use domain::StopReason;
+use e2e::{Dialect, Mode, Options, World};
+use testkit::fixture;
+
+use crate::{comments, only_pull_request};
+
+/// Plays the whole story and checks the outside's final state.
+async fn play(options: Options) {
+    let world = World::start(options).await.unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    to_the_merge(&world, &key).await;
+    assert_final_state(&world, &key);
+    world.stop().await.unwrap();
+}
+
+async fn to_the_merge(world: &World, key: &str) {
+    let run = world.run(key, 0).await.unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    assert_eq!(reason, StopReason::Completed);
+    let pull = only_pull_request(world);
+    assert!(pull.draft, "CI has not spoken yet");
+    assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");
+    world.until("a ready pull request", async || (!only_pull_request(world).draft).then_some(())).await.unwrap();
+    let ready = world.run(key, 1).await.unwrap();
+    assert_eq!(world.finished(&ready).await.unwrap().1, StopReason::Completed);
+    world.github.merge(fixture::REPOSITORY, pull.number, "grace").unwrap();
+    let done = async || (world.jira.status(key).as_deref() == Some("Done")).then_some(());
+    world.until("the ticket Done", done).await.unwrap();
+    let finish = world.run(key, 2).await.unwrap();
+    assert_eq!(world.finished(&finish).await.unwrap().1, StopReason::Completed);
+}
+
+fn assert_final_state(world: &World, key: &str) {
+    let pull = only_pull_request(world);
+    assert!(pull.merged && !pull.draft);
+    assert_eq!(pull.base, "main");
+    assert!(pull.head.contains(key), "{}", pull.head);
+    let cart = world.github.file(fixture::REPOSITORY, "main", "shop/cart.py").unwrap();
+    assert!(cart.contains("line.price * line.quantity"), "{cart}");
+    assert_eq!(world.jira.status_history(key), ["To Do", "Ready for Agent", "In Progress", "Done"]);
+    let links = world.jira.remote_links(key);
+    assert_eq!(links.iter().map(|link| link.url.as_str()).collect::<Vec<_>>(), [pull.url.as_str()]);
+    let said = comments(world, key);
+    let about_opening = said.iter().filter(|text| text.contains(&pull.url)).count();
+    assert!(about_opening >= 1, "{said:#?}");
+    let mut distinct = said.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), said.len(), "nothing is said twice: {said:#?}");
+    let branches = world.github.branches(fixture::REPOSITORY);
+    assert_eq!(branches.len(), 2, "main and one head branch: {branches:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_becomes_a_merged_pull_request() {
+    play(Options::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_dialect_does_the_same() {
+    play(Options { dialect: Dialect::OpenAi, ..Options::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_processes_do_the_same() {
+    play(Options { mode: Mode::Processes, ..Options::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polling_alone_does_the_same() {
+    let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
+    play(Options { settings, no_webhooks: true, ..Options::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_delivered_twice_has_the_same_final_state() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    world.jira.redeliver_all();
+    let run = world.run(&key, 0).await.unwrap();
+    world.finished(&run).await.unwrap();
+    repeat_every_message(&world, &key).await;
+    assert!(world.run_ci().await.unwrap());
+    world.github.redeliver_all();
+    let ready = world.run(&key, 1).await.unwrap();
+    world.finished(&ready).await.unwrap();
+    repeat_every_message(&world, &key).await;
+    let number = only_pull_request(&world).number;
+    world.github.merge(fixture::REPOSITORY, number, "grace").unwrap();
+    world.github.redeliver_all();
+    let finish = world.run(&key, 2).await.unwrap();
+    world.finished(&finish).await.unwrap();
+    repeat_every_message(&world, &key).await;
+    world.until("the ticket Done", async || (world.jira.status(&key)? == "Done").then_some(())).await.unwrap();
+    let ticket = domain::TicketKey::jira(&key).unwrap();
+    assert_eq!(world.client.runs(Some(&ticket)).await.unwrap().len(), 3);
+    assert_final_state(&world, &key);
+    world.stop().await.unwrap();
+}
+
+/// Appends every trigger and report again, and wakes planner and reporter again, until both have looked.
+async fn repeat_every_message(world: &World, key: &str) {
+    let ticket = domain::TicketKey::jira(key).unwrap();
+    let queue = world.queue().await.unwrap();
+    let (triggers, reports) = (queue.triggers(), queue.reports());
+    for (sequence, trigger) in triggers.read_after(&ticket, 0).await.unwrap() {
+        assert_eq!(triggers.append(&trigger).await.unwrap(), queue::Appended::Known(sequence));
+    }
+    for (sequence, report) in reports.read_after(&ticket, 0).await.unwrap() {
+        assert_eq!(reports.append(&report).await.unwrap(), queue::Appended::Known(sequence));
+    }
+    for _ in 0..3 {
+        triggers.wake(&ticket).await.unwrap();
+        reports.wake(&ticket).await.unwrap();
+    }
+}

@@ -1,0 +1,32 @@
+//! Whole-system stories: real NATS, Redis, git, gRPC and HTTP; only Jira, GitHub and the model are stand-ins.
+
+mod bad_input;
+mod endings;
+mod happy;
+mod skips;
+mod steering;
+
+use e2e::World;
+use testkit::{fixture, github::PullRequestState};
+
+/// The one pull request of the story's repository.
+fn only_pull_request(world: &World) -> PullRequestState {
+    let pulls = world.github.pull_requests(fixture::REPOSITORY);
+    assert_eq!(pulls.len(), 1, "{pulls:#?}");
+    pulls.into_iter().next().unwrap()
+}
+
+/// The texts of the ticket's comments.
+fn comments(world: &World, key: &str) -> Vec<String> {
+    world.jira.comments(key).into_iter().map(|comment| comment.text).collect()
+}
+
+/// Waits for a comment that contains `text`.
+async fn comment_with(world: &World, key: &str, text: &str) -> String {
+    let found = world
+        .until(&format!("a comment with {text:?}"), async || {
+            comments(world, key).into_iter().find(|comment| comment.to_lowercase().contains(&text.to_lowercase()))
+        })
+        .await;
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", comments(world, key)))
+}

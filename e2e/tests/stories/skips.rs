@@ -1,0 +1,57 @@
+//! Skip rules: no run, and the ticket hears why.
+
+use domain::TicketKey;
+use e2e::{Options, World};
+use testkit::fixture;
+
+use crate::comment_with;
+
+/// Files a ticket, prepares it, asks for work, and expects a comment that names `reason` and no run.
+async fn expect_skip(prepare: impl FnOnce(&World, &str), reason: &str) {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.file_ticket();
+    prepare(&world, &key);
+    world.ask_for_work(&key).unwrap();
+    comment_with(&world, &key, reason).await;
+    let runs = world.client.runs(Some(&TicketKey::jira(&key).unwrap())).await.unwrap();
+    assert!(runs.is_empty(), "{runs:#?}");
+    assert_eq!(world.jira.status(&key).as_deref(), Some("Ready for Agent"));
+    assert!(world.model.calls().is_empty());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_phrase_in_a_comment_skips_the_ticket() {
+    expect_skip(|world, key| drop(world.jira.comment_as(key, "ada", "[AGENT-SKIP] mine").unwrap()), "[AGENT-SKIP]").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_phrase_in_the_text_skips_the_ticket() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.jira.create_issue(fixture::PROJECT, "Leave me", "Not for robots [AGENT-SKIP]", "Task", &[]);
+    world.ask_for_work(&key).unwrap();
+    comment_with(&world, &key, "[AGENT-SKIP]").await;
+    assert!(world.model.calls().is_empty());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skip_label_skips_the_ticket() {
+    expect_skip(|world, key| world.jira.set_labels(key, &["skip-dispatch"]).unwrap(), "skip-dispatch").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_persons_pull_request_for_the_ticket_skips_it() {
+    let open = |world: &World, key: &str| {
+        world
+            .github
+            .commit(fixture::REPOSITORY, "ada-tries", "Try", &[("NOTES.md", "a try\n")])
+            .expect("a branch of a person");
+        let title = format!("{key}: count the quantity");
+        world
+            .github
+            .open_pull_request_as(fixture::REPOSITORY, "ada", "ada-tries", &title, "by hand")
+            .expect("a pull request of a person");
+    };
+    expect_skip(open, "/pull/1").await;
+}

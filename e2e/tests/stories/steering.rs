@@ -1,0 +1,79 @@
+//! People steer: decisions at the gate, stops.
+
+use domain::{Decision, Fact, StopReason, TicketKey, Verdict};
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture};
+
+use crate::{comment_with, only_pull_request};
+
+async fn at_the_gate() -> (World, String, domain::RunId) {
+    let rules = "agent:\n  approval: before_push\n".to_owned();
+    let world = World::start(Options { rules, ..Options::default() }).await.unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let waits = async || {
+        let journal = world.client.journal(&run).await.ok()?;
+        journal.iter().any(|entry| matches!(&entry.fact, Fact::Parked { waits_for } if waits_for == "decision")).then_some(())
+    };
+    world.until("the gate", waits).await.unwrap();
+    (world, key, run)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_pushed_before_a_person_approves() {
+    let (world, key, run) = at_the_gate().await;
+    comment_with(&world, &key, "approve").await;
+    assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
+    let decision = Decision { run: run.clone(), verdict: Verdict::Approve, feedback: String::new() };
+    world.client.decide(&decision).await.unwrap();
+    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    assert!(only_pull_request(&world).draft);
+    let again = world.client.decide(&decision).await.unwrap_err();
+    assert!(again.to_string().contains("wait"), "{again}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_change_is_never_pushed() {
+    let (world, _, run) = at_the_gate().await;
+    let decision = Decision { run: run.clone(), verdict: Verdict::Reject, feedback: String::new() };
+    world.client.decide(&decision).await.unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    assert!(matches!(reason, StopReason::Rejected { .. }), "{reason:?}");
+    assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_a_command_that_runs() {
+    let script = vec![Step::call("run_command", json!({"command": "sleep 300", "timeout_s": 300})), Step::say("never")];
+    let world = World::start(Options { script: Some(script), ..Options::default() }).await.unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let runs = async || {
+        let journal = world.client.journal(&run).await.ok()?;
+        matches!(journal.last()?.fact, Fact::ToolRequested { .. }).then_some(())
+    };
+    world.until("the command", runs).await.unwrap();
+    world.client.stop_ticket(&TicketKey::jira(&key).unwrap()).await.unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    assert!(matches!(reason, StopReason::Stopped { .. }), "{reason:?}");
+    comment_with(&world, &key, "stop").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_live_journal_ends_with_the_run() {
+    use futures::StreamExt;
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let live: Vec<_> = world.client.follow(&run).await.unwrap().map(Result::unwrap).collect().await;
+    assert_eq!(live, world.client.journal(&run).await.unwrap());
+    assert!(matches!(live.last().unwrap().fact, Fact::RunFinished { .. }));
+    world.stop().await.unwrap();
+}

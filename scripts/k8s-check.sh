@@ -1,0 +1,36 @@
+#!/bin/sh
+# Renders k8s/base and every overlay, validates each document offline and checks what a schema cannot say: which secrets
+# each service mounts, its settings, its image and its hardening. Prints `k8s ok documents=N`.
+set -eu
+
+KUBERNETES_VALIDATE_VERSION=1.37.0
+cd "$(dirname "$0")/.."
+venv=.tools/venv
+
+if ! command -v kubectl >/dev/null 2>&1; then
+    echo "k8s-check: kubectl is missing; install it (any version from 1.27) and run again" >&2
+    exit 1
+fi
+if ! command -v python3 >/dev/null 2>&1 || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    echo "k8s-check: python3 3.11 or newer is missing; install it (Debian: apt-get install python3 python3-venv)" >&2
+    exit 1
+fi
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+if ! "$venv/bin/python" - "$KUBERNETES_VALIDATE_VERSION" <<'PY'
+import sys
+from importlib.metadata import PackageNotFoundError, version
+try:
+    sys.exit(version("kubernetes-validate") != sys.argv[1])
+except PackageNotFoundError:
+    sys.exit(1)
+PY
+then
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "kubernetes-validate==$KUBERNETES_VALIDATE_VERSION"
+fi
+
+rendered=$(mktemp -d)
+trap 'rm -rf "$rendered"' EXIT INT TERM
+for kustomization in k8s/base k8s/overlays/*/; do
+    kubectl kustomize "$kustomization" >"$rendered/$(basename "$kustomization").yaml"
+done
+"$venv/bin/python" scripts/k8s_check.py "$rendered"/*.yaml

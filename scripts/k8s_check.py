@@ -1,0 +1,191 @@
+"""Checks rendered Kubernetes documents: schema, capability table, settings, images, hardening."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import kubernetes_validate
+import yaml
+
+KUBERNETES_VERSION = "1.32"
+SECRETS_DIR = "/run/secrets/journeyman/"
+# The capability table: the one Secret of each service, and the settings that it may fill.
+CAPABILITIES = {
+    "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader"}),
+    "planner": ("planner-secrets", {"model", "planner"}),
+    "executor": (None, set()),
+    "reporter": ("reporter-secrets", {"github_writer", "jira_writer"}),
+}
+EXECUTOR_SECTIONS = {"executor", "telemetry"}
+SECRET_KEYS = {"private_key", "token", "api_token", "api_key", "grant_key", "github_webhook_secrets", "jira_webhook_secrets", "sha256"}
+
+problems: list[str] = []
+
+
+def require(condition: object, problem: str) -> None:
+    if not condition:
+        problems.append(problem)
+
+
+def known_sections() -> set[str]:
+    source = Path("crates/bootstrap/src/settings.rs").read_text()
+    names = re.search(r"const SECTIONS[^=]*= \[(.*?)\];", source, re.S)
+    assert names, "the list of sections has moved"
+    return set(re.findall(r'"(\w+)"', names[1]))
+
+
+def example_settings() -> dict:
+    """journeyman.example.toml with its commented-out settings switched on."""
+    text = Path("journeyman.example.toml").read_text()
+    return tomllib.loads(re.sub(r"^# ?(?=\[[\w.]+\]|[\w-]+ = )", "", text, flags=re.M))
+
+
+def check_schema(where: str, document: dict) -> None:
+    try:
+        kubernetes_validate.validate(document, KUBERNETES_VERSION, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        require(False, f"{where}: {'.'.join(map(str, error.path))}: {error.message}")
+
+
+def secret_names(pod: dict) -> set[str]:
+    """Every Secret that a pod can read, by whatever road."""
+    names = set()
+    for volume in pod.get("volumes", []):
+        names.add(volume.get("secret", {}).get("secretName"))
+        for source in volume.get("projected", {}).get("sources", []):
+            names.add(source.get("secret", {}).get("name"))
+    for container in containers(pod):
+        names.update(source.get("secretRef", {}).get("name") for source in container.get("envFrom", []))
+        for variable in container.get("env", []):
+            names.add(variable.get("valueFrom", {}).get("secretKeyRef", {}).get("name"))
+    return names - {None}
+
+
+def containers(pod: dict) -> list[dict]:
+    return pod.get("initContainers", []) + pod["containers"]
+
+
+def check_capabilities(where: str, service: str, pod: dict, example_secrets: dict) -> None:
+    secret, sections = CAPABILITIES[service]
+    wanted = {secret} - {None}
+    require(secret_names(pod) == wanted, f"{where}: reads {sorted(secret_names(pod))}, may read {sorted(wanted)}")
+    used = set()
+    for container in containers(pod):
+        for variable in container.get("env", []):
+            name, value = variable["name"], variable.get("value", "")
+            parts = name.lower().split("__")
+            if parts[0] != "journeyman" or parts[-1] != "file":
+                require(parts[-1] not in SECRET_KEYS, f"{where}: {name} holds a secret; mount a file")
+                continue
+            require(parts[1] in sections, f"{where}: {name} belongs to another service")
+            require(value.startswith(SECRETS_DIR), f"{where}: {name} does not name a file below {SECRETS_DIR}")
+            used.add(value.removeprefix(SECRETS_DIR))
+    given = set(example_secrets.get(secret, ()))
+    require(used == given, f"{where}: uses {sorted(used)}, secrets.example.yaml gives {sorted(given)}")
+
+
+def check_image(where: str, service: str, pod: dict, targets: set[str]) -> None:
+    require(service in targets, f"{where}: the Dockerfile has no target {service}")
+    images = [container["image"] for container in containers(pod)]
+    matches = len(images) == 1 and re.fullmatch(rf"(\S+/)?journeyman/{service}:[\w.-]+", images[0])
+    require(matches and not images[0].endswith(":latest"), f"{where}: the image must be journeyman/{service} with a tag: {images}")
+
+
+def check_hardening(where: str, pod: dict) -> None:
+    require(pod.get("automountServiceAccountToken") is False, f"{where}: mounts a service account token")
+    require(pod.get("enableServiceLinks") is False, f"{where}: has service links")
+    security = pod.get("securityContext", {})
+    require(security.get("runAsNonRoot") is True and security.get("runAsUser"), f"{where}: may run as root")
+    require(security.get("seccompProfile") == {"type": "RuntimeDefault"}, f"{where}: has no seccomp profile")
+    for host in ("hostNetwork", "hostPID", "hostIPC"):
+        require(not pod.get(host), f"{where}: {host}")
+    for container in containers(pod):
+        limits = container.get("securityContext", {})
+        require(limits.get("allowPrivilegeEscalation") is False, f"{where}: may gain privileges")
+        require(limits.get("readOnlyRootFilesystem") is True, f"{where}: can write its root file system")
+        require(limits.get("capabilities") == {"drop": ["ALL"]}, f"{where}: keeps capabilities")
+        require(container.get("resources", {}).get("limits", {}).get("memory"), f"{where}: has no memory limit")
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            require(probe in container, f"{where}: has no {probe}")
+    for volume in pod.get("volumes", []):
+        require("hostPath" not in volume, f"{where}: mounts a path of the host")
+        require("sizeLimit" in volume.get("emptyDir", {"sizeLimit": 0}), f"{where}: {volume['name']} has no size limit")
+
+
+def check_settings(where: str, name: str, text: str, known: set[str], example: dict) -> None:
+    settings = tomllib.loads(text)
+    allowed = EXECUTOR_SECTIONS if name.startswith("executor-") else known
+    for section, values in settings.items():
+        require(section in known, f"{where}: [{section}] is no section")
+        require(section in allowed or section not in known, f"{where}: [{section}] is not the executor's")
+        for key, value in values.items():
+            require(key in example.get(section, {}), f"{where}: {section}.{key} is not in journeyman.example.toml")
+            inner = value.values() if isinstance(value, dict) else []
+            keys = {key}.union(*(nested for nested in inner if isinstance(nested, dict)))
+            require(not keys & SECRET_KEYS, f"{where}: {section}.{key} holds a secret; mount a file")
+
+
+def check_policies(where: str, documents: list[dict]) -> None:
+    policies = {document["metadata"]["name"]: document["spec"] for document in documents if document["kind"] == "NetworkPolicy"}
+    deny = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    require(policies.get("deny-all") == deny, f"{where}: nothing denies all traffic")
+    reached = set()
+    for spec in policies.values():
+        if selects(spec["podSelector"], "executor"):
+            for rule in spec.get("egress", []):
+                reached.update((port["port"], str(peer)) for port in rule["ports"] for peer in rule["to"])
+    others = {port for port, peer in reached if not (port == 7404 and "reporter" in peer) and not (port == 53 and "kube-dns" in peer)}
+    require(not others, f"{where}: the executor reaches ports {sorted(others)}")
+
+
+def selects(selector: dict, service: str) -> bool:
+    label = "app.kubernetes.io/name"
+    if selector.get("matchLabels", {label: service}).get(label, service) != service:
+        return False
+    expressions = selector.get("matchExpressions", [])
+    return bool(selector) and all(service in expression["values"] for expression in expressions if expression["key"] == label)
+
+
+def check_file(path: Path, known: set[str], example: dict, example_secrets: dict, targets: set[str]) -> int:
+    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    services = set()
+    for document in documents:
+        kind, name = document["kind"], document["metadata"]["name"]
+        where = f"{path.stem}: {kind}/{name}"
+        check_schema(where, document)
+        require(kind != "Secret", f"{where}: secret values do not belong here")
+        if kind in ("Deployment", "StatefulSet"):
+            pod = document["spec"]["template"]["spec"]
+            check_hardening(where, pod)
+            if name in CAPABILITIES:
+                services.add(name)
+                check_capabilities(where, name, pod, example_secrets)
+                check_image(where, name, pod, targets)
+            else:
+                require(not secret_names(pod), f"{where}: reads {sorted(secret_names(pod))}")
+        for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():
+            check_settings(where, name, text, known, example)
+    require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the four services")
+    check_policies(path.stem, documents)
+    return len(documents)
+
+
+def main() -> int:
+    example = example_settings()
+    known = known_sections()
+    require(set(example) == known, f"journeyman.example.toml: sections differ by {sorted(set(example) ^ known)}")
+    secrets = yaml.safe_load_all(Path("k8s/secrets.example.yaml").read_text())
+    example_secrets = {secret["metadata"]["name"]: secret["stringData"] for secret in secrets}
+    targets = set(re.findall(r"^FROM \S+ AS (\w+)$", Path("Dockerfile").read_text(), re.M))
+    files = [Path(name) for name in sys.argv[1:]]
+    count = sum(check_file(path, known, example, example_secrets, targets) for path in files)
+    for problem in problems:
+        print(f"k8s-check: {problem}", file=sys.stderr)
+    if problems:
+        return 1
+    print(f"k8s ok documents={count}")
+    return 0
+
+
+sys.exit(main())

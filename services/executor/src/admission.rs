@@ -1,0 +1,99 @@
+//! Who may call: the grant of each request, its deadline and its trace.
+
+use std::time::Duration;
+
+use domain::RunFence;
+use grant::{Audience, Grant, Verifier};
+use opentelemetry::{Context, propagation::Extractor};
+use proto::executor::Fence;
+use tonic::{Status, metadata::MetadataMap};
+
+/// No call takes longer.
+const MAX_CALL: Duration = Duration::from_secs(600);
+
+/// The grant in the request's metadata.
+pub(crate) fn admit(verifier: &Verifier, metadata: &MetadataMap) -> Result<Grant, Status> {
+    let header = metadata
+        .get("authorization")
+        .and_then(|value| value.to_str().ok());
+    let token = header
+        .and_then(|header| header.strip_prefix("Bearer "))
+        .ok_or_else(|| Status::unauthenticated("a grant is needed: authorization: Bearer <grant>"))?;
+    verifier
+        .verify(token, Audience::Executor, bootstrap::now())
+        .map_err(|refused| Status::unauthenticated(refused.to_string()))
+}
+
+/// The request's fence, which must be the grant's.
+pub(crate) fn fence(grant: &Grant, fence: Option<Fence>) -> Result<RunFence, Status> {
+    let fence = RunFence::from(fence.ok_or_else(|| Status::invalid_argument("fence is missing"))?);
+    if fence == grant.fence {
+        Ok(fence)
+    } else {
+        Err(Status::permission_denied("the grant is for another fence"))
+    }
+}
+
+/// How long the caller waits (`grpc-timeout`), at most ten minutes.
+pub(crate) fn time_limit(metadata: &MetadataMap) -> Duration {
+    let text = metadata
+        .get("grpc-timeout")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    parse_timeout(text).unwrap_or(MAX_CALL).min(MAX_CALL)
+}
+
+fn parse_timeout(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: u64 = number.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(number.checked_mul(3600)?),
+        "M" => Duration::from_secs(number.checked_mul(60)?),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+/// The caller's trace.
+pub(crate) fn trace_parent(metadata: &MetadataMap) -> Context {
+    opentelemetry::global::get_text_map_propagator(|propagator| propagator.extract(&Headers(metadata)))
+}
+
+struct Headers<'a>(&'a MetadataMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        let ascii = |key| match key {
+            tonic::metadata::KeyRef::Ascii(key) => Some(key.as_str()),
+            tonic::metadata::KeyRef::Binary(_) => None,
+        };
+        self.0.keys().filter_map(ascii).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_in_every_unit_and_capped() {
+        let limit = |text: &str| {
+            let mut metadata = MetadataMap::new();
+            metadata.insert("grpc-timeout", text.parse().unwrap());
+            time_limit(&metadata)
+        };
+        assert_eq!(limit("5S"), Duration::from_secs(5));
+        assert_eq!(limit("250m"), Duration::from_millis(250));
+        for text in ["3H", "99999999H", "x", "5é", "S"] {
+            assert_eq!(limit(text), MAX_CALL, "{text}");
+        }
+        assert_eq!(time_limit(&MetadataMap::new()), MAX_CALL);
+    }
+}

@@ -1,0 +1,136 @@
+//! One tool call from its request to its stored result.
+
+use std::{sync::Arc, time::Duration};
+
+use proto::executor::{
+    CallToolRequest, CallToolResponse, OutputChunk, ToolResult, ToolStatus, call_tool_response::Event,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::{
+    calls::Recorder,
+    registry::Use,
+    sandbox::Sandbox,
+    service::{blocking, level},
+    tools::{self, Call, Outcome},
+};
+
+type Answers = mpsc::Sender<Result<CallToolResponse, Status>>;
+
+/// A call that runs for the first time.
+pub(crate) struct ToolRun {
+    pub(crate) used: Use,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) request: CallToolRequest,
+    pub(crate) limit: Duration,
+    pub(crate) recorder: Recorder,
+    pub(crate) answers: Answers,
+}
+
+/// Answers a repeated call with the first one's result, once it is there.
+pub(crate) async fn repeat(used: Use, mut result: watch::Receiver<Option<ToolResult>>, answers: Answers) {
+    let found = tokio::select! {
+        found = result.wait_for(Option::is_some) => found.ok().and_then(|found| found.clone()),
+        () = answers.closed() => None,
+    };
+    if let Some(result) = found {
+        answer(&answers, result).await;
+    }
+    drop(used);
+}
+
+/// Runs a call to its end, or until nobody waits for it: the caller went away, its deadline passed, a newer fence came
+/// or the executor stops. Whatever happens, a result is stored.
+pub(crate) async fn run(run: ToolRun) {
+    let started = Instant::now();
+    let cancel = run.used.cancel.child_token();
+    let (sink, mut output) = mpsc::channel(64);
+    let work = execute(&run, cancel.clone(), sink);
+    tokio::pin!(work);
+    let deadline = tokio::time::sleep_until(started + run.limit);
+    tokio::pin!(deadline);
+    let mut result = loop {
+        tokio::select! {
+            result = &mut work => break result,
+            Some(data) = output.recv() => {
+                let event = Event::Output(OutputChunk { data });
+                // A reader who is too slow misses chunks; the result has what counts.
+                let _ = run.answers.try_send(Ok(CallToolResponse { event: Some(event) }));
+            }
+            () = run.answers.closed(), if !cancel.is_cancelled() => cancel.cancel(),
+            () = &mut deadline, if !cancel.is_cancelled() => cancel.cancel(),
+        }
+    };
+    result.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(
+        run = %run.used.open.workspace.run,
+        call = run.request.call_id,
+        status = result.status().as_str_name(),
+        duration_ms = result.duration_ms,
+        "tool call ended"
+    );
+    run.recorder.finish(result.clone());
+    answer(&run.answers, result).await;
+}
+
+async fn answer(answers: &Answers, result: ToolResult) {
+    // A caller who went away repeats the call and finds the stored result.
+    let _ = answers
+        .send(Ok(CallToolResponse {
+            event: Some(Event::Result(result)),
+        }))
+        .await;
+}
+
+async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Vec<u8>>) -> ToolResult {
+    let open = &run.used.open;
+    let tool = match tools::find(&run.request.name) {
+        Ok(tool) => tool,
+        Err(text) => return result(run, Outcome::Failed(text), false),
+    };
+    let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
+        return result(
+            run,
+            Outcome::Cut("The call was cut before it started.".to_owned()),
+            false,
+        );
+    };
+    let call = Call {
+        workspace: Arc::clone(&open.workspace),
+        sandbox: run.sandbox.clone(),
+        commit_time_s: run.request.commit_time_s,
+        cancel,
+    };
+    let outcome = Box::pin(tools::run(tool, call, run.request.input_json.clone(), &sink)).await;
+    let changed = !tool.read_only && has_changed(run).await;
+    result(run, outcome, changed)
+}
+
+/// When that cannot be found out, a snapshot is due: it will tell.
+async fn has_changed(run: &ToolRun) -> bool {
+    let workspace = Arc::clone(&run.used.open.workspace);
+    blocking(move || workspace.has_changed()).await.unwrap_or(true)
+}
+
+fn result(run: &ToolRun, outcome: Outcome, changed: bool) -> ToolResult {
+    let (status, content) = match outcome {
+        Outcome::Done(text) => (ToolStatus::Ok, text),
+        Outcome::Failed(text) => (ToolStatus::Error, text),
+        Outcome::Cut(text) => (ToolStatus::Interrupted, text),
+    };
+    let (branch, head) = run.used.open.workspace.branch();
+    ToolResult {
+        status: status.into(),
+        content,
+        changed,
+        sandbox_level: level(run.sandbox.level()).into(),
+        duration_ms: 0,
+        branch: branch.unwrap_or_default(),
+        head_commit: head.map(String::from).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,273 @@
+//! The open workspaces: slots, fences, and the end of what nobody uses any more.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::{RunFence, RunId, SandboxLevel, TicketKey};
+use grant::Grant;
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::{calls::CallMemory, mirror::Mirrors, sandbox::Sandbox, workspace::Workspace};
+
+/// A workspace dies this long after its last call or keepalive.
+const IDLE_LIMIT: Duration = Duration::from_secs(300);
+const REAP_EVERY: Duration = Duration::from_secs(10);
+
+/// An open workspace and what belongs to it.
+pub(crate) struct Open {
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) calls: CallMemory,
+    /// One tool at a time.
+    pub(crate) turn: AsyncMutex<()>,
+    cancel: Mutex<CancellationToken>,
+    last_used: Mutex<Instant>,
+    running: AtomicUsize,
+    slot: Option<OwnedSemaphorePermit>,
+    changed: watch::Sender<()>,
+}
+
+/// One use of a workspace: while it lives the workspace does.
+pub(crate) struct Use {
+    pub(crate) open: Arc<Open>,
+    /// Fires when a newer fence came, the workspace is closed, or the executor stops.
+    pub(crate) cancel: CancellationToken,
+}
+
+/// What planners choose an executor by.
+pub(crate) struct ExecutorStatus {
+    pub(crate) free: u32,
+    pub(crate) total: u32,
+    pub(crate) warm: Vec<String>,
+    pub(crate) level: SandboxLevel,
+    pub(crate) draining: bool,
+}
+
+/// Everything that is open here.
+pub(crate) struct Registry {
+    pub(crate) workspaces: PathBuf,
+    pub(crate) mirrors: Mirrors,
+    pub(crate) sandbox: Sandbox,
+    /// Fires when the executor drains: nothing new is opened.
+    pub(crate) draining: CancellationToken,
+    stop: CancellationToken,
+    slots: Arc<Semaphore>,
+    total: u32,
+    open: Mutex<HashMap<RunId, Arc<Open>>>,
+    opening: Mutex<HashMap<RunId, Arc<AsyncMutex<()>>>>,
+    fences: Mutex<HashMap<TicketKey, RunFence>>,
+    changed: watch::Sender<()>,
+}
+
+impl Registry {
+    pub(crate) fn new(data_dir: &std::path::Path, slots: u32, sandbox: Sandbox) -> Self {
+        Self {
+            workspaces: data_dir.join("workspaces"),
+            mirrors: Mirrors::new(data_dir.join("mirrors")),
+            sandbox,
+            draining: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            slots: Arc::new(Semaphore::new(slots as usize)),
+            total: slots,
+            open: Mutex::default(),
+            opening: Mutex::default(),
+            fences: Mutex::default(),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    /// Refuses a fence older than one seen for the ticket; a newer one cuts what runs under older ones.
+    pub(crate) fn check_fence(&self, run: &RunId, fence: RunFence) -> Result<(), Status> {
+        let mut fences = lock(&self.fences);
+        let highest = fences.entry(run.ticket().clone()).or_insert(fence);
+        if fence < *highest {
+            return Err(Status::failed_precondition(format!(
+                "fence {fence} is older than {highest}"
+            )));
+        }
+        let is_newer = fence > *highest;
+        *highest = fence;
+        if is_newer {
+            let open = lock(&self.open);
+            open.iter()
+                .filter(|(other, _)| other.ticket() == run.ticket())
+                .for_each(|(_, open)| open.renew());
+        }
+        Ok(())
+    }
+
+    /// The lock that lets a run open one workspace only.
+    pub(crate) fn opening(&self, run: &RunId) -> Arc<AsyncMutex<()>> {
+        let mut opening = lock(&self.opening);
+        opening.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(opening.entry(run.clone()).or_default())
+    }
+
+    /// The run's workspace, when it is open.
+    pub(crate) fn of_run(&self, run: &RunId) -> Option<Use> {
+        let open = lock(&self.open).get(run).cloned()?;
+        Some(self.start_use(open))
+    }
+
+    /// The workspace that a request names, if its grant does too.
+    pub(crate) fn find(&self, grant: &Grant, id: &str, fence: RunFence) -> Result<Use, Status> {
+        if grant.workspace.as_deref() != Some(id) {
+            return Err(Status::permission_denied("the grant is for another workspace"));
+        }
+        self.check_fence(&grant.run, fence)?;
+        let gone = || Status::not_found("the workspace is gone");
+        let used = self.of_run(&grant.run).ok_or_else(gone)?;
+        // Once more: a newer fence from here on cuts this use, one that came in between did not.
+        self.check_fence(&grant.run, fence)?;
+        let workspace = &used.open.workspace;
+        if workspace.repository != grant.repository {
+            return Err(Status::permission_denied("the grant is for another repository"));
+        }
+        if workspace.id == id { Ok(used) } else { Err(gone()) }
+    }
+
+    /// A free slot.
+    pub(crate) fn take_slot(&self) -> Result<OwnedSemaphorePermit, Status> {
+        if self.draining.is_cancelled() {
+            return Err(Status::resource_exhausted("the executor is about to stop"));
+        }
+        let slot = Arc::clone(&self.slots).try_acquire_owned();
+        slot.map_err(|_| Status::resource_exhausted("no free slot"))
+    }
+
+    /// Makes a workspace known.
+    pub(crate) fn add(&self, workspace: Arc<Workspace>, slot: OwnedSemaphorePermit) -> Use {
+        let run = workspace.run.clone();
+        let open = Arc::new(Open {
+            workspace,
+            calls: CallMemory::default(),
+            turn: AsyncMutex::default(),
+            cancel: Mutex::new(self.stop.child_token()),
+            last_used: Mutex::new(Instant::now()),
+            running: AtomicUsize::new(0),
+            slot: Some(slot),
+            changed: self.changed.clone(),
+        });
+        lock(&self.open).insert(run, Arc::clone(&open));
+        self.changed.send_replace(());
+        self.start_use(open)
+    }
+
+    /// Ends the run's workspace.
+    pub(crate) fn close(&self, run: &RunId) {
+        if let Some(open) = lock(&self.open).remove(run) {
+            lock(&open.cancel).cancel();
+            // Deleting the checkout blocks.
+            tokio::task::spawn_blocking(move || drop(open));
+        }
+    }
+
+    /// Closes idle workspaces until the executor stops.
+    pub(crate) async fn reap(&self) {
+        let mut ticks = tokio::time::interval(REAP_EVERY);
+        while self.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            let idle: Vec<RunId> = {
+                let open = lock(&self.open);
+                open.iter()
+                    .filter(|(_, open)| open.is_idle())
+                    .map(|(run, _)| run.clone())
+                    .collect()
+            };
+            for run in idle {
+                tracing::info!(%run, "an idle workspace is closed");
+                self.close(&run);
+            }
+        }
+    }
+
+    /// What planners are told.
+    pub(crate) fn status(&self) -> ExecutorStatus {
+        ExecutorStatus {
+            free: u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX),
+            total: self.total,
+            warm: self.mirrors.warm().iter().map(ToString::to_string).collect(),
+            level: self.sandbox.level(),
+            draining: self.draining.is_cancelled(),
+        }
+    }
+
+    /// Wakes when the status may have changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Opens nothing from now on.
+    pub(crate) fn drain(&self) {
+        self.draining.cancel();
+        self.changed.send_replace(());
+    }
+
+    /// True while tools run.
+    pub(crate) fn is_busy(&self) -> bool {
+        lock(&self.open)
+            .values()
+            .any(|open| open.running.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Cuts every call and closes every workspace.
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        let open = std::mem::take(&mut *lock(&self.open));
+        // A panic inside would have been logged; the folders are emptied at the next start.
+        let _ = tokio::task::spawn_blocking(move || drop(open)).await;
+    }
+
+    fn start_use(&self, open: Arc<Open>) -> Use {
+        open.running.fetch_add(1, Ordering::Relaxed);
+        *lock(&open.last_used) = Instant::now();
+        let cancel = lock(&open.cancel).clone();
+        // A newer fence puts a fresh token into its place; a stopping executor has none that is fresh.
+        let cancel = if cancel.is_cancelled() && !self.stop.is_cancelled() {
+            let fresh = self.stop.child_token();
+            *lock(&open.cancel) = fresh.clone();
+            fresh
+        } else {
+            cancel
+        };
+        Use { open, cancel }
+    }
+}
+
+impl Open {
+    fn renew(&self) {
+        lock(&self.cancel).cancel();
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running.load(Ordering::Relaxed) == 0 && lock(&self.last_used).elapsed() > IDLE_LIMIT
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.slot.take();
+        self.changed.send_replace(());
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        *lock(&self.open.last_used) = Instant::now();
+        self.open.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,68 @@
+//! The part of a command's output that is kept: its head and its tail.
+
+use std::collections::VecDeque;
+
+/// Kept of each end, in bytes.
+const END_BYTES: usize = 32 * 1024;
+
+/// Head and tail of a stream, the rest counted.
+#[derive(Default)]
+pub(crate) struct Output {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    dropped: u64,
+}
+
+impl Output {
+    /// Takes the next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let room = END_BYTES.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..room]);
+        self.tail.extend(&bytes[room..]);
+        let excess = self.tail.len().saturating_sub(END_BYTES);
+        self.tail.drain(..excess);
+        self.dropped += excess as u64;
+    }
+
+    /// What is kept, as text.
+    pub(crate) fn into_text(self) -> String {
+        let tail: Vec<u8> = self.tail.into();
+        if self.dropped == 0 {
+            let all = [self.head, tail].concat();
+            return String::from_utf8_lossy(&all).into_owned();
+        }
+        let (head, tail) = (
+            String::from_utf8_lossy(&self.head),
+            String::from_utf8_lossy(&tail),
+        );
+        format!("{head}\n[... {} bytes left out ...]\n{tail}", self.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_output_is_kept_whole() {
+        let mut output = Output::default();
+        output.push(b"a");
+        output.push("bé".as_bytes());
+        assert_eq!(output.into_text(), "abé");
+    }
+
+    #[test]
+    fn of_long_output_both_ends_are_kept_and_the_rest_is_counted() {
+        let mut output = Output::default();
+        for _ in 0..100 {
+            output.push(&[b'x'; 1024]);
+        }
+        output.push(b"the end");
+        let text = output.into_text();
+        assert!(text.contains(&format!(
+            "[... {} bytes left out ...]",
+            100 * 1024 + 7 - 64 * 1024
+        )));
+        assert!(text.starts_with("xxx") && text.ends_with("the end"));
+    }
+}

@@ -1,0 +1,264 @@
+//! The gRPC contract.
+
+use std::{pin::Pin, sync::Arc};
+
+use domain::SandboxLevel;
+use grant::Verifier;
+use proto::executor::{self as wire, executor_service_server::ExecutorService};
+use tokio::sync::mpsc;
+use tokio_stream::{
+    Stream, StreamExt,
+    wrappers::{ReceiverStream, WatchStream},
+};
+use tonic::{Request, Response, Status};
+use tracing::Instrument;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+use crate::{
+    admission::{admit, fence, time_limit, trace_parent},
+    calls::Begun,
+    drive::{self, ToolRun},
+    open,
+    registry::{ExecutorStatus, Registry, Use},
+    tools,
+    workspace::{Problem, SnapshotPack},
+};
+
+/// Bytes of a pack in one message.
+const CHUNK: usize = 64 * 1024;
+const DEFAULT_DIFF_BYTES: usize = 256 * 1024;
+const MAX_DIFF_BYTES: usize = 3 * 1024 * 1024;
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// Serves planners.
+pub(crate) struct Service {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) verifier: Verifier,
+}
+
+impl Service {
+    /// The workspace a request is about, once its grant and fence are good.
+    fn workspace<T>(&self, request: &Request<T>, id: &str, with: Option<wire::Fence>) -> Result<Use, Status> {
+        let grant = admit(&self.verifier, request.metadata())?;
+        let fence = fence(&grant, with)?;
+        self.registry.find(&grant, id, fence)
+    }
+}
+
+#[tonic::async_trait]
+impl ExecutorService for Service {
+    type CallToolStream = Answers<wire::CallToolResponse>;
+    type SnapshotWorkspaceStream = Answers<wire::SnapshotWorkspaceResponse>;
+    type WatchStatusStream = Answers<wire::WatchStatusResponse>;
+
+    async fn open_workspace(
+        &self,
+        request: Request<wire::OpenWorkspaceRequest>,
+    ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
+        let grant = admit(&self.verifier, request.metadata())?;
+        let fence = fence(&grant, request.get_ref().fence)?;
+        let span = tracing::info_span!("open_workspace", run = %grant.run);
+        // Without a tracer there is nothing to attach to.
+        let _ = span.set_parent(trace_parent(request.metadata()));
+        let work = open::open(&self.registry, &grant, fence, request.into_inner());
+        Box::pin(work.instrument(span)).await.map(Response::new)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Request<wire::ListToolsRequest>,
+    ) -> Result<Response<wire::ListToolsResponse>, Status> {
+        // The same for everybody, and asked for by operators who hold no grant.
+        Ok(Response::new(wire::ListToolsResponse { tools: specs() }))
+    }
+
+    async fn call_tool(
+        &self,
+        request: Request<wire::CallToolRequest>,
+    ) -> Result<Response<Self::CallToolStream>, Status> {
+        let message = request.get_ref();
+        if message.call_id.is_empty() {
+            return Err(Status::invalid_argument("call_id is missing"));
+        }
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let limit = time_limit(request.metadata());
+        let name = tools::find(&message.name).map_or("unknown", |tool| tool.name);
+        let span = tracing::info_span!(
+            "execute_tool",
+            otel.name = format!("execute_tool {name}"),
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = name,
+            run = %used.open.workspace.run,
+        );
+        // Without a tracer there is nothing to attach to.
+        let _ = span.set_parent(trace_parent(request.metadata()));
+        let (answers, stream) = mpsc::channel(64);
+        let request = request.into_inner();
+        match used.open.calls.begin(&request.call_id) {
+            Begun::Known(result) => drop(tokio::spawn(drive::repeat(used, result, answers))),
+            Begun::New(recorder) => {
+                let sandbox = self.registry.sandbox.clone();
+                let run = ToolRun {
+                    used,
+                    sandbox,
+                    request,
+                    limit,
+                    recorder,
+                    answers,
+                };
+                drop(tokio::spawn(drive::run(run).instrument(span)));
+            }
+        }
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn snapshot_workspace(
+        &self,
+        request: Request<wire::SnapshotWorkspaceRequest>,
+    ) -> Result<Response<Self::SnapshotWorkspaceStream>, Status> {
+        let message = request.get_ref();
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let _turn = used.open.turn.lock().await;
+        let (workspace, time_s) = (Arc::clone(&used.open.workspace), message.commit_time_s);
+        let base = workspace.base.to_string();
+        let snapshot = blocking(move || workspace.snapshot(time_s)).await?;
+        Ok(Response::new(Box::pin(tokio_stream::iter(snapshot_messages(
+            base, snapshot,
+        )))))
+    }
+
+    async fn get_diff(
+        &self,
+        request: Request<wire::GetDiffRequest>,
+    ) -> Result<Response<wire::GetDiffResponse>, Status> {
+        let message = request.get_ref();
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let _turn = used.open.turn.lock().await;
+        let workspace = Arc::clone(&used.open.workspace);
+        let max_bytes = match message.max_bytes as usize {
+            0 => DEFAULT_DIFF_BYTES,
+            bytes => bytes.min(MAX_DIFF_BYTES),
+        };
+        let diff = blocking(move || workspace.diff(max_bytes)).await?;
+        let (truncated, files_changed) = (diff.truncated, diff.files_changed);
+        Ok(Response::new(wire::GetDiffResponse {
+            diff: diff.text,
+            truncated,
+            files_changed,
+        }))
+    }
+
+    async fn close_workspace(
+        &self,
+        request: Request<wire::CloseWorkspaceRequest>,
+    ) -> Result<Response<wire::CloseWorkspaceResponse>, Status> {
+        let message = request.get_ref();
+        match self.workspace(&request, &message.workspace_id, message.fence) {
+            Ok(used) => self.registry.close(&used.open.workspace.run),
+            Err(status) if status.code() == tonic::Code::NotFound => {}
+            Err(status) => return Err(status),
+        }
+        Ok(Response::new(wire::CloseWorkspaceResponse {}))
+    }
+
+    async fn keep_alive(
+        &self,
+        request: Request<wire::KeepAliveRequest>,
+    ) -> Result<Response<wire::KeepAliveResponse>, Status> {
+        let message = request.get_ref();
+        self.workspace(&request, &message.workspace_id, message.fence)?;
+        Ok(Response::new(wire::KeepAliveResponse {}))
+    }
+
+    async fn watch_status(
+        &self,
+        request: Request<wire::WatchStatusRequest>,
+    ) -> Result<Response<Self::WatchStatusStream>, Status> {
+        // The names of warm repositories are for planners only.
+        admit(&self.verifier, request.metadata())?;
+        let registry = Arc::clone(&self.registry);
+        let mut ended = false;
+        let changes = WatchStream::new(self.registry.changes());
+        let statuses = changes
+            .map(move |()| registry.status())
+            .take_while(move |status| {
+                // The last message says that the executor drains; then the stream ends, so that it can stop.
+                !std::mem::replace(&mut ended, status.draining)
+            });
+        Ok(Response::new(Box::pin(
+            statuses.map(|status| Ok(status_message(status))),
+        )))
+    }
+}
+
+fn status_message(status: ExecutorStatus) -> wire::WatchStatusResponse {
+    wire::WatchStatusResponse {
+        free_slots: status.free,
+        total_slots: status.total,
+        warm_repositories: status.warm,
+        sandbox_level: level(status.level).into(),
+        draining: status.draining,
+    }
+}
+
+fn snapshot_messages(
+    base_commit: String,
+    snapshot: SnapshotPack,
+) -> Vec<Result<wire::SnapshotWorkspaceResponse, Status>> {
+    use wire::snapshot_workspace_response::Event;
+    let info = wire::SnapshotInfo {
+        base_commit,
+        branch: snapshot.branch.unwrap_or_default(),
+        head_commit: snapshot.head.map(String::from).unwrap_or_default(),
+        snapshot_commit: snapshot.commit.to_string(),
+        files_changed: snapshot.files_changed,
+    };
+    let chunks = snapshot
+        .pack
+        .chunks(CHUNK)
+        .map(|chunk| Event::PackChunk(chunk.to_vec()));
+    let events = std::iter::once(Event::Info(info)).chain(chunks);
+    events
+        .map(|event| Ok(wire::SnapshotWorkspaceResponse { event: Some(event) }))
+        .collect()
+}
+
+/// The tools as the contract describes them.
+pub(crate) fn specs() -> Vec<wire::ToolSpec> {
+    let spec = |tool: &tools::Tool| wire::ToolSpec {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        input_schema_json: (tool.schema)().to_string(),
+        read_only: tool.read_only,
+    };
+    tools::ALL.into_iter().map(spec).collect()
+}
+
+pub(crate) const fn level(level: SandboxLevel) -> wire::SandboxLevel {
+    match level {
+        SandboxLevel::L0 => wire::SandboxLevel::L0,
+        SandboxLevel::L1 => wire::SandboxLevel::L1,
+        SandboxLevel::L2 => wire::SandboxLevel::L2,
+        SandboxLevel::L3 => wire::SandboxLevel::L3,
+    }
+}
+
+/// Runs blocking work on a workspace.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Status> {
+    let done = tokio::task::spawn_blocking(work).await;
+    match done.map_err(|error| Status::internal(error.to_string()))? {
+        Ok(value) => Ok(value),
+        Err(Problem::NotFound(text)) => Err(Status::not_found(text)),
+        Err(Problem::BadSnapshot(text)) => Err(Status::invalid_argument(text)),
+        Err(Problem::Trouble(text)) => Err(status_of(text)),
+    }
+}
+
+/// Disk, git or gate in trouble: worth another try.
+pub(crate) fn status_of(text: String) -> Status {
+    tracing::warn!(problem = text, "a workspace is in trouble");
+    Status::unavailable(text)
+}

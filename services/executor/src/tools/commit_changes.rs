@@ -1,0 +1,120 @@
+//! `commit_changes`: all files as a commit.
+
+use serde::Deserialize;
+
+use super::{Call, Run, Tool, object, parse};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "commit_changes",
+    description: "Commits all changed, new and deleted files on the branch; there is no staging. Files named by \
+                  .gitignore are left out. Needs create_branch first.",
+    schema: || {
+        object(
+            &[(
+                "message",
+                "string",
+                "Commit message: a short first line, then details if needed",
+            )],
+            1,
+        )
+    },
+    read_only: false,
+    run: Run::Blocking(run),
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    message: String,
+}
+
+fn run(call: &Call, input: &str) -> Result<String, String> {
+    let input: Input = parse(input)?;
+    call.workspace.commit_changes(&input.message, call.commit_time_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::tools::tests::World;
+
+    fn committed(world: &World) -> domain::CommitId {
+        world
+            .run("create_branch", &json!({ "branch_name": "feat/x" }))
+            .unwrap();
+        world
+            .run("write_file", &json!({ "path": "new.txt", "content": "new\n" }))
+            .unwrap();
+        world
+            .run("commit_changes", &json!({ "message": "Add a file" }))
+            .unwrap();
+        world.call.workspace.branch().1.unwrap()
+    }
+
+    #[test]
+    fn the_same_change_at_the_same_time_is_the_same_commit() {
+        let (one, two) = (committed(&World::new()), committed(&World::new()));
+        assert_eq!(one, two);
+    }
+
+    #[test]
+    fn nothing_to_commit_and_no_branch_are_told() {
+        let world = World::new();
+        let commit = || world.run("commit_changes", &json!({ "message": "x" }));
+        assert!(commit().unwrap_err().contains("create_branch"));
+        world
+            .run("create_branch", &json!({ "branch_name": "feat/x" }))
+            .unwrap();
+        assert!(commit().unwrap_err().contains("nothing to commit"));
+        world
+            .run("write_file", &json!({ "path": "x.log", "content": "ignored" }))
+            .unwrap();
+        assert!(commit().unwrap_err().contains("nothing to commit"));
+    }
+
+    #[test]
+    fn a_change_of_the_same_size_in_the_same_moment_is_not_overlooked() {
+        let world = World::new();
+        let workspace = &world.call.workspace;
+        let place = workspace.root().path().join("README.md");
+        world
+            .run("create_branch", &json!({ "branch_name": "feat/x" }))
+            .unwrap();
+        for content in ["# Shoe\n", "# Shut\n", "# Ship\n"] {
+            std::fs::write(&place, content).unwrap();
+            world
+                .run("commit_changes", &json!({ "message": content }))
+                .unwrap();
+        }
+        assert!(workspace.diff(10_000).unwrap().text.contains("+# Ship"));
+    }
+
+    #[test]
+    fn ignore_rules_that_cannot_be_read_safely_hold_nothing_up() {
+        let world = World::new();
+        world
+            .run("create_branch", &json!({ "branch_name": "feat/x" }))
+            .unwrap();
+        let tree = world.call.workspace.root().path();
+        std::fs::remove_file(tree.join(".gitignore")).unwrap();
+        for place in [tree.join(".gitignore"), tree.join("shop/.gitignore")] {
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                &place,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RWXU,
+                0,
+            )
+            .unwrap();
+        }
+        world
+            .run("write_file", &json!({ "path": "new.log", "content": "new" }))
+            .unwrap();
+        world
+            .run("commit_changes", &json!({ "message": "Without rules" }))
+            .unwrap();
+        let diff = world.call.workspace.diff(10_000).unwrap().text;
+        assert!(diff.contains("new.log") && !diff.contains("cart.py"), "{diff}");
+    }
+}

@@ -1,0 +1,78 @@
+//! `write_file`: a whole file.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{Call, Run, Tool, object, parse};
+use crate::workspace::beneath::explain;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "write_file",
+    description: "Writes a whole file, new or in place of what was there. Missing folders are made. To change a part \
+                  of an existing file use edit_file.",
+    schema: || {
+        let properties = [
+            ("path", "string", "Path relative to the workspace's root"),
+            ("content", "string", "The file's whole content"),
+        ];
+        object(&properties, 2)
+    },
+    read_only: false,
+    run: Run::Blocking(run),
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    path: String,
+    content: String,
+}
+
+fn run(call: &Call, input: &str) -> Result<String, String> {
+    let input: Input = parse(input)?;
+    let path = call.workspace.path(&input.path)?;
+    if path == Path::new("") {
+        return Err("The path is the workspace itself. Name a file in it.".to_owned());
+    }
+    call.workspace
+        .root()
+        .write(&path, input.content.as_bytes())
+        .map_err(|error| explain(&path, &error))?;
+    Ok(format!(
+        "Wrote {} ({} lines).",
+        path.display(),
+        input.content.lines().count()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::tools::tests::World;
+
+    #[test]
+    fn a_new_file_in_a_new_folder_has_the_content() {
+        let world = World::new();
+        world
+            .run(
+                "write_file",
+                &json!({ "path": "a/b/c.txt", "content": "hello\n" }),
+            )
+            .unwrap();
+        assert_eq!(world.file("a/b/c.txt"), "hello\n");
+    }
+
+    #[test]
+    fn links_are_never_written_through() {
+        let world = World::new();
+        for path in ["link", "out/x", "out"] {
+            let error = world
+                .run("write_file", &json!({ "path": path, "content": "x" }))
+                .unwrap_err();
+            assert!(error.contains("symbolic link"), "{path}: {error}");
+        }
+        assert_eq!(world.file("README.md"), "# Shop\n");
+    }
+}

@@ -1,0 +1,143 @@
+//! Filling a new workspace: git directory, worktree, index.
+
+use std::{fs, path::Path};
+
+use domain::CommitId;
+use git2::{ObjectType, Oid};
+
+use super::{Problem, Restore, Workspace, paths::is_plain_name, scan::StatCache};
+
+/// Folders within folders.
+const MAX_DEPTH: usize = 100;
+
+impl Workspace {
+    pub(super) fn fill(&self, restore: Option<Restore>) -> Result<(), Problem> {
+        let repository = git::Repository::init_bare(&self.git_dir())?;
+        let info = self.git_dir().join("objects/info");
+        fs::create_dir_all(&info)?;
+        fs::write(
+            info.join("alternates"),
+            format!("{}\n", self.mirror.join("objects").display()),
+        )?;
+        // Opened again so that the alternates count.
+        drop(repository);
+        let repository = self.git()?;
+        if !repository.contains(&self.base) {
+            return Err(Problem::NotFound(format!(
+                "commit {} is not in {}",
+                self.base.short(),
+                self.repository
+            )));
+        }
+        repository.set_branch(&self.base_branch, &self.base)?;
+        repository
+            .objects()
+            .set_head(&format!("refs/heads/{}", self.base_branch))?;
+        let files = match restore {
+            Some(restore) => self.restore(&repository, restore)?,
+            None => self.base.clone(),
+        };
+        let tree = repository
+            .objects()
+            .find_commit(Oid::from_str(files.as_str())?)?
+            .tree_id();
+        let mut cache = StatCache::default();
+        self.write_tree(repository.objects(), tree, Path::new(""), &mut cache, 0)?;
+        cache.seal();
+        let mut state = self.lock();
+        state.cache = cache;
+        state.seen = Some((tree, state.branch.clone(), state.head.clone()));
+        drop(state);
+        self.write_index(&repository)
+    }
+
+    fn restore(&self, repository: &git::Repository, restore: Restore) -> Result<CommitId, Problem> {
+        let bad = |error: git::Error| Problem::BadSnapshot(error.to_string());
+        repository
+            .import_pack(&restore.pack, git::Limits::default())
+            .map_err(bad)?;
+        if !repository
+            .is_descendant(&restore.commit, &self.base)
+            .map_err(bad)?
+        {
+            return Err(Problem::BadSnapshot(
+                "the snapshot does not start at the base commit".to_owned(),
+            ));
+        }
+        if let Some(branch) = &restore.branch {
+            let head = restore.head.as_ref().unwrap_or(&self.base);
+            repository.set_branch(branch, head).map_err(bad)?;
+            repository.objects().set_head(&format!("refs/heads/{branch}"))?;
+        }
+        let mut state = self.lock();
+        state.head = restore
+            .branch
+            .as_ref()
+            .map(|_| restore.head.unwrap_or_else(|| self.base.clone()));
+        state.branch = restore.branch;
+        Ok(restore.commit)
+    }
+
+    fn write_tree(
+        &self,
+        git: &git2::Repository,
+        tree: Oid,
+        folder: &Path,
+        cache: &mut StatCache,
+        depth: usize,
+    ) -> Result<(), Problem> {
+        if depth > MAX_DEPTH {
+            return Err(Problem::Trouble(format!(
+                "{} is nested too deep",
+                folder.display()
+            )));
+        }
+        for entry in &git.find_tree(tree)? {
+            if !is_plain_name(entry.name_bytes()) {
+                tracing::warn!(folder = %folder.display(), "an entry with an unsafe name is left out");
+                continue;
+            }
+            let path = folder.join(super::scan::os_name(entry.name_bytes()));
+            match (entry.kind(), entry.filemode()) {
+                (Some(ObjectType::Tree), _) => {
+                    self.write_tree(git, entry.id(), &path, cache, depth + 1)?;
+                }
+                (Some(ObjectType::Blob), mode) => {
+                    self.write_blob(git.find_blob(entry.id())?.content(), mode, &path)?;
+                    if let Some(stat) = self.root().stat(&path)? {
+                        cache.put(path, stat, entry.id());
+                    }
+                }
+                // A submodule: its place is kept, its content is never fetched.
+                (_, _) => drop(self.root().make_folder(&path)?),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_blob(&self, content: &[u8], mode: i32, path: &Path) -> Result<(), Problem> {
+        match mode {
+            0o120_000 => self.root().write_link(path, content)?,
+            mode => self.root().create(path, content, mode == 0o100_755)?,
+        }
+        Ok(())
+    }
+
+    /// The index that the model's own `git status` reads. It is made where the model cannot reach and then copied,
+    /// because libgit2 would follow a link at its place.
+    pub(super) fn write_index(&self, repository: &git::Repository) -> Result<(), Problem> {
+        let head = self.head_or_base();
+        let git = repository.objects();
+        let tree = git.find_commit(Oid::from_str(head.as_str())?)?.tree()?;
+        let place = self.git_dir().join("index.new");
+        let mut index = git2::Index::open(&place)?;
+        index.read_tree(&tree)?;
+        index.write()?;
+        let bytes = fs::read(&place)?;
+        fs::remove_file(&place)?;
+        if let Err(error) = self.scratch.write(Path::new("index"), &bytes) {
+            tracing::warn!(%error, "the index for the model's git could not be written");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! Branch, commit, snapshot and diff of a workspace.
+
+use domain::CommitId;
+use git2::{Oid, Signature, Time};
+
+use super::{Problem, Workspace};
+
+/// Author and committer of every commit.
+const NAME: &str = "Journeyman";
+const ADDRESS: &str = "journeyman@users.noreply.github.com";
+
+/// Everything that differs from the base.
+pub(crate) struct SnapshotPack {
+    pub(crate) branch: Option<String>,
+    pub(crate) head: Option<CommitId>,
+    pub(crate) commit: CommitId,
+    pub(crate) files_changed: u32,
+    pub(crate) pack: Vec<u8>,
+}
+
+/// The difference between the base and the files.
+pub(crate) struct WorkspaceDiff {
+    pub(crate) text: String,
+    pub(crate) truncated: bool,
+    pub(crate) files_changed: u32,
+}
+
+impl Workspace {
+    /// The branch's head, or the base.
+    pub(super) fn head_or_base(&self) -> CommitId {
+        self.lock().head.clone().unwrap_or_else(|| self.base.clone())
+    }
+
+    /// Creates a branch at the base, or moves back to it when it is there.
+    pub(crate) fn create_branch(&self, name: &str) -> Result<String, String> {
+        let refuse = |why: &str| {
+            Err(format!(
+                "{name:?} {why}. Choose a name such as feat/ENG-12-short-title."
+            ))
+        };
+        if name == self.base_branch || name == "HEAD" {
+            return refuse("is the base branch, which is never changed");
+        }
+        let is_valid = name.len() <= 200 && git2::Branch::name_is_valid(name).unwrap_or(false);
+        if !is_valid || !name.is_ascii() {
+            return refuse("is not a branch name that git accepts");
+        }
+        let (branch, head) = self.branch();
+        match branch {
+            Some(branch) if branch == name => {
+                return Ok(format!("The branch {name} exists and is checked out."));
+            }
+            Some(branch) if head.as_ref() != Some(&self.base) => {
+                return Err(format!(
+                    "The branch {branch} already has commits. Carry on with it."
+                ));
+            }
+            Some(_) | None => {}
+        }
+        self.set_branch(name, branch.as_deref())
+            .map_err(|problem| for_model(&problem))?;
+        Ok(format!(
+            "Created the branch {name} at {} and checked it out.",
+            self.base.short()
+        ))
+    }
+
+    fn set_branch(&self, name: &str, old: Option<&str>) -> Result<(), Problem> {
+        let repository = self.git()?;
+        // An unused branch would stand in the way of one beneath its name.
+        if let Some(old) = old {
+            repository
+                .objects()
+                .set_head(&format!("refs/heads/{}", self.base_branch))?;
+            repository
+                .objects()
+                .find_reference(&format!("refs/heads/{old}"))?
+                .delete()?;
+        }
+        repository.set_branch(name, &self.base)?;
+        repository.objects().set_head(&format!("refs/heads/{name}"))?;
+        let mut state = self.lock();
+        state.branch = Some(name.to_owned());
+        state.head = Some(self.base.clone());
+        Ok(())
+    }
+
+    /// Commits all files. The same files, message and time on the same head give the same id.
+    pub(crate) fn commit_changes(&self, message: &str, time_s: i64) -> Result<String, String> {
+        let message = message.trim();
+        if message.is_empty() {
+            return Err("The message is empty. Say in one line what the commit changes.".to_owned());
+        }
+        let (Some(branch), _) = self.branch() else {
+            return Err("There is no branch yet. Call create_branch first.".to_owned());
+        };
+        match self.commit_to(&branch, message, time_s) {
+            Ok(Some((commit, files))) => Ok(format!(
+                "Committed {files} changed file(s) as {} on {branch}.",
+                commit.short()
+            )),
+            Ok(None) => Err(
+                "There is nothing to commit: no file differs from the last commit. Files named by \
+                             .gitignore are never committed."
+                    .to_owned(),
+            ),
+            Err(problem) => Err(for_model(&problem)),
+        }
+    }
+
+    fn commit_to(
+        &self,
+        branch: &str,
+        message: &str,
+        time_s: i64,
+    ) -> Result<Option<(CommitId, u32)>, Problem> {
+        let repository = self.git()?;
+        let head = self.head_or_base();
+        let tree = self.tree(repository.objects())?;
+        if repository
+            .objects()
+            .find_commit(Oid::from_str(head.as_str())?)?
+            .tree_id()
+            == tree
+        {
+            return Ok(None);
+        }
+        let commit = write_commit(repository.objects(), tree, &head, &format!("{message}\n"), time_s)?;
+        let files = repository.unified_diff(&head, &commit, 0)?.files_changed;
+        repository.set_branch(branch, &commit)?;
+        self.lock().head = Some(commit.clone());
+        self.write_index(&repository)?;
+        Ok(Some((commit, files)))
+    }
+
+    /// Everything that differs from the base, committed or not, as a commit and a pack. Blocks.
+    pub(crate) fn snapshot(&self, time_s: i64) -> Result<SnapshotPack, Problem> {
+        let repository = self.git()?;
+        let (branch, head) = self.branch();
+        let commit = self.snapshot_commit(&repository, time_s)?;
+        let new: Vec<CommitId> = head
+            .iter()
+            .filter(|head| **head != self.base)
+            .cloned()
+            .chain([commit.clone()])
+            .collect();
+        let pack = repository.pack(&new, &self.base)?;
+        let files_changed = repository.unified_diff(&self.base, &commit, 0)?.files_changed;
+        let head = head.filter(|head| *head != self.base);
+        Ok(SnapshotPack {
+            branch,
+            head,
+            commit,
+            files_changed,
+            pack,
+        })
+    }
+
+    /// The difference between the base and the files as they are. Blocks.
+    pub(crate) fn diff(&self, max_bytes: usize) -> Result<WorkspaceDiff, Problem> {
+        let repository = self.git()?;
+        let commit = self.snapshot_commit(&repository, 0)?;
+        let diff = repository.unified_diff(&self.base, &commit, max_bytes)?;
+        Ok(WorkspaceDiff {
+            text: diff.text,
+            truncated: diff.truncated,
+            files_changed: diff.files_changed,
+        })
+    }
+
+    fn snapshot_commit(&self, repository: &git::Repository, time_s: i64) -> Result<CommitId, Problem> {
+        let git = repository.objects();
+        write_commit(git, self.tree(git)?, &self.head_or_base(), "Snapshot\n", time_s)
+    }
+
+    /// Whether files, branch or head have changed since the last call. Blocks.
+    pub(crate) fn has_changed(&self) -> Result<bool, Problem> {
+        let tree = self.tree(self.git()?.objects())?;
+        let (branch, head) = self.branch();
+        let now = Some((tree, branch, head));
+        let mut state = self.lock();
+        let changed = state.seen != now;
+        state.seen = now;
+        Ok(changed)
+    }
+
+    /// The repository's own instructions at the base, cut at `max_bytes`.
+    pub(crate) fn instructions(&self, max_bytes: usize) -> Result<String, Problem> {
+        let repository = self.git()?;
+        for name in ["AGENTS.md", "CLAUDE.md"] {
+            if let Some(bytes) = repository.read_file(&self.base, name)? {
+                return Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(max_bytes)]).into_owned());
+            }
+        }
+        Ok(String::new())
+    }
+}
+
+fn write_commit(
+    git: &git2::Repository,
+    tree: Oid,
+    parent: &CommitId,
+    message: &str,
+    time_s: i64,
+) -> Result<CommitId, Problem> {
+    let who = Signature::new(NAME, ADDRESS, &Time::new(time_s, 0))?;
+    let parent = git.find_commit(Oid::from_str(parent.as_str())?)?;
+    let id = git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?;
+    id.to_string()
+        .parse()
+        .map_err(|_| Problem::Trouble("git gave a strange commit id".to_owned()))
+}
+
+fn for_model(problem: &Problem) -> String {
+    format!("Git could not do that: {problem}. Nothing was changed; try again.")
+}

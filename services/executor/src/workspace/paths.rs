@@ -1,0 +1,103 @@
+//! Paths as the model writes them.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The path relative to the workspace: relative as written, or absolute inside `tree`. Empty means the workspace
+/// itself. `..` may not lead out.
+///
+/// # Errors
+/// A text for the model.
+pub(crate) fn relative(tree: &Path, text: &str) -> Result<PathBuf, String> {
+    let refuse = |why: &str| {
+        Err(format!(
+            "Path {text:?} {why}. Use a path inside the workspace, relative to its root."
+        ))
+    };
+    if text.contains('\0') || text.len() > 4096 {
+        return refuse("is not a path");
+    }
+    let path = Path::new(text);
+    let path = match path.strip_prefix(tree) {
+        Ok(inside) => inside,
+        Err(_) if path.is_absolute() => return refuse("is outside the workspace"),
+        Err(_) => path,
+    };
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if clean.pop() => {}
+            Component::Normal(name) if is_git_folder(name.as_encoded_bytes()) => {
+                return refuse("belongs to git");
+            }
+            Component::Normal(name) => clean.push(name),
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return refuse("is outside the workspace");
+            }
+        }
+    }
+    Ok(clean)
+}
+
+/// `.git` in every spelling that some file system takes for it.
+pub(crate) fn is_git_folder(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    let plain: String = name
+        .chars()
+        .filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}'))
+        .collect();
+    let plain = plain.trim_end_matches(['.', ' ']);
+    plain == ".git" || plain == "git~1"
+}
+
+/// A name that may stand in a tree and in a folder.
+pub(crate) fn is_plain_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name != b"."
+        && name != b".."
+        && name.len() <= 255
+        && !name.contains(&b'/')
+        && !name.contains(&0)
+        && !is_git_folder(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inside(text: &str) -> Option<String> {
+        relative(Path::new("/w/tree"), text)
+            .ok()
+            .map(|path| path.display().to_string())
+    }
+
+    #[test]
+    fn paths_inside_are_taken_relative_or_absolute() {
+        for (text, path) in [
+            ("a/b.rs", "a/b.rs"),
+            ("./a", "a"),
+            ("/w/tree/a", "a"),
+            (".", ""),
+            ("/w/tree", ""),
+            ("a/../b", "b"),
+        ] {
+            assert_eq!(inside(text).as_deref(), Some(path), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_out_or_into_git_are_refused() {
+        for text in [
+            "../x",
+            "a/../../x",
+            "/etc/passwd",
+            "/w/treehouse",
+            ".git/config",
+            "a/.GIT/x",
+            ".git./x",
+            "a\0b",
+        ] {
+            assert_eq!(inside(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,666 @@
+//! The executor over gRPC, with a real repository behind a real smart HTTP remote and real commands.
+#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
+
+#[path = "../../../crates/git/tests/support/http_backend.rs"]
+mod http_backend;
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use domain::{CommitId, RunFence, RunId, TicketKey};
+use executor::{Config, Executor};
+use grant::{Audience, Grant, Signer};
+use http_backend::HttpBackend;
+use proto::executor::{
+    CallToolRequest, CallToolResponse, CloseWorkspaceRequest, GetDiffRequest, OpenWorkspaceRequest,
+    OpenWorkspaceResponse, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult, ToolStatus,
+    WatchStatusRequest, call_tool_response, executor_service_client::ExecutorServiceClient,
+    snapshot_workspace_response,
+};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::{Code, Request, Status, Streaming, transport::Channel};
+
+struct World {
+    folder: TempDir,
+    signer: Signer,
+    gate: HttpBackend,
+    base: CommitId,
+    client: ExecutorServiceClient<Channel>,
+    stop: CancellationToken,
+    server: tokio::task::JoinHandle<anyhow::Result<()>>,
+    _guard: DropGuard,
+}
+
+/// An open workspace, seen by the planner that holds one fence.
+#[derive(Clone)]
+struct Session {
+    client: ExecutorServiceClient<Channel>,
+    token: String,
+    fence: RunFence,
+    id: String,
+}
+
+fn seed(folder: &TempDir) -> CommitId {
+    let remote = git::Repository::init_bare(&folder.path().join("remote/acme/shop.git")).unwrap();
+    let git = remote.objects();
+    let mut root = git.treebuilder(None).unwrap();
+    let blob = |text: &str| git.blob(text.as_bytes()).unwrap();
+    root.insert("README.md", blob("# Shop\n"), 0o100_644).unwrap();
+    root.insert("AGENTS.md", blob("Be brief.\n"), 0o100_644).unwrap();
+    root.insert(".gitignore", blob("ignored/\n"), 0o100_644).unwrap();
+    let tree = git.find_tree(root.write().unwrap()).unwrap();
+    let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+    let id = git
+        .commit(Some("refs/heads/main"), &who, &who, "first", &tree, &[])
+        .unwrap();
+    id.to_string().parse().unwrap()
+}
+
+impl World {
+    async fn start(slots: u32) -> Self {
+        let folder = TempDir::new().unwrap();
+        let base = seed(&folder);
+        let pair = grant::generate();
+        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
+        let gate = HttpBackend::start(folder.path().join("remote"), "Bearer gate-grant").await;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let config = Config {
+            executor: Executor {
+                listen: address,
+                data_dir: folder.path().join("data"),
+                slots,
+                grant_keys: BTreeMap::from([(pair.id, pair.public_key)]),
+                min_level: domain::SandboxLevel::L0,
+                launcher: Some(PathBuf::from(env!("CARGO_BIN_EXE_launcher"))),
+                hidden: vec![folder.path().join("remote")],
+            },
+            telemetry: serde_json::from_value(json!({})).unwrap(),
+        };
+        let stop = CancellationToken::new();
+        let server = tokio::spawn(executor::serve(config, listener, stop.clone()));
+        let client = ExecutorServiceClient::connect(format!("http://{address}"))
+            .await
+            .unwrap();
+        let guard = stop.clone().drop_guard();
+        Self {
+            folder,
+            signer,
+            gate,
+            base,
+            client,
+            stop,
+            server,
+            _guard: guard,
+        }
+    }
+
+    fn token(&self, run: &RunId, workspace: Option<String>, fence: RunFence, audience: Audience) -> String {
+        let repository = "acme/shop".parse().unwrap();
+        let grant = Grant {
+            audience,
+            run: run.clone(),
+            repository,
+            workspace,
+            fence,
+        };
+        self.signer
+            .sign(&grant, bootstrap::now())
+            .unwrap()
+            .expose_secret()
+            .to_owned()
+    }
+
+    async fn try_open(
+        &self,
+        number: u64,
+        fence: RunFence,
+        change: impl FnOnce(&mut OpenWorkspaceRequest),
+    ) -> Result<(Session, OpenWorkspaceResponse), Status> {
+        let run = run(number);
+        let mut request = OpenWorkspaceRequest {
+            run_id: run.to_string(),
+            fence: Some(fence.into()),
+            repository: "acme/shop".to_owned(),
+            gate_url: self.gate.url.clone(),
+            gate_grant: "gate-grant".to_owned(),
+            base_commit: self.base.to_string(),
+            base_branch: "main".to_owned(),
+            restore: None,
+            setup: Vec::new(),
+        };
+        change(&mut request);
+        let request = with(&self.token(&run, None, fence, Audience::Executor), request);
+        let answer = self.client.clone().open_workspace(request).await?.into_inner();
+        let id = answer.workspace_id.clone();
+        let token = self.token(&run, Some(id.clone()), fence, Audience::Executor);
+        Ok((
+            Session {
+                client: self.client.clone(),
+                token,
+                fence,
+                id,
+            },
+            answer,
+        ))
+    }
+
+    async fn open(&self, number: u64) -> Session {
+        self.try_open(number, RunFence::new(1, 5, 1), |_| {})
+            .await
+            .unwrap()
+            .0
+    }
+}
+
+impl Session {
+    async fn start(
+        &self,
+        id: &str,
+        name: &str,
+        input: &Value,
+    ) -> Result<Streaming<CallToolResponse>, Status> {
+        self.start_within(id, name, input, None).await
+    }
+
+    async fn start_within(
+        &self,
+        id: &str,
+        name: &str,
+        input: &Value,
+        limit: Option<Duration>,
+    ) -> Result<Streaming<CallToolResponse>, Status> {
+        let call = CallToolRequest {
+            workspace_id: self.id.clone(),
+            fence: Some(self.fence.into()),
+            call_id: id.to_owned(),
+            name: name.to_owned(),
+            input_json: input.to_string(),
+            commit_time_s: 1_790_000_000,
+        };
+        let mut request = with(&self.token, call);
+        if let Some(limit) = limit {
+            let text = format!("{}m", limit.as_millis());
+            request
+                .metadata_mut()
+                .insert("grpc-timeout", text.parse().unwrap());
+        }
+        Ok(self.client.clone().call_tool(request).await?.into_inner())
+    }
+
+    async fn call(&self, id: &str, name: &str, input: Value) -> ToolResult {
+        finish(self.start(id, name, &input).await.unwrap()).await
+    }
+
+    async fn ok(&self, id: &str, name: &str, input: Value) -> ToolResult {
+        let result = self.call(id, name, input).await;
+        assert_eq!(result.status(), ToolStatus::Ok, "{}", result.content);
+        result
+    }
+
+    async fn shell(&self, id: &str, command: &str) -> String {
+        self.ok(id, "run_command", json!({ "command": command }))
+            .await
+            .content
+    }
+
+    async fn snapshot(&self) -> (SnapshotInfo, Vec<u8>) {
+        let request = SnapshotWorkspaceRequest {
+            workspace_id: self.id.clone(),
+            fence: Some(self.fence.into()),
+            commit_time_s: 1_790_000_000,
+        };
+        let request = with(&self.token, request);
+        let mut stream = self
+            .client
+            .clone()
+            .snapshot_workspace(request)
+            .await
+            .unwrap()
+            .into_inner();
+        let (mut info, mut pack) = (None, Vec::new());
+        while let Some(message) = stream.message().await.unwrap() {
+            match message.event.unwrap() {
+                snapshot_workspace_response::Event::Info(found) => info = Some(found),
+                snapshot_workspace_response::Event::PackChunk(chunk) => pack.extend(chunk),
+            }
+        }
+        (info.unwrap(), pack)
+    }
+
+    async fn close(&self) {
+        let request = CloseWorkspaceRequest {
+            workspace_id: self.id.clone(),
+            fence: Some(self.fence.into()),
+        };
+        self.client
+            .clone()
+            .close_workspace(with(&self.token, request))
+            .await
+            .unwrap();
+    }
+}
+
+fn run(number: u64) -> RunId {
+    RunId::new(TicketKey::jira(&format!("ENG-{number}")).unwrap(), 1)
+}
+
+fn with<T>(token: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request
+        .metadata_mut()
+        .insert("authorization", format!("Bearer {token}").parse().unwrap());
+    request
+}
+
+async fn finish(mut stream: Streaming<CallToolResponse>) -> ToolResult {
+    while let Some(message) = stream.message().await.unwrap() {
+        if let call_tool_response::Event::Result(result) = message.event.unwrap() {
+            return result;
+        }
+    }
+    panic!("the stream ended without a result")
+}
+
+/// The first chunk of output, so that a test knows that its command runs.
+async fn output(stream: &mut Streaming<CallToolResponse>) -> String {
+    match stream.message().await.unwrap().unwrap().event.unwrap() {
+        call_tool_response::Event::Output(chunk) => String::from_utf8(chunk.data).unwrap(),
+        call_tool_response::Event::Result(result) => panic!("ended early: {}", result.content),
+    }
+}
+
+/// Waits until no process has `marker` among its arguments.
+async fn gone(marker: &str) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+    loop {
+        let living = std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(Result::ok)
+            .filter(|entry| {
+                let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                String::from_utf8_lossy(&command).contains(marker)
+            });
+        if living.count() == 0 {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{marker} lives on");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_made_committed_and_carried_into_another_workspace() {
+    let world = World::start(4).await;
+    let (session, answer) = world.try_open(1, RunFence::new(1, 5, 1), |_| {}).await.unwrap();
+    assert_eq!(
+        (answer.existing, answer.instructions.as_str()),
+        (false, "Be brief.\n")
+    );
+    assert_eq!(answer.tools.len(), 9);
+    session
+        .ok("c1", "create_branch", json!({ "branch_name": "feat/ENG-1-x" }))
+        .await;
+    let written = session
+        .ok(
+            "c2",
+            "write_file",
+            json!({ "path": "a/new.txt", "content": "new\n" }),
+        )
+        .await;
+    assert!(written.changed);
+    let read = session
+        .ok("c3", "read_file", json!({ "path": "a/new.txt" }))
+        .await;
+    assert!(!read.changed);
+    let status = session.shell("c4", "git status --short && pwd").await;
+    assert!(status.starts_with("exit code: 0\n?? a/\n"), "{status}");
+    let committed = session
+        .ok("c5", "commit_changes", json!({ "message": "Add a file" }))
+        .await;
+    assert_eq!(committed.branch, "feat/ENG-1-x");
+    session
+        .shell(
+            "c6",
+            "echo draft > draft.txt; mkdir ignored; echo x > ignored/x; rm README.md",
+        )
+        .await;
+    let (info, pack) = session.snapshot().await;
+    assert_eq!(
+        (info.head_commit.as_str(), info.files_changed),
+        (committed.head_commit.as_str(), 3)
+    );
+    assert_eq!(session.snapshot().await.0.snapshot_commit, info.snapshot_commit);
+    session.close().await;
+
+    let restore = SnapshotRef {
+        branch: info.branch.clone(),
+        head_commit: info.head_commit.clone(),
+        snapshot_commit: info.snapshot_commit.clone(),
+        pack,
+    };
+    let opened = world
+        .try_open(1, RunFence::new(1, 6, 1), |request| {
+            request.restore = Some(restore)
+        })
+        .await;
+    let second = opened.unwrap().0;
+    assert_ne!(second.id, session.id);
+    let listing = second
+        .shell("d1", "cat a/new.txt draft.txt; ls; git log --format=%s -1")
+        .await;
+    assert_eq!(
+        listing,
+        "exit code: 0\nnew\ndraft\nAGENTS.md\na\ndraft.txt\nAdd a file\n"
+    );
+    assert_eq!(second.snapshot().await.0.snapshot_commit, info.snapshot_commit);
+    let request = GetDiffRequest {
+        workspace_id: second.id.clone(),
+        fence: Some(second.fence.into()),
+        max_bytes: 0,
+    };
+    let diff = second
+        .client
+        .clone()
+        .get_diff(with(&second.token, request))
+        .await
+        .unwrap()
+        .into_inner();
+    assert!(diff.diff.contains("+draft") && diff.diff.contains("-# Shop") && diff.files_changed == 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_call_id_runs_nothing_and_gets_the_same_result() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let command = json!({ "command": "echo once >> log; sleep 0.3; cat log" });
+    let first = session.start("c1", "run_command", &command).await.unwrap();
+    let second = session.start("c1", "run_command", &command).await.unwrap();
+    let (first, second) = tokio::join!(finish(first), finish(second));
+    assert_eq!(first.content, "exit code: 0\nonce\n");
+    assert_eq!(second, first);
+    assert_eq!(session.call("c1", "run_command", command).await, first);
+    assert_eq!(session.shell("c2", "cat log").await, "exit code: 0\nonce\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_a_command_started_outlives_it() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let marker = "86017.125";
+    let daemon = format!("(setsid sh -c 'sleep {marker} & sleep {marker}' &) ; echo started");
+    assert_eq!(session.shell("c1", &daemon).await, "exit code: 0\nstarted\n");
+    gone(marker).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_caller_goes_away_is_killed_and_stored_as_interrupted() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let marker = "86017.250";
+    let command = json!({ "command": format!("setsid sleep {marker} & echo running; sleep {marker}") });
+    let mut stream = session.start("c1", "run_command", &command).await.unwrap();
+    assert_eq!(output(&mut stream).await, "running\n");
+    drop(stream);
+    gone(marker).await;
+    let result = session.call("c1", "run_command", command).await;
+    assert_eq!(result.status(), ToolStatus::Interrupted);
+    assert!(result.content.contains("running"), "{}", result.content);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deadlines_cut_the_call_and_time_limits_end_the_command() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let command = json!({ "command": "sleep 86017.375" });
+    let limit = Some(Duration::from_millis(300));
+    let cut = finish(
+        session
+            .start_within("c1", "run_command", &command, limit)
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert_eq!(cut.status(), ToolStatus::Interrupted);
+    let command = json!({ "command": "echo early; sleep 86017.375", "timeout_s": 1 });
+    let late = session.call("c2", "run_command", command).await;
+    assert_eq!(late.status(), ToolStatus::Error);
+    assert!(
+        late.content.contains("killed after 1 s") && late.content.contains("early"),
+        "{}",
+        late.content
+    );
+    gone("86017.375").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_fence_cuts_older_calls_and_refuses_older_planners() {
+    let world = World::start(1).await;
+    let old = world.open(1).await;
+    let command = json!({ "command": "echo running; sleep 86017.5" });
+    let mut stream = old.start("c1", "run_command", &command).await.unwrap();
+    output(&mut stream).await;
+    let (new, answer) = world.try_open(1, RunFence::new(1, 5, 2), |_| {}).await.unwrap();
+    assert!(answer.existing && new.id == old.id);
+    assert_eq!(finish(stream).await.status(), ToolStatus::Interrupted);
+    gone("86017.5").await;
+    let refused = old
+        .start("c2", "read_file", &json!({ "path": "README.md" }))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    new.ok("c2", "read_file", json!({ "path": "README.md" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_open_one_workspace_of_one_run_only() {
+    let world = World::start(2).await;
+    let session = world.open(1).await;
+    let other = world.open(2).await;
+    let input = json!({ "path": "README.md" });
+    let code = async |session: Session| session.start("x", "read_file", &input).await.unwrap_err().code();
+    assert_eq!(
+        code(Session {
+            token: "nonsense".to_owned(),
+            ..session.clone()
+        })
+        .await,
+        Code::Unauthenticated
+    );
+    assert_eq!(
+        code(Session {
+            token: other.token,
+            ..session.clone()
+        })
+        .await,
+        Code::PermissionDenied
+    );
+    assert_eq!(
+        code(Session {
+            fence: RunFence::new(9, 9, 9),
+            ..session.clone()
+        })
+        .await,
+        Code::PermissionDenied
+    );
+    let gate = world.token(&run(1), Some(session.id.clone()), session.fence, Audience::Gate);
+    assert_eq!(
+        code(Session {
+            token: gate,
+            ..session.clone()
+        })
+        .await,
+        Code::Unauthenticated
+    );
+    let watched = world.client.clone().watch_status(WatchStatusRequest {}).await;
+    assert_eq!(watched.err().unwrap().code(), Code::Unauthenticated);
+    session.close().await;
+    session.close().await;
+    assert_eq!(code(session).await, Code::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_are_counted_and_opening_twice_takes_one() {
+    let world = World::start(1).await;
+    let token = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Executor);
+    let request = with(&token, WatchStatusRequest {});
+    let mut statuses = world
+        .client
+        .clone()
+        .watch_status(request)
+        .await
+        .unwrap()
+        .into_inner();
+    let status = statuses.message().await.unwrap().unwrap();
+    assert_eq!(
+        (status.free_slots, status.total_slots, status.draining),
+        (1, 1, false)
+    );
+    let fence = RunFence::new(1, 5, 1);
+    let (one, two) = tokio::join!(world.try_open(1, fence, |_| {}), world.try_open(1, fence, |_| {}));
+    assert_eq!(one.unwrap().0.id, two.unwrap().0.id);
+    let full = world.try_open(2, fence, |_| {}).await.err().unwrap();
+    assert_eq!(full.code(), Code::ResourceExhausted);
+    let status = statuses.message().await.unwrap().unwrap();
+    assert_eq!(
+        (status.free_slots, status.warm_repositories),
+        (0, vec!["acme/shop".to_owned()])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_cloned_says_why() {
+    let world = World::start(1).await;
+    let fence = RunFence::new(1, 5, 1);
+    let missing = "0123456789012345678901234567890123456789".to_owned();
+    let error = world
+        .try_open(1, fence, |request| request.base_commit = missing)
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(
+        (error.code(), error.message().contains("012345678901")),
+        (Code::NotFound, true),
+        "{error}"
+    );
+    let wrong = |request: &mut OpenWorkspaceRequest| {
+        request.base_commit.clear();
+        request.gate_grant = "wrong".to_owned();
+    };
+    let error = world.try_open(1, fence, wrong).await.err().unwrap();
+    assert_eq!(error.code(), Code::PermissionDenied, "{error}");
+    let nowhere = |request: &mut OpenWorkspaceRequest| {
+        request.base_commit.clear();
+        request.gate_url = "http://127.0.0.1:1".to_owned();
+    };
+    let error = world.try_open(1, fence, nowhere).await.err().unwrap();
+    assert_eq!(error.code(), Code::Unavailable, "{error}");
+    world
+        .try_open(1, fence, |request| request.base_commit.clear())
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn setup_commands_run_once_and_a_failing_one_shows_its_log() {
+    let world = World::start(2).await;
+    let fence = RunFence::new(1, 5, 1);
+    let setup = |commands: &[&str]| {
+        commands
+            .iter()
+            .map(|command| (*command).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let good = setup(&["echo one > ignored.txt", "echo two"]);
+    let (session, answer) = world
+        .try_open(1, fence, |request| request.setup = good)
+        .await
+        .unwrap();
+    let result = answer.setup.unwrap();
+    assert!(!result.failed && result.log_tail.contains("two"), "{result:?}");
+    assert_eq!(
+        session.shell("c1", "cat ignored.txt").await,
+        "exit code: 0\none\n"
+    );
+    let bad = setup(&["echo broken; exit 3", "echo never"]);
+    let answer = world
+        .try_open(2, fence, |request| request.setup = bad)
+        .await
+        .unwrap()
+        .1;
+    let result = answer.setup.unwrap();
+    assert!(result.failed && result.log_tail.contains("broken") && !result.log_tail.contains("never"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_see_a_clean_environment_and_nobody_elses_files() {
+    let world = World::start(2).await;
+    let session = world.open(1).await;
+    let other = world.open(2).await;
+    let environment = session
+        .shell("c1", "env | cut -d= -f1 | sort | tr '\\n' ' '")
+        .await;
+    assert_eq!(
+        environment,
+        "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE HOME LANG PATH PWD SHLVL TERM TMPDIR _ "
+    );
+    let probe = std::process::Command::new(env!("CARGO_BIN_EXE_launcher"))
+        .arg("probe")
+        .output()
+        .unwrap();
+    if probe.stdout.starts_with(b"{\"landlock\":true") {
+        let data = world.folder.path().join("data/workspaces");
+        let reach = format!(
+            "cat {}/{}/tree/README.md; touch /tmp/escaped; touch $GIT_DIR/x",
+            data.display(),
+            other.id
+        );
+        let text = session
+            .shell("c2", &format!("{reach}; echo fine > $TMPDIR/y && cat $TMPDIR/y"))
+            .await;
+        assert_eq!(text.matches("Permission denied").count(), 3, "{text}");
+        assert!(text.ends_with("fine\n"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_tool_is_an_error_for_the_model() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let result = session.call("c1", "delete_everything", json!({})).await;
+    assert_eq!(result.status(), ToolStatus::Error);
+    assert!(result.content.contains("run_command"), "{}", result.content);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopping_executor_says_so_finishes_what_runs_and_ends() {
+    let world = World::start(2).await;
+    let session = world.open(1).await;
+    let token = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Executor);
+    let request = with(&token, WatchStatusRequest {});
+    let mut statuses = world
+        .client
+        .clone()
+        .watch_status(request)
+        .await
+        .unwrap()
+        .into_inner();
+    statuses.message().await.unwrap();
+    let command = json!({ "command": "echo running; sleep 0.5; echo done" });
+    let mut stream = session.start("c1", "run_command", &command).await.unwrap();
+    output(&mut stream).await;
+    world.stop.cancel();
+    assert!(statuses.message().await.unwrap().unwrap().draining);
+    assert_eq!(statuses.message().await.unwrap(), None);
+    assert_eq!(finish(stream).await.content, "exit code: 0\nrunning\ndone\n");
+    drop((session, statuses));
+    world.server.await.unwrap().unwrap();
+    assert_eq!(
+        std::fs::read_dir(world.folder.path().join("data/workspaces"))
+            .unwrap()
+            .count(),
+        0
+    );
+}

@@ -1,0 +1,136 @@
+//! What people decide about runs: the approval gate, and stopping.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::JsonRejection},
+    http::StatusCode,
+};
+use domain::{Entry, Fact, Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
+use queue::Appended;
+
+use super::{
+    ApiState, Operator, Problem,
+    runs::{find, ticket_key},
+    types::{Accepted, DecisionBody, ProblemView, RunState},
+};
+use crate::router::Router;
+
+type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
+
+/// Decides at the approval gate of a run.
+#[utoipa::path(post, path = "/v1/runs/{id}/decision", request_body = DecisionBody,
+    params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
+        (status = 409, body = ProblemView, description = "The run does not wait for a decision.")))]
+pub(super) async fn decide(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    body: Result<Json<DecisionBody>, JsonRejection>,
+) -> Answer {
+    let Json(body) = body?;
+    if body.feedback.chars().count() > DecisionBody::FEEDBACK_CHARS {
+        return Err(Problem::Unprocessable(
+            "feedback must be at most 8000 characters".to_owned(),
+        ));
+    }
+    let run: RunId = id.parse()?;
+    let router = state.router()?;
+    find(router, &run).await?;
+    let entries = router.queue.journal().read(&run).await?;
+    let waits = || Problem::Conflict(format!("run {run} does not wait for a decision"));
+    let gate = open_gate(entries.iter().map(|(_, entry)| entry)).ok_or_else(waits)?;
+    let key = format!("decision:{run}:{gate}");
+    let reason = Reason::Decided(body.into_decision(run.clone()));
+    let (appended, accepted) = append(router, run.ticket(), key, caller.name, reason).await?;
+    match appended {
+        Appended::New(_) => Ok(accepted),
+        Appended::Known(_) => Err(Problem::Conflict("somebody has decided already".to_owned())),
+    }
+}
+
+/// Position of the `parked` entry at which the run waits for a decision now.
+fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<u64> {
+    entries.fold(None, |gate, entry| match &entry.fact {
+        Fact::Parked { waits_for } if waits_for == "decision" => Some(entry.position),
+        Fact::Decided { .. } | Fact::StopRequested { .. } | Fact::RunFinished { .. } => None,
+        _ => gate,
+    })
+}
+
+/// Stops one run.
+#[utoipa::path(post, path = "/v1/runs/{id}/stop",
+    params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
+        (status = 409, body = ProblemView, description = "The run is over.")))]
+pub(super) async fn stop_run(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Answer {
+    let run: RunId = id.parse()?;
+    let router = state.router()?;
+    if find(router, &run).await?.status == RunState::Finished {
+        return Err(Problem::Conflict(format!("run {run} is over")));
+    }
+    let reason = Reason::StopRequested {
+        run: Some(run.clone()),
+    };
+    Ok(
+        append(router, run.ticket(), format!("stop:{run}"), caller.name, reason)
+            .await?
+            .1,
+    )
+}
+
+/// Stops every live run of a ticket.
+#[utoipa::path(post, path = "/v1/tickets/{key}/stop",
+    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 403, body = ProblemView), (status = 404, body = ProblemView)))]
+pub(super) async fn stop_ticket(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    Path(key): Path<String>,
+) -> Answer {
+    let ticket = ticket_key(&key)?;
+    let router = state.router()?;
+    if router.queue.triggers().last_sequence(&ticket).await?.is_none() {
+        return Err(Problem::NotFound(format!("nothing is known of {ticket}")));
+    }
+    let key = format!("stop:{}", uuid::Uuid::new_v4());
+    Ok(append(
+        router,
+        &ticket,
+        key,
+        caller.name,
+        Reason::StopRequested { run: None },
+    )
+    .await?
+    .1)
+}
+
+async fn append(
+    router: &Router,
+    ticket: &TicketKey,
+    key: String,
+    actor: String,
+    reason: Reason,
+) -> Result<(Appended, (StatusCode, Json<Accepted>)), Problem> {
+    let trigger = Trigger {
+        version: Trigger::VERSION,
+        ticket: ticket.clone(),
+        key: TriggerKey::new(key.clone()),
+        at: bootstrap::now(),
+        source: Source::Api,
+        actor: Some(actor),
+        reason,
+    };
+    let appended = router.append(&trigger).await?;
+    let (Appended::New(sequence) | Appended::Known(sequence)) = appended;
+    let body = Accepted {
+        ticket: ticket.to_string(),
+        key,
+        sequence,
+    };
+    Ok((appended, (StatusCode::ACCEPTED, Json(body))))
+}

@@ -1,0 +1,114 @@
+//! Live events: journal entries as they are written, over SSE.
+
+use std::convert::Infallible;
+
+use axum::{
+    extract::{Path, State},
+    http::HeaderMap,
+    response::sse::{Event, KeepAlive, Sse},
+};
+use domain::{Entry, Fact, RunId};
+use futures::{Stream, StreamExt, stream, stream::BoxStream};
+use serde::Serialize;
+
+use super::{ApiState, Problem, Viewer, runs, types::ProblemView};
+
+type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
+
+#[derive(Serialize)]
+struct OfRun<'a> {
+    run: &'a RunId,
+    entry: &'a Entry,
+}
+
+/// Streams the journal of one run: from the start, or after `Last-Event-ID`, until the run is finished.
+#[utoipa::path(get, path = "/v1/runs/{id}/events",
+    params(("id" = String, Path, description = "Percent-encoded run id."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Position of the last entry seen.")),
+    security(("bearer" = [])),
+    responses((status = 200, content_type = "text/event-stream", body = String),
+        (status = 404, body = ProblemView)))]
+pub(super) async fn of_run(
+    _: Viewer,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Events, Problem> {
+    let run: RunId = id.parse()?;
+    let router = state.router()?;
+    runs::find(router, &run).await?;
+    let entries = router
+        .queue
+        .journal()
+        .follow(&run, first_position(&headers)?)
+        .await?;
+    Ok(respond(
+        &state,
+        until_finished(entries).filter_map(async |entry| of_entry(entry)),
+    ))
+}
+
+/// Streams the new journal entries of every run.
+#[utoipa::path(get, path = "/v1/events", security(("bearer" = [])),
+    responses((status = 200, content_type = "text/event-stream", body = String)))]
+pub(super) async fn of_all(_: Viewer, State(state): State<ApiState>) -> Result<Events, Problem> {
+    let entries = state.router()?.queue.journal().follow_all().await?;
+    let entries = entries.take_while(|item| std::future::ready(item.is_ok()));
+    Ok(respond(
+        &state,
+        entries.filter_map(async |item| {
+            let (run, entry) = item.ok()?;
+            let event = Event::default().event(entry.fact.name());
+            event
+                .json_data(OfRun {
+                    run: &run,
+                    entry: &entry,
+                })
+                .ok()
+        }),
+    ))
+}
+
+fn respond(state: &ApiState, events: impl Stream<Item = Event> + Send + 'static) -> Events {
+    let shutdown = state.shutdown.clone().cancelled_owned();
+    Sse::new(events.map(Ok).take_until(shutdown).boxed()).keep_alive(KeepAlive::default())
+}
+
+fn first_position(headers: &HeaderMap) -> Result<u64, Problem> {
+    let Some(last) = headers.get("last-event-id") else {
+        return Ok(0);
+    };
+    let position = last
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim().parse::<u64>().ok());
+    let position =
+        position.ok_or_else(|| Problem::BadRequest("Last-Event-ID must be a position".to_owned()))?;
+    Ok(position.saturating_add(1))
+}
+
+type Entries = BoxStream<'static, Result<Entry, queue::Error>>;
+
+/// Ends after the run's last fact, or at an error: the client comes back with `Last-Event-ID`.
+fn until_finished(entries: Entries) -> impl Stream<Item = Entry> + Send {
+    stream::unfold(Some(entries), async |entries| {
+        let mut entries = entries?;
+        match entries.next().await? {
+            Ok(entry) => {
+                let over = matches!(entry.fact, Fact::RunFinished { .. });
+                Some((entry, (!over).then_some(entries)))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "event stream ended");
+                None
+            }
+        }
+    })
+}
+
+fn of_entry(entry: Entry) -> Option<Event> {
+    let event = Event::default()
+        .id(entry.position.to_string())
+        .event(entry.fact.name());
+    event.json_data(entry).ok()
+}

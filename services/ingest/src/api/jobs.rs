@@ -1,0 +1,103 @@
+//! Dispatching jobs.
+
+use axum::{
+    Json,
+    extract::{State, rejection::JsonRejection},
+    http::{HeaderMap, StatusCode},
+};
+use domain::{Job, Reason, Rules, RunId, Source, TicketKey, TriggerKey};
+use queue::Appended;
+
+use super::{
+    ApiState, Operator, Problem,
+    runs::ticket_key,
+    tickets::skip_text,
+    types::{JobAccepted, JobBody, ProblemView},
+};
+use crate::{
+    detect::PinnedFields,
+    router::{Request, Router},
+};
+
+/// Starts a job on a ticket, with the ticket's text as it is now. Skip rules hold here too.
+#[utoipa::path(post, path = "/v1/jobs", request_body = JobBody, security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key starts the job once.")),
+    responses((status = 202, body = JobAccepted), (status = 403, body = ProblemView),
+        (status = 404, body = ProblemView, description = "The ticket does not exist."),
+        (status = 409, body = ProblemView, description = "A skip rule forbids it."),
+        (status = 422, body = ProblemView, description = "No rules for the ticket, or not this kind of job.")))]
+pub(super) async fn dispatch(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    headers: HeaderMap,
+    body: Result<Json<JobBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<JobAccepted>), Problem> {
+    let Json(body) = body?;
+    let ticket = ticket_key(&body.ticket)?;
+    if body.job != Job::Implement || !matches!(ticket, TicketKey::Jira { .. }) {
+        return Err(Problem::Unprocessable(
+            "only the job implement on a Jira ticket can be started here".to_owned(),
+        ));
+    }
+    let router = state.router()?;
+    let key = request_key(&headers)?;
+    if let Some(sequence) = known(router, &ticket, &key).await? {
+        return Ok(accepted(ticket, &key, sequence));
+    }
+    let rules = rules(router, &ticket, body.repository.as_deref())?;
+    let request = Request {
+        ticket: ticket.clone(),
+        key: key.clone(),
+        at: Some(bootstrap::now()),
+        actor: Some(caller.name),
+        source: Source::Api,
+        pinned: PinnedFields::default(),
+    };
+    let trigger = Box::pin(router.judge_issue(request, &rules)).await?;
+    if let Reason::Skipped(reason) = &trigger.reason {
+        return Err(Problem::Conflict(skip_text(reason)));
+    }
+    let (Appended::New(sequence) | Appended::Known(sequence)) = router.append(&trigger).await?;
+    Ok(accepted(ticket, &key, sequence))
+}
+
+fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
+    let Some(header) = headers.get("idempotency-key") else {
+        return Ok(TriggerKey::new(format!("api:{}", uuid::Uuid::new_v4())));
+    };
+    let text = header
+        .to_str()
+        .ok()
+        .filter(|text| !text.is_empty() && text.len() <= 200);
+    let text =
+        text.ok_or_else(|| Problem::BadRequest("Idempotency-Key must be 1 to 200 characters".to_owned()))?;
+    Ok(TriggerKey::new(format!("api:{text}")))
+}
+
+/// A repeated request is answered as the first was, whatever the skip rules say by now.
+async fn known(router: &Router, ticket: &TicketKey, key: &TriggerKey) -> Result<Option<u64>, Problem> {
+    let triggers = router.queue.triggers().read_after(ticket, 0).await?;
+    Ok(triggers
+        .into_iter()
+        .find(|(_, trigger)| trigger.key == *key)
+        .map(|(sequence, _)| sequence))
+}
+
+fn rules(router: &Router, ticket: &TicketKey, repository: Option<&str>) -> Result<Rules, Problem> {
+    let Some(repository) = repository else {
+        return Ok(router.rules_for(ticket)?);
+    };
+    let rules = router.rules.book().for_repository(&repository.parse()?).cloned();
+    rules.ok_or_else(|| Problem::Unprocessable(format!("no rules name the repository {repository}")))
+}
+
+fn accepted(ticket: TicketKey, key: &TriggerKey, sequence: u64) -> (StatusCode, Json<JobAccepted>) {
+    let run = RunId::new(ticket.clone(), sequence).to_string();
+    let body = JobAccepted {
+        ticket: ticket.to_string(),
+        key: key.as_str().to_owned(),
+        sequence,
+        run,
+    };
+    (StatusCode::ACCEPTED, Json(body))
+}

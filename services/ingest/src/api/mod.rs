@@ -1,0 +1,92 @@
+//! `/v1`: what the command line and the console use. Each route is documented where it is registered.
+
+mod auth;
+mod dead;
+mod decisions;
+mod events;
+mod jobs;
+mod problem;
+mod rules;
+mod runs;
+mod tickets;
+pub mod types;
+
+use std::sync::{Arc, OnceLock};
+
+use axum::{Json, routing::get};
+use tokio_util::sync::CancellationToken;
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub(crate) use self::{
+    auth::{Operator, Tokens, Viewer},
+    problem::Problem,
+    types::Role,
+};
+use crate::router::Router;
+
+/// What the handlers share. The router comes when the queue is connected; until then they answer 503.
+#[derive(Clone)]
+pub(crate) struct ApiState {
+    pub(crate) router: Arc<OnceLock<Router>>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl ApiState {
+    fn router(&self) -> Result<&Router, Problem> {
+        self.router
+            .get()
+            .ok_or_else(|| Problem::Unavailable("the queue is not connected yet".to_owned()))
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Journeyman", description = "Runs, journals, jobs, decisions and dead letters."),
+    modifiers(&Bearer)
+)]
+struct Document;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        openapi
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    }
+}
+
+fn documented() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::journal))
+        .routes(routes!(events::of_run))
+        .routes(routes!(events::of_all))
+        .routes(routes!(decisions::decide))
+        .routes(routes!(decisions::stop_run))
+        .routes(routes!(decisions::stop_ticket))
+        .routes(routes!(tickets::show))
+        .routes(routes!(jobs::dispatch))
+        .routes(routes!(dead::list))
+        .routes(routes!(rules::show))
+}
+
+/// The routes of `/v1`, and the document that describes them.
+pub(crate) fn router(state: ApiState) -> axum::Router {
+    let (router, document) = documented().split_for_parts();
+    router
+        .route("/v1/openapi.json", get(async move || Json(document)))
+        .fallback(async || Problem::NotFound("no such route; see /v1/openapi.json".to_owned()))
+        .with_state(state)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Refusals of the API, by condition.
+
+use axum::{
+    Json,
+    extract::rejection::{JsonRejection, QueryRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+
+use super::types::ProblemView;
+use crate::outcome::Failure;
+
+/// Why a request is not served.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    Unauthorized,
+    Forbidden,
+    BadRequest(String),
+    NotFound(String),
+    Conflict(String),
+    Unprocessable(String),
+    Unavailable(String),
+    Internal(String),
+}
+
+impl Problem {
+    fn parts(self) -> (StatusCode, &'static str, String) {
+        match self {
+            Self::Unauthorized => (
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "send a valid bearer token".to_owned(),
+            ),
+            Self::Forbidden => (
+                StatusCode::FORBIDDEN,
+                "forbidden",
+                "the token's role does not allow this".to_owned(),
+            ),
+            Self::BadRequest(detail) => (StatusCode::BAD_REQUEST, "bad_request", detail),
+            Self::NotFound(detail) => (StatusCode::NOT_FOUND, "not_found", detail),
+            Self::Conflict(detail) => (StatusCode::CONFLICT, "conflict", detail),
+            Self::Unprocessable(detail) => (StatusCode::UNPROCESSABLE_ENTITY, "unprocessable", detail),
+            Self::Unavailable(detail) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail),
+            Self::Internal(detail) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", detail),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, error, detail) = self.parts();
+        (
+            status,
+            Json(ProblemView {
+                error: error.to_owned(),
+                detail,
+            }),
+        )
+            .into_response()
+    }
+}
+
+impl From<queue::Error> for Problem {
+    fn from(error: queue::Error) -> Self {
+        match error {
+            queue::Error::Unavailable(_) => {
+                Self::Unavailable("the queue does not answer; try again".to_owned())
+            }
+            queue::Error::Conflict => Self::Conflict(error.to_string()),
+            queue::Error::Corrupt { .. } | queue::Error::Topology(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Later { detail, .. } | Failure::Early(detail) => Self::Unavailable(detail),
+            Failure::Unknown(detail) => Self::NotFound(detail),
+            Failure::Never(detail) => Self::Unprocessable(detail),
+        }
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::BadRequest(rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::BadRequest(rejection.body_text())
+    }
+}
+
+impl From<domain::InvalidId> for Problem {
+    fn from(invalid: domain::InvalidId) -> Self {
+        Self::BadRequest(invalid.to_string())
+    }
+}

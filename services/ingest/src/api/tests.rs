@@ -1,0 +1,135 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::*;
+use crate::{config::ApiToken, hex};
+
+/// Method, path and the least role of every route.
+const ROUTES: [(&str, &str, Role); 12] = [
+    ("GET", "/v1/runs", Role::Viewer),
+    ("GET", "/v1/runs/{id}", Role::Viewer),
+    ("GET", "/v1/runs/{id}/journal", Role::Viewer),
+    ("GET", "/v1/runs/{id}/events", Role::Viewer),
+    ("GET", "/v1/events", Role::Viewer),
+    ("GET", "/v1/tickets/{key}", Role::Viewer),
+    ("GET", "/v1/dead", Role::Viewer),
+    ("GET", "/v1/rules", Role::Viewer),
+    ("POST", "/v1/jobs", Role::Operator),
+    ("POST", "/v1/runs/{id}/decision", Role::Operator),
+    ("POST", "/v1/runs/{id}/stop", Role::Operator),
+    ("POST", "/v1/tickets/{key}/stop", Role::Operator),
+];
+
+fn token(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "token-of-a-viewer",
+        Role::Operator => "token-of-an-operator",
+        Role::Admin => "token-of-an-admin",
+    }
+}
+
+fn api() -> axum::Router {
+    let tokens = [Role::Viewer, Role::Operator, Role::Admin].map(|role| {
+        (
+            format!("{role:?}"),
+            ApiToken {
+                sha256: hex::sha256(token(role).as_bytes()),
+                role,
+            },
+        )
+    });
+    router(ApiState {
+        router: Arc::default(),
+        tokens: Arc::new(Tokens::new(&BTreeMap::from(tokens)).expect("hashes")),
+        shutdown: CancellationToken::new(),
+    })
+}
+
+async fn call(method: &str, path: &str, authorization: Option<&str>) -> (StatusCode, Value) {
+    let path = path.replace("{id}", "jira:ENG-1@1").replace("{key}", "ENG-1");
+    let body = match path.as_str() {
+        "/v1/jobs" => r#"{"ticket": "ENG-1", "job": "implement"}"#,
+        _ => r#"{"verdict": "approve"}"#,
+    };
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    if let Some(value) = authorization {
+        request = request.header("authorization", value);
+    }
+    let answer = api()
+        .oneshot(request.body(Body::from(body)).expect("request"))
+        .await
+        .expect("answer");
+    let status = answer.status();
+    let bytes = axum::body::to_bytes(answer.into_body(), 1 << 20)
+        .await
+        .expect("body");
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn no_route_answers_without_a_valid_token() {
+    for (method, path, _) in ROUTES {
+        let viewer = token(Role::Viewer);
+        for header in [
+            None,
+            Some("Bearer wrong"),
+            Some("Bearer "),
+            Some("Basic dXNlcjpwdw=="),
+            Some(viewer),
+        ] {
+            let (status, body) = call(method, path, header).await;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path} {header:?}");
+            assert_eq!(body["error"], "unauthorized");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_route_wants_its_role_and_says_503_until_the_queue_is_there() {
+    for (method, path, least) in ROUTES {
+        for role in [Role::Viewer, Role::Operator, Role::Admin] {
+            let bearer = format!("Bearer {}", token(role));
+            let (status, body) = call(method, path, Some(&bearer)).await;
+            let expected = if role < least {
+                StatusCode::FORBIDDEN
+            } else {
+                StatusCode::SERVICE_UNAVAILABLE
+            };
+            assert_eq!(status, expected, "{method} {path} {role:?} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_document_lists_every_route_and_nothing_else() {
+    let (status, document) = call("GET", "/v1/openapi.json", None).await;
+    assert_eq!(status, StatusCode::OK);
+    let paths = document["paths"].as_object().expect("paths");
+    let listed: BTreeSet<_> = paths
+        .iter()
+        .flat_map(|(path, item)| {
+            let methods = item.as_object().into_iter().flat_map(|item| item.keys());
+            methods.map(move |method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let routes = ROUTES.map(|(method, path, _)| (method.to_owned(), path.to_owned()));
+    assert_eq!(listed, BTreeSet::from(routes));
+}
+
+#[tokio::test]
+async fn an_unknown_route_is_a_problem_in_json() {
+    let (status, body) = call("GET", "/v1/nonsense", None).await;
+    assert_eq!(
+        (status, &body["error"]),
+        (StatusCode::NOT_FOUND, &Value::from("not_found"))
+    );
+}

@@ -1,0 +1,61 @@
+//! Tickets.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use domain::{Reason, Row, SkipReason};
+use queue::Bucket;
+
+use super::{
+    ApiState, Problem, Viewer,
+    runs::ticket_key,
+    types::{ProblemView, TicketView},
+};
+
+/// Shows one ticket with its runs.
+#[utoipa::path(get, path = "/v1/tickets/{key}",
+    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
+    responses((status = 200, body = TicketView), (status = 404, body = ProblemView)))]
+pub(super) async fn show(
+    _: Viewer,
+    State(state): State<ApiState>,
+    Path(key): Path<String>,
+) -> Result<Json<TicketView>, Problem> {
+    let ticket = ticket_key(&key)?;
+    let queue = &state.router()?.queue;
+    let row = queue
+        .table::<Row>(Bucket::Tickets)
+        .get(&ticket.to_string())
+        .await?
+        .map(|(row, _)| row);
+    let triggers = queue.triggers().read_after(&ticket, 0).await?;
+    if row.is_none() && triggers.is_empty() {
+        return Err(Problem::NotFound(format!("nothing is known of {ticket}")));
+    }
+    let row = row.unwrap_or_default();
+    let last_skip = triggers
+        .iter()
+        .rev()
+        .find_map(|(_, trigger)| match &trigger.reason {
+            Reason::Skipped(reason) => Some(skip_text(reason)),
+            _ => None,
+        });
+    Ok(Json(TicketView {
+        ticket: ticket.to_string(),
+        runs: row.runs.iter().map(Into::into).collect(),
+        pull_requests: row.pull_requests,
+        due: row.due.map(|due| due.to_string()),
+        quarantined: row.quarantined,
+        last_skip,
+    }))
+}
+
+/// A skip rule in words for the API's users.
+pub(super) fn skip_text(reason: &SkipReason) -> String {
+    match reason {
+        SkipReason::Phrase { phrase, place } => format!("the phrase {phrase} stands in the {place}"),
+        SkipReason::Label { label } => format!("the ticket has the label {label}"),
+        SkipReason::PullRequestExists { url, author } => format!("a pull request by {author} exists: {url}"),
+    }
+}

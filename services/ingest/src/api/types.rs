@@ -1,0 +1,239 @@
+//! What the API takes and gives, as JSON. Instants are RFC 3339 in UTC.
+
+use domain::{Decision, Job, PullRequestRef, RunSummary, StopReason, Verdict};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// What a bearer may do; each role includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Read.
+    Viewer,
+    /// Dispatch, decide and stop.
+    Operator,
+    /// Everything.
+    Admin,
+}
+
+/// Why a request was not served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProblemView {
+    /// A stable name of the condition, e.g. `not_found`.
+    pub error: String,
+    /// In words.
+    pub detail: String,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It waits for earlier runs of the ticket.
+    Queued,
+    /// A planner works on it.
+    Active,
+    /// It waits for a report or a decision.
+    Parked,
+    /// It is over.
+    Finished,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunView {
+    /// Its id, e.g. `jira:ENG-12@57`.
+    pub id: String,
+    /// Its ticket, e.g. `jira:ENG-12`.
+    pub ticket: String,
+    /// The kind of work.
+    #[schema(value_type = String)]
+    pub job: Job,
+    /// Where it stands.
+    pub status: RunState,
+    /// For a parked run: `report` or `decision`.
+    pub waits_for: Option<String>,
+    /// For a finished run: why it ended.
+    #[schema(value_type = Option<Object>)]
+    pub stop: Option<StopReason>,
+    /// When its trigger was taken up.
+    pub started_at: String,
+    /// When it ended.
+    pub finished_at: Option<String>,
+    /// Model turns so far.
+    pub turns: u32,
+}
+
+impl From<&RunSummary> for RunView {
+    fn from(run: &RunSummary) -> Self {
+        use domain::RunStatus;
+        let (status, waits_for, stop) = match &run.status {
+            RunStatus::Queued => (RunState::Queued, None, None),
+            RunStatus::Active => (RunState::Active, None, None),
+            RunStatus::Parked { waits_for } => (RunState::Parked, Some(waits_for.clone()), None),
+            RunStatus::Finished { reason } => (RunState::Finished, None, Some(reason.clone())),
+        };
+        Self {
+            id: run.id.to_string(),
+            ticket: run.id.ticket().to_string(),
+            job: run.job,
+            status,
+            waits_for,
+            stop,
+            started_at: run.started_at.to_string(),
+            finished_at: run.finished_at.map(|at| at.to_string()),
+            turns: run.turns,
+        }
+    }
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RunsQuery {
+    /// Only of this ticket.
+    pub ticket: Option<String>,
+    /// Only in this state.
+    #[param(value_type = Option<String>)]
+    pub status: Option<RunState>,
+    /// At most this many, newest first; 100 unless given, 1,000 at most.
+    pub limit: Option<usize>,
+}
+
+/// Where to start reading a journal.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct JournalQuery {
+    /// The first position; 0 unless given.
+    pub from: Option<u64>,
+}
+
+/// A ticket with its runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TicketView {
+    /// Its key, e.g. `jira:ENG-12`.
+    pub ticket: String,
+    /// Its runs, oldest first.
+    pub runs: Vec<RunView>,
+    /// The pull requests opened for it.
+    #[schema(value_type = Vec<Object>)]
+    pub pull_requests: Vec<PullRequestRef>,
+    /// When its timer is due.
+    pub due: Option<String>,
+    /// Why it is quarantined.
+    pub quarantined: Option<String>,
+    /// Why the last request that was skipped was skipped.
+    pub last_skip: Option<String>,
+}
+
+/// A job to start.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobBody {
+    /// The ticket: `ENG-12` or `jira:ENG-12`.
+    pub ticket: String,
+    /// The kind of work; `implement`.
+    #[schema(value_type = String)]
+    pub job: Job,
+    /// The repository, `acme/shop`; the one of the ticket's project unless given.
+    pub repository: Option<String>,
+}
+
+/// A job that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobAccepted {
+    /// The ticket.
+    pub ticket: String,
+    /// The identity of the request.
+    pub key: String,
+    /// Its place in the log of triggers.
+    pub sequence: u64,
+    /// The run that it opens.
+    pub run: String,
+}
+
+/// A decision at an approval gate.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionBody {
+    /// `approve`, `reject` or `revise`.
+    #[schema(value_type = String)]
+    pub verdict: Verdict,
+    /// For `revise`: what to change; at most 8,000 characters.
+    #[serde(default)]
+    pub feedback: String,
+}
+
+impl DecisionBody {
+    /// The largest feedback in characters.
+    pub const FEEDBACK_CHARS: usize = 8_000;
+
+    pub(crate) fn into_decision(self, run: domain::RunId) -> Decision {
+        Decision {
+            run,
+            verdict: self.verdict,
+            feedback: self.feedback,
+        }
+    }
+}
+
+/// A request that was written down and will be acted on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Accepted {
+    /// The ticket.
+    pub ticket: String,
+    /// The identity of the request.
+    pub key: String,
+    /// Its place in the log of triggers.
+    pub sequence: u64,
+}
+
+/// Something that could not be handled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeadView {
+    /// Its place among the dead letters.
+    pub sequence: u64,
+    /// `delivery`, `trigger`, `report` or `ticket`.
+    pub what: String,
+    /// Its identity.
+    pub id: String,
+    /// The ticket, when it is known.
+    pub ticket: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: String,
+}
+
+/// The rules that are loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RulesView {
+    /// Repositories with working rules.
+    pub repositories: Vec<RepositoryView>,
+    /// Files that do not work.
+    pub problems: Vec<RulesProblemView>,
+}
+
+/// A repository with working rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RepositoryView {
+    /// `acme/shop`.
+    pub repository: String,
+    /// Its Jira project; empty when it has none.
+    pub project: String,
+    /// The status that asks for work.
+    pub status: String,
+}
+
+/// What is wrong in a rules file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RulesProblemView {
+    /// The file.
+    pub file: String,
+    /// The line, from 1; 0 when it is not known.
+    pub line: u64,
+    /// The dotted key.
+    pub key: String,
+    /// What to change.
+    pub problem: String,
+}

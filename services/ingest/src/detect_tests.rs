@@ -1,0 +1,257 @@
+use domain::{Conclusion, TicketKey};
+use github::{CheckConclusion, CheckKind, CheckStatus};
+
+use super::*;
+
+fn rules() -> Rules {
+    let mut rules = Rules::default();
+    rules.repo.owner = "acme".to_owned();
+    rules.repo.name = "shop".to_owned();
+    rules
+}
+
+fn issue() -> Issue {
+    Issue {
+        summary: "Fix the cart".to_owned(),
+        description: "It rounds".to_owned(),
+        ..Issue::default()
+    }
+}
+
+fn comment(text: &str) -> Comment {
+    Comment {
+        author: "Ada".to_owned(),
+        author_id: "a1".to_owned(),
+        created: Timestamp::from_unix_ms(99),
+        updated: Timestamp::from_unix_ms(99),
+        text: text.to_owned(),
+    }
+}
+
+const AT: Timestamp = Timestamp::from_unix_ms(50);
+
+fn judge(issue: &Issue, rules: &Rules, open: &[PullRequest]) -> Reason {
+    implement(issue, PinnedFields::default(), AT, rules, open).expect("rules name a repository")
+}
+
+fn commit(digit: char) -> CommitId {
+    digit.to_string().repeat(40).parse().expect("commit")
+}
+
+fn pull_request() -> PullRequest {
+    PullRequest {
+        number: 7,
+        node_id: String::new(),
+        title: String::new(),
+        body: String::new(),
+        branch: "feat/ENG-1-x".to_owned(),
+        head: commit('a'),
+        head_repository: "acme/shop".to_owned(),
+        base_branch: "main".to_owned(),
+        author: "sam".to_owned(),
+        url: "https://forge.example/acme/shop/pull/7".to_owned(),
+        draft: true,
+        merged: false,
+        merged_by: None,
+        state: github::PullRequestState::Open,
+        updated_at: None,
+        closed_at: None,
+    }
+}
+
+fn ours() -> PullRequestRef {
+    pull_request().to_ref(&"acme/shop".parse().expect("repository"))
+}
+
+#[test]
+fn a_ticket_without_obstacles_asks_for_a_job_with_its_text_pinned() {
+    let Reason::JobRequested(request) = judge(&issue(), &rules(), &[]) else {
+        panic!("no job")
+    };
+    assert_eq!(request.job, Job::Implement);
+    assert_eq!(request.repository.to_string(), "acme/shop");
+    assert_eq!(
+        (request.text.summary.as_str(), request.text.description.as_str()),
+        ("Fix the cart", "It rounds")
+    );
+    assert_eq!(request.text.sha256.len(), 64);
+}
+
+#[test]
+fn the_text_of_the_signed_webhook_wins_over_a_later_read() {
+    let pinned = PinnedFields {
+        summary: Some("As signed".to_owned()),
+        description: None,
+    };
+    let Ok(Reason::JobRequested(request)) = implement(&issue(), pinned, AT, &rules(), &[]) else {
+        panic!("no job")
+    };
+    assert_eq!(
+        (request.text.summary.as_str(), request.text.description.as_str()),
+        ("As signed", "It rounds")
+    );
+}
+
+#[test]
+fn each_skip_rule_names_its_place() {
+    let phrase = |place: &str| {
+        let (phrase, place) = ("[AGENT-SKIP]".to_owned(), place.to_owned());
+        Reason::Skipped(SkipReason::Phrase { phrase, place })
+    };
+    let with = |change: fn(&mut Issue)| {
+        let mut issue = issue();
+        change(&mut issue);
+        judge(&issue, &rules(), &[])
+    };
+    assert_eq!(
+        with(|issue| issue.summary = "x [AGENT-SKIP]".to_owned()),
+        phrase("summary")
+    );
+    assert_eq!(
+        with(|issue| issue.description = "[AGENT-SKIP] y".to_owned()),
+        phrase("description")
+    );
+    assert_eq!(
+        with(|issue| issue.comments = vec![comment("no: [AGENT-SKIP]")]),
+        phrase("comment by Ada")
+    );
+    let label = Reason::Skipped(SkipReason::Label {
+        label: "skip-dispatch".to_owned(),
+    });
+    assert_eq!(
+        with(|issue| issue.labels = vec!["skip-dispatch".to_owned()]),
+        label
+    );
+    let exists = SkipReason::PullRequestExists {
+        url: pull_request().url,
+        author: "sam".to_owned(),
+    };
+    assert_eq!(
+        judge(&issue(), &rules(), &[pull_request()]),
+        Reason::Skipped(exists)
+    );
+}
+
+#[test]
+fn an_empty_skip_phrase_skips_nothing() {
+    let mut rules = rules();
+    rules.skip.comment_phrase.clear();
+    assert!(matches!(judge(&issue(), &rules, &[]), Reason::JobRequested(_)));
+}
+
+#[test]
+fn rules_without_a_repository_are_a_problem() {
+    assert!(implement(&issue(), PinnedFields::default(), AT, &Rules::default(), &[]).is_err());
+}
+
+#[test]
+fn a_status_asks_for_work_whatever_its_case() {
+    assert!(asks_for_work("ready for AGENT", &rules()));
+    assert!(!asks_for_work("In Progress", &rules()));
+}
+
+fn check(id: u64, end: Option<CheckConclusion>) -> Check {
+    Check {
+        kind: CheckKind::Run,
+        id,
+        name: format!("test {id}"),
+        suite: 1,
+        status: if end.is_some() {
+            CheckStatus::Completed
+        } else {
+            CheckStatus::InProgress
+        },
+        conclusion: end,
+        completed_at: end.map(|_| Timestamp::from_unix_ms(1_000)),
+        url: String::new(),
+        output_tail: "é".repeat(5_000),
+    }
+}
+
+fn complete(list: &[Check]) -> (TriggerKey, ChecksSummary) {
+    match checks(&ours(), &commit('a'), list) {
+        ChecksVerdict::Complete { key, summary, .. } => (key, *summary),
+        ChecksVerdict::None | ChecksVerdict::Incomplete => panic!("not complete"),
+    }
+}
+
+#[test]
+fn checks_count_only_when_all_are_complete() {
+    use CheckConclusion::Success;
+    assert_eq!(checks(&ours(), &commit('a'), &[]), ChecksVerdict::None);
+    let list = [check(1, Some(Success)), check(2, None)];
+    assert_eq!(checks(&ours(), &commit('a'), &list), ChecksVerdict::Incomplete);
+}
+
+#[test]
+fn one_bad_end_makes_a_failure_that_names_it_and_keeps_the_end_of_its_log() {
+    use CheckConclusion::{Cancelled, Neutral, Skipped, Success, TimedOut};
+    assert_eq!(
+        complete(&[
+            check(1, Some(Success)),
+            check(2, Some(Skipped)),
+            check(3, Some(Neutral))
+        ])
+        .1
+        .conclusion,
+        Conclusion::Success
+    );
+    let (_, summary) = complete(&[
+        check(1, Some(Success)),
+        check(2, Some(TimedOut)),
+        check(3, Some(Cancelled)),
+    ]);
+    assert_eq!(summary.conclusion, Conclusion::Failure);
+    let names: Vec<_> = summary.failed.iter().map(|failed| failed.name.as_str()).collect();
+    assert_eq!(names, ["test 2", "test 3"]);
+    assert!(
+        summary
+            .failed
+            .iter()
+            .all(|failed| failed.log_tail.len() <= LOG_TAIL_BYTES)
+    );
+}
+
+#[test]
+fn the_key_of_checks_ignores_their_order_and_changes_with_a_new_attempt() {
+    use CheckConclusion::{Failure, Success};
+    let (one, two) = (check(1, Some(Success)), check(2, Some(Failure)));
+    let key = complete(&[one.clone(), two.clone()]).0;
+    assert_eq!(key, complete(&[two, one.clone()]).0);
+    assert_ne!(key, complete(&[one, check(3, Some(Failure))]).0);
+    assert!(
+        key.as_str()
+            .starts_with(&format!("checks:acme/shop:{}:", commit('a')))
+    );
+}
+
+#[test]
+fn both_doors_give_a_closed_pull_request_the_same_key() {
+    let hook = Closing {
+        merged: false,
+        by: "sam".to_owned(),
+        at: Timestamp::from_unix_ms(1_000),
+    };
+    let mut listed = pull_request();
+    listed.closed_at = Some(Timestamp::from_unix_ms(1_000));
+    let poll = closing(&listed).expect("closed");
+    assert_eq!(closed(&ours(), &hook).0, closed(&ours(), &poll).0);
+    let merged = Closing { merged: true, ..hook };
+    assert_eq!(closed(&ours(), &merged).0, TriggerKey::new("merged:acme/shop#7"));
+    assert!(closing(&pull_request()).is_none());
+}
+
+#[test]
+fn another_pull_request_of_the_branch_is_not_the_record_s() {
+    let ticket = TicketKey::jira("ENG-1").expect("ticket");
+    let record = BranchRecord {
+        repository: ours().repository,
+        branch: ours().branch,
+        run: domain::RunId::new(ticket.clone(), 1),
+        ticket,
+        head: commit('a'),
+        pull_request: Some(ours()),
+    };
+    assert!(same_pull_request(&record, 7).is_some());
+    assert!(same_pull_request(&record, 8).is_none());
+}

@@ -1,0 +1,249 @@
+//! Jira's webhook payloads.
+
+use domain::{TicketKey, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Unreadable, read};
+use crate::detect::PinnedFields;
+
+/// What Jira said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// An issue came into a status, by a move or by its creation.
+    Entered(Entered),
+    /// Nothing that a job follows from; what it was.
+    Other(String),
+}
+
+/// An issue came into a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entered {
+    pub(crate) ticket: TicketKey,
+    pub(crate) status: String,
+    /// Changelog id of the move; absent for an issue created in the status.
+    pub(crate) changelog: Option<String>,
+    pub(crate) at: Timestamp,
+    pub(crate) actor: Actor,
+    pub(crate) pinned: PinnedFields,
+}
+
+/// Who did it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Actor {
+    /// The stable account id, or a Data Center user name.
+    pub(crate) id: String,
+    /// As people see it.
+    pub(crate) name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload {
+    webhook_event: String,
+    timestamp: Option<i64>,
+    user: Option<User>,
+    issue: Option<Issue>,
+    changelog: Option<Changelog>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct User {
+    account_id: Option<String>,
+    name: Option<String>,
+    display_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Issue {
+    key: String,
+    #[serde(default)]
+    fields: Fields,
+}
+
+#[derive(Default, Deserialize)]
+struct Fields {
+    summary: Option<String>,
+    description: Option<Value>,
+    status: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Changelog {
+    id: Id,
+    #[serde(default)]
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Text(String),
+    Number(u64),
+}
+
+#[derive(Deserialize)]
+struct Item {
+    field: String,
+    #[serde(rename = "toString")]
+    to: Option<String>,
+}
+
+/// Reads one delivery.
+pub(crate) fn parse(body: &[u8]) -> Result<Event, Unreadable> {
+    let payload: Payload = read("jira", body)?;
+    let other = || Ok(Event::Other(payload.webhook_event.chars().take(60).collect()));
+    let (status, changelog) = match payload.webhook_event.as_str() {
+        "jira:issue_updated" => match payload.changelog.and_then(status_change) {
+            Some((id, status)) => (status, Some(id)),
+            None => return other(),
+        },
+        "jira:issue_created" => match payload
+            .issue
+            .as_ref()
+            .and_then(|issue| issue.fields.status.as_ref())
+        {
+            Some(status) => (status.name.clone(), None),
+            None => return other(),
+        },
+        _ => return other(),
+    };
+    let broken = |problem: &str| Unreadable {
+        event: payload.webhook_event.clone(),
+        problem: problem.to_owned(),
+    };
+    let issue = payload.issue.ok_or_else(|| broken("the issue is missing"))?;
+    let at = payload
+        .timestamp
+        .ok_or_else(|| broken("the timestamp is missing"))?;
+    Ok(Event::Entered(Entered {
+        ticket: TicketKey::jira(&issue.key).map_err(|invalid| broken(&invalid.to_string()))?,
+        status,
+        changelog,
+        at: Timestamp::from_unix_ms(at),
+        actor: payload.user.map(actor).unwrap_or_default(),
+        pinned: pinned(issue.fields),
+    }))
+}
+
+fn status_change(changelog: Changelog) -> Option<(String, String)> {
+    let to = changelog
+        .items
+        .into_iter()
+        .rev()
+        .find(|item| item.field == "status")?
+        .to?;
+    let id = match changelog.id {
+        Id::Text(text) => text,
+        Id::Number(number) => number.to_string(),
+    };
+    Some((id, to))
+}
+
+fn actor(user: User) -> Actor {
+    Actor {
+        id: user.account_id.or(user.name).unwrap_or_default(),
+        name: user.display_name.unwrap_or_default(),
+    }
+}
+
+fn pinned(fields: Fields) -> PinnedFields {
+    let description = match fields.description {
+        Some(Value::String(text)) => Some(text),
+        Some(document @ Value::Object(_)) => Some(jira::adf::to_markdown(&document)),
+        Some(_) | None => None,
+    };
+    PinnedFields {
+        summary: fields.summary,
+        description,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(payload: &Value) -> Result<Event, Unreadable> {
+        parse(payload.to_string().as_bytes())
+    }
+
+    fn moved(id: &Value) -> Value {
+        json!({"webhookEvent": "jira:issue_updated", "timestamp": 1_700_000_000_000_i64,
+            "user": {"accountId": "a1", "displayName": "Ada"},
+            "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Fix it", "description": "Please"}},
+            "changelog": {"id": id, "items": [
+                {"field": "assignee", "toString": "Bob"},
+                {"field": "status", "fromString": "To Do", "toString": "Ready for Agent"}]}})
+    }
+
+    #[test]
+    fn a_move_names_ticket_status_changelog_and_actor() {
+        for id in [json!("10023"), json!(10023)] {
+            let Ok(Event::Entered(entered)) = event(&moved(&id)) else {
+                panic!("no move")
+            };
+            assert_eq!(entered.ticket.to_string(), "jira:ENG-12");
+            assert_eq!(entered.status, "Ready for Agent");
+            assert_eq!(entered.changelog.as_deref(), Some("10023"));
+            assert_eq!(
+                entered.actor,
+                Actor {
+                    id: "a1".to_owned(),
+                    name: "Ada".to_owned()
+                }
+            );
+            assert_eq!(entered.pinned.summary.as_deref(), Some("Fix it"));
+            assert_eq!(entered.pinned.description.as_deref(), Some("Please"));
+        }
+    }
+
+    #[test]
+    fn an_issue_created_in_a_status_enters_it() {
+        let created = json!({"webhookEvent": "jira:issue_created", "timestamp": 5,
+            "issue": {"key": "ENG-1", "fields": {"status": {"name": "Ready for Agent"}}}});
+        let Ok(Event::Entered(entered)) = event(&created) else {
+            panic!("not entered")
+        };
+        assert_eq!((entered.changelog, entered.pinned.description), (None, None));
+    }
+
+    #[test]
+    fn updates_without_a_status_change_and_other_events_are_of_no_interest() {
+        for payload in [
+            json!({"webhookEvent": "jira:issue_updated", "issue": {"key": "ENG-1"}}),
+            json!({"webhookEvent": "comment_created"}),
+            json!({"webhookEvent": "jira:issue_updated", "changelog": {"id": "1", "items": []}}),
+        ] {
+            assert!(matches!(event(&payload), Ok(Event::Other(_))), "{payload}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_unreadable() {
+        let mut bad_key = moved(&json!("1"));
+        bad_key["issue"]["key"] = json!("../../etc");
+        let mut no_issue = moved(&json!("1"));
+        no_issue["issue"] = Value::Null;
+        let mut no_time = moved(&json!("1"));
+        no_time["timestamp"] = Value::Null;
+        for payload in [
+            json!({}),
+            json!([]),
+            json!("x"),
+            json!({"webhookEvent": 5}),
+            bad_key,
+            no_issue,
+            no_time,
+        ] {
+            assert!(event(&payload).is_err(), "{payload}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What becomes of a finding, and what that means for the delivery that brought it.
+
+use std::time::Duration;
+
+use domain::Trigger;
+use queue::{Appended, Disposition};
+
+use crate::{events, outside::ReadError};
+
+/// How long an event may wait for the record of its pull request.
+const EARLY_LIMIT_MS: i64 = 10 * 60 * 1000;
+const EARLY_PAUSE: Duration = Duration::from_secs(2);
+const RETRY_FIRST_MS: i64 = 5_000;
+const RETRY_MOST_MS: i64 = 300_000;
+
+/// What became of a finding.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// The ticket's log has it.
+    Appended {
+        trigger: Box<Trigger>,
+        appended: Appended,
+    },
+    /// Nothing follows from it.
+    Nothing(String),
+}
+
+/// Why a finding has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Not now.
+    #[error("{detail}")]
+    Later { detail: String, after: Option<Duration> },
+    /// The facts for it come soon, or it never was ours.
+    #[error("{0}")]
+    Early(String),
+    /// It does not exist.
+    #[error("{0}")]
+    Unknown(String),
+    /// It cannot be handled.
+    #[error("{0}")]
+    Never(String),
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::NotFound(detail) => Self::Unknown(detail),
+            ReadError::Later { detail, after } => Self::Later { detail, after },
+        }
+    }
+}
+
+impl From<queue::Error> for Failure {
+    fn from(error: queue::Error) -> Self {
+        match error {
+            queue::Error::Unavailable(_) | queue::Error::Conflict | queue::Error::Topology(_) => {
+                Self::Later {
+                    detail: error.to_string(),
+                    after: None,
+                }
+            }
+            queue::Error::Corrupt { .. } => Self::Never(error.to_string()),
+        }
+    }
+}
+
+impl From<events::Unreadable> for Failure {
+    fn from(error: events::Unreadable) -> Self {
+        Self::Never(error.to_string())
+    }
+}
+
+/// A retry waits half of the delivery's age, within limits, so that pauses grow without counting tries.
+pub(crate) fn disposition(result: Result<(), Failure>, age_ms: i64) -> Disposition {
+    match result {
+        Ok(()) => Disposition::Done,
+        Err(Failure::Later {
+            after: Some(after), ..
+        }) => Disposition::Retry { after },
+        Err(Failure::Later { after: None, .. }) => {
+            let pause = (age_ms / 2).clamp(RETRY_FIRST_MS, RETRY_MOST_MS);
+            Disposition::Retry {
+                after: Duration::from_millis(pause.unsigned_abs()),
+            }
+        }
+        Err(Failure::Early(_)) if age_ms < EARLY_LIMIT_MS => Disposition::Retry { after: EARLY_PAUSE },
+        Err(Failure::Early(reason) | Failure::Unknown(reason) | Failure::Never(reason)) => {
+            Disposition::Reject { reason }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(result: Failure, age_ms: i64) -> Disposition {
+        disposition(Err(result), age_ms)
+    }
+
+    #[test]
+    fn an_outage_is_retried_with_growing_pauses_and_never_rejected() {
+        let outage = || Failure::Later {
+            detail: "502".to_owned(),
+            after: None,
+        };
+        let pauses = [0, 20_000, 86_400_000].map(|age| after(outage(), age));
+        let retry = |seconds| Disposition::Retry {
+            after: Duration::from_secs(seconds),
+        };
+        assert_eq!(pauses, [retry(5), retry(10), retry(300)]);
+    }
+
+    #[test]
+    fn an_early_event_waits_ten_minutes_at_most() {
+        let early = || Failure::Early("no pull request".to_owned());
+        assert_eq!(after(early(), 599_000), Disposition::Retry { after: EARLY_PAUSE });
+        assert_eq!(
+            after(early(), 600_000),
+            Disposition::Reject {
+                reason: "no pull request".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn the_unknown_and_the_unreadable_are_rejected_with_their_reason() {
+        for failure in [
+            Failure::Unknown("gone".to_owned()),
+            Failure::Never("gone".to_owned()),
+        ] {
+            assert_eq!(
+                after(failure, 0),
+                Disposition::Reject {
+                    reason: "gone".to_owned()
+                }
+            );
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Reading Jira and GitHub: the facts that decisions need, and two kinds of failure.
+
+use std::time::Duration;
+
+use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
+
+/// A Jira issue as read from the API; raw text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Issue {
+    pub(crate) summary: String,
+    pub(crate) description: String,
+    pub(crate) kind: String,
+    pub(crate) priority: String,
+    pub(crate) labels: Vec<String>,
+    pub(crate) status_changed_at: Option<Timestamp>,
+    pub(crate) url: String,
+    pub(crate) comments: Vec<Comment>,
+}
+
+/// A comment of an issue; raw text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Comment {
+    pub(crate) author: String,
+    pub(crate) author_id: String,
+    pub(crate) created: Timestamp,
+    pub(crate) updated: Timestamp,
+    pub(crate) text: String,
+}
+
+/// A ticket that waits in the status that asks for work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) ticket: TicketKey,
+    pub(crate) status: String,
+}
+
+/// Why something could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// The reader account does not see it.
+    #[error("{0}")]
+    NotFound(String),
+    /// Not now: an outage, a limit, or credentials that an operator can mend.
+    #[error("{detail}")]
+    Later {
+        detail: String,
+        /// When the service said how long to wait.
+        after: Option<Duration>,
+    },
+}
+
+/// The two reader accounts.
+pub(crate) struct Outside {
+    jira: jira::Reader,
+    github: github::Reader,
+}
+
+impl Outside {
+    pub(crate) fn new(jira: jira::Reader, github: github::Reader) -> Self {
+        Self { jira, github }
+    }
+
+    pub(crate) async fn issue(&self, ticket: &TicketKey) -> Result<Issue, ReadError> {
+        Ok(self.jira.issue(ticket).await?.into())
+    }
+
+    /// Tickets of a project in a status.
+    pub(crate) async fn ready(&self, project: &str, status: &str) -> Result<Vec<Ready>, ReadError> {
+        let stubs = self.jira.search_ready(project, status, None).await?;
+        Ok(stubs
+            .into_iter()
+            .map(|stub| Ready {
+                ticket: stub.key,
+                status: stub.status,
+            })
+            .collect())
+    }
+
+    /// Changelog id of the ticket's last move into a status; `None` when it was created there.
+    pub(crate) async fn last_move(
+        &self,
+        ticket: &TicketKey,
+        status: &str,
+    ) -> Result<Option<String>, ReadError> {
+        Ok(self
+            .jira
+            .last_transition_to(ticket, status)
+            .await?
+            .map(|id| id.to_string()))
+    }
+
+    pub(crate) async fn mentioning(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+    ) -> Result<Vec<github::PullRequest>, ReadError> {
+        Ok(self.github.pull_requests_mentioning(repository, ticket).await?)
+    }
+
+    pub(crate) async fn pull_request(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<github::PullRequest, ReadError> {
+        Ok(self.github.pull_request(repository, number).await?)
+    }
+
+    pub(crate) async fn checks(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<Vec<github::Check>, ReadError> {
+        Ok(self.github.checks(repository, head).await?)
+    }
+}
+
+impl From<github::Error> for ReadError {
+    fn from(error: github::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            github::Error::NotFound { .. } => Self::NotFound(detail),
+            github::Error::RateLimited { retry_after } => Self::Later {
+                detail,
+                after: Some(retry_after),
+            },
+            // Whatever is refused now is refused because of credentials or a fault that an operator can mend.
+            github::Error::Unauthorized { .. }
+            | github::Error::Forbidden { .. }
+            | github::Error::Conflict { .. }
+            | github::Error::Rejected { .. }
+            | github::Error::Unavailable { .. }
+            | github::Error::Unknown { .. }
+            | github::Error::Malformed { .. } => Self::Later { detail, after: None },
+        }
+    }
+}
+
+impl From<jira::Error> for ReadError {
+    fn from(error: jira::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            jira::Error::NotFound { .. } => Self::NotFound(detail),
+            jira::Error::RateLimited { retry_after } => Self::Later {
+                detail,
+                after: Some(retry_after),
+            },
+            jira::Error::Unauthorized { .. }
+            | jira::Error::Forbidden { .. }
+            | jira::Error::Conflict { .. }
+            | jira::Error::Rejected { .. }
+            | jira::Error::Unavailable { .. }
+            | jira::Error::Unknown { .. }
+            | jira::Error::Malformed { .. } => Self::Later { detail, after: None },
+        }
+    }
+}
+
+impl From<jira::Issue> for Issue {
+    fn from(issue: jira::Issue) -> Self {
+        // A marker stands on comments of ours only: what we said is no wish of a person.
+        let people = issue
+            .comments
+            .into_iter()
+            .filter(|comment| comment.marker.is_empty());
+        Self {
+            summary: issue.summary,
+            description: issue.description_markdown,
+            kind: issue.kind,
+            priority: issue.priority,
+            labels: issue.labels,
+            status_changed_at: issue.status_changed_at,
+            url: issue.url,
+            comments: people.map(Comment::from).collect(),
+        }
+    }
+}
+
+impl From<jira::Comment> for Comment {
+    fn from(comment: jira::Comment) -> Self {
+        Self {
+            author: comment.author,
+            author_id: comment.author_account_id,
+            created: comment.created,
+            updated: comment.created,
+            text: comment.text,
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! The router: a delivery or a poll finding becomes a trigger of its ticket, or a reason why not.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bootstrap::rules::RulesStore;
+use domain::{
+    BranchRecord, CommitId, PullRequestRef, Reason, RepositoryName, Rules, Source, TicketKey, Timestamp,
+    Trigger, TriggerKey,
+};
+use queue::{Appended, Bucket, Disposition, Queue, WebhookDelivery};
+
+use crate::{
+    detect::{self, ChecksVerdict, Closing, PinnedFields},
+    events,
+    outcome::{Failure, Outcome, disposition},
+    outside::{Outside, ReadError},
+};
+
+/// Everything that a finding is judged with.
+#[derive(Clone)]
+pub(crate) struct Router {
+    pub(crate) queue: Queue,
+    pub(crate) outside: Arc<Outside>,
+    pub(crate) rules: Arc<RulesStore>,
+    pub(crate) own_accounts: Arc<BTreeSet<String>>,
+}
+
+/// A ticket that came into the status that asks for work.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) ticket: TicketKey,
+    pub(crate) key: TriggerKey,
+    /// When; absent: when the status changed, by the API.
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) actor: Option<String>,
+    pub(crate) source: Source,
+    pub(crate) pinned: PinnedFields,
+}
+
+impl Router {
+    /// Handles one delivery.
+    #[tracing::instrument(skip_all, fields(delivery = %delivery.id, source = %delivery.source, event = %delivery.event))]
+    pub(crate) async fn handle(&self, delivery: WebhookDelivery) -> Disposition {
+        let result = match delivery.source.as_str() {
+            "jira" => self.jira(&delivery).await,
+            "github" => self.github(&delivery).await,
+            other => Err(Failure::Never(format!("deliveries from {other:?} are not known"))),
+        };
+        match &result {
+            Ok(Outcome::Appended { trigger, appended }) => {
+                tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), ?appended, "trigger appended");
+            }
+            Ok(Outcome::Nothing(why)) => tracing::debug!(why, "nothing follows"),
+            Err(failure) => tracing::warn!(%failure, "delivery not handled"),
+        }
+        disposition(
+            result.map(|_| ()),
+            bootstrap::now().unix_ms() - delivery.received_at.unix_ms(),
+        )
+    }
+
+    async fn jira(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
+        let entered = match events::jira::parse(&delivery.body)? {
+            events::jira::Event::Entered(entered) => entered,
+            events::jira::Event::Other(what) => return Ok(Outcome::Nothing(what)),
+        };
+        if self.own_accounts.contains(&entered.actor.id) || self.own_accounts.contains(&entered.actor.name) {
+            return Ok(Outcome::Nothing("our own account did it".to_owned()));
+        }
+        match self.rules_for(&entered.ticket) {
+            Ok(rules) if !detect::asks_for_work(&entered.status, &rules) => Ok(Outcome::Nothing(format!(
+                "status {:?} asks for nothing",
+                entered.status
+            ))),
+            Err(_) if !self.asks_anybody(&entered.status) => {
+                Ok(Outcome::Nothing("no rules for the project".to_owned()))
+            }
+            Err(failure) => Err(failure),
+            Ok(rules) => {
+                let request = Request {
+                    key: entry_key(&entered.ticket, entered.changelog.as_deref()),
+                    ticket: entered.ticket,
+                    at: Some(entered.at),
+                    actor: Some(entered.actor.name).filter(|name| !name.is_empty()),
+                    source: Source::Webhook,
+                    pinned: entered.pinned,
+                };
+                self.job_for_issue(request, &rules).await
+            }
+        }
+    }
+
+    async fn github(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
+        use events::github::Event;
+        match events::github::parse(&delivery.event, &delivery.body)? {
+            Event::Other(what) => Ok(Outcome::Nothing(what)),
+            Event::ChecksChanged {
+                repository,
+                head,
+                branches,
+            } => {
+                let mut outcome = Outcome::Nothing("the checks belong to no branch".to_owned());
+                for branch in branches {
+                    outcome = self.checks_of_branch(&repository, &branch, &head).await?;
+                    if matches!(outcome, Outcome::Appended { .. }) {
+                        break;
+                    }
+                }
+                Ok(outcome)
+            }
+            Event::Closed {
+                repository,
+                number,
+                branch,
+                closing,
+            } => {
+                if self.own_accounts.contains(&closing.by) {
+                    return Ok(Outcome::Nothing("our own account did it".to_owned()));
+                }
+                let Some(record) = self.record(&repository, &branch).await? else {
+                    return Ok(Outcome::Nothing("not a branch of ours".to_owned()));
+                };
+                match detect::same_pull_request(&record, number) {
+                    None => Ok(Outcome::Nothing("another pull request of the branch".to_owned())),
+                    Some(ours) => self.closed(&record.ticket, ours, &closing, Source::Webhook).await,
+                }
+            }
+        }
+    }
+
+    /// The rules of the ticket's project, or the reason why it has none.
+    pub(crate) fn rules_for(&self, ticket: &TicketKey) -> Result<Rules, Failure> {
+        let book = self.rules.book();
+        let rules = match ticket {
+            TicketKey::Jira { project, .. } => book.for_project(project),
+            TicketKey::GitHub { repository, .. } => book.for_repository(repository),
+        };
+        rules.cloned().ok_or_else(|| {
+            let broken: Vec<_> = book
+                .problems()
+                .iter()
+                .map(|problem| problem.file.as_str())
+                .collect();
+            let hint = if broken.is_empty() {
+                String::new()
+            } else {
+                format!("; broken files: {}", broken.join(", "))
+            };
+            Failure::Never(format!("no rules name the project of {ticket}{hint}"))
+        })
+    }
+
+    /// True when some repository, or the default, asks for work by this status.
+    fn asks_anybody(&self, status: &str) -> bool {
+        let book = self.rules.book();
+        detect::asks_for_work(status, &Rules::default())
+            || book
+                .repositories()
+                .any(|rules| detect::asks_for_work(status, rules))
+    }
+
+    /// Reads the issue, and appends the job or the reason why it is skipped.
+    pub(crate) async fn job_for_issue(&self, request: Request, rules: &Rules) -> Result<Outcome, Failure> {
+        let trigger = self.judge_issue(request, rules).await?;
+        self.outcome(trigger).await
+    }
+
+    /// The trigger that the issue's text, comments and open pull requests give.
+    pub(crate) async fn judge_issue(&self, request: Request, rules: &Rules) -> Result<Trigger, Failure> {
+        let mut issue = self.outside.issue(&request.ticket).await?;
+        issue
+            .comments
+            .retain(|comment| !self.own_accounts.contains(&comment.author_id));
+        let repository = rules
+            .repository()
+            .map_err(|problem| Failure::Never(problem.to_string()))?;
+        let open = self
+            .outside
+            .mentioning(&repository, &request.ticket)
+            .await
+            .map_err(must_exist)?;
+        let at = request
+            .at
+            .or(issue.status_changed_at)
+            .unwrap_or_else(bootstrap::now);
+        let reason = detect::implement(&issue, request.pinned, at, rules, &open)
+            .map_err(|problem| Failure::Never(problem.to_string()))?;
+        Ok(Trigger {
+            version: Trigger::VERSION,
+            ticket: request.ticket,
+            key: request.key,
+            at,
+            source: request.source,
+            actor: request.actor,
+            reason,
+        })
+    }
+
+    async fn checks_of_branch(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+        head: &CommitId,
+    ) -> Result<Outcome, Failure> {
+        let Some(record) = self.record(repository, branch).await? else {
+            return Ok(Outcome::Nothing("not a branch of ours".to_owned()));
+        };
+        let Some(ours) = &record.pull_request else {
+            return Err(Failure::Early(format!(
+                "the pull request of {branch} is not recorded yet"
+            )));
+        };
+        let now = self.outside.pull_request(repository, ours.number).await?;
+        if now.head != *head || detect::closing(&now).is_some() {
+            return Ok(Outcome::Nothing(
+                "not the open head of the pull request".to_owned(),
+            ));
+        }
+        self.checks(&record.ticket, ours, head, Source::Webhook).await
+    }
+
+    /// Appends the verdict of a head's checks, once all are complete.
+    pub(crate) async fn checks(
+        &self,
+        ticket: &TicketKey,
+        ours: &PullRequestRef,
+        head: &CommitId,
+        source: Source,
+    ) -> Result<Outcome, Failure> {
+        let checks = self.outside.checks(&ours.repository, head).await?;
+        match detect::checks(ours, head, &checks) {
+            ChecksVerdict::None => Ok(Outcome::Nothing("no checks".to_owned())),
+            ChecksVerdict::Incomplete => Ok(Outcome::Nothing("checks are not complete".to_owned())),
+            ChecksVerdict::Complete { key, at, summary } => {
+                let at = at.unwrap_or_else(bootstrap::now);
+                self.outcome(trigger(
+                    ticket,
+                    key,
+                    at,
+                    source,
+                    None,
+                    Reason::ChecksCompleted(*summary),
+                ))
+                .await
+            }
+        }
+    }
+
+    /// Appends the end of a pull request of ours.
+    pub(crate) async fn closed(
+        &self,
+        ticket: &TicketKey,
+        ours: &PullRequestRef,
+        closing: &Closing,
+        source: Source,
+    ) -> Result<Outcome, Failure> {
+        let (key, reason) = detect::closed(ours, closing);
+        self.outcome(trigger(
+            ticket,
+            key,
+            closing.at,
+            source,
+            Some(closing.by.clone()),
+            reason,
+        ))
+        .await
+    }
+
+    async fn record(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Option<BranchRecord>, Failure> {
+        let table = self.queue.table::<BranchRecord>(Bucket::Branches);
+        Ok(table
+            .get(&BranchRecord::key(repository, branch))
+            .await?
+            .map(|(record, _)| record))
+    }
+
+    pub(crate) async fn append(&self, trigger: &Trigger) -> Result<Appended, Failure> {
+        Ok(self.queue.triggers().append(trigger).await?)
+    }
+
+    async fn outcome(&self, trigger: Trigger) -> Result<Outcome, Failure> {
+        let appended = self.append(&trigger).await?;
+        Ok(Outcome::Appended {
+            trigger: Box::new(trigger),
+            appended,
+        })
+    }
+}
+
+/// The repository that rules name must be visible; until an operator mends that, the finding waits.
+fn must_exist(error: ReadError) -> Failure {
+    match error {
+        ReadError::NotFound(detail) | ReadError::Later { detail, after: None } => {
+            Failure::Later { detail, after: None }
+        }
+        ReadError::Later { detail, after } => Failure::Later { detail, after },
+    }
+}
+
+fn trigger(
+    ticket: &TicketKey,
+    key: TriggerKey,
+    at: Timestamp,
+    source: Source,
+    actor: Option<String>,
+    reason: Reason,
+) -> Trigger {
+    Trigger {
+        version: Trigger::VERSION,
+        ticket: ticket.clone(),
+        key,
+        at,
+        source,
+        actor,
+        reason,
+    }
+}
+
+/// The key of an entry into a status: its changelog id, or the ticket for one created there. Every door derives it.
+pub(crate) fn entry_key(ticket: &TicketKey, changelog: Option<&str>) -> TriggerKey {
+    match changelog {
+        Some(id) => TriggerKey::new(format!("changelog:{id}")),
+        None => TriggerKey::new(format!("created:{ticket}")),
+    }
+}

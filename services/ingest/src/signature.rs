@@ -1,0 +1,157 @@
+//! Webhook signatures: HMAC-SHA256 over the raw body, checked before anything reads it.
+
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use ring::hmac;
+
+use crate::{config::SecretList, hex};
+
+/// The active secrets of one webhook.
+pub(crate) struct Keys(Vec<hmac::Key>);
+
+/// A body whose sender knows a secret of ours. Only [`Keys::verify`] makes one.
+#[derive(Debug)]
+pub(crate) struct Verified(Bytes);
+
+/// Nobody who knows a secret signed this. One error for every cause, so that a caller learns nothing.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the signature is missing or wrong")]
+pub(crate) struct BadSignature;
+
+impl Verified {
+    pub(crate) fn body(&self) -> &Bytes {
+        &self.0
+    }
+}
+
+impl Keys {
+    pub(crate) fn new(secrets: &SecretList) -> Self {
+        Self(
+            secrets
+                .bytes()
+                .map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret))
+                .collect(),
+        )
+    }
+
+    /// Accepts a body with exactly one header `name` of the form `sha256=` and 64 hexadecimal digits.
+    pub(crate) fn verify(
+        &self,
+        headers: &HeaderMap,
+        name: &str,
+        body: Bytes,
+    ) -> Result<Verified, BadSignature> {
+        let mut values = headers.get_all(name).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Err(BadSignature);
+        };
+        let digits = value
+            .to_str()
+            .ok()
+            .and_then(|text| text.strip_prefix("sha256="))
+            .ok_or(BadSignature)?;
+        let tag: [u8; 32] = hex::decode(digits).ok_or(BadSignature)?;
+        let known = self
+            .0
+            .iter()
+            .fold(false, |known, key| known | hmac::verify(key, &body, &tag).is_ok());
+        if known {
+            Ok(Verified(body))
+        } else {
+            Err(BadSignature)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    const HEADER: &str = "x-hub-signature-256";
+    const BODY: &[u8] = b"{\"zen\": \"Keep it logically awesome.\"}";
+
+    fn keys(secrets: &[&str]) -> Keys {
+        Keys::new(&SecretList::new(
+            secrets.iter().map(|secret| (*secret).to_owned()),
+        ))
+    }
+
+    fn sign(secret: &str, body: &[u8]) -> String {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body);
+        format!("sha256={}", hex::encode(tag.as_ref()))
+    }
+
+    fn check(keys: &Keys, values: &[&[u8]]) -> bool {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            let value = HeaderValue::from_bytes(value).expect("header");
+            headers.append(HeaderName::from_static(HEADER), value);
+        }
+        keys.verify(&headers, HEADER, Bytes::from_static(BODY)).is_ok()
+    }
+
+    #[test]
+    fn the_right_signature_passes_under_each_active_secret() {
+        let keys = keys(&["new", "old"]);
+        for secret in ["new", "old"] {
+            assert!(check(&keys, &[sign(secret, BODY).as_bytes()]), "{secret}");
+        }
+        let upper = sign("new", BODY).replace("sha256=", "").to_uppercase();
+        assert!(
+            check(&keys, &[format!("sha256={upper}").as_bytes()]),
+            "upper-case digits"
+        );
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        let keys = keys(&["new", "old"]);
+        let good = sign("new", BODY);
+        let digits = &good["sha256=".len()..];
+        let malformed: [Vec<u8>; 20] = [
+            b"".to_vec(),
+            b"sha256=".to_vec(),
+            b"sha256".to_vec(),
+            digits.as_bytes().to_vec(),
+            format!("sha1={}", &digits[..40]).into_bytes(),
+            format!("sha1={digits}").into_bytes(),
+            format!("SHA256={digits}").into_bytes(),
+            format!("sha512={digits}").into_bytes(),
+            format!("sha256:{digits}").into_bytes(),
+            format!("sha256= {digits}").into_bytes(),
+            format!(" {good}").into_bytes(),
+            format!("{good} ").into_bytes(),
+            format!("{good},{good}").into_bytes(),
+            format!("{good}00").into_bytes(),
+            good.as_bytes()[..good.len() - 1].to_vec(),
+            good.as_bytes()[..good.len() - 2].to_vec(),
+            format!("{}zz", &good[..good.len() - 2]).into_bytes(),
+            format!("sha256={}", "0".repeat(64)).into_bytes(),
+            [good.as_bytes(), b"\xff"].concat(),
+            sign("stranger", BODY).into_bytes(),
+        ];
+        for value in malformed {
+            assert!(!check(&keys, &[&value]), "{:?}", String::from_utf8_lossy(&value));
+        }
+    }
+
+    #[test]
+    fn a_signature_of_another_body_is_refused() {
+        assert!(!check(&keys(&["new"]), &[sign("new", b"{}").as_bytes()]));
+    }
+
+    #[test]
+    fn no_header_and_two_headers_are_refused() {
+        let keys = keys(&["new"]);
+        let good = sign("new", BODY);
+        assert!(!check(&keys, &[]));
+        assert!(!check(&keys, &[good.as_bytes(), good.as_bytes()]));
+    }
+
+    #[test]
+    fn without_a_secret_nothing_passes() {
+        assert!(!check(&keys(&[]), &[sign("", BODY).as_bytes()]));
+    }
+}

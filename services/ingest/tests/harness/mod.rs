@@ -1,0 +1,370 @@
+//! One ingest with everything around it.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{Json, Router, extract::Path, routing::get};
+use domain::{
+    BranchRecord, Entry, Fact, PullRequestRef, Reason, RunFence, Source, TicketKey, Timestamp, Trigger,
+    TriggerKey,
+};
+use ingest::{ApiToken, Config, SecretList, api::types::Role};
+use queue::Queue;
+use reqwest::StatusCode;
+use ring::{digest, hmac};
+use serde_json::{Value, json};
+use testkit::{FakeJira, JiraOptions, NatsServer, eventually};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const SHA: &str = "0000000000000000000000000000000000000abc";
+pub(crate) const VIEWER: &str = "viewer-token";
+pub(crate) const OPERATOR: &str = "operator-token";
+const GITHUB_SECRET: &str = "github-secret";
+const JIRA_SECRET: &str = "jira-secret";
+const DEADLINE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Harness {
+    pub(crate) nats: NatsServer,
+    pub(crate) jira: FakeJira,
+    pub(crate) github: Forge,
+    pub(crate) queue: Queue,
+    pub(crate) http: reqwest::Client,
+    base: String,
+    shutdown: CancellationToken,
+    service: JoinHandle<anyhow::Result<()>>,
+    _rules: tempfile::TempDir,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn sign(secret: &str, body: &str) -> String {
+    let tag = hmac::sign(
+        &hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
+        body.as_bytes(),
+    );
+    format!("sha256={}", hex(tag.as_ref()))
+}
+
+fn api_token(token: &str, role: Role) -> ApiToken {
+    ApiToken {
+        sha256: hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref()),
+        role,
+    }
+}
+
+fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path::Path, poll: u64) -> Config {
+    let mut config = Config::default();
+    config.nats.url = nats.url();
+    config.rules.dir = rules.to_path_buf();
+    config.ingest.github_webhook_secrets = SecretList::new([GITHUB_SECRET.to_owned()]);
+    config.ingest.jira_webhook_secrets = SecretList::new([JIRA_SECRET.to_owned()]);
+    config.ingest.api_tokens = [
+        ("vera".to_owned(), api_token(VIEWER, Role::Viewer)),
+        ("olga".to_owned(), api_token(OPERATOR, Role::Operator)),
+    ]
+    .into();
+    config.ingest.poll_interval_s = poll;
+    config.ingest.max_body_bytes = 64 * 1024;
+    config.github_reader.api_url = github.url.clone();
+    config.github_reader.token = Some("reader".to_owned().into());
+    config.jira_reader.base_url = jira.url();
+    config.jira_reader.email = testkit::jira::READER_EMAIL.to_owned();
+    config.jira_reader.api_token = testkit::jira::READER_API_TOKEN.to_owned().into();
+    config
+}
+
+impl Harness {
+    pub(crate) async fn start(poll_interval_s: u64) -> Self {
+        let harness = Self::launch(poll_interval_s, true).await;
+        harness.ready().await;
+        harness
+    }
+
+    /// Without waiting until it is ready; NATS may be down at first.
+    pub(crate) async fn launch(poll_interval_s: u64, nats_is_up: bool) -> Self {
+        let mut nats = NatsServer::start().await.expect("nats");
+        let jira = FakeJira::start(JiraOptions::default()).await.expect("jira");
+        let github = Forge::start().await;
+        let rules = tempfile::tempdir().expect("directory");
+        let shop = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
+        std::fs::write(rules.path().join("shop.yaml"), shop).expect("rules");
+        std::fs::write(
+            rules.path().join("broken.yaml"),
+            "repo:\n  owner: acme\n  nmae: web\n",
+        )
+        .expect("rules");
+        let config = config(&nats, &jira, &github, rules.path(), poll_interval_s);
+        let queue = Queue::connect(&config.nats, "test").await.expect("queue");
+        if !nats_is_up {
+            nats.stop().await;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("port");
+        let base = format!("http://{}", listener.local_addr().expect("address"));
+        let shutdown = CancellationToken::new();
+        let service = tokio::spawn(ingest::serve(config, listener, shutdown.clone()));
+        let http = reqwest::Client::builder().no_proxy().build().expect("client");
+        Self {
+            nats,
+            jira,
+            github,
+            queue,
+            http,
+            base,
+            shutdown,
+            service,
+            _rules: rules,
+        }
+    }
+
+    pub(crate) async fn ready(&self) {
+        let look = async || (self.status("/readyz").await == StatusCode::OK).then_some(());
+        eventually("ready", DEADLINE, look).await.expect("ready");
+    }
+
+    pub(crate) async fn status(&self, path: &str) -> StatusCode {
+        self.http
+            .get(self.url(path))
+            .send()
+            .await
+            .expect("answer")
+            .status()
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(Duration::from_secs(20), self.service)
+            .await
+            .expect("stops")
+            .expect("task")
+            .expect("ends well");
+        assert_eq!(self.jira.violations(), Vec::<String>::new());
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    pub(crate) fn listen_to_jira(&self) {
+        self.jira.set_webhook(&self.url("/webhooks/jira"), JIRA_SECRET);
+    }
+
+    pub(crate) async fn signed(&self, path: &str, header: &str, body: &str) -> StatusCode {
+        let secret = if path.ends_with("jira") {
+            JIRA_SECRET
+        } else {
+            GITHUB_SECRET
+        };
+        let request = self
+            .http
+            .post(self.url(path))
+            .header(header, sign(secret, body))
+            .body(body.to_owned());
+        request.send().await.expect("answer").status()
+    }
+
+    pub(crate) async fn github_event(&self, event: &str, id: &str, payload: &Value) -> StatusCode {
+        let body = payload.to_string();
+        let request = self
+            .http
+            .post(self.url("/webhooks/github"))
+            .header("x-github-event", event);
+        let request = request
+            .header("x-github-delivery", id)
+            .header("x-hub-signature-256", sign(GITHUB_SECRET, &body));
+        request.body(body).send().await.expect("answer").status()
+    }
+
+    pub(crate) async fn get(&self, path: &str, token: &str) -> (StatusCode, Value) {
+        let answer = self
+            .http
+            .get(self.url(path))
+            .bearer_auth(token)
+            .send()
+            .await
+            .expect("answer");
+        (answer.status(), answer.json().await.unwrap_or_default())
+    }
+
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        token: &str,
+        body: &Value,
+        key: Option<&str>,
+    ) -> (StatusCode, Value) {
+        let mut request = self.http.post(self.url(path)).bearer_auth(token).json(body);
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let answer = request.send().await.expect("answer");
+        (answer.status(), answer.json().await.unwrap_or_default())
+    }
+
+    pub(crate) async fn triggers(&self, key: &str) -> Vec<Trigger> {
+        let ticket = TicketKey::jira(key).expect("key");
+        let found = self
+            .queue
+            .triggers()
+            .read_after(&ticket, 0)
+            .await
+            .expect("triggers");
+        found.into_iter().map(|(_, trigger)| trigger).collect()
+    }
+
+    pub(crate) async fn triggers_when(&self, key: &str, count: usize) -> Vec<Trigger> {
+        let look = async || Some(self.triggers(key).await).filter(|found| found.len() >= count);
+        eventually(&format!("{count} triggers of {key}"), DEADLINE, look)
+            .await
+            .expect("triggers")
+    }
+
+    pub(crate) async fn trigger(&self, key: &str) -> Trigger {
+        self.triggers_when(key, 1).await.swap_remove(0)
+    }
+
+    pub(crate) async fn dead(&self, count: usize) -> Vec<Value> {
+        let look = async || {
+            let (_, letters) = self.get("/v1/dead", VIEWER).await;
+            letters
+                .as_array()
+                .cloned()
+                .filter(|letters| letters.len() >= count)
+        };
+        eventually(&format!("{count} dead letters"), DEADLINE, look)
+            .await
+            .expect("dead letters")
+    }
+}
+
+pub(crate) fn record(ticket: &str, branch: &str, number: Option<u64>) -> BranchRecord {
+    let repository: domain::RepositoryName = "acme/shop".parse().expect("repository");
+    let ticket: TicketKey = ticket.parse().expect("ticket");
+    let pull_request = number.map(|number| PullRequestRef {
+        repository: repository.clone(),
+        number,
+        url: format!("https://forge.example/acme/shop/pull/{number}"),
+        branch: branch.to_owned(),
+    });
+    BranchRecord {
+        repository,
+        branch: branch.to_owned(),
+        run: domain::RunId::new(ticket.clone(), 1),
+        ticket,
+        head: SHA.parse().expect("commit"),
+        pull_request,
+    }
+}
+
+pub(crate) fn merge_trigger() -> Trigger {
+    let pull_request = record("jira:ENG-1", "feat/ENG-1-cart", Some(7))
+        .pull_request
+        .expect("pull request");
+    Trigger {
+        version: Trigger::VERSION,
+        ticket: "jira:ENG-1".parse().expect("ticket"),
+        key: TriggerKey::new("merged:acme/shop#7"),
+        at: Timestamp::from_unix_ms(1),
+        source: Source::Webhook,
+        actor: None,
+        reason: Reason::PullRequestMerged {
+            pull_request,
+            by: "mia".to_owned(),
+        },
+    }
+}
+
+pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
+    Entry {
+        version: Entry::VERSION,
+        position,
+        nonce: format!("n{position}"),
+        fence: RunFence::default(),
+        at: Timestamp::from_unix_ms(1),
+        fact,
+    }
+}
+
+#[derive(Default)]
+struct ForgeState {
+    pulls: Vec<Value>,
+    checks: Vec<Value>,
+}
+
+/// The few reads of GitHub that ingest makes.
+pub(crate) struct Forge {
+    pub(crate) url: String,
+    state: Arc<Mutex<ForgeState>>,
+    server: JoinHandle<()>,
+}
+
+impl Forge {
+    async fn start() -> Self {
+        let state = Arc::new(Mutex::new(ForgeState::default()));
+        let (list, one, runs) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state));
+        let app = Router::new()
+            .route(
+                "/repos/acme/shop/pulls",
+                get(async move || Json(list.lock().expect("state").pulls.clone())),
+            )
+            .route(
+                "/repos/acme/shop/pulls/{number}",
+                get(async move |Path(number): Path<u64>| {
+                    let state = one.lock().expect("state");
+                    Json(state.pulls.iter().find(|pull| pull["number"] == number).cloned())
+                }),
+            )
+            .route(
+                "/repos/acme/shop/commits/{sha}/check-runs",
+                get(async move || {
+                    let checks = runs.lock().expect("state").checks.clone();
+                    Json(json!({"total_count": checks.len(), "check_runs": checks}))
+                }),
+            )
+            .route(
+                "/repos/acme/shop/commits/{sha}/status",
+                get(async || Json(json!({"state": "pending", "total_count": 0, "statuses": []}))),
+            );
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("port");
+        let url = format!("http://{}", listener.local_addr().expect("address"));
+        let server = tokio::spawn(async move { axum::serve(listener, app).await.expect("serve") });
+        Self { url, state, server }
+    }
+
+    pub(crate) fn open(&self, number: u64, branch: &str, title: &str, sha: &str) {
+        let end = |name: &str| json!({"ref": name, "sha": sha, "repo": {"full_name": "acme/shop"}});
+        self.state.lock().expect("state").pulls.push(json!({
+            "number": number, "node_id": "n", "title": title, "body": "", "state": "open", "draft": true,
+            "user": {"login": "sam"}, "html_url": format!("https://forge.example/acme/shop/pull/{number}"),
+            "head": end(branch), "base": end("main"), "merged": false, "merged_at": null, "merged_by": null,
+            "updated_at": "2026-11-21T10:00:00Z", "closed_at": null}));
+    }
+
+    pub(crate) fn merge(&self, number: u64, by: &str) {
+        let mut state = self.state.lock().expect("state");
+        for pull in state.pulls.iter_mut().filter(|pull| pull["number"] == number) {
+            pull["state"] = json!("closed");
+            pull["merged"] = json!(true);
+            pull["merged_by"] = json!({"login": by});
+            pull["merged_at"] = json!("2026-11-21T11:00:00Z");
+            pull["closed_at"] = json!("2026-11-21T11:00:00Z");
+        }
+    }
+
+    pub(crate) fn check(&self, id: u64, name: &str, conclusion: &str) {
+        self.state.lock().expect("state").checks.push(json!({
+            "id": id, "name": name, "status": "completed", "conclusion": conclusion,
+            "completed_at": "2026-11-21T10:00:00Z", "html_url": "https://forge.example/check",
+            "check_suite": {"id": 1}, "output": {"title": name, "summary": "log", "text": null}}));
+    }
+}
+
+impl Drop for Forge {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}

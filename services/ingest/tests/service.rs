@@ -1,0 +1,541 @@
+//! The whole service over real HTTP and a real NATS server.
+
+#[cfg(test)]
+mod harness;
+
+use std::time::Duration;
+
+use domain::{
+    BranchRecord, Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipReason, Source, StopReason,
+    TicketKey, Trigger, TriggerKey,
+};
+use futures::StreamExt;
+use harness::{Harness, OPERATOR, SHA, VIEWER, entry, record};
+use queue::Bucket;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+fn job(trigger: &Trigger) -> &JobRequest {
+    match &trigger.reason {
+        Reason::JobRequested(request) => request,
+        other => panic!("not a job: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_move_to_the_agreed_status_becomes_one_trigger_however_often_it_is_delivered() {
+    let h = Harness::start(3_600).await;
+    h.listen_to_jira();
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &["shop"]);
+    let changelog = h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+    let first = h.trigger(&key).await;
+    assert_eq!(first.key, TriggerKey::new(format!("changelog:{changelog}")));
+    assert_eq!(
+        (first.source, first.actor.as_deref()),
+        (Source::Webhook, Some("Ada"))
+    );
+    let request = job(&first);
+    assert_eq!(
+        (request.job, request.repository.to_string().as_str()),
+        (Job::Implement, "acme/shop")
+    );
+    assert_eq!(request.text.summary, "Fix the cart");
+    assert!(
+        request.text.description.contains("It rounds"),
+        "{:?}",
+        request.text.description
+    );
+
+    h.jira.redeliver_all();
+    let other = h.jira.create_issue("ENG", "Another", "", "Bug", &[]);
+    h.jira.move_issue(&other, "Ready for Agent", "Ada").expect("move");
+    h.trigger(&other).await;
+    assert_eq!(h.triggers(&key).await.len(), 1);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn each_skip_rule_becomes_a_trigger_that_says_why() {
+    let h = Harness::start(3_600).await;
+    h.listen_to_jira();
+    let labelled = h.jira.create_issue("ENG", "Fix", "", "Bug", &["skip-dispatch"]);
+    let phrased = h
+        .jira
+        .create_issue("ENG", "Fix", "please [AGENT-SKIP]", "Bug", &[]);
+    let commented = h.jira.create_issue("ENG", "Fix", "", "Bug", &[]);
+    h.jira
+        .comment_as(&commented, "Bob", "no [AGENT-SKIP] thanks")
+        .expect("comment");
+    let worked_on = h.jira.create_issue("ENG", "Fix", "", "Bug", &[]);
+    h.github
+        .open(7, "person/cart", &format!("{worked_on}: my own fix"), SHA);
+    for key in [&labelled, &phrased, &commented, &worked_on] {
+        h.jira.move_issue(key, "Ready for Agent", "Ada").expect("move");
+    }
+    let phrase = |place: &str| SkipReason::Phrase {
+        phrase: "[AGENT-SKIP]".to_owned(),
+        place: place.to_owned(),
+    };
+    let exists = SkipReason::PullRequestExists {
+        url: "https://forge.example/acme/shop/pull/7".to_owned(),
+        author: "sam".to_owned(),
+    };
+    for (key, expected) in [
+        (
+            labelled,
+            SkipReason::Label {
+                label: "skip-dispatch".to_owned(),
+            },
+        ),
+        (phrased, phrase("description")),
+        (commented, phrase("comment by Bob")),
+        (worked_on, exists),
+    ] {
+        assert_eq!(h.trigger(&key).await.reason, Reason::Skipped(expected), "{key}");
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_poll_finds_what_no_webhook_told_under_the_same_key() {
+    let h = Harness::start(1).await;
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    let changelog = h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+    let found = h.trigger(&key).await;
+    assert_eq!(
+        (found.source, found.key),
+        (Source::Poll, TriggerKey::new(format!("changelog:{changelog}")))
+    );
+    h.listen_to_jira();
+    h.jira.redeliver_all();
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_outage_of_jira_delays_a_delivery_and_does_not_lose_it() {
+    let h = Harness::start(3_600).await;
+    h.listen_to_jira();
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.jira
+        .fail_next(testkit::Fault::new(&format!("/issue/{key}"), 3, 503));
+    h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+    assert_eq!(job(&h.trigger(&key).await).text.summary, "Fix the cart");
+    assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_poll_finds_a_merge_that_no_webhook_told() {
+    let h = Harness::start(1).await;
+    let branch = "feat/ENG-1-cart";
+    let ours = record("jira:ENG-1", branch, Some(7));
+    h.github.open(7, branch, "fix", SHA);
+    h.github.merge(7, "mia");
+    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
+    table
+        .put(&BranchRecord::key(&ours.repository, branch), &ours, None)
+        .await
+        .expect("record");
+    let found = h.trigger("ENG-1").await;
+    assert_eq!(
+        (found.source, found.key),
+        (Source::Poll, TriggerKey::new("merged:acme/shop#7"))
+    );
+    assert!(matches!(found.reason, Reason::PullRequestMerged { by, .. } if by == "mia"));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_bad_signature_is_refused_without_a_word_and_nothing_is_stored() {
+    let h = Harness::start(3_600).await;
+    let body = r#"{"webhookEvent": "nonsense"}"#;
+    for (path, header) in [
+        ("/webhooks/jira", "x-hub-signature"),
+        ("/webhooks/github", "x-hub-signature-256"),
+    ] {
+        for signature in [None, Some(harness::sign("stranger", body))] {
+            let mut request = h.http.post(h.url(path)).body(body);
+            if let Some(signature) = signature {
+                request = request.header(header, signature);
+            }
+            let answer = request.send().await.expect("answer");
+            assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+            assert_eq!(answer.text().await.expect("body"), "");
+        }
+    }
+    // A good one after them is handled; had they been stored, they would be dead letters by now.
+    assert_eq!(
+        h.github_event("check_run", "good", &json!({"action": 5})).await,
+        StatusCode::ACCEPTED
+    );
+    let dead = h.dead(1).await;
+    assert_eq!(dead.len(), 1, "{dead:?}");
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_no_json_is_refused() {
+    let h = Harness::start(3_600).await;
+    let large = "x".repeat(70_000);
+    assert_eq!(
+        h.signed("/webhooks/github", "x-hub-signature-256", &large).await,
+        StatusCode::PAYLOAD_TOO_LARGE
+    );
+    let chunked = reqwest::Body::wrap_stream(futures::stream::iter(
+        [large.clone(), large].map(Ok::<_, std::io::Error>),
+    ));
+    let answer = h
+        .http
+        .post(h.url("/webhooks/jira"))
+        .body(chunked)
+        .send()
+        .await
+        .expect("answer");
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(
+        h.signed("/webhooks/jira", "x-hub-signature", "not json").await,
+        StatusCode::BAD_REQUEST
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn with_nats_down_a_webhook_is_answered_503() {
+    let mut h = Harness::start(3_600).await;
+    h.nats.stop().await;
+    let status = h.github_event("ping", "late", &json!({})).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn with_nats_down_at_the_start_it_lives_and_becomes_ready_when_nats_comes() {
+    let mut h = Harness::launch(3_600, false).await;
+    assert_eq!(h.status("/healthz").await, StatusCode::OK);
+    assert_eq!(h.status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(
+        h.github_event("ping", "d1", &json!({})).await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    h.nats.restart().await.expect("nats");
+    h.ready().await;
+    assert_eq!(
+        h.github_event("ping", "d1", &json!({})).await,
+        StatusCode::ACCEPTED
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_ticket_and_a_project_without_rules_become_visible_dead_letters() {
+    let h = Harness::start(3_600).await;
+    for (id, key) in [("gone", "ENG-404"), ("foreign", "OPS-1")] {
+        let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 1_700_000_000_000_i64,
+            "issue": {"key": key, "fields": {"summary": "x"}},
+            "changelog": {"id": id, "items": [{"field": "status", "toString": "Ready for Agent"}]}});
+        let status = h
+            .signed("/webhooks/jira", "x-hub-signature", &payload.to_string())
+            .await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+    }
+    let reasons: Vec<_> = h
+        .dead(2)
+        .await
+        .iter()
+        .map(|letter| letter["reason"].to_string())
+        .collect();
+    assert!(
+        reasons.iter().any(|reason| reason.contains("ENG-404")),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.contains("no rules") && reason.contains("OPS-1")),
+        "{reasons:?}"
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
+    let h = Harness::start(3_600).await;
+    let branch = "feat/ENG-1-cart";
+    let ours = record("jira:ENG-1", branch, Some(7));
+    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
+    table
+        .put(&BranchRecord::key(&ours.repository, branch), &ours, None)
+        .await
+        .expect("record");
+    h.github.open(7, branch, "fix", SHA);
+    h.github.check(1, "test", "failure");
+    let run = |sha: &str| {
+        json!({"action": "completed", "repository": {"full_name": "acme/shop"},
+            "check_run": {"head_sha": sha, "check_suite": {"head_branch": branch}}})
+    };
+    h.github_event("check_run", "d1", &run(&SHA.replace('0', "1")))
+        .await;
+    h.github_event("check_run", "d2", &run(SHA)).await;
+    h.github_event("check_run", "d3", &run(SHA)).await;
+    let Reason::ChecksCompleted(summary) = h.trigger("ENG-1").await.reason else {
+        panic!("no checks")
+    };
+    assert_eq!(
+        (summary.conclusion, summary.head.as_str()),
+        (Conclusion::Failure, SHA)
+    );
+    assert_eq!(summary.failed[0].name, "test");
+
+    let merged = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
+        "pull_request": {"number": 7, "head": {"ref": branch, "repo": {"full_name": "acme/shop"}}, "merged": true,
+            "merged_by": {"login": "mia"}, "closed_at": "2026-11-21T10:00:00Z"}});
+    h.github_event("pull_request", "d4", &merged).await;
+    let last = h.triggers_when("ENG-1", 2).await.pop().expect("merge");
+    assert_eq!(last.key, TriggerKey::new("merged:acme/shop#7"));
+    assert!(matches!(last.reason, Reason::PullRequestMerged { by, .. } if by == "mia"));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_event_that_comes_before_the_pull_request_is_recorded_waits_for_it() {
+    let h = Harness::start(3_600).await;
+    let branch = "feat/ENG-1-cart";
+    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
+    let early = record("jira:ENG-1", branch, None);
+    let key = BranchRecord::key(&early.repository, branch);
+    let revision = table.put(&key, &early, None).await.expect("record");
+    h.github.open(7, branch, "fix", SHA);
+    h.github.check(1, "test", "success");
+    let suite = json!({"action": "completed", "repository": {"full_name": "acme/shop"},
+        "check_suite": {"head_sha": SHA, "head_branch": branch}});
+    h.github_event("check_suite", "d1", &suite).await;
+    table
+        .put(&key, &record("jira:ENG-1", branch, Some(7)), Some(revision))
+        .await
+        .expect("record");
+    assert!(matches!(
+        h.trigger("ENG-1").await.reason,
+        Reason::ChecksCompleted(_)
+    ));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_operator_dispatches_a_job_once_per_idempotency_key() {
+    let h = Harness::start(3_600).await;
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    let body = json!({"ticket": key, "job": "implement"});
+    let first = h.post("/v1/jobs", OPERATOR, &body, Some("k1")).await;
+    assert_eq!(first.0, StatusCode::ACCEPTED, "{}", first.1);
+    let again = h.post("/v1/jobs", OPERATOR, &body, Some("k1")).await;
+    assert_eq!(again, first);
+    let trigger = h.trigger(&key).await;
+    assert_eq!(
+        (trigger.source, trigger.actor.as_deref()),
+        (Source::Api, Some("olga"))
+    );
+    let run = first.1["run"].as_str().expect("run");
+    let shown = h
+        .get(&format!("/v1/runs/{}", run.replace('@', "%40")), VIEWER)
+        .await;
+    assert_eq!((shown.0, &shown.1["status"]), (StatusCode::OK, &json!("queued")));
+
+    let gone = h
+        .post(
+            "/v1/jobs",
+            OPERATOR,
+            &json!({"ticket": "ENG-404", "job": "implement"}),
+            None,
+        )
+        .await;
+    assert_eq!(gone.0, StatusCode::NOT_FOUND, "{}", gone.1);
+    let foreign = h
+        .post(
+            "/v1/jobs",
+            OPERATOR,
+            &json!({"ticket": "OPS-1", "job": "implement"}),
+            None,
+        )
+        .await;
+    assert_eq!(foreign.0, StatusCode::UNPROCESSABLE_ENTITY, "{}", foreign.1);
+    let skipped = h.jira.create_issue("ENG", "Fix [AGENT-SKIP]", "", "Bug", &[]);
+    let refused = h
+        .post(
+            "/v1/jobs",
+            OPERATOR,
+            &json!({"ticket": skipped, "job": "implement"}),
+            None,
+        )
+        .await;
+    assert_eq!(refused.0, StatusCode::CONFLICT);
+    assert!(
+        refused.1["detail"].to_string().contains("AGENT-SKIP"),
+        "{}",
+        refused.1
+    );
+    let garbage = h
+        .post(
+            "/v1/jobs",
+            OPERATOR,
+            &json!({"ticket": "../x", "job": "implement"}),
+            None,
+        )
+        .await;
+    assert_eq!(garbage.0, StatusCode::BAD_REQUEST);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
+    let h = Harness::start(3_600).await;
+    let run: RunId = "jira:ENG-1@5".parse().expect("run");
+    let journal = h.queue.journal();
+    let facts = [
+        Fact::RunStarted {
+            trigger: Box::new(harness::merge_trigger()),
+        },
+        Fact::Parked {
+            waits_for: "report".to_owned(),
+        },
+    ];
+    let mut last = 0;
+    for (position, fact) in facts.into_iter().enumerate() {
+        last = journal
+            .append(&run, last, &entry(position as u64, fact))
+            .await
+            .expect("append");
+    }
+    let request = h
+        .http
+        .get(h.url("/v1/runs/jira:ENG-1%405/events"))
+        .bearer_auth(VIEWER)
+        .header("last-event-id", "0");
+    let answer = request.send().await.expect("answer");
+    assert_eq!(answer.status(), StatusCode::OK);
+    let mut stream = answer.bytes_stream();
+    let first = stream.next().await.expect("first").expect("bytes");
+    assert!(String::from_utf8_lossy(&first).contains("parked"));
+    let over = entry(
+        2,
+        Fact::RunFinished {
+            reason: StopReason::Completed,
+        },
+    );
+    journal.append(&run, last, &over).await.expect("append");
+    let rest = async {
+        let mut text = String::from_utf8_lossy(&first).into_owned();
+        while let Some(chunk) = stream.next().await {
+            text.push_str(&String::from_utf8_lossy(&chunk.expect("bytes")));
+        }
+        text
+    };
+    let text = tokio::time::timeout(Duration::from_secs(10), rest)
+        .await
+        .expect("the stream ends");
+    let ids: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .collect();
+    assert_eq!(ids, ["1", "2"], "{text}");
+
+    let (status, entries) = h.get("/v1/runs/jira:ENG-1%405/journal?from=1", VIEWER).await;
+    assert_eq!(
+        (status, entries.as_array().map(Vec::len)),
+        (StatusCode::OK, Some(2))
+    );
+    let (status, shown) = h.get("/v1/runs/jira:ENG-1%405", VIEWER).await;
+    assert_eq!((status, &shown["status"]), (StatusCode::OK, &json!("finished")));
+    assert_eq!(
+        h.get("/v1/runs/jira:ENG-1%4099/events", VIEWER).await.0,
+        StatusCode::NOT_FOUND
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
+    let h = Harness::start(3_600).await;
+    let run: RunId = "jira:ENG-1@5".parse().expect("run");
+    let journal = h.queue.journal();
+    let start = entry(
+        0,
+        Fact::RunStarted {
+            trigger: Box::new(harness::merge_trigger()),
+        },
+    );
+    let last = journal.append(&run, 0, &start).await.expect("append");
+    let approve = json!({"verdict": "approve"});
+    let path = "/v1/runs/jira:ENG-1%405/decision";
+    assert_eq!(
+        h.post(path, OPERATOR, &approve, None).await.0,
+        StatusCode::CONFLICT
+    );
+    let gate = entry(
+        1,
+        Fact::Parked {
+            waits_for: "decision".to_owned(),
+        },
+    );
+    journal.append(&run, last, &gate).await.expect("append");
+    assert_eq!(
+        h.post(path, OPERATOR, &json!({"verdict": "perhaps"}), None)
+            .await
+            .0,
+        StatusCode::BAD_REQUEST
+    );
+    assert_eq!(
+        h.post(path, OPERATOR, &approve, None).await.0,
+        StatusCode::ACCEPTED
+    );
+    assert_eq!(
+        h.post(path, OPERATOR, &approve, None).await.0,
+        StatusCode::CONFLICT
+    );
+    assert!(matches!(h.trigger("ENG-1").await.reason, Reason::Decided(decision) if decision.run == run));
+    let stop = h
+        .post("/v1/runs/jira:ENG-1%405/stop", OPERATOR, &Value::Null, None)
+        .await;
+    assert_eq!(stop.0, StatusCode::ACCEPTED, "{}", stop.1);
+    let all = h
+        .post("/v1/tickets/ENG-1/stop", OPERATOR, &Value::Null, None)
+        .await;
+    assert_eq!(all.0, StatusCode::ACCEPTED, "{}", all.1);
+    assert_eq!(
+        h.triggers(&TicketKey::jira("ENG-1").expect("key").short())
+            .await
+            .len(),
+        3
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn rules_are_listed_with_what_is_wrong_in_the_broken_ones() {
+    let h = Harness::start(3_600).await;
+    let (status, rules) = h.get("/v1/rules", VIEWER).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(rules["repositories"][0]["repository"], "acme/shop");
+    assert!(
+        rules["problems"][0]["file"].to_string().contains("broken.yaml"),
+        "{rules}"
+    );
+    h.stop().await;
+}
+
+#[test]
+fn an_entry_of_the_journal_is_readable_by_the_command_line() {
+    let text = serde_json::to_string(&entry(
+        0,
+        Fact::Parked {
+            waits_for: "report".to_owned(),
+        },
+    ))
+    .expect("json");
+    assert!(serde_json::from_str::<Entry>(&text).is_ok());
+}

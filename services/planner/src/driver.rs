@@ -1,0 +1,359 @@
+//! Performs what a run decided and says what came of it.
+
+use std::time::Duration;
+
+use domain::{
+    CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall, ToolResult,
+    ToolStatus, WorkspaceInfo,
+};
+use queue::Queue;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use crate::executors::{CallError, Caller, Executors, OpenError, Restore, commit};
+use crate::model::ChatModel;
+use crate::run::{Action, IllegalFact, RunState, transcript};
+use crate::telemetry;
+
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const DIFF_BYTES: u32 = 16 * 1024;
+const TRIES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Why work on a ticket ends early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The ticket belongs to somebody else now.
+    #[error("the ticket was taken over")]
+    Lost,
+    /// NATS is in trouble.
+    #[error(transparent)]
+    Queue(queue::Error),
+    /// A journal tells something impossible.
+    #[error(transparent)]
+    Illegal(#[from] IllegalFact),
+}
+
+impl From<queue::Error> for Trouble {
+    fn from(error: queue::Error) -> Self {
+        match error {
+            queue::Error::Conflict => Self::Lost,
+            queue::Error::Unavailable(_) | queue::Error::Corrupt { .. } | queue::Error::Topology(_) => {
+                Self::Queue(error)
+            }
+        }
+    }
+}
+
+/// What became of an action.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// To be written down.
+    Fact(Box<Fact>),
+    /// The report is in the reporter's log.
+    Sent(ReportId),
+    /// The run waits for the outside.
+    Parked,
+    /// The run is over.
+    Over,
+}
+
+/// The hands of every run.
+pub(crate) struct Driver {
+    pub(crate) queue: Queue,
+    pub(crate) model: ChatModel,
+    pub(crate) executors: Executors,
+}
+
+impl Driver {
+    /// Performs one action. Dropping the future cancels what it does outside.
+    ///
+    /// # Errors
+    /// [`Trouble`]; whatever else goes wrong is a fact.
+    pub(crate) async fn perform(
+        &self,
+        action: Action,
+        state: &RunState,
+        fence: RunFence,
+    ) -> Result<Outcome, Trouble> {
+        match action {
+            Action::Record(fact) => Ok(Outcome::Fact(Box::new(fact))),
+            Action::Wait => Ok(Outcome::Parked),
+            Action::Rest => Ok(Outcome::Over),
+            Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
+            Action::OpenWorkspace { .. }
+            | Action::AskModel { .. }
+            | Action::CallTool { .. }
+            | Action::TakeSnapshot
+            | Action::AskDecision { .. } => self
+                .work(action, state, fence)
+                .await
+                .map(|fact| Outcome::Fact(Box::new(fact))),
+        }
+    }
+
+    async fn send(
+        &self,
+        state: &RunState,
+        fence: RunFence,
+        id: ReportId,
+        request: ReportRequest,
+        at: Timestamp,
+    ) -> Result<Outcome, Trouble> {
+        let run = state.run.clone();
+        let ticket = run.ticket().clone();
+        let report = Report {
+            version: Report::VERSION,
+            id: id.clone(),
+            ticket,
+            run: Some(run),
+            fence,
+            at,
+            request,
+        };
+        self.queue.reports().append(&report).await?;
+        Ok(Outcome::Sent(id))
+    }
+
+    /// What needs a request and mostly a workspace, which is kept alive meanwhile.
+    async fn work(&self, action: Action, state: &RunState, fence: RunFence) -> Result<Fact, Trouble> {
+        let Some(request) = state.request() else {
+            return Err(self.impossible(state, "a run without a workspace asked for one"));
+        };
+        let caller = Caller {
+            run: state.run.clone(),
+            repository: request.repository.clone(),
+            fence,
+        };
+        let act = async {
+            match (action, state.open_workspace()) {
+                (Action::OpenWorkspace { id }, _) => self.open(&caller, state, id).await,
+                (Action::AskModel { id }, Some(_)) => Ok(self.ask(state, id).await),
+                (Action::CallTool { id, call, at }, Some(info)) => {
+                    self.call_tool(&caller, state, info, id, call, at).await
+                }
+                (Action::TakeSnapshot, Some(info)) => self.snapshot(&caller, state, info).await,
+                (Action::AskDecision { answers }, Some(info)) => {
+                    self.ask_decision(&caller, state, info, answers).await
+                }
+                _ => Err(self.impossible(state, "an action needs the open workspace")),
+            }
+        };
+        let keep_alive = async {
+            loop {
+                tokio::time::sleep(KEEPALIVE).await;
+                if let Some(info) = state.open_workspace() {
+                    self.executors.keep_alive(&caller, info).await;
+                }
+            }
+        };
+        tokio::select! {
+            fact = Box::pin(act) => fact,
+            () = keep_alive => Err(Trouble::Lost),
+        }
+    }
+
+    fn impossible(&self, state: &RunState, problem: &'static str) -> Trouble {
+        let (run, position) = (state.run.clone(), state.position);
+        Trouble::Illegal(IllegalFact {
+            run,
+            position,
+            fact: "action",
+            problem,
+        })
+    }
+
+    async fn open(&self, caller: &Caller, state: &RunState, id: CallId) -> Result<Fact, Trouble> {
+        let Some(request) = state.request() else {
+            return Err(self.impossible(state, "no request"));
+        };
+        match self.executors.open(caller, request, None, None).await {
+            Ok(workspace) => Ok(Fact::WorkspaceOpened { id, workspace }),
+            Err(error) => workspace_failed(id, error),
+        }
+    }
+
+    async fn ask(&self, state: &RunState, id: CallId) -> Fact {
+        let Some(transcript) = transcript(state) else {
+            return Fact::ModelFailed {
+                id,
+                detail: "there was nothing to show the model".to_owned(),
+            };
+        };
+        match self.model.chat(&state.run.to_string(), &transcript).await {
+            Ok(reply) => Fact::ModelReplied { id, reply },
+            Err(error) => Fact::ModelFailed {
+                id,
+                detail: error.to_string(),
+            },
+        }
+    }
+
+    async fn call_tool(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+        id: CallId,
+        call: ToolCall,
+        at: Timestamp,
+    ) -> Result<Fact, Trouble> {
+        let (start, span) = (
+            Instant::now(),
+            telemetry::tool_span(&caller.run.to_string(), &call.name, id.as_str()),
+        );
+        let called = retried(|| self.executors.call_tool(caller, info, &id, &call, at))
+            .instrument(span)
+            .await;
+        let result = match called {
+            Ok(result) => result,
+            Err(CallError::TimedOut) => interrupted("The call took too long and was cut."),
+            Err(CallError::Invalid(words)) => ToolResult::error(words),
+            Err(error) => return self.recover(caller, state, error).await,
+        };
+        telemetry::tool_finished(&call.name, start, &result);
+        Ok(Fact::ToolFinished { id, result })
+    }
+
+    async fn snapshot(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+    ) -> Result<Fact, Trouble> {
+        let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at)).await {
+            Ok(taken) => taken,
+            Err(error) => return self.recover(caller, state, error).await,
+        };
+        let (Some(base), Some(kept)) = (
+            commit(&taken.info.base_commit),
+            commit(&taken.info.snapshot_commit),
+        ) else {
+            return Ok(failed(state, "the executor's snapshot names no commit"));
+        };
+        let snapshot = Snapshot {
+            base,
+            branch: Some(taken.info.branch).filter(|branch| !branch.is_empty()),
+            head: commit(&taken.info.head_commit),
+            commit: kept,
+            pack: self.queue.objects().put(taken.pack).await?,
+            files_changed: taken.info.files_changed,
+        };
+        Ok(Fact::SnapshotTaken { snapshot })
+    }
+
+    async fn ask_decision(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+        answers: String,
+    ) -> Result<Fact, Trouble> {
+        match retried(|| self.executors.diff(caller, info, DIFF_BYTES)).await {
+            Ok(diff) => {
+                let request = ReportRequest::DecisionNeeded {
+                    repository: caller.repository.clone(),
+                    diff,
+                };
+                Ok(Fact::ReportRequested {
+                    id: state.next_id().into(),
+                    request,
+                    answers: Some(answers),
+                })
+            }
+            Err(error) => self.recover(caller, state, error).await,
+        }
+    }
+
+    /// After a failed call: somebody else's ticket, or the workspace again from the last snapshot at any executor.
+    async fn recover(&self, caller: &Caller, state: &RunState, error: CallError) -> Result<Fact, Trouble> {
+        match error {
+            CallError::Stale => return Err(Trouble::Lost),
+            CallError::Invalid(words) | CallError::Refused(words) => return Ok(failed(state, &words)),
+            CallError::WorkspaceLost | CallError::Trouble(_) | CallError::TimedOut => {}
+        }
+        tracing::warn!(run = %caller.run, %error, "workspace lost, opening it again");
+        let base = state.open_workspace().map(|info| info.base.clone());
+        let (Some(request), snapshot) = (state.request(), state.snapshot.clone()) else {
+            return Err(self.impossible(state, "no request"));
+        };
+        let restore = match snapshot.clone() {
+            Some(snapshot) => {
+                let pack = self.queue.objects().get(&snapshot.pack).await?;
+                Some(Restore { snapshot, pack })
+            }
+            None => None,
+        };
+        match self
+            .executors
+            .open(caller, request, base.as_ref(), restore.as_ref())
+            .await
+        {
+            Ok(workspace) => Ok(Fact::WorkspaceRestored { workspace, snapshot }),
+            Err(error) => workspace_failed(state.next_id(), error),
+        }
+    }
+
+    /// Ends the workspace of a run that needs it no more.
+    pub(crate) async fn close(&self, state: &RunState, fence: RunFence) {
+        if let (Some(request), Some(info)) = (state.request(), state.open_workspace()) {
+            let caller = Caller {
+                run: state.run.clone(),
+                repository: request.repository.clone(),
+                fence,
+            };
+            self.executors.close(&caller, info).await;
+        }
+    }
+}
+
+fn workspace_failed(id: CallId, error: OpenError) -> Result<Fact, Trouble> {
+    match error {
+        OpenError::Stale => Err(Trouble::Lost),
+        OpenError::Unavailable(detail) => Ok(Fact::WorkspaceFailed {
+            id,
+            detail,
+            setup: false,
+        }),
+        OpenError::Setup(detail) => Ok(Fact::WorkspaceFailed {
+            id,
+            detail,
+            setup: true,
+        }),
+    }
+}
+
+fn failed(state: &RunState, detail: &str) -> Fact {
+    Fact::WorkspaceFailed {
+        id: state.next_id(),
+        detail: detail.to_owned(),
+        setup: false,
+    }
+}
+
+fn interrupted(words: &str) -> ToolResult {
+    ToolResult {
+        status: ToolStatus::Interrupted,
+        ..ToolResult::error(words)
+    }
+}
+
+/// Tries again while the executor is only in trouble. A tool call keeps its id, so it never runs twice.
+async fn retried<T, F, Fut>(mut call: F) -> Result<T, CallError>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, CallError>>,
+{
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..TRIES {
+        match call().await {
+            Err(CallError::Trouble(problem)) => {
+                tracing::debug!(problem, "executor call failed, trying again")
+            }
+            outcome => return outcome,
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    call().await
+}

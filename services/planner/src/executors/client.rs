@@ -1,0 +1,343 @@
+//! Calls to one executor, each with a grant, a deadline and the trace context.
+
+use std::{collections::HashMap, sync::Mutex, time::Duration};
+
+use bytes::Bytes;
+use domain::{
+    CallId, CommitId, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall, ToolResult,
+    ToolStatus, WorkspaceInfo,
+};
+use grant::{Audience, Grant, Signer};
+use proto::executor as wire;
+use secrecy::{ExposeSecret, SecretString};
+use tonic::{Code, Request, Status, transport::Channel, transport::Endpoint};
+use wire::executor_service_client::ExecutorServiceClient;
+
+use crate::config::PlannerSettings;
+use crate::telemetry;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// A little longer than the executor's own limit for a tool, so that its answer is heard.
+const TOOL_LIMIT: Duration = Duration::from_secs(11 * 60);
+const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
+const SHORT_LIMIT: Duration = Duration::from_secs(30);
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+/// More than the reporter would ever accept.
+const PACK_BYTES: usize = 256 * 1024 * 1024;
+
+pub(super) type Client = ExecutorServiceClient<Channel>;
+
+/// Every executor that this planner talks to.
+pub(crate) struct Executors {
+    pub(super) settings: PlannerSettings,
+    pub(super) signer: Signer,
+    channels: Mutex<HashMap<String, Channel>>,
+}
+
+/// Who asks: the run, its repository and its fence.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) run: RunId,
+    pub(crate) repository: RepositoryName,
+    pub(crate) fence: RunFence,
+}
+
+/// Why a call to an open workspace failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The workspace or its executor is gone.
+    #[error("the workspace is gone")]
+    WorkspaceLost,
+    /// A newer planner has the ticket.
+    #[error("a newer fence was seen")]
+    Stale,
+    /// The executor cannot be reached or is in trouble; worth trying again.
+    #[error("the executor is in trouble: {0}")]
+    Trouble(String),
+    /// The request itself cannot be understood, as the model's arguments may cause.
+    #[error("the executor cannot understand the request: {0}")]
+    Invalid(String),
+    /// The executor does not accept calls of this kind or from here.
+    #[error("the executor refused the request: {0}")]
+    Refused(String),
+    /// The call did not end in its time.
+    #[error("the call took too long")]
+    TimedOut,
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        let words = format!("{:?}: {}", status.code(), status.message());
+        match status.code() {
+            Code::NotFound => Self::WorkspaceLost,
+            Code::FailedPrecondition => Self::Stale,
+            Code::DeadlineExceeded => Self::TimedOut,
+            Code::InvalidArgument => Self::Invalid(status.message().to_owned()),
+            Code::Unauthenticated
+            | Code::PermissionDenied
+            | Code::Unimplemented
+            | Code::OutOfRange
+            | Code::AlreadyExists => Self::Refused(words),
+            Code::Unavailable
+            | Code::ResourceExhausted
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::Aborted
+            | Code::Internal
+            | Code::DataLoss
+            | Code::Ok => Self::Trouble(words),
+        }
+    }
+}
+
+/// What a snapshot holds, and its pack.
+pub(crate) struct Taken {
+    pub(crate) info: wire::SnapshotInfo,
+    pub(crate) pack: Bytes,
+}
+
+impl Executors {
+    /// Nothing is dialled yet.
+    pub(crate) fn new(settings: PlannerSettings, signer: Signer) -> Self {
+        Self {
+            settings,
+            signer,
+            channels: Mutex::default(),
+        }
+    }
+
+    /// A client for one address; the channel dials by itself and is shared.
+    pub(super) fn client(&self, address: &str) -> Result<Client, CallError> {
+        let mut channels = self
+            .channels
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let channel = match channels.get(address) {
+            Some(channel) => channel.clone(),
+            None => {
+                let endpoint = Endpoint::from_shared(address.to_owned())
+                    .map_err(|_| CallError::Refused(format!("{address} is not an address")))?
+                    .connect_timeout(CONNECT_LIMIT)
+                    .http2_keep_alive_interval(Duration::from_secs(20))
+                    .keep_alive_timeout(Duration::from_secs(10))
+                    .tcp_nodelay(true);
+                let channel = endpoint.connect_lazy();
+                channels.insert(address.to_owned(), channel.clone());
+                channel
+            }
+        };
+        Ok(Client::new(channel)
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES))
+    }
+
+    /// A signed grant.
+    pub(super) fn grant(
+        &self,
+        caller: &Caller,
+        audience: Audience,
+        workspace: Option<&str>,
+    ) -> Result<SecretString, CallError> {
+        let grant = Grant {
+            audience,
+            run: caller.run.clone(),
+            repository: caller.repository.clone(),
+            workspace: workspace.map(str::to_owned),
+            fence: caller.fence,
+        };
+        self.signer
+            .sign(&grant, bootstrap::now())
+            .map_err(|refused| CallError::Refused(refused.to_string()))
+    }
+
+    /// Adds grant, deadline and trace context to a request.
+    pub(super) fn request<T>(
+        &self,
+        caller: &Caller,
+        workspace: Option<&str>,
+        limit: Duration,
+        message: T,
+    ) -> Result<Request<T>, CallError> {
+        let token = self.grant(caller, Audience::Executor, workspace)?;
+        let mut request = Request::new(message);
+        request.set_timeout(limit);
+        let mut bearer: tonic::metadata::MetadataValue<_> = format!("Bearer {}", token.expose_secret())
+            .parse()
+            .map_err(|_| CallError::Refused("the grant is not a header value".to_owned()))?;
+        bearer.set_sensitive(true);
+        request.metadata_mut().insert("authorization", bearer);
+        telemetry::inject(request.metadata_mut());
+        Ok(request)
+    }
+
+    /// Runs one tool to its result.
+    ///
+    /// # Errors
+    /// [`CallError`]; the call may then still run, and asking again with the same id finds out.
+    pub(crate) async fn call_tool(
+        &self,
+        caller: &Caller,
+        info: &WorkspaceInfo,
+        id: &CallId,
+        call: &ToolCall,
+        at: Timestamp,
+    ) -> Result<ToolResult, CallError> {
+        let message = wire::CallToolRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+            call_id: id.to_string(),
+            name: call.name.clone(),
+            input_json: call.input.to_string(),
+            commit_time_s: at.unix_s(),
+        };
+        let request = self.request(caller, Some(&info.id), TOOL_LIMIT, message)?;
+        let mut events = self
+            .client(&info.executor)?
+            .call_tool(request)
+            .await?
+            .into_inner();
+        while let Some(event) = events.message().await? {
+            match event.event {
+                Some(wire::call_tool_response::Event::Result(result)) => return Ok(tool_result(result)),
+                Some(wire::call_tool_response::Event::Output(_)) | None => {}
+            }
+        }
+        Err(CallError::Trouble("the call ended without a result".to_owned()))
+    }
+
+    /// Everything that differs from the base, as a pack.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn snapshot(
+        &self,
+        caller: &Caller,
+        info: &WorkspaceInfo,
+        at: Timestamp,
+    ) -> Result<Taken, CallError> {
+        let message = wire::SnapshotWorkspaceRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+            commit_time_s: at.unix_s(),
+        };
+        let request = self.request(caller, Some(&info.id), SNAPSHOT_LIMIT, message)?;
+        let mut events = self
+            .client(&info.executor)?
+            .snapshot_workspace(request)
+            .await?
+            .into_inner();
+        let (mut taken, mut pack) = (None, Vec::new());
+        while let Some(event) = events.message().await? {
+            match event.event {
+                Some(wire::snapshot_workspace_response::Event::Info(info)) => taken = Some(info),
+                Some(wire::snapshot_workspace_response::Event::PackChunk(chunk)) => {
+                    pack.extend_from_slice(&chunk)
+                }
+                None => {}
+            }
+            if pack.len() > PACK_BYTES {
+                return Err(CallError::Refused("the change is larger than 256 MiB".to_owned()));
+            }
+        }
+        let info = taken
+            .ok_or_else(|| CallError::Trouble("the snapshot came without its description".to_owned()))?;
+        Ok(Taken {
+            info,
+            pack: pack.into(),
+        })
+    }
+
+    /// The unified diff against the base.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn diff(
+        &self,
+        caller: &Caller,
+        info: &WorkspaceInfo,
+        max_bytes: u32,
+    ) -> Result<String, CallError> {
+        let message = wire::GetDiffRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+            max_bytes,
+        };
+        let request = self.request(caller, Some(&info.id), SHORT_LIMIT, message)?;
+        let response = self.client(&info.executor)?.get_diff(request).await?.into_inner();
+        Ok(if response.truncated {
+            response.diff + "\n… (cut)"
+        } else {
+            response.diff
+        })
+    }
+
+    /// Keeps the workspace for five more minutes. A failure shows at the next call.
+    pub(crate) async fn keep_alive(&self, caller: &Caller, info: &WorkspaceInfo) {
+        let message = wire::KeepAliveRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+        };
+        let sent = async {
+            let request = self.request(caller, Some(&info.id), CLOSE_LIMIT, message)?;
+            self.client(&info.executor)?
+                .keep_alive(request)
+                .await
+                .map_err(CallError::from)
+        };
+        if let Err(error) = sent.await {
+            tracing::debug!(run = %caller.run, %error, "keepalive failed");
+        }
+    }
+
+    /// Ends the workspace. A failure is left to the executor, where the workspace dies by itself.
+    pub(crate) async fn close(&self, caller: &Caller, info: &WorkspaceInfo) {
+        let message = wire::CloseWorkspaceRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+        };
+        let sent = async {
+            let request = self.request(caller, Some(&info.id), CLOSE_LIMIT, message)?;
+            self.client(&info.executor)?
+                .close_workspace(request)
+                .await
+                .map_err(CallError::from)
+        };
+        match tokio::time::timeout(CLOSE_LIMIT, sent).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(run = %caller.run, %error, "workspace could not be closed"),
+            Err(_) => tracing::debug!(run = %caller.run, "workspace could not be closed in time"),
+        }
+    }
+}
+
+fn tool_result(result: wire::ToolResult) -> ToolResult {
+    let status = match wire::ToolStatus::try_from(result.status) {
+        Ok(wire::ToolStatus::Ok) => ToolStatus::Ok,
+        Ok(wire::ToolStatus::Interrupted) => ToolStatus::Interrupted,
+        Ok(wire::ToolStatus::Error | wire::ToolStatus::Unspecified) | Err(_) => ToolStatus::Error,
+    };
+    ToolResult {
+        status,
+        content: result.content,
+        changed: result.changed,
+        branch: Some(result.branch).filter(|branch| !branch.is_empty()),
+        head: commit(&result.head_commit),
+        duration_ms: result.duration_ms,
+    }
+}
+
+/// A commit id; `None` for an empty or impossible one.
+pub(crate) fn commit(text: &str) -> Option<CommitId> {
+    text.parse().ok()
+}
+
+/// The level as the executor states it; the lowest when it states none.
+pub(super) fn sandbox(level: i32) -> SandboxLevel {
+    match wire::SandboxLevel::try_from(level) {
+        Ok(wire::SandboxLevel::L3) => SandboxLevel::L3,
+        Ok(wire::SandboxLevel::L2) => SandboxLevel::L2,
+        Ok(wire::SandboxLevel::L1) => SandboxLevel::L1,
+        Ok(wire::SandboxLevel::L0 | wire::SandboxLevel::Unspecified) | Err(_) => SandboxLevel::L0,
+    }
+}

@@ -1,0 +1,36 @@
+//! What the pools offer, for an operator who checks an installation.
+
+use std::time::Duration;
+
+use proto::executor::{ListToolsRequest, executor_service_client::ExecutorServiceClient};
+use tonic::transport::Endpoint;
+
+use super::pool::resolve;
+use crate::config::Config;
+
+/// Asks each executor of each pool for its tools: their names, or the problem in words for the operator.
+pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Result<Vec<String>, String>)> {
+    let mut found = Vec::new();
+    for (pool, addresses) in &config.planner.pools {
+        for address in addresses {
+            let executors = resolve(address).await;
+            if executors.is_empty() {
+                found.push((format!("{pool} {address}"), Err("the name does not resolve".to_owned())));
+            }
+            for executor in executors {
+                let tools = tokio::time::timeout(limit, tools_of(&executor)).await;
+                let tools = tools.unwrap_or_else(|_| Err(format!("no answer within {} s", limit.as_secs())));
+                found.push((format!("{pool} {executor}"), tools));
+            }
+        }
+    }
+    found
+}
+
+async fn tools_of(address: &str) -> Result<Vec<String>, String> {
+    let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|_| "not an address".to_owned())?;
+    let channel = endpoint.connect().await.map_err(|_| "cannot be reached".to_owned())?;
+    let answer = ExecutorServiceClient::new(channel).list_tools(ListToolsRequest {}).await;
+    let tools = answer.map_err(|status| format!("refused: {:?}", status.code()))?.into_inner().tools;
+    Ok(tools.into_iter().map(|tool| tool.name).collect())
+}

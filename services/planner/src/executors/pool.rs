@@ -1,0 +1,251 @@
+//! Opening a workspace: where the repository is warm and a slot is free, else the next executor, else wait.
+
+use std::time::Duration;
+
+use domain::{JobRequest, Snapshot, ToolSpec, WorkspaceInfo};
+use futures::future::join_all;
+use grant::Audience;
+use proto::executor as wire;
+use secrecy::ExposeSecret;
+use tokio::time::Instant;
+use tonic::Code;
+
+use super::client::{CallError, Caller, Executors, commit, sandbox};
+
+const STATUS_LIMIT: Duration = Duration::from_secs(3);
+const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Being full queues the run; after this long it fails visibly.
+const FULL_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// Trouble of an executor or the git gate is given this long.
+const TROUBLE_LIMIT: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Why no workspace was opened; both texts are for people.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// A newer planner has the ticket.
+    #[error("a newer fence was seen")]
+    Stale,
+    /// No executor opened one.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The setup commands failed; the end of their log.
+    #[error("the setup commands failed")]
+    Setup(String),
+}
+
+/// A snapshot to restore, with its pack.
+pub(crate) struct Restore {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) pack: bytes::Bytes,
+}
+
+/// What one executor said.
+enum Refusal {
+    Full,
+    Trouble(String),
+    Final(OpenError),
+}
+
+impl Executors {
+    /// Opens the run's workspace at the best executor of the repository's pool. Waits up to ten minutes for a slot.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(crate) async fn open(
+        &self,
+        caller: &Caller,
+        request: &JobRequest,
+        base: Option<&domain::CommitId>,
+        restore: Option<&Restore>,
+    ) -> Result<WorkspaceInfo, OpenError> {
+        let pool = &request.rules.executor.pool;
+        let addresses = self.settings.pools.get(pool).ok_or_else(|| {
+            OpenError::Unavailable(format!("there is no pool of executors with the name {pool:?}"))
+        })?;
+        let (start, mut told) = (Instant::now(), false);
+        loop {
+            let ranked = self.ranked(addresses, caller).await;
+            let problem = if ranked.is_some() {
+                "had a free slot"
+            } else {
+                "answered"
+            };
+            let mut refusal = Refusal::Full;
+            for address in ranked.unwrap_or_default() {
+                match self.open_at(&address, caller, request, base, restore).await {
+                    Ok(info) => return Ok(info),
+                    Err(Refusal::Final(error)) => return Err(error),
+                    Err(Refusal::Full) => {}
+                    Err(trouble @ Refusal::Trouble(_)) => refusal = trouble,
+                }
+            }
+            let waited = start.elapsed();
+            match refusal {
+                Refusal::Trouble(detail) if waited > TROUBLE_LIMIT => {
+                    return Err(OpenError::Unavailable(detail));
+                }
+                Refusal::Full if waited > FULL_LIMIT => {
+                    let words = format!("no executor of the pool {pool:?} {problem} for ten minutes");
+                    return Err(OpenError::Unavailable(words));
+                }
+                Refusal::Full | Refusal::Trouble(_) | Refusal::Final(_) => {}
+            }
+            if !std::mem::replace(&mut told, true) {
+                tracing::warn!(run = %caller.run, pool, "no executor {problem}, the run waits");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The pool's executors that have room: warm ones first, then those with more room. `None` when none answers.
+    async fn ranked(&self, addresses: &[String], caller: &Caller) -> Option<Vec<String>> {
+        let repository = caller.repository.to_string();
+        let mut resolved = Vec::new();
+        for address in addresses {
+            resolved.extend(resolve(address).await);
+        }
+        let asked = resolved
+            .into_iter()
+            .map(|address| async move { (self.status(caller, &address).await, address) });
+        let answers = join_all(asked).await.into_iter();
+        let mut ranked: Vec<_> = answers
+            .filter_map(|(status, address)| Some((status?, address)))
+            .collect();
+        if ranked.is_empty() {
+            return None;
+        }
+        ranked.retain(|(status, _)| !status.draining && status.free_slots > 0);
+        ranked.sort_by_key(|(status, _)| {
+            let warm = status.warm_repositories.contains(&repository);
+            (!warm, std::cmp::Reverse(status.free_slots))
+        });
+        Some(ranked.into_iter().map(|(_, address)| address).collect())
+    }
+
+    /// What an executor says of itself; `None` when it does not answer in time.
+    async fn status(&self, caller: &Caller, address: &str) -> Option<wire::WatchStatusResponse> {
+        let mut client = self.client(address).ok()?;
+        let message = self
+            .request(caller, None, STATUS_LIMIT, wire::WatchStatusRequest {})
+            .ok()?;
+        let first = async {
+            client
+                .watch_status(message)
+                .await
+                .ok()?
+                .into_inner()
+                .message()
+                .await
+                .ok()?
+        };
+        tokio::time::timeout(STATUS_LIMIT, first).await.ok()?
+    }
+
+    async fn open_at(
+        &self,
+        address: &str,
+        caller: &Caller,
+        request: &JobRequest,
+        base: Option<&domain::CommitId>,
+        restore: Option<&Restore>,
+    ) -> Result<WorkspaceInfo, Refusal> {
+        let refused = |error: CallError| Refusal::Trouble(error.to_string());
+        let gate_grant = self.grant(caller, Audience::Gate, None).map_err(refused)?;
+        let message = wire::OpenWorkspaceRequest {
+            run_id: caller.run.to_string(),
+            fence: Some(caller.fence.into()),
+            repository: caller.repository.to_string(),
+            gate_url: self.settings.gate_url.clone(),
+            gate_grant: gate_grant.expose_secret().to_owned(),
+            base_commit: base.map(ToString::to_string).unwrap_or_default(),
+            base_branch: request.rules.repo.default_branch.clone(),
+            restore: restore.map(snapshot_ref),
+            setup: request.rules.executor.setup.clone(),
+        };
+        let message = self.request(caller, None, OPEN_LIMIT, message).map_err(refused)?;
+        let answer = self
+            .client(address)
+            .map_err(refused)?
+            .open_workspace(message)
+            .await;
+        let opened = answer.map_err(|status| refusal(&status))?.into_inner();
+        let info = info(address, &opened)?;
+        match opened.setup.filter(|setup| setup.failed) {
+            None => Ok(info),
+            Some(setup) => {
+                self.close(caller, &info).await;
+                Err(Refusal::Final(OpenError::Setup(setup.log_tail)))
+            }
+        }
+    }
+}
+
+fn refusal(status: &tonic::Status) -> Refusal {
+    let words = status.message().to_owned();
+    match status.code() {
+        Code::ResourceExhausted => Refusal::Full,
+        Code::FailedPrecondition => Refusal::Final(OpenError::Stale),
+        Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Aborted => Refusal::Trouble(words),
+        Code::NotFound
+        | Code::InvalidArgument
+        | Code::PermissionDenied
+        | Code::Unauthenticated
+        | Code::Internal
+        | Code::DeadlineExceeded
+        | Code::AlreadyExists
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::DataLoss
+        | Code::Ok => Refusal::Final(OpenError::Unavailable(words)),
+    }
+}
+
+fn info(address: &str, opened: &wire::OpenWorkspaceResponse) -> Result<WorkspaceInfo, Refusal> {
+    let base = commit(&opened.base_commit)
+        .ok_or_else(|| Refusal::Trouble("the executor named no base commit".to_owned()))?;
+    let tools = opened.tools.iter().filter_map(|tool| {
+        let input_schema = serde_json::from_str(&tool.input_schema_json).ok()?;
+        Some(ToolSpec {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            input_schema,
+        })
+    });
+    Ok(WorkspaceInfo {
+        executor: address.to_owned(),
+        id: opened.workspace_id.clone(),
+        base,
+        sandbox: sandbox(opened.sandbox_level),
+        tools: tools.collect(),
+        instructions: opened.instructions.clone(),
+    })
+}
+
+fn snapshot_ref(restore: &Restore) -> wire::SnapshotRef {
+    let snapshot = &restore.snapshot;
+    wire::SnapshotRef {
+        branch: snapshot.branch.clone().unwrap_or_default(),
+        head_commit: snapshot
+            .head
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        snapshot_commit: snapshot.commit.to_string(),
+        pack: restore.pack.to_vec(),
+    }
+}
+
+/// One address, or every address behind a `dns://` name.
+pub(super) async fn resolve(address: &str) -> Vec<String> {
+    let Some(name) = address.strip_prefix("dns://") else {
+        return vec![address.to_owned()];
+    };
+    match tokio::time::timeout(STATUS_LIMIT, tokio::net::lookup_host(name)).await {
+        Ok(Ok(found)) => found.map(|found| format!("http://{found}")).collect(),
+        Ok(Err(_)) | Err(_) => {
+            tracing::warn!(name, "the pool's name does not resolve");
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Both dialects against the scripted stand-in.
+
+use domain::{Block, ReplyStop, ToolResult, ToolSpec};
+use serde_json::json;
+use testkit::{Fault, ScriptedModel, Step, model::MODEL_API_KEY};
+
+use super::{ChatModel, ModelError};
+use crate::config::{Dialect, ModelSettings};
+use crate::run::{Message, Transcript};
+
+const DIALECTS: [Dialect; 2] = [Dialect::Anthropic, Dialect::Openai];
+
+pub(crate) fn settings(dialect: Dialect, url: &str) -> ModelSettings {
+    ModelSettings {
+        dialect,
+        base_url: Some(url.to_owned()),
+        name: "scripted".to_owned(),
+        api_key: MODEL_API_KEY.into(),
+        max_output_tokens: 1000,
+        connect_timeout_ms: 2_000,
+        idle_timeout_ms: 5_000,
+        total_timeout_ms: 20_000,
+    }
+}
+
+fn opening() -> Transcript {
+    let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
+    Transcript {
+        system: "Work.".to_owned(),
+        tools: vec![ToolSpec {
+            name: "read_file".to_owned(),
+            description: "Reads.".to_owned(),
+            input_schema: schema,
+        }],
+        messages: vec![Message::User("Implement ENG-12.".to_owned())],
+    }
+}
+
+fn read() -> Step {
+    Step::call(
+        "read_file",
+        json!({ "path": "shop/cart.py", "note": "ü \"quoted\"" }),
+    )
+}
+
+async fn ask(
+    model: &ScriptedModel,
+    dialect: Dialect,
+    transcript: &Transcript,
+) -> Result<domain::Reply, ModelError> {
+    ChatModel::new(&settings(dialect, &model.url()))
+        .unwrap()
+        .chat("jira:ENG-12@1", transcript)
+        .await
+}
+
+#[tokio::test]
+async fn a_conversation_with_tools_goes_both_ways_in_both_dialects() {
+    for dialect in DIALECTS {
+        let script = vec![
+            read().and_call("read_file", json!({ "path": "b" })),
+            Step::say("Done.").expecting("total = 1"),
+            Step::say("Bye.").expecting("Once more."),
+        ];
+        let model = ScriptedModel::start(script).await.unwrap();
+        let mut transcript = opening();
+        let reply = ask(&model, dialect, &transcript).await.unwrap();
+        assert_eq!(reply.stop, ReplyStop::ToolUse);
+        assert!(
+            reply.usage.input_tokens > 0 && reply.usage.output_tokens > 0,
+            "{:?}",
+            reply.usage
+        );
+        let calls: Vec<_> = reply.tool_calls().cloned().collect();
+        assert_eq!(calls.len(), 2);
+        assert_eq!(
+            calls[0].input,
+            json!({ "path": "shop/cart.py", "note": "ü \"quoted\"" })
+        );
+
+        let results = [ToolResult::ok("total = 1"), ToolResult::error("no such file")];
+        let results = calls.iter().map(|call| call.id.clone()).zip(results).collect();
+        transcript
+            .messages
+            .extend([Message::Assistant(reply.blocks), Message::ToolResults(results)]);
+        let reply = ask(&model, dialect, &transcript).await.unwrap();
+        assert_eq!((reply.stop, reply.text().as_str()), (ReplyStop::EndTurn, "Done."));
+
+        let reminder = Message::User("Once more.".to_owned());
+        transcript.messages.extend([
+            Message::Assistant(vec![Block::Text {
+                text: "Done.".to_owned(),
+            }]),
+            reminder,
+        ]);
+        assert_eq!(ask(&model, dialect, &transcript).await.unwrap().text(), "Bye.");
+        assert_eq!(model.violations(), Vec::<String>::new());
+        model.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_overloaded_provider_is_asked_again() {
+    for dialect in DIALECTS {
+        for status in [429, 500, 529] {
+            let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
+            model.fail_next(Fault::new("/v1/", 1, status));
+            assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cut_stream_is_asked_again() {
+    for dialect in DIALECTS {
+        let model = ScriptedModel::start(vec![read()]).await.unwrap();
+        model.cut_next(1);
+        assert_eq!(
+            ask(&model, dialect, &opening())
+                .await
+                .unwrap()
+                .tool_calls()
+                .count(),
+            1
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_fails_at_once_with_its_class() {
+    for dialect in DIALECTS {
+        let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
+        model.fail_next(Fault::new("/v1/", 1, 400));
+        let ModelError(words) = ask(&model, dialect, &opening()).await.unwrap_err();
+        assert!(
+            words.starts_with("the model provider refused the request (400"),
+            "{words}"
+        );
+        assert!(model.calls().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn garbage_fails_after_two_tries() {
+    for dialect in DIALECTS {
+        let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
+        model.garble_next(1);
+        assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
+        model.garble_next(2);
+        let ModelError(words) = ask(&model, dialect, &opening()).await.unwrap_err();
+        assert!(words.contains("cannot be read"), "{words}");
+    }
+}
+
+#[test]
+fn the_prompt_is_cached_at_three_places() {
+    let body = super::anthropic::body(&settings(Dialect::Anthropic, "http://127.0.0.1:1"), &opening());
+    assert!(body["tools"][0]["cache_control"].is_object());
+    assert!(body["system"][0]["cache_control"].is_object());
+    assert!(body["messages"][0]["content"][0]["cache_control"].is_object());
+    assert_eq!(body.to_string().matches("cache_control").count(), 3);
+}
+
+#[test]
+fn a_base_url_works_with_and_without_its_version() {
+    for base in ["http://h", "http://h/", "http://h/v1", "http://h/v1/"] {
+        assert_eq!(
+            super::url(&settings(Dialect::Openai, base)),
+            "http://h/v1/chat/completions"
+        );
+        assert_eq!(
+            super::url(&settings(Dialect::Anthropic, base)),
+            "http://h/v1/messages"
+        );
+    }
+}

@@ -1,0 +1,369 @@
+//! Every legal arrow of a run.
+
+use domain::{
+    CallId, Entry, Fact, Receipt, Reply, ReportId, ReportOutcome, ReportRequest, RunId, Snapshot, ToolCall,
+    ToolResult, ToolStatus, Verdict, WorkspaceInfo,
+};
+
+use super::state::{Call, CallState, Goal, ReportState, RunState, Turn, Workspace};
+
+/// A journal entry that cannot follow the ones before it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("entry {position} of the journal of {run}, {fact}, cannot be there: {problem}")]
+pub(crate) struct IllegalFact {
+    pub(crate) run: RunId,
+    pub(crate) position: u64,
+    pub(crate) fact: &'static str,
+    pub(crate) problem: &'static str,
+}
+
+type Applied = Result<(), &'static str>;
+
+impl RunState {
+    /// The run that a journal tells; `None` for an empty one.
+    ///
+    /// # Errors
+    /// [`IllegalFact`] for the first entry that cannot follow those before it.
+    pub(crate) fn fold<'a>(
+        run: &RunId,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<Option<Self>, IllegalFact> {
+        let mut entries = entries.into_iter();
+        let Some(first) = entries.next() else {
+            return Ok(None);
+        };
+        let mut state = Self::start(run, first)?;
+        for entry in entries {
+            state.apply(entry)?;
+        }
+        Ok(Some(state))
+    }
+
+    fn start(run: &RunId, entry: &Entry) -> Result<Self, IllegalFact> {
+        let illegal = |problem| IllegalFact {
+            run: run.clone(),
+            position: entry.position,
+            fact: entry.fact.name(),
+            problem,
+        };
+        let Fact::RunStarted { trigger } = &entry.fact else {
+            return Err(illegal("a journal begins with run_started"));
+        };
+        let goal = Goal::of(trigger).ok_or_else(|| illegal("its trigger opens no run"))?;
+        Ok(Self {
+            run: run.clone(),
+            goal,
+            position: 1,
+            fence: entry.fence,
+            last_at: entry.at,
+            workspace: Workspace::Absent,
+            turns: Vec::new(),
+            snapshot: None,
+            snapshot_position: 0,
+            dirty: false,
+            branch: None,
+            head: None,
+            reports: Vec::new(),
+            unsent: Vec::new(),
+            pushed: None,
+            pull_request: None,
+            approved: false,
+            decision: None,
+            stop: None,
+            parked: None,
+            finished: None,
+        })
+    }
+
+    /// Takes one entry in.
+    ///
+    /// # Errors
+    /// [`IllegalFact`]; the state is then no longer of use.
+    pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), IllegalFact> {
+        let applied = if entry.position == self.position {
+            self.take(entry)
+        } else {
+            Err("its position is wrong")
+        };
+        applied.map_err(|problem| IllegalFact {
+            run: self.run.clone(),
+            position: entry.position,
+            fact: entry.fact.name(),
+            problem,
+        })?;
+        self.position += 1;
+        self.fence = entry.fence;
+        self.last_at = entry.at;
+        Ok(())
+    }
+
+    fn take(&mut self, entry: &Entry) -> Applied {
+        if self.finished.is_some() {
+            return Err("the run is finished");
+        }
+        if !matches!(entry.fact, Fact::TakenOver { .. } | Fact::Parked { .. }) {
+            self.parked = None;
+        }
+        match &entry.fact {
+            Fact::RunStarted { .. } => Err("the run has started already"),
+            Fact::TakenOver { fence } => legal(*fence >= self.fence, "its fence is older"),
+            Fact::WorkspaceRequested { id } => self.workspace_requested(id),
+            Fact::WorkspaceOpened { id, workspace } => self.workspace_opened(id, workspace),
+            Fact::WorkspaceFailed { detail, setup, .. } => {
+                self.workspace = Workspace::Failed {
+                    detail: detail.clone(),
+                    setup: *setup,
+                };
+                Ok(())
+            }
+            Fact::WorkspaceRestored { workspace, snapshot } => self.restored(workspace, snapshot.as_ref()),
+            Fact::ModelRequested { id, turn } => self.model_requested(id, *turn),
+            Fact::ModelReplied { id, reply } => self.model_replied(id, reply),
+            Fact::ModelFailed { id, detail } => {
+                self.asked_turn(id)?.failed = Some(detail.clone());
+                Ok(())
+            }
+            Fact::ToolRequested { id, call } => self.tool_requested(id, call, entry),
+            Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
+            Fact::SnapshotTaken { snapshot } => self.snapshot_taken(snapshot, entry.position),
+            Fact::ReportRequested { id, request, answers } => {
+                self.report_requested(id, request, answers.as_deref(), entry)
+            }
+            Fact::ReportSettled { id, outcome } => self.report_settled(id, outcome, entry.position),
+            Fact::Parked { waits_for } => {
+                self.parked = Some(waits_for.clone());
+                self.unsent.clear();
+                Ok(())
+            }
+            Fact::Decided { decision, by } => {
+                legal(self.waits_for_decision(), "no decision is asked for")?;
+                self.approved = decision.verdict == Verdict::Approve;
+                self.decision = Some((decision.clone(), by.clone()));
+                Ok(())
+            }
+            Fact::StopRequested { by } => {
+                self.stop.get_or_insert_with(|| by.clone());
+                Ok(())
+            }
+            Fact::RunFinished { reason } => {
+                self.finished = Some(reason.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn workspace_requested(&mut self, id: &CallId) -> Applied {
+        legal(
+            matches!(self.workspace, Workspace::Absent),
+            "a workspace was asked for already",
+        )?;
+        legal(self.request().is_some(), "the run needs no workspace")?;
+        self.workspace = Workspace::Requested(id.clone());
+        Ok(())
+    }
+
+    fn workspace_opened(&mut self, id: &CallId, info: &WorkspaceInfo) -> Applied {
+        legal(
+            matches!(&self.workspace, Workspace::Requested(asked) if asked == id),
+            "this workspace was not asked for",
+        )?;
+        self.workspace = Workspace::Open(Box::new(info.clone()));
+        Ok(())
+    }
+
+    fn restored(&mut self, info: &WorkspaceInfo, snapshot: Option<&Snapshot>) -> Applied {
+        legal(self.open_workspace().is_some(), "there was no workspace to lose")?;
+        legal(snapshot == self.snapshot.as_ref(), "it is not the last snapshot")?;
+        let since = self.snapshot_position;
+        for call in self.turns.last_mut().into_iter().flat_map(|turn| &mut turn.calls) {
+            let ours = call.report.is_some() || call.gate.is_some();
+            let void = match &call.state {
+                CallState::Finished { position, .. } => *position > since,
+                CallState::Running { .. } => true,
+                CallState::Waiting => false,
+            };
+            if void && !ours {
+                call.state = CallState::Waiting;
+            }
+        }
+        self.dirty = false;
+        self.branch = snapshot.and_then(|snapshot| snapshot.branch.clone());
+        self.head = snapshot.and_then(|snapshot| snapshot.head.clone());
+        self.workspace = Workspace::Open(Box::new(info.clone()));
+        Ok(())
+    }
+
+    fn model_requested(&mut self, id: &CallId, turn: u32) -> Applied {
+        legal(self.open_workspace().is_some(), "there is no workspace")?;
+        legal(turn as usize == self.turns.len() + 1, "its turn is wrong")?;
+        legal(
+            self.turns.last().is_none_or(|turn| turn.reply.is_some()),
+            "the last turn has no reply",
+        )?;
+        legal(self.open_call().is_none(), "a tool call has no result")?;
+        self.turns.push(Turn {
+            id: id.clone(),
+            reply: None,
+            failed: None,
+            calls: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn asked_turn(&mut self, id: &CallId) -> Result<&mut Turn, &'static str> {
+        self.turns
+            .last_mut()
+            .filter(|turn| turn.id == *id && turn.reply.is_none() && turn.failed.is_none())
+            .ok_or("the model was not asked this")
+    }
+
+    fn model_replied(&mut self, id: &CallId, reply: &Reply) -> Applied {
+        let turn = self.asked_turn(id)?;
+        turn.calls = reply
+            .tool_calls()
+            .map(|call| Call {
+                call: call.clone(),
+                state: CallState::Waiting,
+                report: None,
+                gate: None,
+            })
+            .collect();
+        turn.reply = Some(reply.clone());
+        Ok(())
+    }
+
+    fn tool_requested(&mut self, id: &CallId, wish: &ToolCall, entry: &Entry) -> Applied {
+        let call = self
+            .open_call_mut()
+            .filter(|call| call.call == *wish)
+            .ok_or("the model did not ask for it")?;
+        legal(matches!(call.state, CallState::Waiting), "it runs already")?;
+        call.state = CallState::Running {
+            id: id.clone(),
+            at: entry.at,
+        };
+        Ok(())
+    }
+
+    fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> Applied {
+        let call = self.open_call_mut().ok_or("no tool call is open")?;
+        let running = matches!(&call.state, CallState::Running { id: asked, .. } if asked == id);
+        legal(running, "this call does not run")?;
+        if call.gate.is_some() {
+            self.decision = None;
+        }
+        self.finish_call(result.clone(), position);
+        Ok(())
+    }
+
+    fn finish_call(&mut self, result: ToolResult, position: u64) {
+        let moved = (result.branch.is_some() && result.branch != self.branch)
+            || (result.head.is_some() && result.head != self.head);
+        self.dirty |= moved || result.changed || result.status == ToolStatus::Interrupted;
+        if result.branch.is_some() {
+            self.branch.clone_from(&result.branch);
+        }
+        if result.head.is_some() {
+            self.head.clone_from(&result.head);
+        }
+        if let Some(call) = self.open_call_mut() {
+            call.state = CallState::Finished { result, position };
+        }
+    }
+
+    fn snapshot_taken(&mut self, snapshot: &Snapshot, position: u64) -> Applied {
+        legal(self.open_workspace().is_some(), "there is no workspace")?;
+        self.snapshot = Some(snapshot.clone());
+        self.snapshot_position = position;
+        self.branch.clone_from(&snapshot.branch);
+        self.head.clone_from(&snapshot.head);
+        self.dirty = false;
+        Ok(())
+    }
+
+    fn report_requested(
+        &mut self,
+        id: &ReportId,
+        request: &ReportRequest,
+        answers: Option<&str>,
+        entry: &Entry,
+    ) -> Applied {
+        legal(self.report(id).is_none(), "this report was requested already")?;
+        if let Some(answers) = answers {
+            let call = self
+                .open_call_mut()
+                .filter(|call| call.call.id == answers)
+                .ok_or("it answers no open call")?;
+            match request {
+                ReportRequest::DecisionNeeded { .. } => call.gate = Some(id.clone()),
+                ReportRequest::PushBranch(_) | ReportRequest::OpenPullRequest { .. } => {
+                    call.report = Some(id.clone())
+                }
+                ReportRequest::WorkStarted { .. }
+                | ReportRequest::ChecksPassed { .. }
+                | ReportRequest::ChecksFailed { .. }
+                | ReportRequest::Merged { .. }
+                | ReportRequest::Closed { .. }
+                | ReportRequest::RunStopped { .. }
+                | ReportRequest::Skipped(_) => return Err("such a report answers no tool call"),
+            }
+        }
+        self.unsent.push(id.clone());
+        self.reports.push(ReportState {
+            id: id.clone(),
+            request: request.clone(),
+            at: entry.at,
+            outcome: None,
+        });
+        Ok(())
+    }
+
+    fn report_settled(&mut self, id: &ReportId, outcome: &ReportOutcome, position: u64) -> Applied {
+        let report = self
+            .reports
+            .iter_mut()
+            .find(|report| report.id == *id)
+            .ok_or("this report is not of the run")?;
+        legal(report.outcome.is_none(), "it was settled already")?;
+        report.outcome = Some(outcome.clone());
+        self.sent(id);
+        match outcome {
+            ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
+                self.pushed = Some((branch.clone(), head.clone()));
+            }
+            ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => {
+                self.pull_request = Some(opened.clone())
+            }
+            ReportOutcome::Done(Receipt::Told)
+            | ReportOutcome::Refused { .. }
+            | ReportOutcome::Failed { .. } => {}
+        }
+        if self
+            .open_call()
+            .is_some_and(|call| call.report.as_ref() == Some(id))
+        {
+            self.finish_call(answer(outcome), position);
+        }
+        Ok(())
+    }
+}
+
+/// What the model reads of a settled report.
+fn answer(outcome: &ReportOutcome) -> ToolResult {
+    match outcome {
+        ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
+            ToolResult::ok(format!("Pushed branch {branch} at {}.", head.short()))
+        }
+        ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => ToolResult::ok(format!(
+            "Draft pull request #{} is open: {}",
+            opened.number, opened.url
+        )),
+        ReportOutcome::Done(Receipt::Told) => ToolResult::ok("Done."),
+        ReportOutcome::Refused { detail } => ToolResult::error(format!("Refused: {detail}")),
+        ReportOutcome::Failed { detail } => ToolResult::error(format!("Failed after every retry: {detail}")),
+    }
+}
+
+fn legal(condition: bool, problem: &'static str) -> Applied {
+    if condition { Ok(()) } else { Err(problem) }
+}

@@ -1,0 +1,261 @@
+//! A run as its facts tell it.
+
+use domain::{
+    CallId, CommitId, Conclusion, Decision, Fact, Job, JobRequest, PullRequestRef, Reason, Reply, ReportId,
+    ReportOutcome, ReportRequest, RunFence, RunId, Snapshot, StopReason, Timestamp, ToolCall, ToolResult,
+    Trigger, WorkspaceInfo,
+};
+
+/// A run, folded from its journal.
+#[derive(Clone, Debug)]
+pub(crate) struct RunState {
+    pub(crate) run: RunId,
+    pub(crate) goal: Goal,
+    /// The position of the next entry.
+    pub(crate) position: u64,
+    /// The fence of the last entry.
+    pub(crate) fence: RunFence,
+    /// When the last entry was written.
+    pub(crate) last_at: Timestamp,
+    pub(crate) workspace: Workspace,
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) snapshot: Option<Snapshot>,
+    /// The position of the last snapshot.
+    pub(crate) snapshot_position: u64,
+    /// True when the workspace may hold what the last snapshot lacks.
+    pub(crate) dirty: bool,
+    pub(crate) branch: Option<String>,
+    pub(crate) head: Option<CommitId>,
+    pub(crate) reports: Vec<ReportState>,
+    /// Reports that may not have reached the reporter's log yet; sending one twice is harmless.
+    pub(crate) unsent: Vec<ReportId>,
+    /// Branch and head on the remote.
+    pub(crate) pushed: Option<(String, CommitId)>,
+    pub(crate) pull_request: Option<PullRequestRef>,
+    pub(crate) approved: bool,
+    pub(crate) decision: Option<(Decision, String)>,
+    pub(crate) stop: Option<String>,
+    pub(crate) parked: Option<String>,
+    pub(crate) finished: Option<StopReason>,
+}
+
+/// What a run is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Goal {
+    /// Work with the model in a workspace until a pull request is open.
+    Implement(Box<JobRequest>),
+    /// One report, then the end.
+    Tell(Job, Box<ReportRequest>),
+    /// A kind of work that this release cannot do.
+    Unsupported(Job),
+}
+
+/// The run's workspace.
+#[derive(Clone, Debug)]
+pub(crate) enum Workspace {
+    Absent,
+    Requested(CallId),
+    Open(Box<WorkspaceInfo>),
+    Failed { detail: String, setup: bool },
+}
+
+/// One model call and its tool calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub(crate) id: CallId,
+    pub(crate) reply: Option<Reply>,
+    pub(crate) failed: Option<String>,
+    pub(crate) calls: Vec<Call>,
+}
+
+/// One tool call of a reply.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) call: ToolCall,
+    pub(crate) state: CallState,
+    /// The report that does what the call asks for.
+    pub(crate) report: Option<ReportId>,
+    /// The report that asks a person first.
+    pub(crate) gate: Option<ReportId>,
+}
+
+/// Where a tool call stands.
+#[derive(Clone, Debug)]
+pub(crate) enum CallState {
+    Waiting,
+    Running { id: CallId, at: Timestamp },
+    Finished { result: ToolResult, position: u64 },
+}
+
+/// One report of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportState {
+    pub(crate) id: ReportId,
+    pub(crate) request: ReportRequest,
+    pub(crate) at: Timestamp,
+    pub(crate) outcome: Option<ReportOutcome>,
+}
+
+impl RunState {
+    /// The id of what is requested next.
+    pub(crate) fn next_id(&self) -> CallId {
+        self.run.call(self.position)
+    }
+
+    /// The kind of work.
+    pub(crate) fn job(&self) -> Job {
+        match &self.goal {
+            Goal::Implement(request) => request.job,
+            Goal::Tell(job, _) | Goal::Unsupported(job) => *job,
+        }
+    }
+
+    /// The request of a run that works in a workspace.
+    pub(crate) fn request(&self) -> Option<&JobRequest> {
+        match &self.goal {
+            Goal::Implement(request) => Some(request),
+            Goal::Tell(..) | Goal::Unsupported(_) => None,
+        }
+    }
+
+    /// The open workspace.
+    pub(crate) fn open_workspace(&self) -> Option<&WorkspaceInfo> {
+        match &self.workspace {
+            Workspace::Open(info) => Some(info),
+            Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
+        }
+    }
+
+    /// One report.
+    pub(crate) fn report(&self, id: &ReportId) -> Option<&ReportState> {
+        self.reports.iter().find(|report| report.id == *id)
+    }
+
+    /// Why the run is about to end, once the ticket is being told.
+    pub(crate) fn closing(&self) -> Option<&StopReason> {
+        self.reports.iter().find_map(|report| match &report.request {
+            ReportRequest::RunStopped { reason, .. } => Some(reason),
+            ReportRequest::WorkStarted { .. }
+            | ReportRequest::PushBranch(_)
+            | ReportRequest::OpenPullRequest { .. }
+            | ReportRequest::ChecksPassed { .. }
+            | ReportRequest::ChecksFailed { .. }
+            | ReportRequest::Merged { .. }
+            | ReportRequest::Closed { .. }
+            | ReportRequest::DecisionNeeded { .. }
+            | ReportRequest::Skipped(_) => None,
+        })
+    }
+
+    /// The first call of the last turn that has no result.
+    pub(crate) fn open_call(&self) -> Option<&Call> {
+        self.turns
+            .last()?
+            .calls
+            .iter()
+            .find(|call| !matches!(call.state, CallState::Finished { .. }))
+    }
+
+    /// The same, to change it.
+    pub(crate) fn open_call_mut(&mut self) -> Option<&mut Call> {
+        self.turns
+            .last_mut()?
+            .calls
+            .iter_mut()
+            .find(|call| !matches!(call.state, CallState::Finished { .. }))
+    }
+
+    /// Notes that a report reached the reporter's log.
+    pub(crate) fn sent(&mut self, id: &ReportId) {
+        self.unsent.retain(|unsent| unsent != id);
+    }
+
+    /// True when a fact from outside still has something to say: a repeated one has not.
+    pub(crate) fn accepts(&self, fact: &Fact) -> bool {
+        if self.finished.is_some() {
+            return false;
+        }
+        match fact {
+            Fact::ReportSettled { id, .. } => self.report(id).is_some_and(|report| report.outcome.is_none()),
+            Fact::StopRequested { .. } => {
+                self.stop.is_none() && self.closing().is_none() && !matches!(self.goal, Goal::Tell(..))
+            }
+            Fact::Decided { .. } => self.waits_for_decision(),
+            Fact::RunFinished { .. } => true,
+            Fact::RunStarted { .. }
+            | Fact::TakenOver { .. }
+            | Fact::WorkspaceRequested { .. }
+            | Fact::WorkspaceOpened { .. }
+            | Fact::WorkspaceFailed { .. }
+            | Fact::WorkspaceRestored { .. }
+            | Fact::ModelRequested { .. }
+            | Fact::ModelReplied { .. }
+            | Fact::ModelFailed { .. }
+            | Fact::ToolRequested { .. }
+            | Fact::ToolFinished { .. }
+            | Fact::SnapshotTaken { .. }
+            | Fact::ReportRequested { .. }
+            | Fact::Parked { .. } => false,
+        }
+    }
+
+    /// True while a person has been asked and has not decided.
+    pub(crate) fn waits_for_decision(&self) -> bool {
+        self.decision.is_none() && !self.approved && self.open_call().is_some_and(|call| call.gate.is_some())
+    }
+}
+
+impl Goal {
+    /// What a trigger opens a run for; `None` when it opens none.
+    pub(crate) fn of(trigger: &Trigger) -> Option<Self> {
+        let tell = |job, request| Some(Self::Tell(job, Box::new(request)));
+        match &trigger.reason {
+            Reason::JobRequested(request) if request.job == Job::Implement => {
+                Some(Self::Implement(request.clone()))
+            }
+            Reason::JobRequested(request) => Some(Self::Unsupported(request.job)),
+            Reason::ChecksCompleted(checks) => {
+                let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
+                match checks.conclusion {
+                    Conclusion::Success => {
+                        tell(Job::MarkReady, ReportRequest::ChecksPassed { pull_request, head })
+                    }
+                    Conclusion::Failure => tell(
+                        Job::FixCi,
+                        ReportRequest::ChecksFailed {
+                            pull_request,
+                            head,
+                            failed: checks.failed.clone(),
+                        },
+                    ),
+                }
+            }
+            Reason::PullRequestMerged { pull_request, by } => tell(
+                Job::Finish,
+                ReportRequest::Merged {
+                    pull_request: pull_request.clone(),
+                    by: by.clone(),
+                },
+            ),
+            Reason::PullRequestClosed { pull_request, by } => tell(
+                Job::Finish,
+                ReportRequest::Closed {
+                    pull_request: pull_request.clone(),
+                    by: by.clone(),
+                },
+            ),
+            Reason::Skipped(_)
+            | Reason::StopRequested { .. }
+            | Reason::Decided(_)
+            | Reason::ReportSettled(_) => None,
+        }
+    }
+}
+
+/// The kind of work that a trigger opens a run for; `None` when it opens none.
+pub(crate) fn job_of(trigger: &Trigger) -> Option<Job> {
+    match Goal::of(trigger)? {
+        Goal::Implement(request) => Some(request.job),
+        Goal::Tell(job, _) | Goal::Unsupported(job) => Some(job),
+    }
+}

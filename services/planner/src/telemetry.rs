@@ -1,0 +1,166 @@
+//! Spans and metrics of model and tool calls, named by the OpenTelemetry conventions for generative AI.
+
+use domain::{Reply, ReplyStop, ToolResult, ToolStatus};
+use opentelemetry::{KeyValue, global, propagation::Injector};
+use tokio::time::Instant;
+use tonic::metadata::{MetadataKey, MetadataMap};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::config::ModelSettings;
+use crate::model::ModelError;
+
+const METER: &str = "journeyman.planner";
+const OPERATION: &str = "gen_ai.operation.name";
+const PROVIDER: &str = "gen_ai.provider.name";
+const REQUEST_MODEL: &str = "gen_ai.request.model";
+const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+const RESPONSE_MODEL: &str = "gen_ai.response.model";
+const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
+const CONVERSATION: &str = "gen_ai.conversation.id";
+const TOOL_NAME: &str = "gen_ai.tool.name";
+const TOOL_CALL: &str = "gen_ai.tool.call.id";
+const TOKEN_TYPE: &str = "gen_ai.token.type";
+const ERROR_TYPE: &str = "error.type";
+const CHAT_DURATION: &str = "gen_ai.client.operation.duration";
+const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
+const TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
+const RUNS_FINISHED: &str = "journeyman.runs.finished";
+
+/// One model call with all its tries.
+pub(crate) struct ChatCall {
+    span: Span,
+    labels: Vec<KeyValue>,
+    start: Instant,
+}
+
+impl ChatCall {
+    /// Starts the span.
+    pub(crate) fn start(settings: &ModelSettings, run: &str) -> Self {
+        let provider = settings.dialect.as_str();
+        let span =
+            tracing::info_span!("chat", otel.name = %format!("chat {}", settings.name), otel.kind = "client");
+        let labels = vec![
+            KeyValue::new(OPERATION, "chat"),
+            KeyValue::new(PROVIDER, provider),
+            KeyValue::new(REQUEST_MODEL, settings.name.clone()),
+        ];
+        for label in &labels {
+            span.set_attribute(label.key.clone(), label.value.clone());
+        }
+        span.set_attribute(REQUEST_MAX_TOKENS, i64::from(settings.max_output_tokens));
+        span.set_attribute(CONVERSATION, run.to_owned());
+        Self {
+            span,
+            labels,
+            start: Instant::now(),
+        }
+    }
+
+    /// Ends the span and counts.
+    pub(crate) fn end(mut self, outcome: &Result<Reply, ModelError>) {
+        match outcome {
+            Ok(reply) => self.replied(reply),
+            Err(_) => {
+                self.span.set_attribute(ERROR_TYPE, "model_failed");
+                self.labels.push(KeyValue::new(ERROR_TYPE, "model_failed"));
+            }
+        }
+        let meter = global::meter(METER);
+        let duration = meter.f64_histogram(CHAT_DURATION).with_unit("s").build();
+        duration.record(self.start.elapsed().as_secs_f64(), &self.labels);
+    }
+
+    fn replied(&self, reply: &Reply) {
+        let usage = reply.usage;
+        self.span.set_attribute(RESPONSE_MODEL, reply.model.clone());
+        self.span.set_attribute(FINISH_REASONS, stop_name(reply.stop));
+        let counts = [
+            (INPUT_TOKENS, usage.input_tokens),
+            (OUTPUT_TOKENS, usage.output_tokens),
+            (CACHE_READ_TOKENS, usage.cache_read_tokens),
+            (CACHE_WRITE_TOKENS, usage.cache_write_tokens),
+        ];
+        for (name, count) in counts {
+            self.span
+                .set_attribute(name, i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        let tokens = global::meter(METER)
+            .u64_histogram(TOKEN_USAGE)
+            .with_unit("{token}")
+            .build();
+        for (kind, count) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
+            let mut labels = self.labels.clone();
+            labels.push(KeyValue::new(TOKEN_TYPE, kind));
+            tokens.record(count, &labels);
+        }
+    }
+}
+
+const fn stop_name(stop: ReplyStop) -> &'static str {
+    match stop {
+        ReplyStop::EndTurn => "end_turn",
+        ReplyStop::ToolUse => "tool_use",
+        ReplyStop::MaxTokens => "max_tokens",
+        ReplyStop::Refusal => "refusal",
+    }
+}
+
+/// The span of one tool call at an executor.
+pub(crate) fn tool_span(run: &str, tool: &str, call: &str) -> Span {
+    let span = tracing::info_span!("execute_tool", otel.name = %format!("execute_tool {tool}"), otel.kind = "client");
+    span.set_attribute(OPERATION, "execute_tool");
+    span.set_attribute(CONVERSATION, run.to_owned());
+    span.set_attribute(TOOL_NAME, tool.to_owned());
+    span.set_attribute(TOOL_CALL, call.to_owned());
+    span
+}
+
+/// Counts one finished tool call. The tool is one that an executor offers, so the label stays small.
+pub(crate) fn tool_finished(tool: &str, start: Instant, result: &ToolResult) {
+    let mut labels = vec![KeyValue::new(TOOL_NAME, tool.to_owned())];
+    match result.status {
+        ToolStatus::Ok => {}
+        ToolStatus::Error => labels.push(KeyValue::new(ERROR_TYPE, "tool_error")),
+        ToolStatus::Interrupted => labels.push(KeyValue::new(ERROR_TYPE, "interrupted")),
+    }
+    let duration = global::meter(METER)
+        .f64_histogram(TOOL_DURATION)
+        .with_unit("s")
+        .build();
+    duration.record(start.elapsed().as_secs_f64(), &labels);
+}
+
+/// Counts one finished run.
+pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
+    let labels = [
+        KeyValue::new("journeyman.job", job),
+        KeyValue::new("journeyman.stop_reason", reason),
+    ];
+    global::meter(METER)
+        .u64_counter(RUNS_FINISHED)
+        .build()
+        .add(1, &labels);
+}
+
+struct Metadata<'a>(&'a mut MetadataMap);
+
+impl Injector for Metadata<'_> {
+    fn set(&mut self, key: &str, value: String) {
+        if let (Ok(key), Ok(value)) = (MetadataKey::from_bytes(key.as_bytes()), value.parse()) {
+            self.0.insert(key, value);
+        }
+    }
+}
+
+/// Makes the current span the parent of what the executor does.
+pub(crate) fn inject(metadata: &mut MetadataMap) {
+    let context = Span::current().context();
+    global::get_text_map_propagator(|propagator| {
+        propagator.inject_context(&context, &mut Metadata(metadata))
+    });
+}

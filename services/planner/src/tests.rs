@@ -1,0 +1,295 @@
+//! The whole planner over real NATS, Redis and gRPC; executor, model and reporter are stand-ins.
+
+mod executor;
+
+use std::time::Duration;
+
+use domain::{
+    Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled, Row,
+    RunStatus, Source, StopReason, Trigger, TriggerKey,
+};
+use queue::{Bucket, Queue};
+use serde_json::json;
+use testkit::{NatsServer, RedisServer, ScriptedModel, Step};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::run::tests::{request, ticket, trigger};
+use crate::{Config, Dialect, PlannerSettings};
+use executor::FakeExecutor;
+
+struct World {
+    nats: NatsServer,
+    redis: RedisServer,
+    model: ScriptedModel,
+    executor: FakeExecutor,
+    queue: Queue,
+    shutdown: CancellationToken,
+    background: Vec<JoinHandle<()>>,
+}
+
+impl World {
+    async fn start(script: Vec<Step>) -> Self {
+        let nats = NatsServer::start().await.unwrap();
+        let redis = RedisServer::start().await.unwrap();
+        let model = ScriptedModel::start(script).await.unwrap();
+        let executor = FakeExecutor::start().await;
+        let settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&settings, "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let shutdown = CancellationToken::new();
+        let waker = tokio::spawn({
+            let (triggers, shutdown) = (queue.triggers(), shutdown.clone());
+            async move { drop(triggers.run_waker(shutdown).await) }
+        });
+        let reporter = tokio::spawn(settle_reports(queue.clone()));
+        Self {
+            nats,
+            redis,
+            model,
+            executor,
+            queue,
+            shutdown,
+            background: vec![waker, reporter],
+        }
+    }
+
+    async fn planner(&self) -> (CancellationToken, JoinHandle<anyhow::Result<()>>) {
+        let key = grant::generate();
+        let config = Config {
+            nats: queue::Settings {
+                url: self.nats.url(),
+                ..queue::Settings::default()
+            },
+            redis: lease::Settings {
+                url: self.redis.url(),
+                ..lease::Settings::default()
+            },
+            telemetry: bootstrap::telemetry::Settings::default(),
+            planner: PlannerSettings {
+                listen: ([127, 0, 0, 1], 0).into(),
+                slots: 4,
+                pools: [("default".to_owned(), vec![self.executor.url.clone()])].into(),
+                gate_url: "http://127.0.0.1:1/git".to_owned(),
+                grant_key_id: key.id.clone(),
+                grant_key: key.private_key.clone(),
+            },
+            model: crate::model::tests::settings(Dialect::Anthropic, &self.model.url()),
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let shutdown = self.shutdown.child_token();
+        let served = tokio::spawn(Box::pin(crate::serve(config, listener, shutdown.clone())));
+        (shutdown, served)
+    }
+
+    async fn trigger(&self, key: &str, reason: Reason) {
+        let trigger = Trigger {
+            key: TriggerKey::new(key),
+            ..trigger(reason)
+        };
+        self.queue.triggers().append(&trigger).await.unwrap();
+    }
+
+    async fn finished(&self, runs: usize) -> Row {
+        let found = testkit::eventually("the runs are finished", Duration::from_secs(20), async || {
+            let (row, _) = self
+                .queue
+                .table::<Row>(Bucket::Tickets)
+                .get(&ticket().to_string())
+                .await
+                .ok()??;
+            let over = |run: &&domain::RunSummary| matches!(run.status, RunStatus::Finished { .. });
+            (row.runs.iter().filter(over).count() == runs && row.pending.is_empty()).then_some(row)
+        });
+        found.await.unwrap()
+    }
+
+    async fn stop(mut self) {
+        self.shutdown.cancel();
+        for task in self.background.drain(..) {
+            task.abort();
+        }
+    }
+}
+
+/// Does what the reporter does: settles each report once.
+async fn settle_reports(queue: Queue) {
+    let mut cursor = 0;
+    loop {
+        for (sequence, report) in queue
+            .reports()
+            .read_after(&ticket(), cursor)
+            .await
+            .unwrap_or_default()
+        {
+            cursor = sequence;
+            if let Some(settled) = settled(&report) {
+                drop(queue.triggers().append(&settled).await);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn settled(report: &Report) -> Option<Trigger> {
+    let receipt = match &report.request {
+        ReportRequest::PushBranch(push) => Receipt::Pushed {
+            branch: push.branch.clone(),
+            head: push.head.clone(),
+        },
+        ReportRequest::OpenPullRequest {
+            repository, branch, ..
+        } => Receipt::PullRequestOpened(PullRequestRef {
+            repository: repository.clone(),
+            number: 7,
+            url: "https://github.com/acme/shop/pull/7".to_owned(),
+            branch: branch.clone(),
+        }),
+        _ => Receipt::Told,
+    };
+    let (report, run) = (report.id.clone(), report.run.clone()?);
+    let key = TriggerKey::new(format!("settled:{report}"));
+    let reason = Reason::ReportSettled(ReportSettled {
+        report,
+        run,
+        outcome: ReportOutcome::Done(receipt),
+    });
+    Some(Trigger {
+        key,
+        source: Source::Reporter,
+        ..trigger(reason)
+    })
+}
+
+fn script() -> Vec<Step> {
+    vec![
+        Step::call("read_file", json!({ "path": "a" })).expecting("ENG-12"),
+        Step::call("edit_file", json!({ "path": "a" })).expecting("read_file did it"),
+        Step::call("commit_changes", json!({ "message": "fix" })),
+        Step::call("push_branch", json!({})),
+        Step::call(
+            "create_pull_request",
+            json!({ "title": "fix: totals", "body": "Totals are right again." }),
+        )
+        .expecting("Pushed branch"),
+        Step::say("Done.").expecting("https://github.com/acme/shop/pull/7"),
+    ]
+}
+
+fn implement() -> Reason {
+    Reason::JobRequested(Box::new(request(Job::Implement)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ticket_becomes_a_pull_request() {
+    let world = World::start(script()).await;
+    let (_, served) = world.planner().await;
+    world.trigger("changelog:1", implement()).await;
+    world.trigger("changelog:1", implement()).await;
+    let row = world.finished(1).await;
+    assert_eq!(
+        row.runs[0].status,
+        RunStatus::Finished {
+            reason: StopReason::Completed
+        }
+    );
+    assert_eq!((row.runs[0].turns, row.pull_requests.len()), (6, 1));
+    assert_eq!(world.model.calls().len(), 6);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    assert_eq!(world.executor.ran(), ["read_file", "edit_file", "commit_changes"]);
+    testkit::eventually("the workspace is closed", Duration::from_secs(5), async || {
+        (world.executor.open() == 0).then_some(())
+    })
+    .await
+    .unwrap();
+    world
+        .trigger(
+            "merged:7",
+            Reason::PullRequestMerged {
+                pull_request: row.pull_requests[0].clone(),
+                by: "ada".to_owned(),
+            },
+        )
+        .await;
+    world.finished(2).await;
+    world.stop().await;
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_planner_carries_on_where_the_first_was_stopped() {
+    let world = World::start(script()).await;
+    world.model.set_latency(Duration::from_millis(150));
+    let (shutdown, served) = world.planner().await;
+    world.trigger("changelog:1", implement()).await;
+    testkit::eventually("two replies", Duration::from_secs(20), async || {
+        (world.model.calls().len() >= 2).then_some(())
+    })
+    .await
+    .unwrap();
+    shutdown.cancel();
+    served.await.unwrap().unwrap();
+    let (_, served) = world.planner().await;
+    let row = world.finished(1).await;
+    assert_eq!(
+        row.runs[0].status,
+        RunStatus::Finished {
+            reason: StopReason::Completed
+        }
+    );
+    assert_eq!(world.executor.ran(), ["read_file", "edit_file", "commit_changes"]);
+    let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
+    let replies = entries
+        .iter()
+        .filter(|(_, entry)| matches!(entry.fact, Fact::ModelReplied { .. }))
+        .count();
+    assert_eq!(replies, 6);
+    world.stop().await;
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_workspace_is_opened_again_from_the_last_snapshot() {
+    let world = World::start(script()).await;
+    world.executor.lose_workspace_at("commit_changes");
+    let (_, served) = world.planner().await;
+    world.trigger("changelog:1", implement()).await;
+    let row = world.finished(1).await;
+    assert_eq!(
+        row.runs[0].status,
+        RunStatus::Finished {
+            reason: StopReason::Completed
+        }
+    );
+    assert_eq!(world.executor.restored(), 1);
+    world.stop().await;
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_cuts_the_model_call() {
+    let world = World::start(script()).await;
+    world.model.set_latency(Duration::from_secs(4));
+    let (_, served) = world.planner().await;
+    world.trigger("changelog:1", implement()).await;
+    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
+        (world.executor.open() == 1).then_some(())
+    })
+    .await
+    .unwrap();
+    world
+        .trigger("comment:9", Reason::StopRequested { run: None })
+        .await;
+    let row = world.finished(1).await;
+    assert_eq!(
+        row.runs[0].status,
+        RunStatus::Finished {
+            reason: StopReason::Stopped { by: "ada".to_owned() }
+        }
+    );
+    world.stop().await;
+    served.await.unwrap().unwrap();
+}

@@ -1,0 +1,205 @@
+//! An executor that only keeps books.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures::{Stream, stream};
+use proto::executor::{
+    self as wire,
+    executor_service_server::{ExecutorService, ExecutorServiceServer},
+};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status};
+
+type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[derive(Default)]
+struct Books {
+    ran: Vec<String>,
+    open: u32,
+    restored: u32,
+    committed: bool,
+    lose_at: Option<String>,
+}
+
+#[derive(Clone)]
+pub(super) struct FakeExecutor {
+    pub(super) url: String,
+    books: Arc<Mutex<Books>>,
+}
+
+impl FakeExecutor {
+    pub(super) async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let executor = Self {
+            url,
+            books: Arc::default(),
+        };
+        let server =
+            tonic::transport::Server::builder().add_service(ExecutorServiceServer::new(executor.clone()));
+        tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+        executor
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn ran(&self) -> Vec<String> {
+        self.books().ran.clone()
+    }
+
+    pub(super) fn open(&self) -> u32 {
+        self.books().open
+    }
+
+    pub(super) fn restored(&self) -> u32 {
+        self.books().restored
+    }
+
+    pub(super) fn lose_workspace_at(&self, tool: &str) {
+        self.books().lose_at = Some(tool.to_owned());
+    }
+}
+
+fn granted<T>(request: &Request<T>) -> Result<(), Status> {
+    let bearer = request
+        .metadata()
+        .get("authorization")
+        .and_then(|value| value.to_str().ok());
+    match bearer.and_then(|value| value.strip_prefix("Bearer ")) {
+        Some(_) => Ok(()),
+        None => Err(Status::unauthenticated("no grant")),
+    }
+}
+
+#[tonic::async_trait]
+impl ExecutorService for FakeExecutor {
+    type CallToolStream = Events<wire::CallToolResponse>;
+    type SnapshotWorkspaceStream = Events<wire::SnapshotWorkspaceResponse>;
+    type WatchStatusStream = Events<wire::WatchStatusResponse>;
+
+    async fn open_workspace(
+        &self,
+        request: Request<wire::OpenWorkspaceRequest>,
+    ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
+        granted(&request)?;
+        let mut books = self.books();
+        books.open += 1;
+        if request.get_ref().restore.is_some() {
+            assert_eq!(request.get_ref().restore.as_ref().unwrap().pack, b"PACK");
+            books.restored += 1;
+        }
+        let tool = |name: &str| wire::ToolSpec {
+            name: name.to_owned(),
+            description: name.to_owned(),
+            input_schema_json: r#"{"type":"object"}"#.to_owned(),
+            read_only: false,
+        };
+        Ok(Response::new(wire::OpenWorkspaceResponse {
+            workspace_id: "w1".to_owned(),
+            base_commit: "b".repeat(40),
+            existing: false,
+            sandbox_level: wire::SandboxLevel::L0.into(),
+            tools: ["read_file", "edit_file", "commit_changes"].map(tool).to_vec(),
+            instructions: String::new(),
+            setup: None,
+        }))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Request<wire::ListToolsRequest>,
+    ) -> Result<Response<wire::ListToolsResponse>, Status> {
+        Err(Status::unimplemented("not used"))
+    }
+
+    async fn call_tool(
+        &self,
+        request: Request<wire::CallToolRequest>,
+    ) -> Result<Response<Self::CallToolStream>, Status> {
+        granted(&request)?;
+        let name = request.into_inner().name;
+        let mut books = self.books();
+        if books.lose_at.take_if(|lost| *lost == name).is_some() {
+            return Err(Status::not_found("workspace gone"));
+        }
+        books.ran.push(name.clone());
+        books.committed |= name == "commit_changes";
+        let result = wire::ToolResult {
+            status: wire::ToolStatus::Ok.into(),
+            content: format!("{name} did it"),
+            changed: name != "read_file",
+            ..wire::ToolResult::default()
+        };
+        let event = wire::CallToolResponse {
+            event: Some(wire::call_tool_response::Event::Result(result)),
+        };
+        Ok(Response::new(Box::pin(stream::iter([Ok(event)]))))
+    }
+
+    async fn snapshot_workspace(
+        &self,
+        request: Request<wire::SnapshotWorkspaceRequest>,
+    ) -> Result<Response<Self::SnapshotWorkspaceStream>, Status> {
+        granted(&request)?;
+        let committed = self.books().committed;
+        let info = wire::SnapshotInfo {
+            base_commit: "b".repeat(40),
+            branch: if committed {
+                "fix/ENG-12-totals".to_owned()
+            } else {
+                String::new()
+            },
+            head_commit: if committed { "1".repeat(40) } else { String::new() },
+            snapshot_commit: "c".repeat(40),
+            files_changed: 1,
+        };
+        let events = [
+            wire::snapshot_workspace_response::Event::Info(info),
+            wire::snapshot_workspace_response::Event::PackChunk(b"PA".to_vec()),
+            wire::snapshot_workspace_response::Event::PackChunk(b"CK".to_vec()),
+        ];
+        let events = events.map(|event| Ok(wire::SnapshotWorkspaceResponse { event: Some(event) }));
+        Ok(Response::new(Box::pin(stream::iter(events))))
+    }
+
+    async fn get_diff(
+        &self,
+        _: Request<wire::GetDiffRequest>,
+    ) -> Result<Response<wire::GetDiffResponse>, Status> {
+        Err(Status::unimplemented("not used"))
+    }
+
+    async fn close_workspace(
+        &self,
+        request: Request<wire::CloseWorkspaceRequest>,
+    ) -> Result<Response<wire::CloseWorkspaceResponse>, Status> {
+        granted(&request)?;
+        self.books().open = 0;
+        Ok(Response::new(wire::CloseWorkspaceResponse {}))
+    }
+
+    async fn keep_alive(
+        &self,
+        _: Request<wire::KeepAliveRequest>,
+    ) -> Result<Response<wire::KeepAliveResponse>, Status> {
+        Ok(Response::new(wire::KeepAliveResponse {}))
+    }
+
+    async fn watch_status(
+        &self,
+        request: Request<wire::WatchStatusRequest>,
+    ) -> Result<Response<Self::WatchStatusStream>, Status> {
+        granted(&request)?;
+        let status = wire::WatchStatusResponse {
+            free_slots: 4,
+            total_slots: 4,
+            ..wire::WatchStatusResponse::default()
+        };
+        Ok(Response::new(Box::pin(stream::iter([Ok(status)]))))
+    }
+}

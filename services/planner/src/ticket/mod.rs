@@ -1,0 +1,152 @@
+//! One ticket: its lease, its row, its runs.
+
+mod fold;
+mod session;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use domain::{Row, RunFence, TicketKey, Trigger};
+use lease::{Lease, Leases};
+use queue::{Bucket, DeadLetter, Queue, Token};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::driver::{Driver, Trouble};
+use session::{End, Session};
+
+const TROUBLE_PAUSE: Duration = Duration::from_secs(5);
+const LEASE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Works on tickets, one token at a time.
+pub(crate) struct TicketDesk {
+    queue: Queue,
+    leases: Leases,
+    driver: Driver,
+}
+
+impl TicketDesk {
+    /// A desk with everything that its runs need.
+    pub(crate) fn new(queue: Queue, leases: Leases, driver: Driver) -> Self {
+        Self {
+            queue,
+            leases,
+            driver,
+        }
+    }
+
+    /// Works on a token's ticket until its runs are parked or over, then settles the token.
+    pub(crate) async fn handle(&self, token: Token<Trigger>, shutdown: CancellationToken) {
+        let span = tracing::info_span!("ticket", otel.kind = "consumer", ticket = %token.ticket());
+        token.link_to(&span);
+        Box::pin(self.take(token, shutdown)).instrument(span).await;
+    }
+
+    async fn take(&self, token: Token<Trigger>, shutdown: CancellationToken) {
+        let (ticket, fence) = (token.ticket().clone(), token.fence());
+        let lease = match self.leases.take(&ticket, fence).await {
+            Ok(Some(lease)) => lease,
+            Ok(None) => {
+                tracing::debug!(%ticket, %fence, "a newer planner has the ticket");
+                return token.abandon();
+            }
+            Err(error) => {
+                tracing::warn!(%ticket, %error, "lease is not available, the ticket waits");
+                return token.release_after(LEASE_PAUSE).await;
+            }
+        };
+        let lost = lease.lost();
+        let end = tokio::select! {
+            end = Box::pin(self.work(&ticket, fence, &lease, &shutdown)) => end,
+            () = lost.cancelled() => Err(Trouble::Lost),
+        };
+        self.settle(token, &ticket, lease, end).await;
+    }
+
+    async fn work(
+        &self,
+        ticket: &TicketKey,
+        fence: RunFence,
+        lease: &Lease,
+        shutdown: &CancellationToken,
+    ) -> Result<End, Trouble> {
+        let mut session = Session::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
+        session.run().await
+    }
+
+    async fn settle(
+        &self,
+        token: Token<Trigger>,
+        ticket: &TicketKey,
+        lease: Lease,
+        end: Result<End, Trouble>,
+    ) {
+        match end {
+            Ok(End::Settled { cursor }) => {
+                lease.release().await;
+                if let Err(error) = token.finish().await {
+                    tracing::warn!(%ticket, %error, "token could not be acknowledged, it comes again");
+                    return;
+                }
+                self.check_again(ticket, cursor).await;
+            }
+            Ok(End::Shutdown) => {
+                lease.release().await;
+                token.release().await;
+            }
+            Err(Trouble::Lost) => {
+                tracing::debug!(%ticket, "the ticket was taken over");
+                token.abandon();
+            }
+            Err(trouble @ Trouble::Queue(_)) => {
+                tracing::warn!(%ticket, error = %trouble, "work on the ticket pauses");
+                lease.release().await;
+                token.release_after(TROUBLE_PAUSE).await;
+            }
+            Err(Trouble::Illegal(illegal)) => {
+                tracing::error!(%ticket, error = %illegal, "the ticket is quarantined");
+                let kept = self.quarantine(ticket, &illegal.to_string()).await;
+                lease.release().await;
+                match kept {
+                    Ok(()) => drop(token.finish().await),
+                    Err(_) => token.release_after(TROUBLE_PAUSE).await,
+                }
+            }
+        }
+    }
+
+    /// A trigger that came between the last look and the acknowledgement would have no token.
+    async fn check_again(&self, ticket: &TicketKey, cursor: u64) {
+        let triggers = self.queue.triggers();
+        let more = match triggers.last_sequence(ticket).await {
+            Ok(last) => last.is_some_and(|last| last > cursor),
+            Err(_) => true,
+        };
+        if more && let Err(error) = triggers.wake(ticket).await {
+            tracing::warn!(%ticket, %error, "ticket could not be woken again");
+        }
+    }
+
+    /// Takes the ticket out of work, visibly, until a person looks at it.
+    async fn quarantine(&self, ticket: &TicketKey, reason: &str) -> Result<(), Trouble> {
+        let table = self.queue.table::<Row>(Bucket::Tickets);
+        if let Some((mut row, revision)) = table.get(&ticket.to_string()).await? {
+            row.quarantined = Some(reason.to_owned());
+            table.put(&ticket.to_string(), &row, Some(revision)).await?;
+        }
+        let letter = DeadLetter {
+            what: "ticket".to_owned(),
+            id: ticket.to_string(),
+            ticket: Some(ticket.clone()),
+            reason: reason.to_owned(),
+            at: bootstrap::now(),
+        };
+        self.queue
+            .dead_letters()
+            .publish(&letter, bytes::Bytes::new())
+            .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! The reporter's settings.
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use bootstrap::{ServiceConfig, rules, settings, telemetry};
+use serde::Deserialize;
+
+/// Settings of the reporter: its own section and those of the parts it uses.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Config {
+    /// `[nats]`.
+    #[serde(default)]
+    pub nats: queue::Settings,
+    /// `[telemetry]`.
+    #[serde(default)]
+    pub telemetry: telemetry::Settings,
+    /// `[rules]`.
+    #[serde(default)]
+    pub rules: rules::Settings,
+    /// `[reporter]`.
+    #[serde(default)]
+    pub reporter: Settings,
+    /// `[github_writer]`.
+    #[serde(default)]
+    pub github_writer: github::Settings,
+    /// `[jira_writer]`; absent where no ticket lives on Jira.
+    #[serde(default)]
+    pub jira_writer: Option<jira::Settings>,
+}
+
+/// `[reporter]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Address of the git gate and of the health checks.
+    pub listen: SocketAddr,
+    /// Where the mirrors live; only the reporter writes there.
+    pub data_dir: PathBuf,
+    /// How many tickets are reported at once.
+    pub slots: usize,
+    /// The planners' public keys (base64) by key id; the git gate verifies grants with them.
+    pub grant_keys: BTreeMap<String, String>,
+    /// Paths (globs) that no change may touch.
+    pub protected_paths: Vec<String>,
+    /// Largest pack that is imported.
+    pub max_pack_bytes: u64,
+    /// Largest file that a change may add.
+    pub max_file_bytes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7404)),
+            data_dir: PathBuf::from(".journeyman/reporter"),
+            slots: 8,
+            grant_keys: BTreeMap::new(),
+            protected_paths: vec![".github/workflows/**".to_owned()],
+            max_pack_bytes: 50 * 1024 * 1024,
+            max_file_bytes: 10 * 1024 * 1024,
+        }
+    }
+}
+
+impl ServiceConfig for Config {
+    fn listen(&self) -> SocketAddr {
+        self.reporter.listen
+    }
+
+    fn telemetry(&self) -> &telemetry::Settings {
+        &self.telemetry
+    }
+
+    fn check(&self) -> Result<(), settings::Error> {
+        let wrong =
+            |key: &str, problem: String| Err(settings::Error::new(format!("reporter.{key}"), problem));
+        if self.reporter.slots == 0 {
+            return wrong("slots", "must be at least 1".to_owned());
+        }
+        if self.reporter.grant_keys.is_empty() {
+            return wrong(
+                "grant_keys",
+                "must name the planner's public key by its key id".to_owned(),
+            );
+        }
+        if let Err(refused) = grant::Verifier::new(&self.reporter.grant_keys) {
+            return wrong("grant_keys", refused.to_string());
+        }
+        if let Err(error) = crate::policy::Limits::new(&self.reporter) {
+            return wrong("protected_paths", error.to_string());
+        }
+        let sections = [
+            self.github_writer.check("github_writer"),
+            self.jira_writer
+                .as_ref()
+                .map_or(Ok(()), |jira| jira.check("jira_writer")),
+        ];
+        sections
+            .into_iter()
+            .collect::<Result<(), _>>()
+            .map_err(|(key, problem)| settings::Error::new(key, problem))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem_with(extra: &[(&str, &str)]) -> Option<String> {
+        let key = grant::generate().public_key;
+        let good = [
+            ("JOURNEYMAN__REPORTER__GRANT_KEYS__FIRST", key.as_str()),
+            ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "secret"),
+            ("JOURNEYMAN__JIRA_WRITER__BASE_URL", "https://acme.example"),
+            ("JOURNEYMAN__JIRA_WRITER__API_TOKEN", "secret"),
+        ];
+        let env = good
+            .iter()
+            .chain(extra)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let checked = settings::load::<Config>(None, env).and_then(|config| config.check());
+        checked.err().map(|error| error.key)
+    }
+
+    #[test]
+    fn each_wrong_setting_is_named() {
+        assert_eq!(problem_with(&[]), None);
+        for (name, value, key) in [
+            (
+                "JOURNEYMAN__REPORTER__GRANT_KEYS__SECOND",
+                "short",
+                "reporter.grant_keys",
+            ),
+            ("JOURNEYMAN__REPORTER__SLOTS", "0", "reporter.slots"),
+            ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "", "github_writer.token"),
+            ("JOURNEYMAN__JIRA_WRITER__API_TOKEN", "", "jira_writer.api_token"),
+        ] {
+            assert_eq!(problem_with(&[(name, value)]).as_deref(), Some(key));
+        }
+        let nothing: [(String, String); 0] = [];
+        let missing = settings::load::<Config>(None, nothing)
+            .and_then(|config| config.check())
+            .unwrap_err();
+        assert_eq!(missing.key, "reporter.grant_keys");
+    }
+}

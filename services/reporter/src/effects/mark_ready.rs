@@ -1,0 +1,42 @@
+//! Take a draft out of draft.
+
+use domain::{CommitId, PullRequestRef};
+use github::PullRequestState;
+
+use super::Outside;
+use crate::{plan::Made, trouble::Trouble};
+
+/// Done when it is no draft, or closed: then there is nothing to hand over.
+pub(super) async fn look(outside: &Outside, draft: &PullRequestRef) -> Result<Option<Made>, Trouble> {
+    let found = outside
+        .github
+        .pull_request(&draft.repository, draft.number)
+        .await?;
+    let is_done = !found.draft || found.state == PullRequestState::Closed;
+    Ok(is_done.then(Made::default))
+}
+
+/// Marks it, if the checked commit is still its head.
+pub(super) async fn create(
+    outside: &Outside,
+    draft: &PullRequestRef,
+    head: &CommitId,
+) -> Result<Made, Trouble> {
+    let found = outside
+        .github
+        .pull_request(&draft.repository, draft.number)
+        .await?;
+    if found.head != *head {
+        return Err(Trouble::Refused(format!(
+            "the checks passed on {} and the pull request is at {} now; it stays a draft until those pass",
+            head.short(),
+            found.head.short()
+        )));
+    }
+    outside
+        .github
+        .mark_ready(&draft.repository, draft.number, &found.node_id)
+        .await?;
+    tracing::info!(repository = %draft.repository, number = draft.number, "pull request ready for review");
+    Ok(Made::default())
+}

@@ -1,0 +1,110 @@
+//! The effects on the outside: each one can look whether it is done, and do it.
+
+mod comment;
+mod mark_ready;
+mod pull_request;
+mod push_branch;
+mod remote_link;
+mod transition;
+
+use std::sync::Arc;
+
+use domain::{BranchRecord, PullRequestRef, Report, Rules, TicketKey};
+use queue::{Objects, Table};
+
+use crate::{
+    mirror::Mirrors,
+    plan::{Effect, Made},
+    policy::Limits,
+    trouble::Trouble,
+};
+
+/// Everything that reaches outside.
+pub(crate) struct Outside {
+    pub(crate) github: github::Writer,
+    pub(crate) jira: Option<jira::Writer>,
+    /// For links; empty when Jira is not used.
+    pub(crate) jira_url: String,
+    pub(crate) mirrors: Arc<Mirrors>,
+    pub(crate) objects: Objects,
+    pub(crate) branches: Table<BranchRecord>,
+    pub(crate) limits: Limits,
+}
+
+/// Whose effect it is.
+pub(crate) struct Asked<'a> {
+    pub(crate) report: &'a Report,
+    /// Absent when the repository has no usable rules.
+    pub(crate) rules: Option<&'a Rules>,
+    /// What the earlier effects of the report made.
+    pub(crate) made: &'a Made,
+    /// The effect's id in the ledger and in markers.
+    pub(crate) id: &'a str,
+}
+
+impl Outside {
+    /// What the effect made, when the outside shows that it is done.
+    pub(crate) async fn look(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Option<Made>, Trouble> {
+        match effect {
+            Effect::PushBranch(push) => push_branch::look(self, push).await,
+            Effect::OpenPullRequest(draft) => pull_request::look(self, asked, draft).await,
+            // Repeating the link replaces it by itself.
+            Effect::LinkPullRequest { .. } => Ok(None),
+            Effect::MarkReady { pull_request, .. } => mark_ready::look(self, pull_request).await,
+            Effect::Transition { issue, goals } => transition::look(self, issue, goals).await,
+            Effect::Comment { ticket, .. } => comment::look(self, asked, ticket).await,
+        }
+    }
+
+    /// Does it. Call only after the attempt is in the ledger.
+    pub(crate) async fn create(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Made, Trouble> {
+        match effect {
+            Effect::PushBranch(push) => Box::pin(push_branch::create(self, asked, push)).await,
+            Effect::OpenPullRequest(draft) => pull_request::create(self, asked, draft).await,
+            Effect::LinkPullRequest { issue } => remote_link::create(self, asked, issue).await,
+            Effect::MarkReady { pull_request, head } => mark_ready::create(self, pull_request, head).await,
+            Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
+            Effect::Comment { ticket, say } => comment::create(self, asked, ticket, say).await,
+        }
+    }
+
+    fn jira(&self) -> Result<&jira::Writer, Trouble> {
+        self.jira
+            .as_ref()
+            .ok_or_else(|| Trouble::Failed("there is no [jira_writer] in the settings".to_owned()))
+    }
+
+    fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {
+        let TicketKey::Jira { .. } = ticket else {
+            return None;
+        };
+        let configured = rules
+            .map(|rules| rules.jira.base_url.as_str())
+            .filter(|url| !url.is_empty());
+        let base = configured.unwrap_or(&self.jira_url).trim_end_matches('/');
+        (!base.is_empty()).then(|| format!("{base}/browse/{}", ticket.short()))
+    }
+
+    /// The record of a branch of the report's own ticket; refused when the branch is another ticket's.
+    async fn own_branch(
+        &self,
+        ticket: &TicketKey,
+        key: &str,
+    ) -> Result<Option<(BranchRecord, queue::Revision)>, Trouble> {
+        match self.branches.get(key).await? {
+            Some((record, _)) if record.ticket != *ticket => Err(Trouble::Refused(format!(
+                "the branch `{}` belongs to the ticket {}; create a branch with another name",
+                record.branch,
+                record.ticket.short()
+            ))),
+            known => Ok(known),
+        }
+    }
+
+    fn made_pull_request(pull_request: PullRequestRef) -> Made {
+        Made {
+            pull_request: Some(pull_request),
+            ..Made::default()
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Import, check and push a branch.
+
+use std::path::Path;
+
+use domain::{BranchRecord, CommitId, PushBranch, Rules};
+use git::{ChangeSet, CommitInfo, Repository};
+
+use super::{Asked, Outside};
+use crate::{
+    mirror::blocking,
+    plan::Made,
+    policy::{self, Limits},
+    trouble::Trouble,
+};
+
+/// More commits than this in one push are no reviewable change.
+const MAX_COMMITS: usize = 200;
+const MAX_OBJECTS: u32 = 200_000;
+
+/// Done when the remote branch is at the head.
+pub(super) async fn look(outside: &Outside, push: &PushBranch) -> Result<Option<Made>, Trouble> {
+    let head = outside.github.branch_head(&push.repository, &push.branch).await?;
+    Ok(head.filter(|head| *head == push.head).map(made))
+}
+
+/// Checks everything before anything is recorded, and records the branch before it is pushed.
+pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<Made, Trouble> {
+    let rules = asked.rules.ok_or_else(|| {
+        Trouble::Refused(format!(
+            "there are no usable rules for {}; an operator has to look",
+            push.repository
+        ))
+    })?;
+    policy::check_branch(&push.branch, &asked.report.ticket, rules)
+        .map_err(|violation| Trouble::Refused(policy::explain(&[violation])))?;
+    let key = BranchRecord::key(&push.repository, &push.branch);
+    outside.own_branch(&asked.report.ticket, &key).await?;
+    check(outside, push, rules).await?;
+    record(outside, asked, push, &key).await?;
+    outside
+        .mirrors
+        .push(&push.repository, &push.head, &push.branch, push.expected.as_ref())
+        .await?;
+    tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
+    Ok(made(push.head.clone()))
+}
+
+fn made(head: CommitId) -> Made {
+    Made {
+        pushed: Some(head),
+        ..Made::default()
+    }
+}
+
+async fn check(outside: &Outside, push: &PushBranch, rules: &Rules) -> Result<(), Trouble> {
+    let limits = outside.limits.clone();
+    if push.pack.size_bytes > limits.max_pack_bytes {
+        let (size, limit) = (push.pack.size_bytes, limits.max_pack_bytes);
+        return Err(Trouble::Refused(format!(
+            "the change packs to {size} bytes and the limit is {limit}; remove large files from its commits"
+        )));
+    }
+    let dir = outside.mirrors.fresh(&push.repository).await?;
+    let pack = outside.objects.get(&push.pack).await?;
+    let push = push.clone();
+    let people = [
+        rules.repo.default_branch.clone(),
+        rules.target_branch().to_owned(),
+        push.branch.clone(),
+    ];
+    blocking(move || import_and_check(&dir, &pack, &push, &people, &limits)).await
+}
+
+fn import_and_check(
+    dir: &Path,
+    pack: &[u8],
+    push: &PushBranch,
+    branches: &[String],
+    limits: &Limits,
+) -> Result<(), Trouble> {
+    let repository = Repository::open(dir)?;
+    if !is_in_history(&repository, &push.base, branches)? {
+        return Err(Trouble::Refused(format!(
+            "the base commit {} is not in the history of the remote's branches",
+            push.base.short()
+        )));
+    }
+    repository.import_pack(
+        pack,
+        git::Limits {
+            max_bytes: limits.max_pack_bytes,
+            max_objects: MAX_OBJECTS,
+        },
+    )?;
+    if !repository.contains(&push.head) {
+        return Err(Trouble::Failed(format!(
+            "the pack lacks the head commit {}",
+            push.head.short()
+        )));
+    }
+    if !repository.is_descendant(&push.head, &push.base)? {
+        return Err(Trouble::Refused(format!(
+            "the head {} does not descend from the base {}; commit on top of the base",
+            push.head.short(),
+            push.base.short()
+        )));
+    }
+    let commits = repository.commits(&push.base, &push.head)?;
+    if commits.len() > MAX_COMMITS {
+        return Err(Trouble::Refused(format!(
+            "more than {MAX_COMMITS} commits; squash them"
+        )));
+    }
+    let change = repository.diff(&push.base, &push.head)?;
+    let steps = commits
+        .iter()
+        .map(|commit| step(&repository, commit))
+        .collect::<Result<Vec<_>, _>>()?;
+    policy::check_change(&change, &commits, &steps, limits)
+        .map_err(|violations| Trouble::Refused(policy::explain(&violations)))
+}
+
+/// What one commit adds to its first parent: a secret that a later commit removes is in the history all the same.
+fn step(repository: &Repository, commit: &CommitInfo) -> Result<ChangeSet, git::Error> {
+    commit.parents.first().map_or_else(
+        || Ok(ChangeSet::default()),
+        |parent| repository.diff(parent, &commit.id),
+    )
+}
+
+fn is_in_history(repository: &Repository, base: &CommitId, branches: &[String]) -> Result<bool, git::Error> {
+    if !repository.contains(base) {
+        return Ok(false);
+    }
+    for branch in branches {
+        if let Some(head) = repository.branch_head(branch)?
+            && repository.is_descendant(&head, base)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The router finds the ticket of a pushed branch by this record, so it stands before the push.
+async fn record(outside: &Outside, asked: &Asked<'_>, push: &PushBranch, key: &str) -> Result<(), Trouble> {
+    let run = asked
+        .report
+        .run
+        .clone()
+        .ok_or_else(|| Trouble::Failed("a push needs a run".to_owned()))?;
+    let known = outside.own_branch(&asked.report.ticket, key).await?;
+    let (pull_request, last) = known.map_or((None, None), |(record, last)| (record.pull_request, Some(last)));
+    let record = BranchRecord {
+        repository: push.repository.clone(),
+        branch: push.branch.clone(),
+        ticket: asked.report.ticket.clone(),
+        run,
+        head: push.head.clone(),
+        pull_request,
+    };
+    outside.branches.put(key, &record, last).await?;
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! Snapshots of every text.
+
+use insta::assert_snapshot;
+
+use super::*;
+
+fn jira() -> TicketKey {
+    "jira:ENG-12".parse().unwrap()
+}
+
+fn run() -> RunId {
+    RunId::new(jira(), 57)
+}
+
+fn pull_request() -> PullRequestRef {
+    PullRequestRef {
+        repository: "acme/shop".parse().unwrap(),
+        number: 5,
+        url: "https://github.example/acme/shop/pull/5".to_owned(),
+        branch: "feat/ENG-12-x".to_owned(),
+    }
+}
+
+fn draft(title: &str, body: &str) -> Draft {
+    Draft {
+        repository: "acme/shop".parse().unwrap(),
+        branch: "feat/ENG-12-x".to_owned(),
+        base_branch: "main".to_owned(),
+        title: title.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+fn said(say: &Say) -> String {
+    comment(say, &Made::default(), &jira(), Some(&run()))
+}
+
+fn said_after(say: &Say, moved: Moved) -> String {
+    comment(
+        say,
+        &Made {
+            moved: Some(moved),
+            ..Made::default()
+        },
+        &jira(),
+        Some(&run()),
+    )
+}
+
+fn merged() -> Say {
+    Say::Merged {
+        pull_request: pull_request(),
+        by: "ann".to_owned(),
+    }
+}
+
+fn stopped_by(reason: StopReason) -> String {
+    said(&Say::Stopped {
+        job: Job::Implement,
+        reason,
+        pull_request: None,
+        again: "Ready for Agent".to_owned(),
+    })
+}
+
+#[test]
+fn started() {
+    let say = Say::Started {
+        job: Job::Implement,
+        repository: "acme/shop".parse().unwrap(),
+    };
+    assert_snapshot!(said(&say), @"
+    Journeyman has started to work on this ticket in `acme/shop`.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn opened() {
+    let made = Made {
+        pull_request: Some(pull_request()),
+        ..Made::default()
+    };
+    assert_snapshot!(comment(&Say::Opened, &made, &jira(), Some(&run())), @"
+    Draft [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is open. It becomes ready for review when its checks pass.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn ready() {
+    assert_snapshot!(said(&Say::Ready { pull_request: pull_request() }), @"
+    All checks passed. [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review: please review and merge it. Journeyman never merges.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn checks_failed() {
+    let failed = |name: &str, url: &str| FailedCheck {
+        name: name.into(),
+        url: url.into(),
+        log_tail: String::new(),
+    };
+    let failed = vec![
+        failed("test (3.11)", "https://ci.example/1"),
+        failed("lint`s", "javascript:alert(1)"),
+    ];
+    assert_snapshot!(said(&Say::ChecksFailed { pull_request: pull_request(), failed }), @"
+    Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
+
+    - `test (3.11)` ([log](<https://ci.example/1>))
+    - `lint's`
+
+    Please look at the failed checks: push a repair to the branch, or close the pull request.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn merged_and_moved() {
+    assert_snapshot!(said_after(&merged(), Moved::To("Done".to_owned())), @"
+    `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
+
+    The ticket is now **Done**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn merged_and_the_workflow_has_no_way() {
+    let moved = Moved::Unavailable {
+        wanted: "Done".to_owned(),
+        status: "In Progress".to_owned(),
+        reachable: vec!["To Do".to_owned(), "QA".to_owned()],
+    };
+    assert_snapshot!(said_after(&merged(), moved), @"
+    `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
+
+    The ticket stays in **In Progress**: its workflow has no way to **Done** from there. It can be moved to: **To Do**, **QA**. Please move it by hand.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn merged_and_jira_refused() {
+    let moved = Moved::Refused {
+        wanted: "Done".to_owned(),
+        detail: "jira rejected the request: a field".to_owned(),
+    };
+    assert_snapshot!(said_after(&merged(), moved), @"
+    `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
+
+    The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it by hand.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn closed() {
+    let say = Say::Closed {
+        pull_request: pull_request(),
+        by: "ann".into(),
+        again: "Ready for Agent".into(),
+    };
+    assert_snapshot!(said(&say), @"
+    `ann` closed [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) without merging it, so nothing more happens here.
+
+    To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn decision_needed() {
+    let diff = "--- a/x\n+++ b/x\n+```\n".to_owned();
+    assert_snapshot!(said(&Say::DecisionNeeded { repository: "acme/shop".parse().unwrap(), diff }), @"
+    A change for `acme/shop` is ready and waits for your decision before it is pushed.
+
+    ````diff
+    --- a/x
+    +++ b/x
+    +```
+    ````
+
+    Decide with `journeyman decide jira:ENG-12@57 approve`, `reject`, or `revise --feedback 'what to change'`.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn stopped_without_a_change() {
+    let summary = "The bug is not there, @ann.\n\nSee #3.".to_owned();
+    assert_snapshot!(stopped_by(StopReason::NoChange { summary }), @"
+    Journeyman ended without a change. Its last words:
+
+    > The bug is not there, `@ann`.
+    >
+    > See `#3`.
+
+    Nothing was pushed beyond what is linked above. To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn stopped_at_the_turn_limit_with_a_draft() {
+    let say = Say::Stopped {
+        job: Job::Implement,
+        reason: StopReason::TurnLimit { turns: 50 },
+        pull_request: Some(pull_request()),
+        again: "Ready for Agent".to_owned(),
+    };
+    assert_snapshot!(said(&say), @"
+    Journeyman stopped: the limit of 50 model turns was reached before the work was done.
+
+    What exists is kept as a draft: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn every_reason_to_stop_has_its_first_sentence() {
+    let by = || "ann".to_owned();
+    let detail = || "503 overloaded".to_owned();
+    let first = |reason| stopped_by(reason).lines().next().unwrap_or_default().to_owned();
+    let sentences: Vec<String> = [
+        StopReason::Completed,
+        StopReason::Stopped { by: by() },
+        StopReason::Rejected { by: by() },
+        StopReason::ModelFailed { detail: detail() },
+        StopReason::WorkspaceUnavailable { detail: detail() },
+        StopReason::SetupFailed { log_tail: detail() },
+        StopReason::ReportRefused { detail: detail() },
+        StopReason::Superseded,
+    ]
+    .map(first)
+    .into();
+    assert_snapshot!(sentences.join("\n"), @"
+    The implement run is complete.
+    `ann` stopped the run.
+    `ann` rejected the change, so it was not pushed.
+    Journeyman stopped: the model provider failed (`503 overloaded`). An operator has to look.
+    Journeyman stopped: no workspace could be opened (`503 overloaded`).
+    Journeyman stopped: the repository's setup commands failed. The end of their log:
+    Journeyman stopped: the change was refused.
+    A newer request took this run's place.
+    ");
+}
+
+#[test]
+fn skipped() {
+    let skipped = |reason| {
+        comment(
+            &Say::Skipped {
+                reason,
+                again: "Ready".into(),
+            },
+            &Made::default(),
+            &jira(),
+            None,
+        )
+    };
+    let comments = [
+        skipped(SkipReason::Phrase {
+            phrase: "[AGENT-SKIP]".into(),
+            place: "comment by @ann".into(),
+        }),
+        skipped(SkipReason::Label {
+            label: "skip-dispatch".into(),
+        }),
+        skipped(SkipReason::PullRequestExists {
+            url: "https://github.example/x/pull/1".into(),
+            author: "bob".into(),
+        }),
+    ];
+    assert_snapshot!(comments.join("\n"), @"
+    Journeyman leaves this ticket alone: `[AGENT-SKIP]` stands in the comment by `@ann`. Remove it first. To try again, move the ticket back to **Ready**.
+    Journeyman leaves this ticket alone: it has the label `skip-dispatch`. Remove the label first. To try again, move the ticket back to **Ready**.
+    Journeyman leaves this ticket alone: [a pull request](<https://github.example/x/pull/1>) by `bob` is open for it. Close that one first. To try again, move the ticket back to **Ready**.
+    ");
+}
+
+#[test]
+fn a_pull_request_says_where_it_comes_from() {
+    let draft = draft(
+        "fix:  round\ttotals\n(ENG-12)",
+        "Rounds totals.\n\n<!-- hidden -->\nCloses #99, cc @ann",
+    );
+    assert_snapshot!(pull_request_title(&draft), @"fix: round totals (ENG-12)");
+    let body = pull_request_body(
+        &draft,
+        &jira(),
+        Some("https://jira.example/browse/ENG-12"),
+        Some(&run()),
+    );
+    assert_snapshot!(body, @"
+    Rounds totals.
+
+    Closes `#99`, cc `@ann`
+
+    ---
+
+    For [ENG-12](https://jira.example/browse/ENG-12). Written by Journeyman (run `jira:ENG-12@57`); a person reviews and merges.
+    ");
+}
+
+#[test]
+fn titles_and_bodies_stay_within_the_limits() {
+    let draft = draft(&"x".repeat(500), &"y".repeat(200_000));
+    assert_eq!(pull_request_title(&draft).chars().count(), 256);
+    assert!(pull_request_body(&draft, &jira(), None, None).chars().count() < 65_536);
+}

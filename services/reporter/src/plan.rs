@@ -1,0 +1,413 @@
+//! What a report asks for: a report and the repository's rules become an ordered list of effects, without any I/O.
+
+use domain::{
+    CommitId, PullRequestRef, PushBranch, Receipt, Report, ReportRequest, RepositoryName, Rules, TicketKey,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::message::Say;
+
+/// One outward write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Import, check and push a branch.
+    PushBranch(PushBranch),
+    /// Open the draft, or adopt the open one of the same branch.
+    OpenPullRequest(Draft),
+    /// Link the pull request of this report on the Jira issue.
+    LinkPullRequest {
+        /// The Jira issue.
+        issue: TicketKey,
+    },
+    /// Take a draft out of draft.
+    MarkReady {
+        /// The draft.
+        pull_request: PullRequestRef,
+        /// The commit whose checks passed; another head is refused.
+        head: CommitId,
+    },
+    /// Move a Jira issue.
+    Transition {
+        /// The Jira issue.
+        issue: TicketKey,
+        /// Acceptable statuses, the best one first.
+        goals: Vec<String>,
+    },
+    /// Tell the people on the ticket.
+    Comment {
+        /// Where.
+        ticket: TicketKey,
+        /// What.
+        say: Say,
+    },
+}
+
+impl Effect {
+    /// Unique within one report; part of the effect's id.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::PushBranch(_) => "push_branch",
+            Self::OpenPullRequest(_) => "open_pull_request",
+            Self::LinkPullRequest { .. } => "link_pull_request",
+            Self::MarkReady { .. } => "mark_ready",
+            Self::Transition { .. } => "transition",
+            Self::Comment { .. } => "comment",
+        }
+    }
+
+    /// Whether the outside itself refuses or absorbs a repetition. Where it does not, an attempt of unknown outcome is
+    /// looked for until its window has passed.
+    pub(crate) const fn absorbs_repetition(&self) -> bool {
+        match self {
+            Self::PushBranch(_)
+            | Self::OpenPullRequest(_)
+            | Self::LinkPullRequest { .. }
+            | Self::MarkReady { .. }
+            | Self::Transition { .. } => true,
+            Self::Comment { .. } => false,
+        }
+    }
+}
+
+/// A draft pull request to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Draft {
+    /// Where.
+    pub(crate) repository: RepositoryName,
+    /// Head branch.
+    pub(crate) branch: String,
+    /// Target branch.
+    pub(crate) base_branch: String,
+    /// The model's title.
+    pub(crate) title: String,
+    /// The model's Markdown.
+    pub(crate) body: String,
+}
+
+/// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// The head that is on the remote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pushed: Option<CommitId>,
+    /// The pull request that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pull_request: Option<PullRequestRef>,
+    /// What became of the transition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) moved: Option<Moved>,
+}
+
+impl Made {
+    /// Adds what a later effect made.
+    pub(crate) fn merge(&mut self, later: Self) {
+        self.pushed = later.pushed.or(self.pushed.take());
+        self.pull_request = later.pull_request.or(self.pull_request.take());
+        self.moved = later.moved.or(self.moved.take());
+    }
+
+    /// What the asker gets when every effect is done.
+    pub(crate) fn into_receipt(self, request: &ReportRequest) -> Receipt {
+        match (request, self.pushed, self.pull_request) {
+            (ReportRequest::PushBranch(push), Some(head), _) => Receipt::Pushed {
+                branch: push.branch.clone(),
+                head,
+            },
+            (ReportRequest::OpenPullRequest { .. }, _, Some(pull_request)) => {
+                Receipt::PullRequestOpened(pull_request)
+            }
+            _ => Receipt::Told,
+        }
+    }
+}
+
+/// What became of a transition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Moved {
+    /// It has this status now.
+    To(String),
+    /// The workflow offers no way to it from where the issue is.
+    Unavailable {
+        /// The status that was wanted.
+        wanted: String,
+        /// The status that the issue keeps.
+        status: String,
+        /// Statuses that can be reached from there.
+        reachable: Vec<String>,
+    },
+    /// Jira refused it.
+    Refused {
+        /// The status that was wanted.
+        wanted: String,
+        /// Jira's reason.
+        detail: String,
+    },
+}
+
+/// The repository whose rules govern a report, when the request names one.
+pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> {
+    match request {
+        ReportRequest::WorkStarted { repository, .. }
+        | ReportRequest::OpenPullRequest { repository, .. }
+        | ReportRequest::DecisionNeeded { repository, .. } => Some(repository),
+        ReportRequest::PushBranch(push) => Some(&push.repository),
+        ReportRequest::ChecksPassed { pull_request, .. }
+        | ReportRequest::ChecksFailed { pull_request, .. }
+        | ReportRequest::Merged { pull_request, .. }
+        | ReportRequest::Closed { pull_request, .. } => Some(&pull_request.repository),
+        ReportRequest::RunStopped { pull_request, .. } => {
+            pull_request.as_ref().map(|known| &known.repository)
+        }
+        ReportRequest::Skipped(_) => None,
+    }
+}
+
+/// The effects of a report, in order.
+pub(crate) fn plan(report: &Report, rules: &Rules) -> Vec<Effect> {
+    let tell = |say| {
+        vec![Effect::Comment {
+            ticket: report.ticket.clone(),
+            say,
+        }]
+    };
+    let agent = &rules.agent;
+    match report.request.clone() {
+        ReportRequest::PushBranch(push) => vec![Effect::PushBranch(push)],
+        ReportRequest::OpenPullRequest {
+            repository,
+            branch,
+            base_branch,
+            title,
+            body,
+        } => {
+            let draft = Draft {
+                repository,
+                branch,
+                base_branch,
+                title,
+                body,
+            };
+            let mut effects = vec![Effect::OpenPullRequest(draft)];
+            effects.extend(on_jira(report, |issue| Effect::LinkPullRequest { issue }));
+            effects.extend(tell(Say::Opened));
+            effects
+        }
+        ReportRequest::WorkStarted { job, repository } => moving(
+            report,
+            &[&agent.in_progress_status],
+            tell(Say::Started { job, repository }),
+        ),
+        ReportRequest::ChecksPassed { pull_request, head } => {
+            let ready = Effect::MarkReady {
+                pull_request: pull_request.clone(),
+                head,
+            };
+            let told = moving(report, &[&agent.review_status], tell(Say::Ready { pull_request }));
+            std::iter::once(ready).chain(told).collect()
+        }
+        ReportRequest::ChecksFailed {
+            pull_request,
+            head: _,
+            failed,
+        } => tell(Say::ChecksFailed { pull_request, failed }),
+        ReportRequest::Merged { pull_request, by } => {
+            let goals = [
+                &agent.done_status,
+                "done",
+                "closed",
+                "complete",
+                "completed",
+                "resolved",
+            ];
+            moving(report, &goals, tell(Say::Merged { pull_request, by }))
+        }
+        ReportRequest::Closed { pull_request, by } => tell(Say::Closed {
+            pull_request,
+            by,
+            again: again(rules),
+        }),
+        ReportRequest::DecisionNeeded { repository, diff } => tell(Say::DecisionNeeded { repository, diff }),
+        ReportRequest::RunStopped {
+            job,
+            reason,
+            pull_request,
+        } => tell(Say::Stopped {
+            job,
+            reason,
+            pull_request,
+            again: again(rules),
+        }),
+        ReportRequest::Skipped(reason) => tell(Say::Skipped {
+            reason,
+            again: again(rules),
+        }),
+    }
+}
+
+fn again(rules: &Rules) -> String {
+    rules.agent.status.clone()
+}
+
+fn on_jira(report: &Report, effect: impl FnOnce(TicketKey) -> Effect) -> Option<Effect> {
+    matches!(report.ticket, TicketKey::Jira { .. }).then(|| effect(report.ticket.clone()))
+}
+
+fn moving(report: &Report, goals: &[&str], then: Vec<Effect>) -> Vec<Effect> {
+    let goals: Vec<String> = goals
+        .iter()
+        .filter(|goal| !goal.is_empty())
+        .map(|goal| (*goal).to_owned())
+        .collect();
+    let transition = if goals.is_empty() {
+        None
+    } else {
+        on_jira(report, |issue| Effect::Transition { issue, goals })
+    };
+    transition.into_iter().chain(then).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Job, RunFence, RunId, SkipReason, Timestamp};
+
+    use super::*;
+
+    fn report(ticket: &str, request: ReportRequest) -> Report {
+        let ticket: TicketKey = ticket.parse().unwrap();
+        let run = RunId::new(ticket.clone(), 7);
+        Report {
+            version: Report::VERSION,
+            id: run.call(3).into(),
+            ticket,
+            run: Some(run),
+            fence: RunFence::default(),
+            at: Timestamp::default(),
+            request,
+        }
+    }
+
+    fn names(ticket: &str, rules: &Rules, request: ReportRequest) -> Vec<&'static str> {
+        plan(&report(ticket, request), rules)
+            .iter()
+            .map(Effect::name)
+            .collect()
+    }
+
+    fn pull_request() -> PullRequestRef {
+        PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 5,
+            url: "https://github.example/acme/shop/pull/5".to_owned(),
+            branch: "feat/ENG-12-x".to_owned(),
+        }
+    }
+
+    fn commit() -> CommitId {
+        "a".repeat(40).parse().unwrap()
+    }
+
+    #[test]
+    fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
+        let rules = Rules::default();
+        let repository: RepositoryName = "acme/shop".parse().unwrap();
+        let of = |request| names("jira:ENG-12", &rules, request);
+        assert_eq!(
+            of(ReportRequest::WorkStarted {
+                job: Job::Implement,
+                repository: repository.clone()
+            }),
+            ["transition", "comment"]
+        );
+        assert_eq!(
+            of(ReportRequest::OpenPullRequest {
+                repository: repository.clone(),
+                branch: "b".into(),
+                base_branch: "main".into(),
+                title: "t".into(),
+                body: "b".into(),
+            }),
+            ["open_pull_request", "link_pull_request", "comment"]
+        );
+        assert_eq!(
+            of(ReportRequest::ChecksPassed {
+                pull_request: pull_request(),
+                head: commit()
+            }),
+            ["mark_ready", "comment"]
+        );
+        assert_eq!(
+            of(ReportRequest::ChecksFailed {
+                pull_request: pull_request(),
+                head: commit(),
+                failed: vec![]
+            }),
+            ["comment"]
+        );
+        assert_eq!(
+            of(ReportRequest::Merged {
+                pull_request: pull_request(),
+                by: "ann".into()
+            }),
+            ["transition", "comment"]
+        );
+        assert_eq!(
+            of(ReportRequest::Closed {
+                pull_request: pull_request(),
+                by: "ann".into()
+            }),
+            ["comment"]
+        );
+        assert_eq!(
+            of(ReportRequest::DecisionNeeded {
+                repository,
+                diff: "+x".into()
+            }),
+            ["comment"]
+        );
+        assert_eq!(
+            of(ReportRequest::Skipped(SkipReason::Label { label: "skip".into() })),
+            ["comment"]
+        );
+    }
+
+    #[test]
+    fn a_review_status_moves_the_ticket_at_hand_over() {
+        let mut rules = Rules::default();
+        rules.agent.review_status = "In Review".to_owned();
+        let request = ReportRequest::ChecksPassed {
+            pull_request: pull_request(),
+            head: commit(),
+        };
+        assert_eq!(
+            names("jira:ENG-12", &rules, request),
+            ["mark_ready", "transition", "comment"]
+        );
+    }
+
+    #[test]
+    fn a_github_ticket_is_neither_moved_nor_linked() {
+        let rules = Rules::default();
+        let request = ReportRequest::Merged {
+            pull_request: pull_request(),
+            by: "ann".into(),
+        };
+        assert_eq!(names("github:acme/shop#7", &rules, request), ["comment"]);
+    }
+
+    #[test]
+    fn the_configured_done_status_is_tried_first() {
+        let mut rules = Rules::default();
+        rules.agent.done_status = "Shipped".to_owned();
+        let request = ReportRequest::Merged {
+            pull_request: pull_request(),
+            by: "ann".into(),
+        };
+        let effects = plan(&report("jira:ENG-12", request), &rules);
+        let Effect::Transition { goals, .. } = &effects[0] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(goals[0], "Shipped");
+        assert!(goals.contains(&"resolved".to_owned()));
+    }
+}

@@ -1,0 +1,168 @@
+//! Puts the reporter together and runs it until shutdown.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use bootstrap::{health::Health, rules::RulesStore};
+use grant::Verifier;
+use queue::{Bucket, Queue};
+use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::Config, effects::Outside, gate::Gate, ledger::Ledger, mirror::Mirrors, perform::Performer,
+    policy::Limits, worker::Worker,
+};
+
+const CONNECT_INTERVAL: Duration = Duration::from_secs(2);
+const CONNECT_LIMIT: Duration = Duration::from_secs(60);
+/// How long clones in progress may take to end at shutdown.
+const HTTP_DRAIN: Duration = Duration::from_secs(3);
+
+/// Runs the reporter until shutdown, then gives back what it has in hand.
+///
+/// # Errors
+/// When NATS cannot be reached for 60 s or its streams differ from what is wanted, when the rules directory or a
+/// credential cannot be read, or when the socket fails.
+pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let health = Health::new();
+    let rules = RulesStore::open(&config.rules)?;
+    let github = github::Writer::new(&config.github_writer).context("github_writer")?;
+    let mirrors = Arc::new(Mirrors::new(
+        config.reporter.data_dir.join("mirrors"),
+        github.clone(),
+    ));
+    let verifier = Verifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
+    let router = Gate::new(Arc::clone(&mirrors), verifier)
+        .router()
+        .merge(health.router());
+    let http = serve_http(listener, router, shutdown.clone());
+    let reloading = tokio::spawn({
+        let (rules, shutdown) = (rules.clone(), shutdown.clone());
+        async move { rules.run(shutdown).await }
+    });
+    let worked = match connect(&config.nats, &shutdown).await {
+        Ok(Some(queue)) => Box::pin(work(&config, queue, github, mirrors, rules, &health, &shutdown)).await,
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    health.set_ready(false);
+    reloading.abort();
+    if worked.is_err() {
+        http.abort();
+        return worked;
+    }
+    drain(http).await
+}
+
+async fn work(
+    config: &Config,
+    queue: Queue,
+    github: github::Writer,
+    mirrors: Arc<Mirrors>,
+    rules: RulesStore,
+    health: &Health,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let ledger = Ledger::new(&queue);
+    let outside = Outside {
+        github,
+        jira: config
+            .jira_writer
+            .as_ref()
+            .map(jira::Writer::new)
+            .transpose()
+            .context("jira_writer")?,
+        jira_url: config
+            .jira_writer
+            .as_ref()
+            .map(|jira| jira.base_url.clone())
+            .unwrap_or_default(),
+        mirrors,
+        objects: queue.objects(),
+        branches: queue.table(Bucket::Branches),
+        limits: Limits::new(&config.reporter).context("reporter.protected_paths")?,
+    };
+    let performer = Performer::new(outside, ledger.clone(), rules, shutdown.clone());
+    let worker = Worker::new(queue.clone(), ledger, performer, shutdown.clone());
+    let reports = queue.reports();
+    health.set_ready(true);
+    tracing::info!("reporter ready");
+    let not_ready = async {
+        shutdown.cancelled().await;
+        health.set_ready(false);
+        Ok(())
+    };
+    tokio::try_join!(
+        named("reports", worker.run(config.reporter.slots)),
+        named("report waker", reports.run_waker(shutdown.clone())),
+        not_ready,
+    )?;
+    Ok(())
+}
+
+async fn named(
+    what: &'static str,
+    work: impl Future<Output = Result<(), queue::Error>>,
+) -> anyhow::Result<()> {
+    Box::pin(work).await.context(what)
+}
+
+/// Connects and checks the streams, one try every 2 s for at most 60 s; `None` at shutdown.
+async fn connect(settings: &queue::Settings, shutdown: &CancellationToken) -> anyhow::Result<Option<Queue>> {
+    let give_up = Instant::now() + CONNECT_LIMIT;
+    loop {
+        let error = match shutdown
+            .run_until_cancelled(Box::pin(try_connect(settings)))
+            .await
+        {
+            None => return Ok(None),
+            Some(Ok(queue)) => return Ok(Some(queue)),
+            Some(Err(error)) => error,
+        };
+        if matches!(error, queue::Error::Topology(_)) || Instant::now() >= give_up {
+            return Err(error).with_context(|| format!("nats at {}", addresses(&settings.url)));
+        }
+        tracing::warn!(address = %addresses(&settings.url), %error, "nats not reached, trying again");
+        if shutdown
+            .run_until_cancelled(tokio::time::sleep(CONNECT_INTERVAL))
+            .await
+            .is_none()
+        {
+            return Ok(None);
+        }
+    }
+}
+
+/// The addresses without the user and password that a URL may hold.
+fn addresses(urls: &str) -> String {
+    urls.split(',')
+        .map(|url| url.rsplit(['@', '/']).next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+async fn try_connect(settings: &queue::Settings) -> Result<Queue, queue::Error> {
+    let queue = Queue::connect(settings, "reporter").await?;
+    queue.ensure_topology().await?;
+    Ok(queue)
+}
+
+fn serve_http(
+    listener: TcpListener,
+    router: axum::Router,
+    shutdown: CancellationToken,
+) -> JoinHandle<std::io::Result<()>> {
+    let server = axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned());
+    tokio::spawn(async move { server.await })
+}
+
+async fn drain(mut http: JoinHandle<std::io::Result<()>>) -> anyhow::Result<()> {
+    match tokio::time::timeout(HTTP_DRAIN, &mut http).await {
+        Ok(served) => Ok(served??),
+        Err(_) => {
+            http.abort();
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Why an effect is not done, by what follows from it.
+
+use std::time::Duration;
+
+use crate::ledger;
+
+/// Why an effect is not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// Policy or the outside refuses; words for model and person.
+    #[error("{0}")]
+    Refused(String),
+    /// It will never work as asked; words for people.
+    #[error("{0}")]
+    Failed(String),
+    /// What it is about does not exist, or the credentials cannot see it.
+    #[error("{0}")]
+    Missing(String),
+    /// The credentials are no good: the operator must look at the named section of the settings.
+    #[error("the credentials in [{section}] are refused: {detail}")]
+    Credentials {
+        /// The section.
+        section: &'static str,
+        /// What to check.
+        detail: String,
+    },
+    /// Nothing was done; worth trying again.
+    #[error("{detail}")]
+    Later {
+        /// For people.
+        detail: String,
+        /// How long the outside asks to wait.
+        after: Option<Duration>,
+    },
+    /// It may have been done: look before trying again.
+    #[error("{0}")]
+    Unknown(String),
+    /// The ledger did not answer, or somebody else works on the ticket.
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    /// The process is shutting down; the effect waits for the next delivery.
+    #[error("shutting down")]
+    Shutdown,
+}
+
+impl From<queue::Error> for Trouble {
+    fn from(error: queue::Error) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+impl From<github::Error> for Trouble {
+    fn from(error: github::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            github::Error::NotFound { .. } => Self::Missing(detail),
+            github::Error::Unauthorized { check } => Self::Credentials {
+                section: "github_writer",
+                detail: check,
+            },
+            github::Error::Forbidden { .. }
+            | github::Error::Conflict { .. }
+            | github::Error::Rejected { .. } => Self::Refused(detail),
+            github::Error::RateLimited { retry_after } => Self::Later {
+                detail,
+                after: Some(retry_after),
+            },
+            github::Error::Unavailable { .. } => Self::Later { detail, after: None },
+            // The answer to a write that cannot be read says nothing about whether it was done.
+            github::Error::Unknown { .. } | github::Error::Malformed { .. } => Self::Unknown(detail),
+        }
+    }
+}
+
+impl From<jira::Error> for Trouble {
+    fn from(error: jira::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            jira::Error::NotFound { .. } => Self::Missing(detail),
+            jira::Error::Unauthorized { check } => Self::Credentials {
+                section: "jira_writer",
+                detail: check,
+            },
+            jira::Error::Forbidden { .. } | jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => {
+                Self::Refused(detail)
+            }
+            jira::Error::RateLimited { retry_after } => Self::Later {
+                detail,
+                after: Some(retry_after),
+            },
+            jira::Error::Unavailable { .. } => Self::Later { detail, after: None },
+            jira::Error::Unknown { .. } | jira::Error::Malformed { .. } => Self::Unknown(detail),
+        }
+    }
+}
+
+impl From<git::Error> for Trouble {
+    fn from(error: git::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            git::Error::LeaseStale(_) => Self::Refused(format!(
+                "{detail}. Somebody else pushed to this branch, or it exists already: create a branch with another name"
+            )),
+            git::Error::Rejected(_) | git::Error::BadPack(_) => Self::Refused(detail),
+            git::Error::Denied(_) => Self::Credentials {
+                section: "github_writer",
+                detail,
+            },
+            git::Error::NotFound(_) => Self::Missing(detail),
+            git::Error::Missing(_) => Self::Failed(detail),
+            git::Error::Unavailable(_) | git::Error::Failed(_) => Self::Later { detail, after: None },
+            git::Error::TimedOut(_) => Self::Unknown(detail),
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The reporter as a whole: real NATS, real git, stand-ins for GitHub and Jira.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test ends at its first surprise"
+)]
+
+mod rig;
+
+use std::time::Duration;
+
+use domain::{
+    BranchRecord, Job, PullRequestRef, Receipt, Report, ReportId, ReportOutcome, ReportRequest, SkipReason,
+    TicketKey,
+};
+use queue::Bucket;
+use rig::{Rig, git, try_git};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use testkit::{Fault, eventually, jira};
+
+fn started() -> ReportRequest {
+    ReportRequest::WorkStarted {
+        job: Job::Implement,
+        repository: "acme/shop".parse().unwrap(),
+    }
+}
+
+fn draft_of(branch: &str) -> ReportRequest {
+    ReportRequest::OpenPullRequest {
+        repository: "acme/shop".parse().unwrap(),
+        branch: branch.to_owned(),
+        base_branch: "main".to_owned(),
+        title: "fix: totals (ENG-1)".to_owned(),
+        body: "Rounds totals. cc @ann".to_owned(),
+    }
+}
+
+fn refusal(outcome: &ReportOutcome) -> &str {
+    match outcome {
+        ReportOutcome::Refused { detail } => detail,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_is_carried_to_done_once_although_every_report_comes_twice() {
+    let mut rig = Rig::start().await;
+    let push = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
+        .await;
+    let (branch, head) = (push.branch.clone(), push.head.clone());
+    let work = rig.report(2, started());
+    let pushed = rig.report(4, ReportRequest::PushBranch(push));
+    let opened = rig.report(6, draft_of(&branch));
+    assert_eq!(rig.settled(&work).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("In Progress"));
+    let receipt = Receipt::Pushed {
+        branch: branch.clone(),
+        head: head.clone(),
+    };
+    assert_eq!(rig.settled(&pushed).await, ReportOutcome::Done(receipt));
+    let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = rig.settled(&opened).await else {
+        panic!("not opened")
+    };
+    let passed = ReportRequest::ChecksPassed {
+        pull_request: pull_request.clone(),
+        head,
+    };
+    let passed = rig.report(8, passed);
+    assert_eq!(rig.settled(&passed).await, ReportOutcome::Done(Receipt::Told));
+    rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
+    let merged = rig.report(
+        10,
+        ReportRequest::Merged {
+            pull_request: pull_request.clone(),
+            by: "ann".into(),
+        },
+    );
+    assert_eq!(rig.settled(&merged).await, ReportOutcome::Done(Receipt::Told));
+
+    rig.deliver_everything_again(&[&work, &pushed, &opened, &passed, &merged])
+        .await;
+
+    let pull_requests = rig.github.pull_requests("acme/shop");
+    assert_eq!(pull_requests.len(), 1, "{pull_requests:?}");
+    assert!(pull_requests[0].body.contains("`@ann`") && pull_requests[0].body.contains("ENG-1"));
+    assert!(!pull_requests[0].draft && pull_requests[0].merged);
+    let history = rig.jira.status_history("ENG-1");
+    assert_eq!(history, ["To Do", "In Progress", "In Review", "Done"]);
+    let comments = rig.jira.comments("ENG-1");
+    assert_eq!(comments.len(), 4, "{comments:?}");
+    assert_eq!(rig.jira.remote_links("ENG-1").len(), 1);
+    let branches = rig.queue.table::<BranchRecord>(Bucket::Branches);
+    let key = BranchRecord::key(&pull_request.repository, &branch);
+    let (record, _) = branches.get(&key).await.unwrap().unwrap();
+    assert_eq!(
+        (record.ticket, record.pull_request),
+        (rig.ticket.clone(), Some(pull_request))
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_effect_whose_receipt_was_lost_in_a_crash_is_found_and_not_repeated() {
+    let mut rig = Rig::start().await;
+    let work = rig.report(2, started());
+    let effect = format!("{}/comment", work.id);
+    let writer = ::jira::Writer::new(&::jira::Settings {
+        base_url: rig.jira.url(),
+        email: jira::WRITER_EMAIL.to_owned(),
+        api_token: SecretString::from(jira::WRITER_API_TOKEN),
+    });
+    writer
+        .unwrap()
+        .comment(&rig.ticket, "Journeyman has started.", &effect)
+        .await
+        .unwrap();
+    let fence = json!({ "epoch": 0, "sequence": 0, "delivered": 1 });
+    let intent =
+        json!({ "intent_at": bootstrap::now().unix_ms(), "fence": fence, "attempts": 1, "receipt": null });
+    rig.queue
+        .table::<Value>(Bucket::Effects)
+        .put(&effect, &intent, None)
+        .await
+        .unwrap();
+
+    assert_eq!(rig.settled(&work).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(rig.jira.comments("ENG-1").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_whose_answer_was_lost_is_not_written_again() {
+    let mut rig = Rig::start().await;
+    rig.jira
+        .fail_next(Fault::new("/comment", 1, 500).on("POST").after_effect());
+    assert_eq!(
+        rig.settled(&rig.report(2, started())).await,
+        ReportOutcome::Done(Receipt::Told)
+    );
+    assert_eq!(rig.jira.comments("ENG-1").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_fence_cannot_touch_an_effect() {
+    let mut rig = Rig::start().await;
+    let work = rig.report(2, started());
+    let newer = json!({ "epoch": 999, "sequence": 1, "delivered": 1 });
+    let held = json!({ "intent_at": null, "fence": newer, "attempts": 1, "receipt": null });
+    let table = rig.queue.table::<Value>(Bucket::Effects);
+    table
+        .put(&format!("{}/transition", work.id), &held, None)
+        .await
+        .unwrap();
+    rig.queue.reports().append(&work).await.unwrap();
+    let taken = async || table.get(&format!("cursor:{}", rig.ticket)).await.unwrap();
+    eventually("the ticket is taken", Duration::from_secs(10), taken)
+        .await
+        .unwrap();
+    // The reporter ends what it has in hand before it stops.
+    rig.stop().await;
+    assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("To Do"));
+    assert_eq!(rig.jira.comments("ENG-1").len(), 0);
+    assert!(
+        rig.queue
+            .triggers()
+            .read_after(&rig.ticket, 0)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_breaks_policy_is_refused_in_words_and_never_pushed() {
+    let mut rig = Rig::start().await;
+    let push = rig
+        .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
+        .await;
+    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    assert!(
+        refusal(&outcome).contains(".github/workflows/ci.yml"),
+        "{outcome:?}"
+    );
+
+    let mut push = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 3\n")])
+        .await;
+    push.branch = "fix/ENG-2-totals".to_owned();
+    let outcome = rig
+        .settled(&rig.report(4, ReportRequest::PushBranch(push.clone())))
+        .await;
+    assert!(refusal(&outcome).contains("ENG-1"), "{outcome:?}");
+
+    push.branch = "fix/ENG-1-totals".to_owned();
+    let other = BranchRecord {
+        repository: push.repository.clone(),
+        branch: push.branch.clone(),
+        ticket: "jira:ENG-77".parse().unwrap(),
+        run: "jira:ENG-77@1".parse().unwrap(),
+        head: push.head.clone(),
+        pull_request: None,
+    };
+    let branches = rig.queue.table::<BranchRecord>(Bucket::Branches);
+    branches
+        .put(&BranchRecord::key(&push.repository, &push.branch), &other, None)
+        .await
+        .unwrap();
+    let outcome = rig.settled(&rig.report(6, ReportRequest::PushBranch(push))).await;
+    assert!(refusal(&outcome).contains("ENG-77"), "{outcome:?}");
+
+    let branches: Vec<String> = rig.github.branches("acme/shop").into_keys().collect();
+    assert_eq!(branches, ["main"]);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_whose_head_moved_stays_a_draft() {
+    let mut rig = Rig::start().await;
+    let push = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
+        .await;
+    let base = push.base.clone();
+    rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let outcome = rig.settled(&rig.report(4, draft_of("fix/ENG-1-totals"))).await;
+    let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = outcome else {
+        panic!("{outcome:?}")
+    };
+    let request = ReportRequest::ChecksPassed {
+        pull_request,
+        head: base,
+    };
+    let outcome = rig.settled(&rig.report(6, request)).await;
+    assert!(refusal(&outcome).contains("draft"), "{outcome:?}");
+    assert!(rig.github.pull_requests("acme/shop")[0].draft);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_is_told_or_becomes_a_dead_letter() {
+    let mut rig = Rig::start().await;
+    let notice = |ticket: TicketKey| Report {
+        id: ReportId::notice(&ticket, 9),
+        run: None,
+        ticket,
+        ..rig.report(
+            0,
+            ReportRequest::Skipped(SkipReason::Label {
+                label: "skip-dispatch".into(),
+            }),
+        )
+    };
+    rig.queue
+        .reports()
+        .append(&notice(rig.ticket.clone()))
+        .await
+        .unwrap();
+    let unknown: TicketKey = "jira:ENG-999".parse().unwrap();
+    rig.queue
+        .reports()
+        .append(&notice(unknown.clone()))
+        .await
+        .unwrap();
+
+    let told = async || rig.jira.comments("ENG-1").pop();
+    let comment = eventually("the ticket is told", Duration::from_secs(20), told)
+        .await
+        .unwrap();
+    assert!(comment.text.contains("skip-dispatch"), "{comment:?}");
+    let buried = async || rig.queue.dead_letters().list(10).await.unwrap().pop();
+    let (_, letter) = eventually("a dead letter", Duration::from_secs(20), buried)
+        .await
+        .unwrap();
+    assert_eq!((letter.what.as_str(), letter.ticket), ("report", Some(unknown)));
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn red_checks_are_told_by_name_and_the_draft_stays() {
+    let mut rig = Rig::start().await;
+    let pull_request = PullRequestRef {
+        repository: "acme/shop".parse().unwrap(),
+        number: 1,
+        url: "https://github.example/acme/shop/pull/1".to_owned(),
+        branch: "fix/ENG-1-totals".to_owned(),
+    };
+    let failed = domain::FailedCheck {
+        name: "test (3.11)".to_owned(),
+        url: "https://ci.example/1".to_owned(),
+        log_tail: String::new(),
+    };
+    let head = "a".repeat(40).parse().unwrap();
+    let request = ReportRequest::ChecksFailed {
+        pull_request,
+        head,
+        failed: vec![failed],
+    };
+    assert_eq!(
+        rig.settled(&rig.report(2, request)).await,
+        ReportOutcome::Done(Receipt::Told)
+    );
+    let comments = rig.jira.comments("ENG-1");
+    assert!(comments[0].text.contains("test (3.11)"), "{comments:?}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_serves_its_repository_to_whoever_holds_a_grant() {
+    let mut rig = Rig::start().await;
+    let clone = rig.clone().await;
+    assert_eq!(
+        std::fs::read_to_string(clone.join("cart.py")).unwrap(),
+        "total = 1\n"
+    );
+    let url = rig.gate_url();
+    let with = |token: &str| format!("http.extraHeader=Authorization: Bearer {token}");
+    let good = with(&rig.grant_for("acme/shop"));
+    for protocol in ["protocol.version=0", "protocol.version=2"] {
+        let heads = git(&["-c", &good, "-c", protocol, "ls-remote", "--heads", &url]).await;
+        assert!(heads.contains("refs/heads/main"), "{heads}");
+    }
+    let other = with(&rig.grant_for("acme/other"));
+    let garbage = with("garbage");
+    for (header, status) in [
+        ("a.b=c", "401"),
+        (garbage.as_str(), "401"),
+        (other.as_str(), "403"),
+    ] {
+        let refused = try_git(&["-c", header, "ls-remote", &url]).await.unwrap_err();
+        assert!(
+            refused.contains(status) || refused.contains("could not read Username"),
+            "{refused}"
+        );
+    }
+    let here = clone.to_str().unwrap();
+    let push = [
+        "-C",
+        here,
+        "-c",
+        &good,
+        "push",
+        "--quiet",
+        "origin",
+        "HEAD:refs/heads/other",
+    ];
+    let refused = try_git(&push).await.unwrap_err();
+    assert!(refused.contains("403"), "{refused}");
+    let missing = with(&rig.grant_for("acme/missing"));
+    let url = url.replace("shop", "missing");
+    let refused = try_git(&["-c", &missing, "ls-remote", &url]).await.unwrap_err();
+    assert!(
+        refused.contains("not found") || refused.contains("404"),
+        "{refused}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_clone_at_once_cause_one_fetch() {
+    let mut rig = Rig::start().await;
+    let header = format!(
+        "http.extraHeader=Authorization: Bearer {}",
+        rig.grant_for("acme/shop")
+    );
+    let url = rig.gate_url();
+    let look = || async { git(&["-c", &header, "ls-remote", &url]).await };
+    let heads = futures::future::join_all((0..8).map(|_| look())).await;
+    assert!(heads.iter().all(|heads| heads.contains("refs/heads/main")));
+    let fetches = rig
+        .github
+        .requests()
+        .iter()
+        .filter(|request| request.path.contains("info/refs"))
+        .count();
+    assert_eq!(fetches, 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = grant::generate();
+    let config = reporter::Config {
+        // Nothing listens on the discard port of a loopback address.
+        nats: queue::Settings {
+            url: "nats://127.0.0.1:9".to_owned(),
+            ..queue::Settings::default()
+        },
+        telemetry: bootstrap::telemetry::Settings::default(),
+        rules: bootstrap::rules::Settings {
+            dir: folder.path().to_owned(),
+        },
+        reporter: reporter::Settings {
+            data_dir: folder.path().join("data"),
+            grant_keys: [(keys.id, keys.public_key)].into(),
+            ..reporter::Settings::default()
+        },
+        github_writer: github::Settings {
+            token: Some(SecretString::from("secret")),
+            ..github::Settings::default()
+        },
+        jira_writer: None,
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let serving = tokio::spawn(Box::pin(reporter::serve(config, listener, shutdown.clone())));
+    for (path, status) in [("/healthz", "200"), ("/readyz", "503")] {
+        let answer = rig::http_get(address, path).await;
+        assert!(answer.contains(status), "{path}: {answer}");
+    }
+    shutdown.cancel();
+    let stopped = tokio::time::timeout(Duration::from_secs(10), serving).await;
+    stopped.expect("the reporter stops").unwrap().unwrap();
+}

@@ -1,0 +1,284 @@
+//! A running reporter with a real queue and stand-ins for the outside.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
+
+use domain::{
+    CommitId, ObjectRef, PushBranch, Reason, Report, ReportOutcome, ReportRequest, RepositoryName, RunFence,
+    RunId, TicketKey,
+};
+use grant::{Audience, Grant, Signer};
+use queue::{Bucket, Queue};
+use reporter::{Config, Settings};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, eventually, github, jira};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    process::Command,
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+const RULES: &str =
+    "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nagent:\n  review_status: In Review\n";
+
+/// Everything that a story needs.
+pub(crate) struct Rig {
+    pub(crate) github: FakeGitHub,
+    pub(crate) jira: FakeJira,
+    pub(crate) queue: Queue,
+    pub(crate) ticket: TicketKey,
+    pub(crate) address: SocketAddr,
+    signer: Signer,
+    shutdown: CancellationToken,
+    reporter: Option<JoinHandle<anyhow::Result<()>>>,
+    folder: tempfile::TempDir,
+    _nats: NatsServer,
+}
+
+impl Rig {
+    /// Starts everything, with the repository `acme/shop` and one ticket.
+    pub(crate) async fn start() -> Self {
+        let nats = NatsServer::start().await.unwrap();
+        let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+        github
+            .create_repository(
+                "acme/shop",
+                &[("README.md", "# Shop\n"), ("cart.py", "total = 1\n")],
+            )
+            .unwrap();
+        let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+        let ticket = jira.create_issue("ENG", "Totals are wrong", "They are.", "Bug", &[]);
+        let folder = tempfile::tempdir().unwrap();
+        let rules = folder.path().join("configs");
+        std::fs::create_dir(&rules).unwrap();
+        std::fs::write(rules.join("shop.yaml"), RULES).unwrap();
+        let keys = grant::generate();
+        let queue_settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let config = Config {
+            nats: queue_settings.clone(),
+            telemetry: bootstrap::telemetry::Settings::default(),
+            rules: bootstrap::rules::Settings { dir: rules },
+            reporter: Settings {
+                data_dir: folder.path().join("data"),
+                grant_keys: BTreeMap::from([(keys.id.clone(), keys.public_key.clone())]),
+                ..Settings::default()
+            },
+            github_writer: ::github::Settings {
+                api_url: github.api_url(),
+                git_url: github.git_url(),
+                token: Some(SecretString::from(github::WRITER_TOKEN)),
+                ..::github::Settings::default()
+            },
+            jira_writer: Some(::jira::Settings {
+                base_url: jira.url(),
+                email: jira::WRITER_EMAIL.to_owned(),
+                api_token: SecretString::from(jira::WRITER_API_TOKEN),
+            }),
+        };
+        let queue = Queue::connect(&queue_settings, "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let reporter = tokio::spawn(Box::pin(reporter::serve(config, listener, shutdown.clone())));
+        Self {
+            github,
+            jira,
+            queue,
+            ticket: TicketKey::jira(&ticket).unwrap(),
+            address,
+            signer: Signer::new(&keys.id, &keys.private_key).unwrap(),
+            shutdown,
+            reporter: Some(reporter),
+            folder,
+            _nats: nats,
+        }
+    }
+
+    pub(crate) fn run(&self) -> RunId {
+        RunId::new(self.ticket.clone(), 1)
+    }
+
+    pub(crate) fn report(&self, position: u64, request: ReportRequest) -> Report {
+        Report {
+            version: Report::VERSION,
+            id: self.run().call(position).into(),
+            ticket: self.ticket.clone(),
+            run: Some(self.run()),
+            fence: RunFence::default(),
+            at: bootstrap::now(),
+            request,
+        }
+    }
+
+    /// Asks for a report and waits for its outcome.
+    pub(crate) async fn settled(&self, report: &Report) -> ReportOutcome {
+        self.queue.reports().append(report).await.unwrap();
+        let triggers = self.queue.triggers();
+        let look = async || {
+            let known = triggers.read_after(&self.ticket, 0).await.unwrap();
+            known.into_iter().find_map(|(_, trigger)| match trigger.reason {
+                Reason::ReportSettled(settled) if settled.report == report.id => Some(settled.outcome),
+                _ => None,
+            })
+        };
+        eventually("the report is settled", DEADLINE * 3, look)
+            .await
+            .unwrap()
+    }
+
+    /// Forgets that anything was settled, so that every report of the ticket is delivered again; waits for the end.
+    pub(crate) async fn deliver_everything_again(&self, reports: &[&Report]) {
+        let table = self.queue.table::<Value>(Bucket::Effects);
+        let cursor = format!("cursor:{}", self.ticket);
+        for report in reports {
+            table.delete(&format!("outcome:{}", report.id)).await.unwrap();
+        }
+        table.delete(&cursor).await.unwrap();
+        self.queue.reports().wake(&self.ticket).await.unwrap();
+        let last = self.queue.reports().last_sequence(&self.ticket).await.unwrap();
+        let look = async || {
+            let (cursor, _) = table.get(&cursor).await.unwrap()?;
+            (cursor["sequence"].as_u64() == last).then_some(())
+        };
+        eventually("the cursor is back", DEADLINE, look).await.unwrap();
+    }
+
+    pub(crate) fn grant_for(&self, repository: &str) -> String {
+        let grant = Grant {
+            audience: Audience::Gate,
+            run: self.run(),
+            repository: repository.parse().unwrap(),
+            workspace: None,
+            fence: RunFence::default(),
+        };
+        self.signer
+            .sign(&grant, bootstrap::now())
+            .unwrap()
+            .expose_secret()
+            .to_owned()
+    }
+
+    pub(crate) fn gate_url(&self) -> String {
+        format!("http://{}/git/acme/shop.git", self.address)
+    }
+
+    /// Clones through the gate.
+    pub(crate) async fn clone(&self) -> PathBuf {
+        let target = self.folder.path().join("clone");
+        let header = format!(
+            "http.extraHeader=Authorization: Bearer {}",
+            self.grant_for("acme/shop")
+        );
+        git(&[
+            "-c",
+            &header,
+            "clone",
+            "--quiet",
+            &self.gate_url(),
+            target.to_str().unwrap(),
+        ])
+        .await;
+        target
+    }
+
+    /// A change on top of main that writes these files, packed and stored; ready to be pushed.
+    pub(crate) async fn change(&self, branch: &str, files: &[(&str, &str)]) -> PushBranch {
+        let clone = self.folder.path().join("clone");
+        let clone = if clone.exists() { clone } else { self.clone().await };
+        let here = clone.to_str().unwrap().to_owned();
+        git(&["-C", &here, "checkout", "--quiet", "-B", branch, "origin/main"]).await;
+        for (path, content) in files {
+            let path = clone.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        git(&["-C", &here, "add", "--all"]).await;
+        let author = [
+            "-c",
+            "user.name=Journeyman",
+            "-c",
+            "user.email=journeyman@example.test",
+        ];
+        git(&[
+            &["-C", &here],
+            &author[..],
+            &["commit", "--quiet", "-m", "fix: totals (ENG-1)"],
+        ]
+        .concat())
+        .await;
+        let id = |text: String| text.trim().parse::<CommitId>().unwrap();
+        let base = id(git(&["-C", &here, "rev-parse", "origin/main"]).await);
+        let head = id(git(&["-C", &here, "rev-parse", "HEAD"]).await);
+        let pack = git::Repository::open(&clone.join(".git"))
+            .unwrap()
+            .pack(std::slice::from_ref(&head), &base)
+            .unwrap();
+        let pack: ObjectRef = self.queue.objects().put(pack.into()).await.unwrap();
+        let repository: RepositoryName = "acme/shop".parse().unwrap();
+        PushBranch {
+            repository,
+            branch: branch.to_owned(),
+            base,
+            head,
+            pack,
+            expected: None,
+        }
+    }
+
+    /// Stops the reporter and fails the test when it did not end well or broke a protocol.
+    pub(crate) async fn stop(&mut self) {
+        self.shutdown.cancel();
+        let reporter = self.reporter.take().unwrap();
+        tokio::time::timeout(DEADLINE, reporter)
+            .await
+            .expect("the reporter stops")
+            .unwrap()
+            .unwrap();
+        assert_eq!(self.github.violations(), Vec::<String>::new());
+        assert_eq!(self.jira.violations(), Vec::<String>::new());
+    }
+}
+
+/// Runs git without the machine's configuration and gives its output.
+pub(crate) async fn git(args: &[&str]) -> String {
+    let output = try_git(args).await;
+    output.unwrap_or_else(|problem| panic!("git {args:?}: {problem}"))
+}
+
+/// The same for calls that may fail.
+pub(crate) async fn try_git(args: &[&str]) -> Result<String, String> {
+    let output = Command::new("git")
+        .args(args)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// The whole answer to one GET, as text.
+pub(crate) async fn http_get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
