@@ -3,7 +3,7 @@
 use std::{collections::HashMap, path::Path};
 
 use config::{Config, ConfigError, Environment, File, FileFormat};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
 const SECTIONS: [&str; 14] = [
@@ -46,8 +46,38 @@ impl Error {
     }
 }
 
-/// Loads the settings that `C` names. `file` must exist when given. `JOURNEYMAN__A__B__FILE=/path` gives `a.b` the
-/// trimmed content of a file, for mounted secrets; `OTEL_EXPORTER_OTLP_ENDPOINT` gives `telemetry.otlp_endpoint`.
+/// A list of texts: a TOML array, or one text separated by commas, as environment variables have it. Empty ones are
+/// dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextList(pub Vec<String>);
+
+impl std::ops::Deref for TextList {
+    type Target = [String];
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for TextList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum OneOrMany {
+            One(String),
+            Many(Vec<String>),
+        }
+        let texts = match OneOrMany::deserialize(deserializer)? {
+            OneOrMany::One(text) => text.split(',').map(str::to_owned).collect(),
+            OneOrMany::Many(texts) => texts,
+        };
+        let trimmed = texts.into_iter().map(|text| text.trim().to_owned());
+        Ok(Self(trimmed.filter(|text| !text.is_empty()).collect()))
+    }
+}
+
+/// Loads the settings that `C` names; `file` must exist when given.
+///
+/// `JOURNEYMAN__A__B__FILE=/path` gives `a.b` the trimmed content of a file, for mounted secrets; `OTEL_EXPORTER_OTLP_ENDPOINT` gives `telemetry.otlp_endpoint`.
 ///
 /// # Errors
 /// The first wrong or missing setting, by key.

@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
 };
 
-use bootstrap::settings::Error;
+use bootstrap::settings::{Error, TextList};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 
@@ -103,35 +103,14 @@ impl SecretList {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl OneOrMany {
-    fn into_list(self) -> Vec<String> {
-        match self {
-            Self::One(text) => text.split(',').map(str::to_owned).collect(),
-            Self::Many(list) => list,
-        }
-    }
-}
-
 impl<'de> Deserialize<'de> for SecretList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::new(OneOrMany::deserialize(deserializer)?.into_list()))
+        Ok(Self::new(TextList::deserialize(deserializer)?.0))
     }
 }
 
 fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
-    let list = OneOrMany::deserialize(deserializer)?.into_list();
-    Ok(list
-        .iter()
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-        .collect())
+    Ok(TextList::deserialize(deserializer)?.0.into_iter().collect())
 }
 
 impl bootstrap::ServiceConfig for Config {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
-use bootstrap::settings::Error;
+use bootstrap::settings::{Error, TextList};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -36,7 +36,7 @@ pub struct PlannerSettings {
     pub slots: usize,
     /// Executors by pool: `http://host:port`, or `dns://host:port` for every address behind a name.
     #[serde(default = "default_pools")]
-    pub pools: BTreeMap<String, Vec<String>>,
+    pub pools: BTreeMap<String, TextList>,
     /// The git gate, as executors reach it.
     #[serde(default = "default_gate_url")]
     pub gate_url: String,
@@ -103,8 +103,8 @@ fn default_slots() -> usize {
     64
 }
 
-fn default_pools() -> BTreeMap<String, Vec<String>> {
-    BTreeMap::from([("default".to_owned(), vec!["http://127.0.0.1:7403".to_owned()])])
+fn default_pools() -> BTreeMap<String, TextList> {
+    BTreeMap::from([("default".to_owned(), TextList(vec!["http://127.0.0.1:7403".to_owned()]))])
 }
 
 fn default_gate_url() -> String {

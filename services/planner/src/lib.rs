@@ -19,8 +19,8 @@ use bootstrap::health::Health;
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use executors::inspect_pools;
 pub use config::{Config, Dialect, ModelSettings, PlannerSettings};
+pub use executors::inspect_pools;
 
 /// The longest that a shutdown waits for tickets in hand.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);

@@ -12,10 +12,13 @@ use crate::config::Config;
 pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Result<Vec<String>, String>)> {
     let mut found = Vec::new();
     for (pool, addresses) in &config.planner.pools {
-        for address in addresses {
+        for address in addresses.iter() {
             let executors = resolve(address).await;
             if executors.is_empty() {
-                found.push((format!("{pool} {address}"), Err("the name does not resolve".to_owned())));
+                found.push((
+                    format!("{pool} {address}"),
+                    Err("the name does not resolve".to_owned()),
+                ));
             }
             for executor in executors {
                 let tools = tokio::time::timeout(limit, tools_of(&executor)).await;
@@ -29,8 +32,16 @@ pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Res
 
 async fn tools_of(address: &str) -> Result<Vec<String>, String> {
     let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|_| "not an address".to_owned())?;
-    let channel = endpoint.connect().await.map_err(|_| "cannot be reached".to_owned())?;
-    let answer = ExecutorServiceClient::new(channel).list_tools(ListToolsRequest {}).await;
-    let tools = answer.map_err(|status| format!("refused: {:?}", status.code()))?.into_inner().tools;
+    let channel = endpoint
+        .connect()
+        .await
+        .map_err(|_| "cannot be reached".to_owned())?;
+    let answer = ExecutorServiceClient::new(channel)
+        .list_tools(ListToolsRequest {})
+        .await;
+    let tools = answer
+        .map_err(|status| format!("refused: {:?}", status.code()))?
+        .into_inner()
+        .tools;
     Ok(tools.into_iter().map(|tool| tool.name).collect())
 }
