@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use domain::{Decision, Entry, Job, RunId, TicketKey};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
+use ingest::api::types::{JobAccepted, RunView};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -35,21 +36,20 @@ impl Access {
     pub fn save(&self, data: &Path) -> anyhow::Result<()> {
         use std::{io::Write, os::unix::fs::OpenOptionsExt};
         let path = data.join(ACCESS_FILE);
-        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-        file.write_all(&serde_json::to_vec(self)?).with_context(|| format!("cannot write {}", path.display()))
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)?;
+        file.write_all(&serde_json::to_vec(self)?)
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Takes the file away again.
     pub fn forget(data: &Path) {
         let _ = std::fs::remove_file(data.join(ACCESS_FILE));
     }
-}
-
-/// What came of a request for a job.
-#[derive(Debug, Deserialize)]
-pub struct Dispatched {
-    /// The run that works on it.
-    pub run: RunId,
 }
 
 /// A client with its token. Cheap to clone.
@@ -66,8 +66,14 @@ impl Client {
     /// # Errors
     /// When the HTTP client cannot be made.
     pub fn new(url: &str, token: SecretString) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT).build()?;
-        Ok(Self { http, url: url.trim_end_matches('/').to_owned(), token })
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            .build()?;
+        Ok(Self {
+            http,
+            url: url.trim_end_matches('/').to_owned(),
+            token,
+        })
     }
 
     /// A client from the arguments, the environment, or the `journeyman up` of the folder `.journeyman`.
@@ -77,12 +83,25 @@ impl Client {
     pub fn from_args(arguments: &args::Api) -> anyhow::Result<Self> {
         let local = std::fs::read(Path::new(".journeyman").join(ACCESS_FILE)).ok();
         let local: Option<Access> = local.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let from_file = arguments.token_file.as_ref().map(std::fs::read_to_string).transpose()?;
-        let from_environment = std::env::vars().find(|(name, _)| name == "JOURNEYMAN_TOKEN").map(|(_, token)| token);
-        let url = arguments.url.clone().or_else(|| local.as_ref().map(|access| access.url.clone()));
-        let token = from_file.or(from_environment).or_else(|| local.map(|access| access.token));
+        let from_file = arguments
+            .token_file
+            .as_ref()
+            .map(std::fs::read_to_string)
+            .transpose()?;
+        let from_environment = std::env::vars()
+            .find(|(name, _)| name == "JOURNEYMAN_TOKEN")
+            .map(|(_, token)| token);
+        let url = arguments
+            .url
+            .clone()
+            .or_else(|| local.as_ref().map(|access| access.url.clone()));
+        let token = from_file
+            .or(from_environment)
+            .or_else(|| local.map(|access| access.token));
         let (Some(url), Some(token)) = (url, token) else {
-            bail!("no API: start `journeyman up` here, or give --api URL and --token-file FILE (or JOURNEYMAN_TOKEN)");
+            bail!(
+                "no API: start `journeyman up` here, or give --api URL and --token-file FILE (or JOURNEYMAN_TOKEN)"
+            );
         };
         Self::new(&url, SecretString::from(token.trim().to_owned()))
     }
@@ -91,18 +110,27 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> anyhow::Result<Dispatched> {
-        self.call(Method::POST, "/v1/jobs", Some(json!({"ticket": ticket, "job": job}))).await
+    pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> anyhow::Result<JobAccepted> {
+        self.call(
+            Method::POST,
+            "/v1/jobs",
+            Some(json!({"ticket": ticket, "job": job})),
+        )
+        .await
     }
 
     /// Runs, newest last.
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn runs(&self, ticket: Option<&TicketKey>) -> anyhow::Result<Vec<Value>> {
-        let filter = ticket.map(|ticket| format!("?ticket={}", encode(&ticket.to_string()))).unwrap_or_default();
-        let answer: Value = self.call(Method::GET, &format!("/v1/runs{filter}"), None).await?;
-        Ok(answer.get("runs").unwrap_or(&answer).as_array().cloned().unwrap_or_default())
+    pub async fn runs(&self, ticket: Option<&TicketKey>) -> anyhow::Result<Vec<RunView>> {
+        let filter = ticket
+            .map(|ticket| format!("?ticket={}", encode(&ticket.to_string())))
+            .unwrap_or_default();
+        let mut newest_first: Vec<RunView> =
+            self.call(Method::GET, &format!("/v1/runs{filter}"), None).await?;
+        newest_first.reverse();
+        Ok(newest_first)
     }
 
     /// A run's journal so far.
@@ -110,18 +138,32 @@ impl Client {
     /// # Errors
     /// Those of the API, in its words.
     pub async fn journal(&self, run: &RunId) -> anyhow::Result<Vec<Entry>> {
-        self.call(Method::GET, &format!("/v1/runs/{}/journal", encode(&run.to_string())), None).await
+        self.call(
+            Method::GET,
+            &format!("/v1/runs/{}/journal", encode(&run.to_string())),
+            None,
+        )
+        .await
     }
 
     /// A run's journal from its first entry on, live; ends after the run has finished.
     ///
     /// # Errors
     /// Those of the API, in its words; the stream ends with an error when the connection is lost.
-    pub async fn follow(&self, run: &RunId) -> anyhow::Result<impl Stream<Item = anyhow::Result<Entry>> + use<>> {
+    pub async fn follow(
+        &self,
+        run: &RunId,
+    ) -> anyhow::Result<impl Stream<Item = anyhow::Result<Entry>> + use<>> {
         let path = format!("/v1/runs/{}/events", encode(&run.to_string()));
-        let answer = self.request(Method::GET, &path).send().await.context("the API cannot be reached")?;
+        let answer = self
+            .request(Method::GET, &path)
+            .send()
+            .await
+            .context("the API cannot be reached")?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
-        Ok(events.map_err(anyhow::Error::from).and_then(|event| async move { Ok(serde_json::from_str(&event.data)?) }))
+        Ok(events
+            .map_err(anyhow::Error::from)
+            .and_then(|event| async move { Ok(serde_json::from_str(&event.data)?) }))
     }
 
     /// Stops one run.
@@ -149,23 +191,39 @@ impl Client {
     pub async fn decide(&self, decision: &Decision) -> anyhow::Result<()> {
         let path = format!("/v1/runs/{}/decision", encode(&decision.run.to_string()));
         let body = json!({"verdict": decision.verdict, "feedback": decision.feedback});
-        self.call::<Value>(Method::POST, &path, Some(body)).await.map(drop)
+        self.call::<Value>(Method::POST, &path, Some(body))
+            .await
+            .map(drop)
     }
 
-    async fn call<T: DeserializeOwned>(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<T> {
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<T> {
         let request = self.request(method, path).timeout(CALL_LIMIT);
         let request = match &body {
             Some(body) => request.json(body),
             None => request,
         };
-        let answer = request.send().await.with_context(|| format!("the API at {} cannot be reached", self.url))?;
+        let answer = request
+            .send()
+            .await
+            .with_context(|| format!("the API at {} cannot be reached", self.url))?;
         let bytes = refuse_problem(answer).await?.bytes().await?;
-        let bytes = if bytes.is_empty() { b"null".as_slice() } else { &bytes };
+        let bytes = if bytes.is_empty() {
+            b"null".as_slice()
+        } else {
+            &bytes
+        };
         serde_json::from_slice(bytes).context("the API's answer is not understood")
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.url)).bearer_auth(self.token.expose_secret())
+        self.http
+            .request(method, format!("{}{path}", self.url))
+            .bearer_auth(self.token.expose_secret())
     }
 }
 
@@ -175,7 +233,11 @@ async fn refuse_problem(answer: reqwest::Response) -> anyhow::Result<reqwest::Re
         return Ok(answer);
     }
     let problem: Value = answer.json().await.unwrap_or_default();
-    let detail = problem.get("detail").or_else(|| problem.get("error")).and_then(Value::as_str).unwrap_or_default();
+    let detail = problem
+        .get("detail")
+        .or_else(|| problem.get("error"))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match status {
         StatusCode::UNAUTHORIZED => bail!("the API does not know this token"),
         _ if detail.is_empty() => bail!("the API answered {status}"),
@@ -186,5 +248,13 @@ async fn refuse_problem(answer: reqwest::Response) -> anyhow::Result<reqwest::Re
 /// Percent-encodes one path segment or query value.
 fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }

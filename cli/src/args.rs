@@ -14,7 +14,8 @@ pub struct Arguments {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 64 wrong setting, 130 interrupted.";
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 failed, 2 wrong arguments, 64 wrong setting, 130 interrupted.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -139,7 +140,9 @@ impl From<Verdict> for domain::Verdict {
 
 /// `ENG-12` means `jira:ENG-12`.
 pub(crate) fn ticket(text: &str) -> Result<TicketKey, String> {
-    TicketKey::jira(text).or_else(|_| text.parse()).map_err(|invalid| invalid.to_string())
+    TicketKey::jira(text)
+        .or_else(|_| text.parse())
+        .map_err(|invalid| invalid.to_string())
 }
 
 #[cfg(test)]

@@ -97,14 +97,26 @@ impl Prepared {
     /// # Errors
     /// A wrong setting ([`settings::Error`], by key), or a server that cannot be started.
     pub async fn new(plan: Plan) -> anyhow::Result<Self> {
-        let Plan { file, mut environment, data, free_ports } = plan;
+        let Plan {
+            file,
+            mut environment,
+            data,
+            free_ports,
+        } = plan;
         let glance: Glance = settings::load(file.as_deref(), environment.clone())?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
         let servers = start_servers(&glance, &data, &mut environment).await?;
         let listeners = bind_all(&glance, free_ports).await?;
         let token = derive(&mut environment, &glance, &data, listeners.each_ref())?;
         let url = format!("http://{}", listeners[0].local_addr()?);
-        Ok(Self { environment, url, token, file, listeners, servers })
+        Ok(Self {
+            environment,
+            url,
+            token,
+            file,
+            listeners,
+            servers,
+        })
     }
 
     /// Starts the four services in this process and waits until all of them are ready.
@@ -112,17 +124,34 @@ impl Prepared {
     /// # Errors
     /// A wrong setting ([`settings::Error`], by key), or a service that ends early.
     pub async fn serve(self) -> anyhow::Result<Local> {
-        let Self { environment, url, token, file, listeners, servers } = self;
+        let Self {
+            environment,
+            url,
+            token,
+            file,
+            listeners,
+            servers,
+        } = self;
         let [ingest, planner, executor, reporter] = listeners;
         let shutdown = CancellationToken::new();
         let mut services = JoinSet::new();
-        let source = Source { file: file.as_deref(), environment: &environment, shutdown: &shutdown };
+        let source = Source {
+            file: file.as_deref(),
+            environment: &environment,
+            shutdown: &shutdown,
+        };
         let health = [&ingest, &planner, &reporter].map(TcpListener::local_addr);
         source.spawn(&mut services, reporter, reporter::serve)?;
         source.spawn(&mut services, executor, executor::serve)?;
         source.spawn(&mut services, planner, planner::serve)?;
         source.spawn(&mut services, ingest, ingest::serve)?;
-        let mut local = Local { url, token, shutdown, services, _servers: servers };
+        let mut local = Local {
+            url,
+            token,
+            shutdown,
+            services,
+            _servers: servers,
+        };
         for address in health {
             local.wait_until_ready(address?).await?;
         }
@@ -239,11 +268,22 @@ async fn start_servers(
 }
 
 async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Result<[TcpListener; 4]> {
-    let wanted = [(&glance.ingest, 7401), (&glance.planner, 7402), (&glance.executor, 7403), (&glance.reporter, 7404)];
+    let wanted = [
+        (&glance.ingest, 7401),
+        (&glance.planner, 7402),
+        (&glance.executor, 7403),
+        (&glance.reporter, 7404),
+    ];
     let mut bound = Vec::with_capacity(wanted.len());
     for (listen, port) in wanted {
-        let usual = listen.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let address = if free_ports { SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) } else { usual };
+        let usual = listen
+            .listen
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let address = if free_ports {
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+        } else {
+            usual
+        };
         let listener = TcpListener::bind(address).await;
         bound.push(listener.with_context(|| format!("cannot listen on {address}"))?);
     }
@@ -259,24 +299,45 @@ fn derive(
 ) -> anyhow::Result<SecretString> {
     let [ingest, planner, executor, reporter] = listeners.map(TcpListener::local_addr);
     let (executor, reporter) = (executor?, reporter?);
-    for (section, address) in [("INGEST", ingest?), ("PLANNER", planner?), ("EXECUTOR", executor), ("REPORTER", reporter)] {
+    for (section, address) in [
+        ("INGEST", ingest?),
+        ("PLANNER", planner?),
+        ("EXECUTOR", executor),
+        ("REPORTER", reporter),
+    ] {
         set(environment, &format!("{section}__LISTEN"), address.to_string());
     }
     if glance.planner.pools.is_none() {
-        set(environment, "PLANNER__POOLS__DEFAULT", format!("http://{executor}"));
+        set(
+            environment,
+            "PLANNER__POOLS__DEFAULT",
+            format!("http://{executor}"),
+        );
     }
     if glance.planner.gate_url.is_none() {
         set(environment, "PLANNER__GATE_URL", format!("http://{reporter}/git"));
     }
     for section in ["EXECUTOR", "REPORTER"] {
         let folder = data.join(section.to_lowercase());
-        set_default(environment, &format!("{section}__DATA_DIR"), folder.display().to_string());
+        set_default(
+            environment,
+            &format!("{section}__DATA_DIR"),
+            folder.display().to_string(),
+        );
     }
     let keys = grant::generate();
     set(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
-    set(environment, "PLANNER__GRANT_KEY", keys.private_key.expose_secret().to_owned());
+    set(
+        environment,
+        "PLANNER__GRANT_KEY",
+        keys.private_key.expose_secret().to_owned(),
+    );
     for section in ["EXECUTOR", "REPORTER"] {
-        set(environment, &format!("{section}__GRANT_KEYS__{}", keys.id), keys.public_key.clone());
+        set(
+            environment,
+            &format!("{section}__GRANT_KEYS__{}", keys.id),
+            keys.public_key.clone(),
+        );
     }
     let (token, sha256) = new_token();
     set(environment, "INGEST__API_TOKENS__LOCAL__SHA256", sha256);
@@ -299,7 +360,11 @@ fn set_default(environment: &mut Vec<(String, String)>, key: &str, value: String
 
 /// A random API token and the hexadecimal SHA-256 that ingest's settings hold.
 pub fn new_token() -> (SecretString, String) {
-    let token = format!("jm_{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let token = format!(
+        "jm_{}{}",
+        uuid::Uuid::new_v4().simple(),
+        uuid::Uuid::new_v4().simple()
+    );
     let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
     let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     (SecretString::from(token), sha256)

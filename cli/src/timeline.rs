@@ -24,18 +24,32 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         Fact::TakenOver { fence } => ("planner", format!("taken over, fence {fence}")),
         Fact::WorkspaceOpened { workspace, .. } => (
             "executor",
-            format!("workspace open at {} (sandbox {:?}, {} tools)", workspace.base.short(), workspace.sandbox, workspace.tools.len()),
+            format!(
+                "workspace open at {} (sandbox {:?}, {} tools)",
+                workspace.base.short(),
+                workspace.sandbox,
+                workspace.tools.len()
+            ),
         ),
         Fact::WorkspaceFailed { detail, .. } => ("executor", format!("no workspace: {detail}")),
-        Fact::WorkspaceRestored { workspace, .. } => ("executor", format!("workspace restored at {}", workspace.executor)),
+        Fact::WorkspaceRestored { workspace, .. } => (
+            "executor",
+            format!("workspace restored at {}", workspace.executor),
+        ),
         Fact::ModelReplied { reply, .. } => ("model", describe_reply(reply)),
         Fact::ModelFailed { detail, .. } => ("model", format!("failed: {detail}")),
         Fact::ToolRequested { call, .. } => ("planner", format!("{} {}", call.name, arguments(&call.input))),
         Fact::ToolFinished { result, .. } => ("executor", describe_result(result.status, &result.content)),
-        Fact::SnapshotTaken { snapshot } => ("executor", format!("snapshot of {} changed files", snapshot.files_changed)),
+        Fact::SnapshotTaken { snapshot } => (
+            "executor",
+            format!("snapshot of {} changed files", snapshot.files_changed),
+        ),
         Fact::ReportRequested { request, .. } => ("planner", format!("asks: {}", describe_request(request))),
         Fact::ReportSettled { outcome, .. } => ("reporter", describe_outcome(outcome)),
-        Fact::Decided { decision, by } => ("person", format!("{by} decided: {:?}", decision.verdict).to_lowercase()),
+        Fact::Decided { decision, by } => (
+            "person",
+            format!("{by} decided: {:?}", decision.verdict).to_lowercase(),
+        ),
         Fact::StopRequested { by } => ("person", format!("{by} asked to stop")),
         Fact::RunFinished { reason } => ("planner", format!("run finished: {}", reason.as_str())),
         Fact::WorkspaceRequested { .. } | Fact::ModelRequested { .. } | Fact::Parked { .. } => return None,
@@ -44,8 +58,15 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
 
 fn describe_reply(reply: &domain::Reply) -> String {
     let calls: Vec<_> = reply.tool_calls().map(|call| call.name.as_str()).collect();
-    let tokens = format!("{}+{} tokens", reply.usage.input_tokens, reply.usage.output_tokens);
-    if calls.is_empty() { format!("says: {} ({tokens})", reply.text()) } else { format!("wants {} ({tokens})", calls.join(", ")) }
+    let tokens = format!(
+        "{}+{} tokens",
+        reply.usage.input_tokens, reply.usage.output_tokens
+    );
+    if calls.is_empty() {
+        format!("says: {} ({tokens})", reply.text())
+    } else {
+        format!("wants {} ({tokens})", calls.join(", "))
+    }
 }
 
 fn describe_result(status: ToolStatus, content: &str) -> String {
@@ -59,13 +80,21 @@ fn describe_result(status: ToolStatus, content: &str) -> String {
 
 fn describe_request(request: &ReportRequest) -> String {
     match request {
-        ReportRequest::WorkStarted { repository, .. } => format!("tell the ticket that work on {repository} starts"),
+        ReportRequest::WorkStarted { repository, .. } => {
+            format!("tell the ticket that work on {repository} starts")
+        }
         ReportRequest::PushBranch(push) => format!("push {} at {}", push.branch, push.head.short()),
         ReportRequest::OpenPullRequest { title, .. } => format!("open draft pull request \"{title}\""),
         ReportRequest::ChecksPassed { pull_request, .. } => format!("mark #{} ready", pull_request.number),
-        ReportRequest::ChecksFailed { pull_request, .. } => format!("tell that CI of #{} is red", pull_request.number),
-        ReportRequest::Merged { pull_request, by } => format!("#{} was merged by {by}: close the ticket", pull_request.number),
-        ReportRequest::Closed { pull_request, by } => format!("#{} was closed by {by}: tell the ticket", pull_request.number),
+        ReportRequest::ChecksFailed { pull_request, .. } => {
+            format!("tell that CI of #{} is red", pull_request.number)
+        }
+        ReportRequest::Merged { pull_request, by } => {
+            format!("#{} was merged by {by}: close the ticket", pull_request.number)
+        }
+        ReportRequest::Closed { pull_request, by } => {
+            format!("#{} was closed by {by}: tell the ticket", pull_request.number)
+        }
         ReportRequest::DecisionNeeded { .. } => "ask a person to decide".to_owned(),
         ReportRequest::RunStopped { reason, .. } => format!("tell the ticket: {}", reason.as_str()),
         ReportRequest::Skipped(_) => "tell the ticket why it is skipped".to_owned(),
@@ -74,7 +103,9 @@ fn describe_request(request: &ReportRequest) -> String {
 
 fn describe_outcome(outcome: &ReportOutcome) -> String {
     match outcome {
-        ReportOutcome::Done(Receipt::Pushed { branch, head }) => format!("pushed {branch} at {}", head.short()),
+        ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
+            format!("pushed {branch} at {}", head.short())
+        }
         ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => format!("opened {}", opened.url),
         ReportOutcome::Done(Receipt::Told) => "told".to_owned(),
         ReportOutcome::Refused { detail } => format!("refused: {detail}"),
@@ -84,8 +115,12 @@ fn describe_outcome(outcome: &ReportOutcome) -> String {
 
 /// The values of a tool's arguments, names left out: enough to recognise the call.
 fn arguments(input: &Value) -> String {
-    let Value::Object(fields) = input else { return input.to_string() };
-    let values = fields.values().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let Value::Object(fields) = input else {
+        return input.to_string();
+    };
+    let values = fields
+        .values()
+        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     values.collect::<Vec<_>>().join(" ")
 }
 
@@ -105,18 +140,30 @@ mod tests {
 
     fn entry(fact: Fact) -> Entry {
         let at = Timestamp::from_unix_ms(1_500);
-        Entry { version: Entry::VERSION, position: 0, nonce: String::new(), fence: RunFence::default(), at, fact }
+        Entry {
+            version: Entry::VERSION,
+            position: 0,
+            nonce: String::new(),
+            fence: RunFence::default(),
+            at,
+            fact,
+        }
     }
 
     #[test]
     fn a_line_tells_elapsed_time_who_and_what() {
         let stopped = entry(Fact::StopRequested { by: "ada".to_owned() });
-        assert_eq!(line(&stopped, Timestamp::from_unix_ms(1_000)).unwrap(), "    500 ms  person    ada asked to stop");
+        assert_eq!(
+            line(&stopped, Timestamp::from_unix_ms(1_000)).unwrap(),
+            "    500 ms  person    ada asked to stop"
+        );
     }
 
     #[test]
     fn long_and_wide_text_is_cut_at_a_character() {
-        let long = entry(Fact::StopRequested { by: "ä\n".repeat(400) });
+        let long = entry(Fact::StopRequested {
+            by: "ä\n".repeat(400),
+        });
         let line = line(&long, Timestamp::default()).unwrap();
         assert!(line.ends_with('…') && !line.contains('\n'));
     }

@@ -49,14 +49,16 @@ impl Outside {
             Dialect::Anthropic => self.model.clone(),
             Dialect::OpenAi => format!("{}/v1", self.model),
         };
+        let own = format!("{},{}", jira::WRITER_NAME, github::WRITER_LOGIN);
         let reader = github::READER_APP_ID.to_string();
         let writer = github::WRITER_APP_ID.to_string();
         let rules = rules.display().to_string();
-        let settings: [(&str, &str); 22] = [
+        let settings: [(&str, &str); 23] = [
             ("RULES__DIR", &rules),
             ("TELEMETRY__LOG_FILTER", "info"),
             ("INGEST__GITHUB_WEBHOOK_SECRETS", WEBHOOK_SECRET),
             ("INGEST__JIRA_WEBHOOK_SECRETS", WEBHOOK_SECRET),
+            ("INGEST__OWN_ACCOUNTS", &own),
             ("GITHUB_READER__API_URL", &self.github_api),
             ("GITHUB_READER__GIT_URL", &self.github_git),
             ("GITHUB_READER__APP_ID", &reader),
@@ -76,6 +78,9 @@ impl Outside {
             ("MODEL__NAME", "scripted-model"),
             ("MODEL__API_KEY", model::MODEL_API_KEY),
         ];
-        settings.into_iter().map(|(key, value)| (format!("JOURNEYMAN__{key}"), value.to_owned())).collect()
+        settings
+            .into_iter()
+            .map(|(key, value)| (format!("JOURNEYMAN__{key}"), value.to_owned()))
+            .collect()
     }
 }

@@ -17,10 +17,30 @@ const STOP_LIMIT: Duration = Duration::from_secs(25);
 
 /// Each service with the settings sections that it may see.
 const SERVICES: [(&str, &[&str]); 4] = [
-    ("reporter", &["NATS", "TELEMETRY", "RULES", "REPORTER", "GITHUB_WRITER", "JIRA_WRITER"]),
+    (
+        "reporter",
+        &[
+            "NATS",
+            "TELEMETRY",
+            "RULES",
+            "REPORTER",
+            "GITHUB_WRITER",
+            "JIRA_WRITER",
+        ],
+    ),
     ("executor", &["TELEMETRY", "EXECUTOR"]),
     ("planner", &["NATS", "REDIS", "TELEMETRY", "PLANNER", "MODEL"]),
-    ("ingest", &["NATS", "TELEMETRY", "RULES", "INGEST", "GITHUB_READER", "JIRA_READER"]),
+    (
+        "ingest",
+        &[
+            "NATS",
+            "TELEMETRY",
+            "RULES",
+            "INGEST",
+            "GITHUB_READER",
+            "JIRA_READER",
+        ],
+    ),
 ];
 
 /// The running processes; killed and reaped on drop.
@@ -36,7 +56,11 @@ impl Processes {
     /// # Errors
     /// When a binary is missing or a service does not become ready; the error has the end of its log.
     pub async fn start(environment: Vec<(String, String)>, logs: &Path) -> anyhow::Result<Self> {
-        let mut processes = Self { environment, logs: logs.to_owned(), running: Vec::new() };
+        let mut processes = Self {
+            environment,
+            logs: logs.to_owned(),
+            running: Vec::new(),
+        };
         for (service, _) in SERVICES {
             processes.spawn(service)?;
         }
@@ -57,7 +81,10 @@ impl Processes {
 
     /// The process id of a running service.
     pub fn pid(&self, service: &str) -> Option<u32> {
-        self.running.iter().find(|(name, _)| *name == service).and_then(|(_, child)| child.id())
+        self.running
+            .iter()
+            .find(|(name, _)| *name == service)
+            .and_then(|(_, child)| child.id())
     }
 
     /// Sends SIGKILL to one service and reaps it.
@@ -66,7 +93,9 @@ impl Processes {
     /// When it does not run.
     pub async fn kill(&mut self, service: &str) -> anyhow::Result<()> {
         let at = self.running.iter().position(|(name, _)| *name == service);
-        let (_, mut child) = self.running.remove(at.with_context(|| format!("{service} does not run"))?);
+        let (_, mut child) = self
+            .running
+            .remove(at.with_context(|| format!("{service} does not run"))?);
         child.kill().await.context("kill")
     }
 
@@ -81,19 +110,32 @@ impl Processes {
         }
         for (service, child) in &mut running {
             let ended = tokio::time::timeout(STOP_LIMIT, child.wait()).await;
-            let status = ended.with_context(|| format!("{service} did not drain; {}", self.log_tail(service)))??;
-            anyhow::ensure!(status.success(), "{service} ended with {status}; {}", self.log_tail(service));
+            let status =
+                ended.with_context(|| format!("{service} did not drain; {}", self.log_tail(service)))??;
+            anyhow::ensure!(
+                status.success(),
+                "{service} ended with {status}; {}",
+                self.log_tail(service)
+            );
         }
         Ok(())
     }
 
     fn spawn(&mut self, service: &'static str) -> anyhow::Result<()> {
-        let (_, sections) = SERVICES.into_iter().find(|(name, _)| *name == service).context("no such service")?;
+        let (_, sections) = SERVICES
+            .into_iter()
+            .find(|(name, _)| *name == service)
+            .context("no such service")?;
         let mine = |name: &str| {
-            let section = name.strip_prefix("JOURNEYMAN__").and_then(|rest| rest.split("__").next());
+            let section = name
+                .strip_prefix("JOURNEYMAN__")
+                .and_then(|rest| rest.split("__").next());
             section.is_some_and(|section| sections.contains(&section)) || name.starts_with("OTEL_")
         };
-        let log = File::options().create(true).append(true).open(self.logs.join(format!("{service}.log")))?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.logs.join(format!("{service}.log")))?;
         let child = Command::new(binary(service)?)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
@@ -111,19 +153,31 @@ impl Processes {
 
     async fn wait_until_ready(&mut self, service: &str) -> anyhow::Result<()> {
         let key = format!("JOURNEYMAN__{}__LISTEN", service.to_uppercase());
-        let address = self.environment.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
+        let address = self
+            .environment
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value.clone());
         let address = address.context("no address")?;
         let end = tokio::time::Instant::now() + READY_LIMIT;
         loop {
             if is_ready(service, &address).await {
                 return Ok(());
             }
-            let child = self.running.iter_mut().find(|(name, _)| *name == service).map(|(_, child)| child);
+            let child = self
+                .running
+                .iter_mut()
+                .find(|(name, _)| *name == service)
+                .map(|(_, child)| child);
             let ended = child.and_then(|child| child.try_wait().ok().flatten());
             if let Some(status) = ended {
                 anyhow::bail!("{service} ended with {status}; {}", self.log_tail(service));
             }
-            anyhow::ensure!(tokio::time::Instant::now() < end, "{service} is not ready; {}", self.log_tail(service));
+            anyhow::ensure!(
+                tokio::time::Instant::now() < end,
+                "{service} is not ready; {}",
+                self.log_tail(service)
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -131,7 +185,10 @@ impl Processes {
     fn log_tail(&self, service: &str) -> String {
         let log = std::fs::read_to_string(self.logs.join(format!("{service}.log"))).unwrap_or_default();
         let tail: Vec<_> = log.lines().rev().take(20).collect();
-        format!("the end of its log:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        format!(
+            "the end of its log:\n{}",
+            tail.into_iter().rev().collect::<Vec<_>>().join("\n")
+        )
     }
 }
 
@@ -140,11 +197,16 @@ async fn is_ready(service: &str, address: &str) -> bool {
     if service == "executor" {
         return tokio::net::TcpStream::connect(address).await.is_ok();
     }
-    reqwest::get(format!("http://{address}/readyz")).await.is_ok_and(|answer| answer.status().is_success())
+    reqwest::get(format!("http://{address}/readyz"))
+        .await
+        .is_ok_and(|answer| answer.status().is_success())
 }
 
 fn terminate(child: &Child) {
-    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
+    let pid = child
+        .id()
+        .and_then(|pid| i32::try_from(pid).ok())
+        .and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
@@ -153,6 +215,11 @@ fn terminate(child: &Child) {
 /// A binary of this workspace: beside the current one, or one folder up from a test binary.
 fn binary(name: &str) -> anyhow::Result<PathBuf> {
     let current = std::env::current_exe()?;
-    let found = current.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|path| path.is_file());
+    let found = current
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file());
     found.with_context(|| format!("{name} is not built: cargo build --workspace --bins"))
 }

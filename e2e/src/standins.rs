@@ -126,12 +126,22 @@ impl StandIns {
     /// When they do not start.
     pub async fn start(repository: Option<&PathBuf>) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("stand-ins").args(repository).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        command
+            .arg("stand-ins")
+            .args(repository)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
         let mut child = command.spawn().context("cannot start the stand-ins")?;
         let input = child.stdin.take().context("stdin")?;
         let mut output = BufReader::new(child.stdout.take().context("stdout")?).lines();
         match next_answer(&mut output).await? {
-            Answer::Started(outside) => Ok(Self { outside, child, input, output }),
+            Answer::Started(outside) => Ok(Self {
+                outside,
+                child,
+                input,
+                output,
+            }),
             other => anyhow::bail!("the stand-ins did not start: {other:?}"),
         }
     }
@@ -180,9 +190,15 @@ pub async fn serve(repository: Option<PathBuf>) -> anyhow::Result<()> {
     let github = FakeGitHub::start(GitHubOptions::default()).await?;
     let files = match &repository {
         Some(folder) => read_folder(folder)?,
-        None => fixture::files().into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect(),
+        None => fixture::files()
+            .into_iter()
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+            .collect(),
     };
-    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let files: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
     github.create_repository(fixture::REPOSITORY, &files)?;
     let jira = FakeJira::start(JiraOptions::default()).await?;
     let model = ScriptedModel::start(fixture::script()).await?;
@@ -196,15 +212,22 @@ pub async fn serve(repository: Option<PathBuf>) -> anyhow::Result<()> {
     write_answer(&Answer::Started(outside)).await?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
-        let answer = serde_json::from_str(&line).map_err(anyhow::Error::from).and_then(|ask| stage.play(ask));
-        write_answer(&answer.unwrap_or_else(|error| Answer::Refused { problem: error.to_string() })).await?;
+        let answer = serde_json::from_str(&line)
+            .map_err(anyhow::Error::from)
+            .and_then(|ask| stage.play(ask));
+        write_answer(&answer.unwrap_or_else(|error| Answer::Refused {
+            problem: error.to_string(),
+        }))
+        .await?;
     }
     Ok(())
 }
 
 async fn write_answer(answer: &Answer) -> anyhow::Result<()> {
     let mut output = tokio::io::stdout();
-    output.write_all(format!("{}\n", serde_json::to_string(answer)?).as_bytes()).await?;
+    output
+        .write_all(format!("{}\n", serde_json::to_string(answer)?).as_bytes())
+        .await?;
     Ok(output.flush().await?)
 }
 
@@ -219,17 +242,22 @@ impl Stage {
         let mut key = String::new();
         match ask {
             Ask::SendWebhooks { url } => {
-                self.github.set_webhook(&format!("{url}/webhooks/github"), WEBHOOK_SECRET);
-                self.jira.set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
+                self.github
+                    .set_webhook(&format!("{url}/webhooks/github"), WEBHOOK_SECRET);
+                self.jira
+                    .set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
             }
             Ask::FileTicket { summary, description } => {
-                key = self.jira.create_issue(fixture::PROJECT, &summary, &description, "Bug", &[]);
+                key = self
+                    .jira
+                    .create_issue(fixture::PROJECT, &summary, &description, "Bug", &[]);
             }
             Ask::Move { key, status } => drop(self.jira.move_issue(&key, &status, "ada")?),
             Ask::ReportChecks { sha, passed, output } => {
                 use testkit::github::Conclusion::{Failure, Success};
                 let conclusion = if passed { Success } else { Failure };
-                self.github.run_checks(fixture::REPOSITORY, &sha, &[("test", conclusion, &output)])?;
+                self.github
+                    .run_checks(fixture::REPOSITORY, &sha, &[("test", conclusion, &output)])?;
             }
             Ask::Merge { number } => drop(self.github.merge(fixture::REPOSITORY, number, "grace")?),
             Ask::Look { key } => return Ok(Answer::State(self.look(&key))),
@@ -238,21 +266,40 @@ impl Stage {
     }
 
     fn look(&self, key: &str) -> State {
-        let pulls = self.github.pull_requests(fixture::REPOSITORY).into_iter().map(|pull| PullRequest {
-            number: pull.number,
-            title: pull.title,
-            url: pull.url,
-            branch: pull.head,
-            head: pull.head_sha,
-            draft: pull.draft,
-            merged: pull.merged,
-        });
+        let pulls = self
+            .github
+            .pull_requests(fixture::REPOSITORY)
+            .into_iter()
+            .map(|pull| PullRequest {
+                number: pull.number,
+                title: pull.title,
+                url: pull.url,
+                branch: pull.head,
+                head: pull.head_sha,
+                draft: pull.draft,
+                merged: pull.merged,
+            });
         State {
             pull_requests: pulls.collect(),
             status: self.jira.status(key).unwrap_or_default(),
-            comments: self.jira.comments(key).into_iter().map(|comment| comment.text).collect(),
-            links: self.jira.remote_links(key).into_iter().map(|link| link.url).collect(),
-            violations: [self.github.violations(), self.jira.violations(), self.model.violations()].concat(),
+            comments: self
+                .jira
+                .comments(key)
+                .into_iter()
+                .map(|comment| comment.text)
+                .collect(),
+            links: self
+                .jira
+                .remote_links(key)
+                .into_iter()
+                .map(|link| link.url)
+                .collect(),
+            violations: [
+                self.github.violations(),
+                self.jira.violations(),
+                self.model.violations(),
+            ]
+            .concat(),
         }
     }
 }

@@ -88,16 +88,31 @@ impl World {
             model: model.url(),
         };
         let mut environment = outside.environment(options.dialect, &rules);
-        let more = options.settings.into_iter().map(|(key, value)| (format!("JOURNEYMAN__{key}"), value));
+        let more = options
+            .settings
+            .into_iter()
+            .map(|(key, value)| (format!("JOURNEYMAN__{key}"), value));
         environment.extend(more);
-        let plan = Plan { file: None, environment, data: folder.path().join("data"), free_ports: true };
+        let plan = Plan {
+            file: None,
+            environment,
+            data: folder.path().join("data"),
+            free_ports: true,
+        };
         let prepared = Prepared::new(plan).await?;
-        let (url, token, environment) = (prepared.url.clone(), prepared.token.clone(), prepared.environment.clone());
+        let (url, token, environment) = (
+            prepared.url.clone(),
+            prepared.token.clone(),
+            prepared.environment.clone(),
+        );
         let services = match options.mode {
             Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
             Mode::Processes => {
                 let servers = prepared.release();
-                Services::Processes(Processes::start(environment.clone(), folder.path()).await?, servers)
+                Services::Processes(
+                    Processes::start(environment.clone(), folder.path()).await?,
+                    servers,
+                )
             }
         };
         if !options.no_webhooks {
@@ -105,9 +120,20 @@ impl World {
             jira.set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
         }
         let client = Client::new(&url, token)?;
-        let nats = environment.iter().find(|(name, _)| name == "JOURNEYMAN__NATS__URL");
+        let nats = environment
+            .iter()
+            .find(|(name, _)| name == "JOURNEYMAN__NATS__URL");
         let nats_url = nats.map(|(_, url)| url.clone()).context("nats url")?;
-        Ok(Self { github, jira, model, client, url, services, nats_url, folder })
+        Ok(Self {
+            github,
+            jira,
+            model,
+            client,
+            url,
+            services,
+            nats_url,
+            folder,
+        })
     }
 
     /// A connection to the world's queue, to look at what is stored.
@@ -115,7 +141,10 @@ impl World {
     /// # Errors
     /// When it cannot be reached.
     pub async fn queue(&self) -> anyhow::Result<queue::Queue> {
-        let settings = queue::Settings { url: self.nats_url.clone(), ..queue::Settings::default() };
+        let settings = queue::Settings {
+            url: self.nats_url.clone(),
+            ..queue::Settings::default()
+        };
         Ok(queue::Queue::connect(&settings, "story").await?)
     }
 
@@ -140,7 +169,8 @@ impl World {
     /// Files the fixture's ticket; nothing happens yet. Gives its key, e.g. `ENG-1`.
     pub fn file_ticket(&self) -> String {
         let (summary, description) = fixture::ticket();
-        self.jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[])
+        self.jira
+            .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
     }
 
     /// A person moves the ticket to the status that asks for work.
@@ -167,7 +197,7 @@ impl World {
         let ticket = domain::TicketKey::jira(key)?;
         self.until(&format!("run {nth} of {key}"), async || {
             let runs = self.client.runs(Some(&ticket)).await.ok()?;
-            runs.get(nth)?.get("id")?.as_str()?.parse().ok()
+            runs.get(nth)?.id.parse().ok()
         })
         .await
     }
@@ -193,7 +223,11 @@ impl World {
     /// # Errors
     /// When there is no open pull request or the tests cannot be run.
     pub async fn run_ci(&self) -> anyhow::Result<bool> {
-        let open = self.github.pull_requests(fixture::REPOSITORY).into_iter().find(|pull| pull.open);
+        let open = self
+            .github
+            .pull_requests(fixture::REPOSITORY)
+            .into_iter()
+            .find(|pull| pull.open);
         let pull = open.context("no open pull request")?;
         let checkout = tempfile::tempdir()?;
         for (path, content) in self.github.branch_files(fixture::REPOSITORY, &pull.head)? {
@@ -202,15 +236,27 @@ impl World {
             std::fs::write(file, content)?;
         }
         let (passed, output) = ci(checkout.path()).await?;
-        let conclusion =
-            if passed { testkit::github::Conclusion::Success } else { testkit::github::Conclusion::Failure };
-        self.github.run_checks(fixture::REPOSITORY, &pull.head_sha, &[("test", conclusion, &output)])?;
+        let conclusion = if passed {
+            testkit::github::Conclusion::Success
+        } else {
+            testkit::github::Conclusion::Failure
+        };
+        self.github.run_checks(
+            fixture::REPOSITORY,
+            &pull.head_sha,
+            &[("test", conclusion, &output)],
+        )?;
         Ok(passed)
     }
 
     /// What the stand-ins refused: empty when Journeyman kept every protocol.
     pub fn violations(&self) -> Vec<String> {
-        [self.github.violations(), self.jira.violations(), self.model.violations()].concat()
+        [
+            self.github.violations(),
+            self.jira.violations(),
+            self.model.violations(),
+        ]
+        .concat()
     }
 
     /// Drains the services and fails on what a story must not leave behind: broken protocols and unexpected dead letters.
@@ -234,7 +280,10 @@ fn write_rules(folder: &Path, more: &str) -> anyhow::Result<PathBuf> {
     let rules = folder.join("rules");
     std::fs::create_dir_all(&rules)?;
     let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
-    let text = format!("repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {}\n{more}", fixture::PROJECT);
+    let text = format!(
+        "repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {}\n{more}",
+        fixture::PROJECT
+    );
     std::fs::write(rules.join("shop.yaml"), text)?;
     Ok(rules)
 }
@@ -245,8 +294,16 @@ fn write_rules(folder: &Path, more: &str) -> anyhow::Result<PathBuf> {
 /// When they cannot be run within a minute.
 pub async fn ci(folder: &Path) -> anyhow::Result<(bool, String)> {
     let mut command = tokio::process::Command::new("sh");
-    command.args(["-c", fixture::TEST_COMMAND]).current_dir(folder).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.context("the tests took too long")??;
+    command
+        .args(["-c", fixture::TEST_COMMAND])
+        .current_dir(folder)
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output())
+        .await
+        .context("the tests took too long")??;
     let text = [output.stdout, output.stderr].concat();
-    Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+    Ok((
+        output.status.success(),
+        String::from_utf8_lossy(&text).into_owned(),
+    ))
 }

@@ -4,12 +4,16 @@ use std::process::ExitCode;
 
 use domain::{Decision, Entry, RunId, TicketKey, Timestamp};
 use futures::TryStreamExt;
-use serde_json::Value;
 
 use super::say;
 use crate::{api::Client, args, timeline};
 
-pub(super) async fn journal(run: &RunId, json: bool, follow: bool, api: &args::Api) -> anyhow::Result<ExitCode> {
+pub(super) async fn journal(
+    run: &RunId,
+    json: bool,
+    follow: bool,
+    api: &args::Api,
+) -> anyhow::Result<ExitCode> {
     let client = Client::from_args(api)?;
     let mut start = None;
     if follow {
@@ -37,8 +41,20 @@ fn print(entry: &Entry, json: bool, start: &mut Option<Timestamp>) -> anyhow::Re
 
 pub(super) async fn runs(ticket: Option<&TicketKey>, api: &args::Api) -> anyhow::Result<ExitCode> {
     for run in Client::from_args(api)?.runs(ticket).await? {
-        let field = |name: &str| run.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
-        say(&format!("{:<28} {:<15} {}", field("id"), field("job"), field("status")));
+        let status = serde_json::to_value(run.status)?;
+        let reason = run
+            .stop
+            .as_ref()
+            .map(domain::StopReason::as_str)
+            .or(run.waits_for.as_deref())
+            .unwrap_or_default()
+            .to_owned();
+        say(&format!(
+            "{:<28} {:<12} {} {reason}",
+            run.id,
+            run.job.as_str(),
+            status.as_str().unwrap_or_default()
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,7 +63,11 @@ pub(super) async fn stop(target: &str, api: &args::Api) -> anyhow::Result<ExitCo
     let client = Client::from_args(api)?;
     match target.parse::<RunId>() {
         Ok(run) => client.stop_run(&run).await?,
-        Err(_) => client.stop_ticket(&args::ticket(target).map_err(anyhow::Error::msg)?).await?,
+        Err(_) => {
+            client
+                .stop_ticket(&args::ticket(target).map_err(anyhow::Error::msg)?)
+                .await?
+        }
     }
     say(&format!("stop asked for: {target}"));
     Ok(ExitCode::SUCCESS)
@@ -59,7 +79,11 @@ pub(super) async fn decide(
     feedback: String,
     api: &args::Api,
 ) -> anyhow::Result<ExitCode> {
-    let decision = Decision { run, verdict: verdict.into(), feedback };
+    let decision = Decision {
+        run,
+        verdict: verdict.into(),
+        feedback,
+    };
     Client::from_args(api)?.decide(&decision).await?;
     say(&format!("decided: {}", decision.run));
     Ok(ExitCode::SUCCESS)

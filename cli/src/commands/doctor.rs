@@ -10,7 +10,13 @@ use super::say;
 
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 /// What the two GitHub Apps need; docs/permissions.md tells why.
-const READER_NEEDS: [&str; 5] = ["checks:read", "contents:read", "issues:read", "metadata:read", "pull_requests:read"];
+const READER_NEEDS: [&str; 5] = [
+    "checks:read",
+    "contents:read",
+    "issues:read",
+    "metadata:read",
+    "pull_requests:read",
+];
 const WRITER_NEEDS: [&str; 3] = ["contents:write", "issues:write", "pull_requests:write"];
 
 /// How a check went, and what to say about it.
@@ -55,7 +61,10 @@ struct Sections {
 pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<ExitCode> {
     let file = file.as_deref();
     let mut findings = Findings::default();
-    findings.add("settings file", Finding::Ok(file.map_or_else(|| "none".to_owned(), |path| path.display().to_string())));
+    findings.add(
+        "settings file",
+        Finding::Ok(file.map_or_else(|| "none".to_owned(), |path| path.display().to_string())),
+    );
     programs(&mut findings).await;
     let sections: Sections = settings::load(file, std::env::vars())?;
     services(&mut findings, file);
@@ -64,15 +73,27 @@ pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<Exit
     rules(&mut findings, &sections.rules);
     pools(&mut findings, file).await;
     say(&format!("{} failed", findings.failed));
-    Ok(if findings.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if findings.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 async fn programs(findings: &mut Findings) {
-    let git = tokio::process::Command::new("git").arg("--version").output().await;
-    findings.add("git", match git {
-        Ok(output) if output.status.success() => Finding::Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        Ok(_) | Err(_) => Finding::Failed("install git: reporter and executor need it".to_owned()),
-    });
+    let git = tokio::process::Command::new("git")
+        .arg("--version")
+        .output()
+        .await;
+    findings.add(
+        "git",
+        match git {
+            Ok(output) if output.status.success() => {
+                Finding::Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            }
+            Ok(_) | Err(_) => Finding::Failed("install git: reporter and executor need it".to_owned()),
+        },
+    );
     let version = |found: Result<(u32, u32, u32), servers::Error>| match found {
         Ok((major, minor, patch)) => Finding::Ok(format!("{major}.{minor}.{patch}")),
         Err(error) => Finding::Skipped(format!("only `up` and `process-ticket` need it: {error}")),
@@ -97,22 +118,30 @@ fn check<C: ServiceConfig>(file: Option<&Path>) -> Finding {
 
 async fn connections(findings: &mut Findings, sections: &Sections) {
     let nats = match &sections.nats {
-        Some(settings) => within(async {
-            let queue = queue::Queue::connect(settings, "journeyman-doctor").await.map_err(|error| error.to_string())?;
-            queue.ping().await.map_err(|error| error.to_string())?;
-            Ok(settings.url.clone())
-        })
-        .await,
+        Some(settings) => {
+            within(async {
+                let queue = queue::Queue::connect(settings, "journeyman-doctor")
+                    .await
+                    .map_err(|error| error.to_string())?;
+                queue.ping().await.map_err(|error| error.to_string())?;
+                Ok(settings.url.clone())
+            })
+            .await
+        }
         None => Finding::Skipped("[nats] is not set; `up` starts its own".to_owned()),
     };
     findings.add("nats", nats);
     let redis = match &sections.redis {
-        Some(settings) => within(async {
-            let leases = lease::Leases::connect(settings).await.map_err(|error| error.to_string())?;
-            leases.ping().await.map_err(|error| error.to_string())?;
-            Ok("answers".to_owned())
-        })
-        .await,
+        Some(settings) => {
+            within(async {
+                let leases = lease::Leases::connect(settings)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                leases.ping().await.map_err(|error| error.to_string())?;
+                Ok("answers".to_owned())
+            })
+            .await
+        }
         None => Finding::Skipped("[redis] is not set; `up` starts its own".to_owned()),
     };
     findings.add("redis", redis);
@@ -120,30 +149,54 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
 
 async fn credentials(findings: &mut Findings, sections: &Sections) {
     let missing = || Finding::Failed("the section is missing".to_owned());
-    findings.add("github reader", match &sections.github_reader {
-        Some(settings) => within(github_reader(settings)).await,
-        None => missing(),
-    });
-    findings.add("github writer", match &sections.github_writer {
-        Some(settings) => within(github_writer(settings)).await,
-        None => missing(),
-    });
-    findings.add("jira reader", match &sections.jira_reader {
-        Some(settings) => within(async {
-            let reader = jira::Reader::new(settings).map_err(|error| error.to_string())?;
-            reader.myself().await.map(|account| account.display_name).map_err(|error| error.to_string())
-        })
-        .await,
-        None => missing(),
-    });
-    findings.add("jira writer", match &sections.jira_writer {
-        Some(settings) => within(async {
-            let writer = jira::Writer::new(settings).map_err(|error| error.to_string())?;
-            writer.myself().await.map(|account| account.display_name).map_err(|error| error.to_string())
-        })
-        .await,
-        None => missing(),
-    });
+    findings.add(
+        "github reader",
+        match &sections.github_reader {
+            Some(settings) => within(github_reader(settings)).await,
+            None => missing(),
+        },
+    );
+    findings.add(
+        "github writer",
+        match &sections.github_writer {
+            Some(settings) => within(github_writer(settings)).await,
+            None => missing(),
+        },
+    );
+    findings.add(
+        "jira reader",
+        match &sections.jira_reader {
+            Some(settings) => {
+                within(async {
+                    let reader = jira::Reader::new(settings).map_err(|error| error.to_string())?;
+                    reader
+                        .myself()
+                        .await
+                        .map(|account| account.display_name)
+                        .map_err(|error| error.to_string())
+                })
+                .await
+            }
+            None => missing(),
+        },
+    );
+    findings.add(
+        "jira writer",
+        match &sections.jira_writer {
+            Some(settings) => {
+                within(async {
+                    let writer = jira::Writer::new(settings).map_err(|error| error.to_string())?;
+                    writer
+                        .myself()
+                        .await
+                        .map(|account| account.display_name)
+                        .map_err(|error| error.to_string())
+                })
+                .await
+            }
+            None => missing(),
+        },
+    );
     findings.add("two accounts", two_accounts(sections));
 }
 
@@ -155,7 +208,12 @@ fn two_accounts(sections: &Sections) -> Finding {
     };
     let same_github = match (&sections.github_reader, &sections.github_writer) {
         (Some(reader), Some(writer)) => {
-            let token = |settings: &github::Settings| settings.token.as_ref().map(|token| token.expose_secret().to_owned());
+            let token = |settings: &github::Settings| {
+                settings
+                    .token
+                    .as_ref()
+                    .map(|token| token.expose_secret().to_owned())
+            };
             (reader.app_id.is_some() && reader.app_id == writer.app_id)
                 || (token(reader).is_some() && token(reader) == token(writer))
         }
@@ -164,16 +222,25 @@ fn two_accounts(sections: &Sections) -> Finding {
     match (same_jira, same_github) {
         (false, false) => Finding::Ok("reader and writer differ".to_owned()),
         (true, _) => Finding::Failed("jira_reader and jira_writer must be two accounts".to_owned()),
-        (false, true) => Finding::Failed("github_reader and github_writer must be two Apps or tokens".to_owned()),
+        (false, true) => {
+            Finding::Failed("github_reader and github_writer must be two Apps or tokens".to_owned())
+        }
     }
 }
 
 async fn github_reader(settings: &github::Settings) -> Result<String, String> {
     let reader = github::Reader::new(settings).map_err(|error| error.to_string())?;
     let identity = reader.whoami().await.map_err(|error| error.to_string())?;
-    let writes: Vec<_> = identity.permissions.iter().filter(|permission| permission.ends_with(":write")).collect();
+    let writes: Vec<_> = identity
+        .permissions
+        .iter()
+        .filter(|permission| permission.ends_with(":write"))
+        .collect();
     if identity.is_app && !writes.is_empty() {
-        return Err(format!("{} may write ({writes:?}): take that away", identity.login));
+        return Err(format!(
+            "{} may write ({writes:?}): take that away",
+            identity.login
+        ));
     }
     scopes(&identity, &READER_NEEDS)
 }
@@ -182,25 +249,40 @@ async fn github_writer(settings: &github::Settings) -> Result<String, String> {
     let writer = github::Writer::new(settings).map_err(|error| error.to_string())?;
     let identity = writer.whoami().await.map_err(|error| error.to_string())?;
     let forbidden = ["workflows:write", "administration:write"];
-    match identity.permissions.iter().find(|permission| forbidden.contains(&permission.as_str())) {
-        Some(permission) if identity.is_app => Err(format!("{} holds {permission}: take that away", identity.login)),
+    match identity
+        .permissions
+        .iter()
+        .find(|permission| forbidden.contains(&permission.as_str()))
+    {
+        Some(permission) if identity.is_app => {
+            Err(format!("{} holds {permission}: take that away", identity.login))
+        }
         Some(_) | None => scopes(&identity, &WRITER_NEEDS),
     }
 }
 
 fn scopes(identity: &github::Identity, needs: &[&str]) -> Result<String, String> {
     if !identity.is_app {
-        return Ok(format!("{} (a token; its permissions cannot be read)", identity.login));
+        return Ok(format!(
+            "{} (a token; its permissions cannot be read)",
+            identity.login
+        ));
     }
     let grants = |need: &&&str| {
         let write = need.replace(":read", ":write");
-        identity.permissions.iter().any(|has| has == **need || *has == write)
+        identity
+            .permissions
+            .iter()
+            .any(|has| has == **need || *has == write)
     };
     let missing: Vec<_> = needs.iter().filter(|need| !grants(need)).collect();
     if missing.is_empty() {
         Ok(format!("{} with {}", identity.login, needs.join(", ")))
     } else {
-        Err(format!("{} lacks {missing:?}; see docs/permissions.md", identity.login))
+        Err(format!(
+            "{} lacks {missing:?}; see docs/permissions.md",
+            identity.login
+        ))
     }
 }
 
@@ -208,19 +290,31 @@ fn rules(findings: &mut Findings, settings: &bootstrap::rules::Settings) {
     let book = match RulesBook::read(&settings.dir) {
         Ok(book) => book,
         Err(error) => {
-            return findings.add("rules", Finding::Failed(format!("cannot read {}: {error}", settings.dir.display())));
+            return findings.add(
+                "rules",
+                Finding::Failed(format!("cannot read {}: {error}", settings.dir.display())),
+            );
         }
     };
     for rules in book.repositories() {
         let name = format!("{}/{}", rules.repo.owner, rules.repo.name);
-        findings.add("rules", Finding::Ok(format!("{name} (Jira project {:?})", rules.jira.project_key)));
+        findings.add(
+            "rules",
+            Finding::Ok(format!("{name} (Jira project {:?})", rules.jira.project_key)),
+        );
     }
     for problem in book.problems() {
-        let place = format!("{}:{} {}: {}", problem.file, problem.line, problem.key, problem.problem);
+        let place = format!(
+            "{}:{} {}: {}",
+            problem.file, problem.line, problem.key, problem.problem
+        );
         findings.add("rules", Finding::Failed(place));
     }
     if book.repositories().next().is_none() && book.problems().is_empty() {
-        findings.add("rules", Finding::Failed(format!("{} holds no repository", settings.dir.display())));
+        findings.add(
+            "rules",
+            Finding::Failed(format!("{} holds no repository", settings.dir.display())),
+        );
     }
 }
 
@@ -229,10 +323,13 @@ async fn pools(findings: &mut Findings, file: Option<&Path>) {
         Err(error) => findings.add("pools", Finding::Skipped(error.to_string())),
         Ok(config) => {
             for (address, tools) in planner::inspect_pools(&config, CHECK_LIMIT).await {
-                findings.add("pool", match tools {
-                    Ok(tools) => Finding::Ok(format!("{address}: {}", tools.join(", "))),
-                    Err(problem) => Finding::Failed(format!("{address}: {problem}")),
-                });
+                findings.add(
+                    "pool",
+                    match tools {
+                        Ok(tools) => Finding::Ok(format!("{address}: {}", tools.join(", "))),
+                        Err(problem) => Finding::Failed(format!("{address}: {problem}")),
+                    },
+                );
             }
         }
     }

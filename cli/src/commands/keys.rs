@@ -9,7 +9,10 @@ use super::say;
 use crate::local::new_token;
 
 pub(super) fn token(name: &str, role: &str) -> anyhow::Result<ExitCode> {
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let is_name = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     if !is_name {
         bail!("the name must be lower-case letters and digits");
     }
@@ -17,16 +20,30 @@ pub(super) fn token(name: &str, role: &str) -> anyhow::Result<ExitCode> {
         bail!("the role must be viewer, operator or admin");
     }
     let (token, sha256) = new_token();
-    say(&format!("# for its bearer, shown once:\n{}\n", token.expose_secret()));
-    say(&format!("# for journeyman.toml:\n[ingest.api_tokens.{name}]\nsha256 = \"{sha256}\"\nrole = \"{role}\""));
+    say(&format!(
+        "# for its bearer, shown once:\n{}\n",
+        token.expose_secret()
+    ));
+    say(&format!(
+        "# for journeyman.toml:\n[ingest.api_tokens.{name}]\nsha256 = \"{sha256}\"\nrole = \"{role}\""
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn grant_key() -> ExitCode {
     let keys = grant::generate();
-    say(&format!("# for the planner alone, a secret:\n[planner]\ngrant_key_id = \"{}\"", keys.id));
+    say(&format!(
+        "# for the planner alone, a secret:\n[planner]\ngrant_key_id = \"{}\"",
+        keys.id
+    ));
     say(&format!("grant_key = \"{}\"\n", keys.private_key.expose_secret()));
-    say(&format!("# for executor and reporter, public:\n[executor.grant_keys]\n{} = \"{}\"", keys.id, keys.public_key));
-    say(&format!("[reporter.grant_keys]\n{} = \"{}\"", keys.id, keys.public_key));
+    say(&format!(
+        "# for executor and reporter, public:\n[executor.grant_keys]\n{} = \"{}\"",
+        keys.id, keys.public_key
+    ));
+    say(&format!(
+        "[reporter.grant_keys]\n{} = \"{}\"",
+        keys.id, keys.public_key
+    ));
     ExitCode::SUCCESS
 }

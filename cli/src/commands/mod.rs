@@ -28,13 +28,26 @@ pub fn run(arguments: Arguments) -> ExitCode {
 async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(settings) => up::run(settings).await,
-        Command::ProcessTicket { key, rules, settings, data } => {
-            process_ticket::run(key, &rules, settings_file(settings), data).await
-        }
-        Command::Journal { run, json, follow, api } => client::journal(&run, json, follow, &api).await,
+        Command::ProcessTicket {
+            key,
+            rules,
+            settings,
+            data,
+        } => process_ticket::run(key, &rules, settings_file(settings), data).await,
+        Command::Journal {
+            run,
+            json,
+            follow,
+            api,
+        } => client::journal(&run, json, follow, &api).await,
         Command::Runs { ticket, api } => client::runs(ticket.as_ref(), &api).await,
         Command::Stop { target, api } => client::stop(&target, &api).await,
-        Command::Decide { run, verdict, feedback, api } => client::decide(run, verdict, feedback, &api).await,
+        Command::Decide {
+            run,
+            verdict,
+            feedback,
+            api,
+        } => client::decide(run, verdict, feedback, &api).await,
         Command::Doctor(settings) => doctor::run(settings_file(settings.settings)).await,
         Command::Token { name, role } => keys::token(&name, &role),
         Command::GrantKey => Ok(keys::grant_key()),
@@ -47,7 +60,9 @@ fn settings_file(named: Option<PathBuf>) -> Option<PathBuf> {
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {
-    let is_setting = error.chain().any(|cause| cause.is::<bootstrap::settings::Error>());
+    let is_setting = error
+        .chain()
+        .any(|cause| cause.is::<bootstrap::settings::Error>());
     say_error(&format!("journeyman: {error:#}"));
     ExitCode::from(if is_setting { EXIT_SETTINGS } else { 1 })
 }
@@ -57,7 +72,10 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-#[expect(clippy::print_stderr, reason = "the operator must hear it whatever the log settings are")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the operator must hear it whatever the log settings are"
+)]
 fn say_error(line: &str) {
     eprintln!("{line}");
 }

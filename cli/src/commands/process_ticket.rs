@@ -25,11 +25,18 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     // The directory of rules holds this one file, so no other repository is touched.
     let folder = tempfile::tempdir()?;
-    let target = folder.path().join(rules.file_name().context("--config must name a file")?);
+    let target = folder
+        .path()
+        .join(rules.file_name().context("--config must name a file")?);
     let target = target.with_extension("yaml");
     std::fs::copy(rules, target).with_context(|| format!("cannot read {}", rules.display()))?;
     let shutdown = bootstrap::shutdown_signal();
-    let plan = Plan { file, environment: environment(folder.path()), data, free_ports: true };
+    let plan = Plan {
+        file,
+        environment: environment(folder.path()),
+        data,
+        free_ports: true,
+    };
     let local = Box::pin(Local::start(plan)).await?;
     let client = Client::new(&local.url, local.token.clone())?;
     let worked = Box::pin(work(&client, &ticket, shutdown)).await;
@@ -42,7 +49,10 @@ pub(super) async fn run(
 fn environment(rules: &Path) -> Vec<(String, String)> {
     let mut environment: Vec<_> = std::env::vars().collect();
     environment.push(("JOURNEYMAN__RULES__DIR".to_owned(), rules.display().to_string()));
-    for key in ["JOURNEYMAN__INGEST__GITHUB_WEBHOOK_SECRETS", "JOURNEYMAN__INGEST__JIRA_WEBHOOK_SECRETS"] {
+    for key in [
+        "JOURNEYMAN__INGEST__GITHUB_WEBHOOK_SECRETS",
+        "JOURNEYMAN__INGEST__JIRA_WEBHOOK_SECRETS",
+    ] {
         if !environment.iter().any(|(name, _)| name == key) {
             environment.push((key.to_owned(), uuid::Uuid::new_v4().simple().to_string()));
         }
@@ -51,7 +61,7 @@ fn environment(rules: &Path) -> Vec<(String, String)> {
 }
 
 async fn work(client: &Client, ticket: &TicketKey, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
-    let run = client.dispatch(ticket, Job::Implement).await?.run;
+    let run: domain::RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
     say(&format!("run {run}"));
     let events = client.follow(&run).await?;
     match shutdown.run_until_cancelled(show(events)).await {

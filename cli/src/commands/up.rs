@@ -17,13 +17,25 @@ pub(super) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let telemetry = bootstrap::telemetry::init("journeyman", &shown.telemetry)?;
     let shutdown = bootstrap::shutdown_signal();
     let data = settings.data;
-    let plan = Plan { file, environment: std::env::vars().collect(), data: data.clone(), free_ports: false };
+    let plan = Plan {
+        file,
+        environment: std::env::vars().collect(),
+        data: data.clone(),
+        free_ports: false,
+    };
     let Some(local) = shutdown.run_until_cancelled(Box::pin(Local::start(plan))).await else {
         return Ok(ExitCode::from(130));
     };
     let local = local?;
-    Access { url: local.url.clone(), token: local.token.expose_secret().to_owned() }.save(&data)?;
-    say(&format!("ready: {}/webhooks/jira and /webhooks/github, API at {}/v1", local.url, local.url));
+    Access {
+        url: local.url.clone(),
+        token: local.token.expose_secret().to_owned(),
+    }
+    .save(&data)?;
+    say(&format!(
+        "ready: {}/webhooks/jira and /webhooks/github, API at {}/v1",
+        local.url, local.url
+    ));
     let ended = Box::pin(local.run_until(shutdown)).await;
     Access::forget(&data);
     telemetry.shutdown().await;

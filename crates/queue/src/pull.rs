@@ -55,7 +55,7 @@ async fn pull(consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Err
 }
 
 async fn give_back(message: &jetstream::Message) {
-    if let Err(error) = message.ack_with(AckKind::Nak(None)).await {
+    if let Err(error) = message.double_ack_with(AckKind::Nak(None)).await {
         tracing::warn!(%error, "message not given back; it comes again later");
     }
 }
@@ -85,7 +85,7 @@ impl Held {
     /// Gives it back, now or after a delay.
     pub(crate) async fn release(self, after: Option<Duration>) {
         self.heartbeat.abort();
-        if let Err(error) = self.acker.ack_with(AckKind::Nak(after)).await {
+        if let Err(error) = self.acker.double_ack_with(AckKind::Nak(after)).await {
             tracing::warn!(%error, "message not given back; it comes again later");
         }
     }

@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -183,7 +184,11 @@ impl Server {
         let shutdown = CancellationToken::new();
         let stopped = shutdown.clone();
         let task = tokio::spawn(async move {
-            let served = axum::serve(listener, router).with_graceful_shutdown(stopped.cancelled_owned());
+            let served = axum::serve(
+                listener.tap_io(|connection| drop(connection.set_nodelay(true))),
+                router,
+            )
+            .with_graceful_shutdown(stopped.cancelled_owned());
             if let Err(error) = served.await {
                 tracing::error!(%error, "stand-in stopped serving");
             }

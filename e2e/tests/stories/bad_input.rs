@@ -7,7 +7,9 @@ use testkit::fixture;
 use crate::comments;
 
 async fn post(world: &World, path: &str, body: &'static str, headers: &[(&str, &str)]) -> u16 {
-    let mut request = reqwest::Client::new().post(format!("{}{path}", world.url)).body(body);
+    let mut request = reqwest::Client::new()
+        .post(format!("{}{path}", world.url))
+        .body(body);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -18,8 +20,20 @@ async fn post(world: &World, path: &str, body: &'static str, headers: &[(&str, &
 async fn a_bad_signature_is_refused_and_starts_nothing() {
     let world = World::start(Options::default()).await.unwrap();
     let forged = "sha256=0000000000000000000000000000000000000000000000000000000000000000";
-    assert_eq!(post(&world, "/webhooks/jira", "{}", &[("x-hub-signature", forged)]).await, 401);
-    assert_eq!(post(&world, "/webhooks/github", "{}", &[("x-hub-signature-256", forged)]).await, 401);
+    assert_eq!(
+        post(&world, "/webhooks/jira", "{}", &[("x-hub-signature", forged)]).await,
+        401
+    );
+    assert_eq!(
+        post(
+            &world,
+            "/webhooks/github",
+            "{}",
+            &[("x-hub-signature-256", forged)]
+        )
+        .await,
+        401
+    );
     assert_eq!(post(&world, "/webhooks/github", "{}", &[]).await, 401);
     assert!(world.client.runs(None).await.unwrap().is_empty());
     world.stop().await.unwrap();
@@ -28,9 +42,17 @@ async fn a_bad_signature_is_refused_and_starts_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_ticket_is_refused_in_words() {
     let world = World::start(Options::default()).await.unwrap();
-    let unknown = world.client.dispatch(&TicketKey::jira("ENG-404").unwrap(), Job::Implement).await.unwrap_err();
+    let unknown = world
+        .client
+        .dispatch(&TicketKey::jira("ENG-404").unwrap(), Job::Implement)
+        .await
+        .unwrap_err();
     assert!(unknown.to_string().contains("ENG-404"), "{unknown}");
-    let foreign = world.client.dispatch(&TicketKey::jira("OTHER-1").unwrap(), Job::Implement).await.unwrap_err();
+    let foreign = world
+        .client
+        .dispatch(&TicketKey::jira("OTHER-1").unwrap(), Job::Implement)
+        .await
+        .unwrap_err();
     assert!(foreign.to_string().contains("OTHER"), "{foreign}");
     world.stop().await.unwrap();
 }
@@ -42,14 +64,31 @@ async fn broken_rules_disable_their_repository_visibly_until_they_are_mended() {
     std::fs::write(world.rules_file(), format!("{good}agent:\n  statsu: x\n")).unwrap();
     let token_refused = async || {
         let key = TicketKey::jira("ENG-1").unwrap();
-        let error = world.client.dispatch(&key, Job::Implement).await.err()?.to_string();
+        let error = world
+            .client
+            .dispatch(&key, Job::Implement)
+            .await
+            .err()?
+            .to_string();
         (error.contains("rules") || error.contains("ENG")).then_some(error)
     };
     let key = world.file_ticket();
     world.until("rules refused", token_refused).await.unwrap();
     std::fs::write(world.rules_file(), good).unwrap();
-    let accepted = async || world.client.dispatch(&TicketKey::jira(&key).unwrap(), Job::Implement).await.ok();
-    let run = world.until("rules mended", accepted).await.unwrap().run;
+    let accepted = async || {
+        world
+            .client
+            .dispatch(&TicketKey::jira(&key).unwrap(), Job::Implement)
+            .await
+            .ok()
+    };
+    let run = world
+        .until("rules mended", accepted)
+        .await
+        .unwrap()
+        .run
+        .parse()
+        .unwrap();
     world.finished(&run).await.unwrap();
     world.stop().await.unwrap();
 }
@@ -58,7 +97,14 @@ async fn broken_rules_disable_their_repository_visibly_until_they_are_mended() {
 async fn a_dispatched_job_does_the_same_as_a_move() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
-    let run = world.client.dispatch(&TicketKey::jira(&key).unwrap(), Job::Implement).await.unwrap().run;
+    let run = world
+        .client
+        .dispatch(&TicketKey::jira(&key).unwrap(), Job::Implement)
+        .await
+        .unwrap()
+        .run
+        .parse()
+        .unwrap();
     world.finished(&run).await.unwrap();
     assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), 1);
     assert!(!comments(&world, &key).is_empty());

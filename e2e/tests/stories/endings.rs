@@ -20,7 +20,11 @@ async fn play(options: Options) -> (World, String, StopReason) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
     let script = vec![Step::say("The ticket is already solved on main.")];
-    let (world, key, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    let (world, key, reason) = play(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await;
     assert!(matches!(reason, StopReason::NoChange { .. }), "{reason:?}");
     comment_with(&world, &key, "already solved on main").await;
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
@@ -31,7 +35,9 @@ async fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
 async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carries_on() {
     let mut script = vec![
         Step::call("read_file", json!({"path": "no/such/file.py"})),
-        Step::call("run_commnad", json!({"command": "true"})).even_if_not_offered().expecting("no/such/file.py"),
+        Step::call("run_commnad", json!({"command": "true"}))
+            .even_if_not_offered()
+            .expecting("no/such/file.py"),
         Step::call("run_command", json!({"command": "exit 3"})).expecting("run_command"),
         Step::call("read_file", json!({"path": "../../etc/passwd"})).expecting("3"),
     ];
@@ -41,7 +47,11 @@ async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carrie
         }
         step
     }));
-    let (world, _, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    let (world, _, reason) = play(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await;
     assert_eq!(reason, StopReason::Completed);
     assert!(only_pull_request(&world).draft);
     world.stop().await.unwrap();
@@ -54,7 +64,11 @@ async fn the_51st_turn_is_never_asked_and_the_draft_is_kept() {
     while script.len() < 60 {
         script.push(Step::call("list_directory", json!({"path": "."})));
     }
-    let (world, key, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    let (world, key, reason) = play(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await;
     assert_eq!(reason, StopReason::TurnLimit { turns: 50 });
     assert_eq!(world.model.calls().len(), 50);
     let told = comment_with(&world, &key, "50").await;
@@ -70,7 +84,11 @@ async fn red_ci_is_told_to_the_ticket_and_keeps_the_draft() {
     let failure = testkit::github::Conclusion::Failure;
     world
         .github
-        .run_checks(fixture::REPOSITORY, &pull.head_sha, &[("lint", failure, "E501 line too long")])
+        .run_checks(
+            fixture::REPOSITORY,
+            &pull.head_sha,
+            &[("lint", failure, "E501 line too long")],
+        )
         .unwrap();
     comment_with(&world, &key, "lint").await;
     let told = world.run(&key, 1).await.unwrap();
@@ -82,7 +100,10 @@ async fn red_ci_is_told_to_the_ticket_and_keeps_the_draft() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pull_request_closed_by_a_person_is_told_to_the_ticket() {
     let (world, key, _) = play(Options::default()).await;
-    world.github.close(fixture::REPOSITORY, only_pull_request(&world).number, "grace").unwrap();
+    world
+        .github
+        .close(fixture::REPOSITORY, only_pull_request(&world).number, "grace")
+        .unwrap();
     let closed = world.run(&key, 1).await.unwrap();
     world.finished(&closed).await.unwrap();
     comment_with(&world, &key, "closed").await;
@@ -102,9 +123,17 @@ async fn a_change_to_a_protected_path_is_refused_in_words_for_the_model() {
         Step::say("I may not change workflows."),
         Step::say("I may not change workflows."),
     ];
-    let (world, _, reason) = play(Options { script: Some(script), ..Options::default() }).await;
+    let (world, _, reason) = play(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await;
     assert!(!matches!(reason, StopReason::Completed), "{reason:?}");
-    assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1, "nothing was pushed");
+    assert_eq!(
+        world.github.branches(fixture::REPOSITORY).len(),
+        1,
+        "nothing was pushed"
+    );
     world.stop().await.unwrap();
 }
 
@@ -142,7 +171,10 @@ async fn a_model_that_answers_garbage_is_told_to_the_ticket() {
     let run = world.run(&key, 0).await.unwrap();
     let (_, reason) = world.finished(&run).await.unwrap();
     assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
-    world.until("a comment", async || comments(&world, &key).into_iter().nth(1)).await.unwrap();
+    world
+        .until("a comment", async || comments(&world, &key).into_iter().nth(1))
+        .await
+        .unwrap();
     world.stop().await.unwrap();
 }
 
@@ -154,7 +186,10 @@ async fn a_repository_that_cannot_be_cloned_is_told_to_the_ticket() {
     world.ask_for_work(&key).unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let (_, reason) = world.finished(&run).await.unwrap();
-    assert!(matches!(reason, StopReason::WorkspaceUnavailable { .. }), "{reason:?}");
+    assert!(
+        matches!(reason, StopReason::WorkspaceUnavailable { .. }),
+        "{reason:?}"
+    );
     comment_with(&world, &key, "acme/shop").await;
     world.stop().await.unwrap();
 }

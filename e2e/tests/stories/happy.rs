@@ -23,10 +23,18 @@ async fn to_the_merge(world: &World, key: &str) {
     let pull = only_pull_request(world);
     assert!(pull.draft, "CI has not spoken yet");
     assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");
-    world.until("a ready pull request", async || (!only_pull_request(world).draft).then_some(())).await.unwrap();
+    world
+        .until("a ready pull request", async || {
+            (!only_pull_request(world).draft).then_some(())
+        })
+        .await
+        .unwrap();
     let ready = world.run(key, 1).await.unwrap();
     assert_eq!(world.finished(&ready).await.unwrap().1, StopReason::Completed);
-    world.github.merge(fixture::REPOSITORY, pull.number, "grace").unwrap();
+    world
+        .github
+        .merge(fixture::REPOSITORY, pull.number, "grace")
+        .unwrap();
     let done = async || (world.jira.status(key).as_deref() == Some("Done")).then_some(());
     world.until("the ticket Done", done).await.unwrap();
     let finish = world.run(key, 2).await.unwrap();
@@ -38,11 +46,20 @@ fn assert_final_state(world: &World, key: &str) {
     assert!(pull.merged && !pull.draft);
     assert_eq!(pull.base, "main");
     assert!(pull.head.contains(key), "{}", pull.head);
-    let cart = world.github.file(fixture::REPOSITORY, "main", "shop/cart.py").unwrap();
+    let cart = world
+        .github
+        .file(fixture::REPOSITORY, "main", "shop/cart.py")
+        .unwrap();
     assert!(cart.contains("line.price * line.quantity"), "{cart}");
-    assert_eq!(world.jira.status_history(key), ["To Do", "Ready for Agent", "In Progress", "Done"]);
+    assert_eq!(
+        world.jira.status_history(key),
+        ["To Do", "Ready for Agent", "In Progress", "Done"]
+    );
     let links = world.jira.remote_links(key);
-    assert_eq!(links.iter().map(|link| link.url.as_str()).collect::<Vec<_>>(), [pull.url.as_str()]);
+    assert_eq!(
+        links.iter().map(|link| link.url.as_str()).collect::<Vec<_>>(),
+        [pull.url.as_str()]
+    );
     let said = comments(world, key);
     let about_opening = said.iter().filter(|text| text.contains(&pull.url)).count();
     assert!(about_opening >= 1, "{said:#?}");
@@ -61,18 +78,31 @@ async fn a_ticket_becomes_a_merged_pull_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_second_dialect_does_the_same() {
-    play(Options { dialect: Dialect::OpenAi, ..Options::default() }).await;
+    play(Options {
+        dialect: Dialect::OpenAi,
+        ..Options::default()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_processes_do_the_same() {
-    play(Options { mode: Mode::Processes, ..Options::default() }).await;
+    play(Options {
+        mode: Mode::Processes,
+        ..Options::default()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_alone_does_the_same() {
     let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
-    play(Options { settings, no_webhooks: true, ..Options::default() }).await;
+    play(Options {
+        settings,
+        no_webhooks: true,
+        ..Options::default()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,7 +125,12 @@ async fn everything_delivered_twice_has_the_same_final_state() {
     let finish = world.run(&key, 2).await.unwrap();
     world.finished(&finish).await.unwrap();
     repeat_every_message(&world, &key).await;
-    world.until("the ticket Done", async || (world.jira.status(&key)? == "Done").then_some(())).await.unwrap();
+    world
+        .until("the ticket Done", async || {
+            (world.jira.status(&key)? == "Done").then_some(())
+        })
+        .await
+        .unwrap();
     let ticket = domain::TicketKey::jira(&key).unwrap();
     assert_eq!(world.client.runs(Some(&ticket)).await.unwrap().len(), 3);
     assert_final_state(&world, &key);
@@ -108,10 +143,16 @@ async fn repeat_every_message(world: &World, key: &str) {
     let queue = world.queue().await.unwrap();
     let (triggers, reports) = (queue.triggers(), queue.reports());
     for (sequence, trigger) in triggers.read_after(&ticket, 0).await.unwrap() {
-        assert_eq!(triggers.append(&trigger).await.unwrap(), queue::Appended::Known(sequence));
+        assert_eq!(
+            triggers.append(&trigger).await.unwrap(),
+            queue::Appended::Known(sequence)
+        );
     }
     for (sequence, report) in reports.read_after(&ticket, 0).await.unwrap() {
-        assert_eq!(reports.append(&report).await.unwrap(), queue::Appended::Known(sequence));
+        assert_eq!(
+            reports.append(&report).await.unwrap(),
+            queue::Appended::Known(sequence)
+        );
     }
     for _ in 0..3 {
         triggers.wake(&ticket).await.unwrap();

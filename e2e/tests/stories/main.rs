@@ -18,14 +18,21 @@ fn only_pull_request(world: &World) -> PullRequestState {
 
 /// The texts of the ticket's comments.
 fn comments(world: &World, key: &str) -> Vec<String> {
-    world.jira.comments(key).into_iter().map(|comment| comment.text).collect()
+    world
+        .jira
+        .comments(key)
+        .into_iter()
+        .map(|comment| comment.text)
+        .collect()
 }
 
 /// Waits for a comment that contains `text`.
 async fn comment_with(world: &World, key: &str, text: &str) -> String {
     let found = world
         .until(&format!("a comment with {text:?}"), async || {
-            comments(world, key).into_iter().find(|comment| comment.to_lowercase().contains(&text.to_lowercase()))
+            comments(world, key)
+                .into_iter()
+                .find(|comment| comment.to_lowercase().contains(&text.to_lowercase()))
         })
         .await;
     found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", comments(world, key)))

@@ -13,7 +13,11 @@ async fn expect_skip(prepare: impl FnOnce(&World, &str), reason: &str) {
     prepare(&world, &key);
     world.ask_for_work(&key).unwrap();
     comment_with(&world, &key, reason).await;
-    let runs = world.client.runs(Some(&TicketKey::jira(&key).unwrap())).await.unwrap();
+    let runs = world
+        .client
+        .runs(Some(&TicketKey::jira(&key).unwrap()))
+        .await
+        .unwrap();
     assert!(runs.is_empty(), "{runs:#?}");
     assert_eq!(world.jira.status(&key).as_deref(), Some("Ready for Agent"));
     assert!(world.model.calls().is_empty());
@@ -22,13 +26,23 @@ async fn expect_skip(prepare: impl FnOnce(&World, &str), reason: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_phrase_in_a_comment_skips_the_ticket() {
-    expect_skip(|world, key| drop(world.jira.comment_as(key, "ada", "[AGENT-SKIP] mine").unwrap()), "[AGENT-SKIP]").await;
+    expect_skip(
+        |world, key| drop(world.jira.comment_as(key, "ada", "[AGENT-SKIP] mine").unwrap()),
+        "[AGENT-SKIP]",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_phrase_in_the_text_skips_the_ticket() {
     let world = World::start(Options::default()).await.unwrap();
-    let key = world.jira.create_issue(fixture::PROJECT, "Leave me", "Not for robots [AGENT-SKIP]", "Task", &[]);
+    let key = world.jira.create_issue(
+        fixture::PROJECT,
+        "Leave me",
+        "Not for robots [AGENT-SKIP]",
+        "Task",
+        &[],
+    );
     world.ask_for_work(&key).unwrap();
     comment_with(&world, &key, "[AGENT-SKIP]").await;
     assert!(world.model.calls().is_empty());
@@ -37,7 +51,11 @@ async fn the_phrase_in_the_text_skips_the_ticket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skip_label_skips_the_ticket() {
-    expect_skip(|world, key| world.jira.set_labels(key, &["skip-dispatch"]).unwrap(), "skip-dispatch").await;
+    expect_skip(
+        |world, key| world.jira.set_labels(key, &["skip-dispatch"]).unwrap(),
+        "skip-dispatch",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +63,12 @@ async fn a_persons_pull_request_for_the_ticket_skips_it() {
     let open = |world: &World, key: &str| {
         world
             .github
-            .commit(fixture::REPOSITORY, "ada-tries", "Try", &[("NOTES.md", "a try\n")])
+            .commit(
+                fixture::REPOSITORY,
+                "ada-tries",
+                "Try",
+                &[("NOTES.md", "a try\n")],
+            )
             .expect("a branch of a person");
         let title = format!("{key}: count the quantity");
         world

@@ -9,13 +9,21 @@ use crate::{comment_with, only_pull_request};
 
 async fn at_the_gate() -> (World, String, domain::RunId) {
     let rules = "agent:\n  approval: before_push\n".to_owned();
-    let world = World::start(Options { rules, ..Options::default() }).await.unwrap();
+    let world = World::start(Options {
+        rules,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
     let key = world.file_ticket();
     world.ask_for_work(&key).unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let waits = async || {
         let journal = world.client.journal(&run).await.ok()?;
-        journal.iter().any(|entry| matches!(&entry.fact, Fact::Parked { waits_for } if waits_for == "decision")).then_some(())
+        journal
+            .iter()
+            .any(|entry| matches!(&entry.fact, Fact::Parked { waits_for } if waits_for == "decision"))
+            .then_some(())
     };
     world.until("the gate", waits).await.unwrap();
     (world, key, run)
@@ -26,7 +34,11 @@ async fn nothing_is_pushed_before_a_person_approves() {
     let (world, key, run) = at_the_gate().await;
     comment_with(&world, &key, "approve").await;
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
-    let decision = Decision { run: run.clone(), verdict: Verdict::Approve, feedback: String::new() };
+    let decision = Decision {
+        run: run.clone(),
+        verdict: Verdict::Approve,
+        feedback: String::new(),
+    };
     world.client.decide(&decision).await.unwrap();
     assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
     assert!(only_pull_request(&world).draft);
@@ -38,7 +50,11 @@ async fn nothing_is_pushed_before_a_person_approves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_change_is_never_pushed() {
     let (world, _, run) = at_the_gate().await;
-    let decision = Decision { run: run.clone(), verdict: Verdict::Reject, feedback: String::new() };
+    let decision = Decision {
+        run: run.clone(),
+        verdict: Verdict::Reject,
+        feedback: String::new(),
+    };
     world.client.decide(&decision).await.unwrap();
     let (_, reason) = world.finished(&run).await.unwrap();
     assert!(matches!(reason, StopReason::Rejected { .. }), "{reason:?}");
@@ -48,8 +64,16 @@ async fn a_rejected_change_is_never_pushed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_ends_a_command_that_runs() {
-    let script = vec![Step::call("run_command", json!({"command": "sleep 300", "timeout_s": 300})), Step::say("never")];
-    let world = World::start(Options { script: Some(script), ..Options::default() }).await.unwrap();
+    let script = vec![
+        Step::call("run_command", json!({"command": "sleep 300", "timeout_s": 300})),
+        Step::say("never"),
+    ];
+    let world = World::start(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await
+    .unwrap();
     let key = world.file_ticket();
     world.ask_for_work(&key).unwrap();
     let run = world.run(&key, 0).await.unwrap();
@@ -58,7 +82,11 @@ async fn a_stop_ends_a_command_that_runs() {
         matches!(journal.last()?.fact, Fact::ToolRequested { .. }).then_some(())
     };
     world.until("the command", runs).await.unwrap();
-    world.client.stop_ticket(&TicketKey::jira(&key).unwrap()).await.unwrap();
+    world
+        .client
+        .stop_ticket(&TicketKey::jira(&key).unwrap())
+        .await
+        .unwrap();
     let (_, reason) = world.finished(&run).await.unwrap();
     assert!(matches!(reason, StopReason::Stopped { .. }), "{reason:?}");
     comment_with(&world, &key, "stop").await;
@@ -72,7 +100,14 @@ async fn the_live_journal_ends_with_the_run() {
     let key = world.file_ticket();
     world.ask_for_work(&key).unwrap();
     let run = world.run(&key, 0).await.unwrap();
-    let live: Vec<_> = world.client.follow(&run).await.unwrap().map(Result::unwrap).collect().await;
+    let live: Vec<_> = world
+        .client
+        .follow(&run)
+        .await
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
+        .await;
     assert_eq!(live, world.client.journal(&run).await.unwrap());
     assert!(matches!(live.last().unwrap().fact, Fact::RunFinished { .. }));
     world.stop().await.unwrap();

@@ -18,8 +18,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Context;
 use proto::executor::executor_service_server::ExecutorServiceServer;
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
+use tonic::transport::server::TcpIncoming;
 
 pub use config::{Config, Executor};
 use registry::Registry;
@@ -111,7 +111,8 @@ async fn serve_grpc(
         .add_service(health_service)
         .add_service(service)
         .serve_with_incoming_shutdown(
-            TcpListenerStream::new(listener),
+            // Without it Nagle's algorithm and delayed acks add 40 ms to every call.
+            TcpIncoming::from(listener).with_nodelay(Some(true)),
             drained.clone().cancelled_owned(),
         );
     let stop = async {

@@ -1,5 +1,6 @@
 //! The service as a whole: connect, start everything, and stop it in order.
 
+use axum::serve::ListenerExt;
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -57,7 +58,7 @@ impl Service {
         let app = self.app(&config);
         let stopping = self.shutdown.clone().cancelled_owned();
         tasks.spawn(async move {
-            axum::serve(listener, app)
+            axum::serve(listener.tap_io(bootstrap::health::without_delay), app)
                 .with_graceful_shutdown(stopping)
                 .await
                 .context("the http server failed")

@@ -104,7 +104,10 @@ fn default_slots() -> usize {
 }
 
 fn default_pools() -> BTreeMap<String, TextList> {
-    BTreeMap::from([("default".to_owned(), TextList(vec!["http://127.0.0.1:7403".to_owned()]))])
+    BTreeMap::from([(
+        "default".to_owned(),
+        TextList(vec!["http://127.0.0.1:7403".to_owned()]),
+    )])
 }
 
 fn default_gate_url() -> String {

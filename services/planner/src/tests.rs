@@ -72,7 +72,11 @@ impl World {
             planner: PlannerSettings {
                 listen: ([127, 0, 0, 1], 0).into(),
                 slots: 4,
-                pools: [("default".to_owned(), bootstrap::settings::TextList(vec![self.executor.url.clone()]))].into(),
+                pools: [(
+                    "default".to_owned(),
+                    bootstrap::settings::TextList(vec![self.executor.url.clone()]),
+                )]
+                .into(),
                 gate_url: "http://127.0.0.1:1/git".to_owned(),
                 grant_key_id: key.id.clone(),
                 grant_key: key.private_key.clone(),

@@ -1,5 +1,6 @@
 //! Puts the reporter together and runs it until shutdown.
 
+use axum::serve::ListenerExt;
 use std::{future::Future, sync::Arc, time::Duration};
 
 use anyhow::Context;
@@ -153,7 +154,8 @@ fn serve_http(
     router: axum::Router,
     shutdown: CancellationToken,
 ) -> JoinHandle<std::io::Result<()>> {
-    let server = axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned());
+    let server = axum::serve(listener.tap_io(bootstrap::health::without_delay), router)
+        .with_graceful_shutdown(shutdown.cancelled_owned());
     tokio::spawn(async move { server.await })
 }
 
