@@ -112,7 +112,7 @@ pub struct Api {
     /// Base URL of the API [default: that of the `journeyman up` in .journeyman/]
     #[arg(long = "api", value_name = "URL", env = "JOURNEYMAN_API")]
     pub url: Option<String>,
-    /// File that holds the API token; JOURNEYMAN_TOKEN holds the token itself
+    /// File that holds the API token (`JOURNEYMAN_TOKEN` may hold the token itself)
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }

@@ -62,18 +62,18 @@ async fn broken_rules_disable_their_repository_visibly_until_they_are_mended() {
     let world = World::start(Options::default()).await.unwrap();
     let good = std::fs::read_to_string(world.rules_file()).unwrap();
     std::fs::write(world.rules_file(), format!("{good}agent:\n  statsu: x\n")).unwrap();
-    let token_refused = async || {
-        let key = TicketKey::jira("ENG-1").unwrap();
+    let refused = async || {
+        let unknown = TicketKey::jira("ENG-404").unwrap();
         let error = world
             .client
-            .dispatch(&key, Job::Implement)
+            .dispatch(&unknown, Job::Implement)
             .await
             .err()?
             .to_string();
-        (error.contains("rules") || error.contains("ENG")).then_some(error)
+        error.contains("rules").then_some(error)
     };
     let key = world.file_ticket();
-    world.until("rules refused", token_refused).await.unwrap();
+    world.until("rules refused", refused).await.unwrap();
     std::fs::write(world.rules_file(), good).unwrap();
     let accepted = async || {
         world

@@ -76,5 +76,5 @@ async fn a_persons_pull_request_for_the_ticket_skips_it() {
             .open_pull_request_as(fixture::REPOSITORY, "ada", "ada-tries", &title, "by hand")
             .expect("a pull request of a person");
     };
-    expect_skip(open, "/pull/1").await;
+    expect_skip(open, "a pull request by ada").await;
 }

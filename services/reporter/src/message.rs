@@ -61,7 +61,7 @@ pub(crate) fn comment(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&R
         Say::Started { job, repository } => vec![started(*job, repository)],
         Say::Opened => vec![opened(made.pull_request.as_ref())],
         Say::Ready { pull_request } => vec![format!(
-            "All checks passed. {} is ready for review: please review and merge it. Journeyman never merges.",
+            "All checks passed: {} is ready for review. Please review and merge it; Journeyman never merges.",
             link(pull_request)
         )],
         Say::ChecksFailed { pull_request, failed } => checks_failed(pull_request, failed),

@@ -92,7 +92,7 @@ fn opened() {
 #[test]
 fn ready() {
     assert_snapshot!(said(&Say::Ready { pull_request: pull_request() }), @"
-    All checks passed. [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review: please review and merge it. Journeyman never merges.
+    All checks passed: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review. Please review and merge it; Journeyman never merges.
 
     Journeyman, run `jira:ENG-12@57`
     ");

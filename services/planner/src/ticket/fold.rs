@@ -2,7 +2,7 @@
 
 use domain::{
     Admission, Fact, Job, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row, RunFence,
-    RunId, RunStatus, StopReason, TicketKey, Trigger,
+    RunId, RunStatus, StopReason, TicketKey, Timestamp, Trigger,
 };
 
 use crate::run::job_of;
@@ -24,6 +24,7 @@ pub(super) fn fold(
     ticket: &TicketKey,
     triggers: &[(u64, Trigger)],
     fence: RunFence,
+    now: Timestamp,
 ) -> (Row, Vec<Step>) {
     let mut steps = Vec::new();
     for (sequence, trigger) in triggers {
@@ -34,8 +35,8 @@ pub(super) fn fold(
             Some(job) => open(
                 &mut row,
                 RunId::new(ticket.clone(), *sequence),
-                job,
-                trigger,
+                (job, trigger),
+                now,
                 &mut steps,
             ),
             None => hear(&mut row, *sequence, trigger, fence, &mut steps),
@@ -45,10 +46,10 @@ pub(super) fn fold(
     (row, steps)
 }
 
-fn open(row: &mut Row, run: RunId, job: Job, trigger: &Trigger, steps: &mut Vec<Step>) {
+fn open(row: &mut Row, run: RunId, (job, trigger): (Job, &Trigger), now: Timestamp, steps: &mut Vec<Step>) {
     if job.admission() == Admission::CancelRunning {
         for earlier in live(row, |earlier| earlier == job) {
-            row.finish(&earlier, StopReason::Superseded, trigger.at);
+            row.finish(&earlier, StopReason::Superseded, now);
             steps.push(Step::Tell {
                 run: earlier,
                 fact: Box::new(Fact::RunFinished {
@@ -57,7 +58,7 @@ fn open(row: &mut Row, run: RunId, job: Job, trigger: &Trigger, steps: &mut Vec<
             });
         }
     }
-    row.open(run.sequence(), run.clone(), job, trigger.at);
+    row.open(run.sequence(), run.clone(), job, now);
     steps.push(Step::Open {
         run,
         trigger: Box::new(trigger.clone()),

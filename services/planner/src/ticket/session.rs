@@ -161,7 +161,13 @@ impl<'a> Session<'a> {
         if triggers.is_empty() {
             return Ok(false);
         }
-        let (row, steps) = fold(self.row.clone(), &self.ticket, &triggers, self.fence);
+        let (row, steps) = fold(
+            self.row.clone(),
+            &self.ticket,
+            &triggers,
+            self.fence,
+            bootstrap::now(),
+        );
         for step in steps {
             self.follow(step).await?;
         }

@@ -2,7 +2,7 @@
 
 use domain::{
     Decision, Fact, Job, PullRequestRef, Reason, Receipt, ReportOutcome, ReportRequest, ReportSettled, Row,
-    RunFence, RunId, RunStatus, SkipReason, StopReason, Verdict,
+    RunFence, RunId, RunStatus, SkipReason, StopReason, Timestamp, Verdict,
 };
 
 use super::fold::{Step, fold, next_run};
@@ -42,9 +42,15 @@ fn folded(row: Row, reasons: Vec<(u64, Reason)>) -> (Row, Vec<Step>) {
         .into_iter()
         .map(|(sequence, reason)| (sequence, trigger(reason)))
         .collect();
-    let (row, steps) = fold(row, &ticket(), &triggers, fence());
+    let (row, steps) = fold(row, &ticket(), &triggers, fence(), Timestamp::from_unix_ms(7));
     assert_eq!(
-        fold(row.clone(), &ticket(), &triggers, fence()),
+        fold(
+            row.clone(),
+            &ticket(),
+            &triggers,
+            fence(),
+            Timestamp::from_unix_ms(7)
+        ),
         (row.clone(), vec![]),
         "folding again changes nothing"
     );
