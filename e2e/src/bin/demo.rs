@@ -135,7 +135,7 @@ async fn play(arguments: Arguments) -> anyhow::Result<()> {
         start: now(),
         _servers: servers,
     };
-    let verdict = Box::pin(play.to_the_end()).await?;
+    let verdict = Box::pin(play.through()).await?;
     processes.stop().await.context("the services did not drain")?;
     play.standins.stop().await;
     say(&verdict);
@@ -195,7 +195,7 @@ fn environment(
 
 impl Play {
     /// Plays the story and gives the last line, made of the stand-ins' final state alone.
-    async fn to_the_end(&mut self) -> anyhow::Result<String> {
+    async fn through(&mut self) -> anyhow::Result<String> {
         let (summary, description) = fixture::ticket();
         let filed = Ask::FileTicket {
             summary: summary.to_owned(),
