@@ -1,20 +1,24 @@
 //! The structure that the README promises, read from `cargo metadata` and from the sources.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that fails fails its test")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 const SERVICES: [&str; 4] = ["ingest", "planner", "executor", "reporter"];
 
-fn metadata() -> Metadata {
-    MetadataCommand::new()
-        .other_options(vec!["--locked".to_owned(), "--offline".to_owned()])
-        .exec()
-        .unwrap()
+fn metadata() -> &'static Metadata {
+    static METADATA: OnceLock<Metadata> = OnceLock::new();
+    METADATA.get_or_init(|| {
+        // One platform, so that nothing has to be downloaded for the others.
+        let options = ["--locked", "--offline", "--filter-platform", "x86_64-unknown-linux-gnu"];
+        MetadataCommand::new().other_options(options.map(str::to_owned)).exec().unwrap()
+    })
 }
 
 fn root() -> PathBuf {
@@ -58,7 +62,7 @@ fn reach<'m>(members: &'m BTreeMap<String, &'m Package>, name: &str) -> BTreeSet
 #[test]
 fn no_service_depends_on_another_service() {
     let metadata = metadata();
-    let members = members(&metadata);
+    let members = members(metadata);
     for service in SERVICES {
         let reached = reach(&members, service);
         for other in SERVICES {
@@ -75,7 +79,7 @@ fn no_service_depends_on_another_service() {
 #[test]
 fn each_capability_is_held_by_one_service() {
     let metadata = metadata();
-    let members = members(&metadata);
+    let members = members(metadata);
     let holders = |needle: &str| -> Vec<&str> {
         SERVICES
             .into_iter()
@@ -100,7 +104,7 @@ fn each_capability_is_held_by_one_service() {
 #[test]
 fn one_crate_names_each_technology() {
     let metadata = metadata();
-    let members = members(&metadata);
+    let members = members(metadata);
     let users = |needle: &str| -> Vec<&str> {
         let uses = members
             .iter()
@@ -110,7 +114,6 @@ fn one_crate_names_each_technology() {
     assert_eq!(users("async-nats"), ["queue"]);
     assert_eq!(users("redis"), ["lease"]);
     assert_eq!(users("octocrab"), ["github"]);
-    assert_eq!(users("jsonwebtoken"), ["grant"]);
     assert_eq!(users("landlock"), ["executor"]);
     assert_eq!(users("tonic-prost"), ["proto"]);
 }
@@ -118,7 +121,7 @@ fn one_crate_names_each_technology() {
 #[test]
 fn the_domain_is_data_and_pure_functions() {
     let metadata = metadata();
-    let members = members(&metadata);
+    let members = members(metadata);
     let allowed: BTreeSet<&str> = ["serde", "serde_json", "thiserror", "time"].into();
     let found = direct(members["domain"]);
     assert!(found.is_subset(&allowed), "{found:?}");
@@ -197,14 +200,14 @@ fn sources_stay_within_their_budgets() {
     let mut breaches = Vec::new();
     for file in rust_files(&root()) {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
-        let is_test = name.contains("/tests/") || name.starts_with("e2e/");
+        let is_test = name.contains("/tests/") || name.ends_with("tests.rs") || name.starts_with("e2e/");
         let lines = production_lines(&file);
         let limit = if name.ends_with("main.rs") { 60 } else { 400 };
         if lines.len() > limit && !is_test {
             breaches.push(format!("{name}: {} lines, at most {limit}", lines.len()));
         }
         for (function, length) in functions(&lines) {
-            if length > 80 {
+            if length > 80 && !is_test {
                 breaches.push(format!("{name}: fn {function} has {length} lines, at most 80"));
             }
             if !is_test {
@@ -302,29 +305,30 @@ fn heavy_crates_have_one_copy() {
 
 #[test]
 fn dependencies_come_from_the_registry_with_a_licence_that_is_allowed() {
-    let metadata = metadata();
     let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
     let allowed = quoted(&deny, "allow = [", "]");
     let banned = quoted(&deny, "deny = [", "\n]");
-    assert!(
-        allowed.len() > 5 && banned.len() == 3,
-        "deny.toml is not read as expected"
-    );
-    for package in &metadata.packages {
+    assert!(allowed.len() > 5 && banned.len() == 3, "deny.toml is not read as expected");
+    let built = built_packages();
+    for package in &metadata().packages {
         let Some(source) = &package.source else { continue };
-        assert!(
-            source.repr.starts_with("registry+"),
-            "{} comes from {source}",
-            package.name
-        );
-        assert!(
-            !banned.contains(&package.name.to_string()),
-            "{} is banned",
-            package.name
-        );
-        let licence = package.license.clone().unwrap_or_default();
-        assert!(is_allowed(&licence, &allowed), "{}: {licence:?}", package.name);
+        assert!(source.repr.starts_with("registry+"), "{} comes from {source}", package.name);
+        if built.contains(&package.name.to_string()) {
+            assert!(!banned.contains(&package.name.to_string()), "{} is banned", package.name);
+            let licence = package.license.clone().unwrap_or_default();
+            assert!(is_allowed(&licence, &allowed), "{}: {licence:?}", package.name);
+        }
     }
+}
+
+/// What is really built: `cargo metadata` also lists optional dependencies that nobody asks for.
+fn built_packages() -> BTreeSet<String> {
+    let tree = ["tree", "--locked", "--offline", "--workspace", "--prefix", "none", "--format", "{p}"];
+    let output = std::process::Command::new(env!("CARGO")).args(tree).current_dir(root()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: BTreeSet<_> = text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+    assert!(names.len() > 100, "the dependency tree is not read as expected");
+    names
 }
 
 fn quoted(text: &str, from: &str, to: &str) -> Vec<String> {
