@@ -5,6 +5,6 @@ mod processes;
 pub mod standins;
 mod world;
 
-pub use outside::{Dialect, Outside};
+pub use outside::{Dialect, Outside, WEBHOOK_SECRET};
 pub use processes::Processes;
 pub use world::{Mode, Options, World, ci};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use testkit::{github, jira, model};
 
 /// The shared secret of the stand-ins' webhooks.
-pub(crate) const WEBHOOK_SECRET: &str = "webhook-secret-of-the-stand-ins";
+pub const WEBHOOK_SECRET: &str = "webhook-secret-of-the-stand-ins";
 
 /// A model provider's protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
