@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use domain::{Decision, Entry, Job, RunId, TicketKey};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
-use ingest::api::types::{JobAccepted, RunView};
+use ingest::api::types::{DeadDetail, DeadView, JobAccepted, RunView, StopAllView};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -182,6 +182,76 @@ impl Client {
     pub async fn stop_ticket(&self, ticket: &TicketKey) -> anyhow::Result<()> {
         let path = format!("/v1/tickets/{}/stop", encode(&ticket.to_string()));
         self.call::<Value>(Method::POST, &path, None).await.map(drop)
+    }
+
+    /// Tries a ticket again.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn retry_ticket(&self, ticket: &TicketKey) -> anyhow::Result<()> {
+        let path = format!("/v1/tickets/{}/retry", encode(&ticket.to_string()));
+        self.call::<Value>(Method::POST, &path, None).await.map(drop)
+    }
+
+    /// Forgets all that is stored of a ticket.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn purge(&self, ticket: &TicketKey) -> anyhow::Result<()> {
+        let path = format!("/v1/tickets/{}", encode(&ticket.to_string()));
+        self.call::<Value>(Method::DELETE, &path, None).await.map(drop)
+    }
+
+    /// What could not be handled, newest last.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn dead_letters(&self) -> anyhow::Result<Vec<DeadView>> {
+        self.call(Method::GET, "/v1/dead", None).await
+    }
+
+    /// One dead letter with what it is about.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn dead_letter(&self, sequence: u64) -> anyhow::Result<DeadDetail> {
+        self.call(Method::GET, &format!("/v1/dead/{sequence}"), None)
+            .await
+    }
+
+    /// Tries once more what a dead letter is about.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn retry_dead_letter(&self, sequence: u64) -> anyhow::Result<()> {
+        let path = format!("/v1/dead/{sequence}/retry");
+        self.call::<Value>(Method::POST, &path, None).await.map(drop)
+    }
+
+    /// Forgets a dead letter.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn drop_dead_letter(&self, sequence: u64) -> anyhow::Result<()> {
+        let path = format!("/v1/dead/{sequence}");
+        self.call::<Value>(Method::DELETE, &path, None).await.map(drop)
+    }
+
+    /// Switches the stop of every planner.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn stop_all(&self, on: bool) -> anyhow::Result<StopAllView> {
+        let method = if on { Method::POST } else { Method::DELETE };
+        self.call(method, "/v1/stop-all", None).await
+    }
+
+    /// Whether every planner is stopped.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn is_stopped(&self) -> anyhow::Result<StopAllView> {
+        self.call(Method::GET, "/v1/stop-all", None).await
     }
 
     /// Decides at an approval gate.

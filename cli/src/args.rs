@@ -68,6 +68,39 @@ pub enum Command {
         #[command(flatten)]
         api: Api,
     },
+    /// Try again: a waiting run at once, a quarantined ticket from where it stands, a failed job from the start
+    Retry {
+        /// The ticket: ENG-12, or jira:ENG-12
+        #[arg(value_parser = ticket)]
+        ticket: TicketKey,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// What could not be handled: list, show, retry, drop
+    Dead {
+        /// What to do.
+        #[command(subcommand)]
+        action: Dead,
+    },
+    /// Forget all that is stored of a ticket that nobody works on (needs an admin's token)
+    Purge {
+        /// The ticket: ENG-12, or jira:ENG-12
+        #[arg(value_parser = ticket)]
+        ticket: TicketKey,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Stop every planner, or let them go on (needs an admin's token)
+    StopAll {
+        /// on, off, or status
+        #[arg(value_enum, default_value = "status")]
+        switch: Switch,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
     /// Decide at a run's approval gate
     Decide {
         /// The run that waits
@@ -115,6 +148,52 @@ pub struct Api {
     /// File that holds the API token (`JOURNEYMAN_TOKEN` may hold the token itself)
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+}
+
+/// What to do with dead letters.
+#[derive(Debug, Subcommand)]
+pub enum Dead {
+    /// List them, newest last
+    List {
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Print one with what it is about
+    Show {
+        /// Its number in the list
+        sequence: u64,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Try it once more and forget the letter
+    Retry {
+        /// Its number in the list
+        sequence: u64,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Forget it
+    Drop {
+        /// Its number in the list
+        sequence: u64,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
+}
+
+/// The positions of the stop-all switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// Stop every planner.
+    On,
+    /// Let them go on.
+    Off,
+    /// Show it.
+    Status,
 }
 
 /// The answers at an approval gate.

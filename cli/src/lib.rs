@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod args;
+mod backing;
 mod commands;
 pub mod local;
 pub mod timeline;

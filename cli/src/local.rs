@@ -11,9 +11,10 @@ use anyhow::{Context, bail};
 use bootstrap::{ServiceConfig, settings};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use servers::{NatsServer, RedisServer};
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
+
+pub use crate::backing::Servers;
 
 /// How long `/readyz` may take; the services themselves give up on an unreachable server after a minute.
 const READY_LIMIT: Duration = Duration::from_secs(70);
@@ -53,16 +54,7 @@ pub struct Local {
     pub token: SecretString,
     shutdown: CancellationToken,
     services: JoinSet<anyhow::Result<()>>,
-    _servers: Servers,
-}
-
-/// The real servers that were started, ended on drop.
-#[derive(Default)]
-pub struct Servers {
-    /// NATS, unless the settings name one.
-    pub nats: Option<NatsServer>,
-    /// Redis, unless the settings name one.
-    pub redis: Option<RedisServer>,
+    servers: Servers,
 }
 
 /// The keys that decide what has to be started and where.
@@ -91,11 +83,31 @@ struct Listen {
     gate_url: Option<String>,
 }
 
+/// The settings as [`Prepared::new`] would complete them, with nothing started.
+///
+/// # Errors
+/// A wrong setting ([`settings::Error`], by key).
+pub async fn completed(
+    file: Option<&Path>,
+    mut environment: Vec<(String, String)>,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let glance: Glance = settings::load(file, environment.clone())?;
+    let listeners = bind_all(&glance, true).await?;
+    derive(
+        &mut environment,
+        &glance,
+        Path::new(".journeyman"),
+        listeners.each_ref(),
+    )?;
+    Ok(environment)
+}
+
 impl Prepared {
     /// Starts NATS and Redis unless the settings name them, binds the four sockets and makes fresh keys.
     ///
     /// # Errors
-    /// A wrong setting ([`settings::Error`], by key), or a server that cannot be started.
+    /// A wrong setting ([`settings::Error`], by key, before anything is started), a data folder that another Journeyman
+    /// uses, or a server that cannot be started.
     pub async fn new(plan: Plan) -> anyhow::Result<Self> {
         let Plan {
             file,
@@ -105,9 +117,17 @@ impl Prepared {
         } = plan;
         let glance: Glance = settings::load(file.as_deref(), environment.clone())?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
-        let servers = start_servers(&glance, &data, &mut environment).await?;
+        let mut servers = Servers::lock(&data)?;
+        let data = std::path::absolute(&data)?;
         let listeners = bind_all(&glance, free_ports).await?;
         let token = derive(&mut environment, &glance, &data, listeners.each_ref())?;
+        check_all(file.as_deref(), &environment)?;
+        if glance.nats.url.is_none() {
+            set(&mut environment, "NATS__URL", servers.start_nats(&data).await?);
+        }
+        if glance.redis.url.is_none() {
+            set(&mut environment, "REDIS__URL", servers.start_redis(&data).await?);
+        }
         let url = format!("http://{}", listeners[0].local_addr()?);
         Ok(Self {
             environment,
@@ -150,7 +170,7 @@ impl Prepared {
             token,
             shutdown,
             services,
-            _servers: servers,
+            servers,
         };
         for address in health {
             local.wait_until_ready(address?).await?;
@@ -194,6 +214,7 @@ impl Local {
         while let Some(ended) = self.services.join_next().await {
             outcome = outcome.and(flatten(ended));
         }
+        self.servers.stop().await;
         outcome
     }
 
@@ -248,23 +269,17 @@ impl Source<'_> {
     }
 }
 
-async fn start_servers(
-    glance: &Glance,
-    data: &Path,
-    environment: &mut Vec<(String, String)>,
-) -> anyhow::Result<Servers> {
-    let mut servers = Servers::default();
-    if glance.nats.url.is_none() {
-        let nats = NatsServer::start_in(&data.join("nats")).await?;
-        set(environment, "NATS__URL", nats.url());
-        servers.nats = Some(nats);
+fn check_all(file: Option<&Path>, environment: &[(String, String)]) -> Result<(), settings::Error> {
+    fn check<C: ServiceConfig>(
+        file: Option<&Path>,
+        environment: &[(String, String)],
+    ) -> Result<(), settings::Error> {
+        settings::load::<C>(file, environment.iter().cloned())?.check()
     }
-    if glance.redis.url.is_none() {
-        let redis = RedisServer::start_in(&data.join("redis")).await?;
-        set(environment, "REDIS__URL", redis.url());
-        servers.redis = Some(redis);
-    }
-    Ok(servers)
+    check::<ingest::Config>(file, environment)?;
+    check::<planner::Config>(file, environment)?;
+    check::<executor::Config>(file, environment)?;
+    check::<reporter::Config>(file, environment)
 }
 
 async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Result<[TcpListener; 4]> {
@@ -325,6 +340,8 @@ fn derive(
             folder.display().to_string(),
         );
     }
+    // Queue, tokens and other runs' work lie there.
+    set_default(environment, "EXECUTOR__HIDDEN", data.display().to_string());
     let keys = grant::generate();
     set(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
     set(

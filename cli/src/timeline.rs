@@ -50,6 +50,12 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             "person",
             format!("{by} decided: {:?}", decision.verdict).to_lowercase(),
         ),
+        Fact::RetryScheduled { attempt, due, reason } => (
+            "planner",
+            format!("{}: retry {attempt} at {due}", reason.as_str()),
+        ),
+        Fact::Retried { by: Some(by) } => ("person", format!("{by} asked to try again")),
+        Fact::Retried { by: None } => ("planner", "tries again".to_owned()),
         Fact::StopRequested { by } => ("person", format!("{by} asked to stop")),
         Fact::RunFinished { reason } => ("planner", format!("run finished: {}", reason.as_str())),
         Fact::WorkspaceRequested { .. } | Fact::ModelRequested { .. } | Fact::Parked { .. } => return None,
@@ -97,6 +103,11 @@ fn describe_request(request: &ReportRequest) -> String {
         }
         ReportRequest::DecisionNeeded { .. } => "ask a person to decide".to_owned(),
         ReportRequest::RunStopped { reason, .. } => format!("tell the ticket: {}", reason.as_str()),
+        ReportRequest::RetryScheduled { due, .. } => {
+            format!("tell the ticket that it is tried again at {due}")
+        }
+        ReportRequest::Quarantined { .. } => "tell the ticket that it is quarantined".to_owned(),
+        ReportRequest::AddLabels { labels } => format!("label the ticket {}", labels.join(", ")),
         ReportRequest::Skipped(_) => "tell the ticket why it is skipped".to_owned(),
     }
 }

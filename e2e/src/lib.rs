@@ -6,5 +6,5 @@ pub mod standins;
 mod world;
 
 pub use outside::{Dialect, Outside, WEBHOOK_SECRET};
-pub use processes::Processes;
+pub use processes::{Processes, binary};
 pub use world::{Mode, Options, World, ci};

@@ -53,7 +53,7 @@ impl Outside {
         let reader = github::READER_APP_ID.to_string();
         let writer = github::WRITER_APP_ID.to_string();
         let rules = rules.display().to_string();
-        let settings: [(&str, &str); 23] = [
+        let settings: [(&str, &str); 24] = [
             ("RULES__DIR", &rules),
             ("TELEMETRY__LOG_FILTER", "info"),
             ("INGEST__GITHUB_WEBHOOK_SECRETS", WEBHOOK_SECRET),
@@ -76,6 +76,7 @@ impl Outside {
             ("MODEL__DIALECT", dialect.as_str()),
             ("MODEL__BASE_URL", &base),
             ("MODEL__NAME", "scripted-model"),
+            ("PLANNER__RETRY_BASE_MS", "50"),
             ("MODEL__API_KEY", model::MODEL_API_KEY),
         ];
         settings

@@ -145,6 +145,8 @@ impl Processes {
             .stdout(log.try_clone()?)
             .stderr(log)
             .kill_on_drop(true)
+            // A Ctrl-C reaches the owner first, who drains them in order.
+            .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {service}"))?;
         self.running.push((service, child));
@@ -213,7 +215,10 @@ fn terminate(child: &Child) {
 }
 
 /// A binary of this workspace: beside the current one, or one folder up from a test binary.
-fn binary(name: &str) -> anyhow::Result<PathBuf> {
+///
+/// # Errors
+/// When it is not built.
+pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
     let current = std::env::current_exe()?;
     let found = current
         .ancestors()

@@ -1,6 +1,9 @@
 //! The stand-ins as a process of their own, told what people do by one JSON object a line.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -124,13 +127,15 @@ impl StandIns {
     ///
     /// # Errors
     /// When they do not start.
-    pub async fn start(repository: Option<&PathBuf>) -> anyhow::Result<Self> {
+    pub async fn start(repository: Option<&Path>) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .arg("stand-ins")
             .args(repository)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // A Ctrl-C reaches the owner first; the pipe ends them with it.
+            .process_group(0)
             .kill_on_drop(true);
         let mut child = command.spawn().context("cannot start the stand-ins")?;
         let input = child.stdin.take().context("stdin")?;
@@ -142,6 +147,7 @@ impl StandIns {
                 input,
                 output,
             }),
+            Answer::Refused { problem } => anyhow::bail!("{problem}"),
             other => anyhow::bail!("the stand-ins did not start: {other:?}"),
         }
     }
@@ -187,27 +193,12 @@ async fn next_answer(output: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Resu
 /// # Errors
 /// When they cannot be started.
 pub async fn serve(repository: Option<PathBuf>) -> anyhow::Result<()> {
-    let github = FakeGitHub::start(GitHubOptions::default()).await?;
-    let files = match &repository {
-        Some(folder) => read_folder(folder)?,
-        None => fixture::files()
-            .into_iter()
-            .map(|(path, text)| (path.to_owned(), text.to_owned()))
-            .collect(),
-    };
-    let files: Vec<_> = files
-        .iter()
-        .map(|(path, text)| (path.as_str(), text.as_str()))
-        .collect();
-    github.create_repository(fixture::REPOSITORY, &files)?;
-    let jira = FakeJira::start(JiraOptions::default()).await?;
-    let model = ScriptedModel::start(fixture::script()).await?;
-    let stage = Stage { github, jira, model };
-    let outside = Outside {
-        github_api: stage.github.api_url(),
-        github_git: stage.github.git_url(),
-        jira: stage.jira.url(),
-        model: stage.model.url(),
+    let (stage, outside) = match Stage::start(repository.as_deref()).await {
+        Ok(started) => started,
+        Err(error) => {
+            let problem = format!("{error:#}");
+            return write_answer(&Answer::Refused { problem }).await;
+        }
     };
     write_answer(&Answer::Started(outside)).await?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -238,6 +229,31 @@ struct Stage {
 }
 
 impl Stage {
+    async fn start(repository: Option<&Path>) -> anyhow::Result<(Self, Outside)> {
+        let github = FakeGitHub::start(GitHubOptions::default()).await?;
+        let files = match repository {
+            Some(folder) => read_folder(folder)?,
+            None => fixture::files()
+                .into_iter()
+                .map(|(path, text)| (path.to_owned(), text.to_owned()))
+                .collect(),
+        };
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        github.create_repository(fixture::REPOSITORY, &files)?;
+        let jira = FakeJira::start(JiraOptions::default()).await?;
+        let model = ScriptedModel::start(fixture::script()).await?;
+        let outside = Outside {
+            github_api: github.api_url(),
+            github_git: github.git_url(),
+            jira: jira.url(),
+            model: model.url(),
+        };
+        Ok((Self { github, jira, model }, outside))
+    }
+
     fn play(&self, ask: Ask) -> anyhow::Result<Answer> {
         let mut key = String::new();
         match ask {
@@ -305,9 +321,9 @@ impl Stage {
 }
 
 /// Every text file of a folder by its relative path, `.git` left out.
-fn read_folder(folder: &PathBuf) -> anyhow::Result<Vec<(String, String)>> {
+fn read_folder(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
-    let mut open = vec![folder.clone()];
+    let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
         for entry in std::fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
             let path = entry?.path();
@@ -315,7 +331,9 @@ fn read_folder(folder: &PathBuf) -> anyhow::Result<Vec<(String, String)>> {
                 open.push(path);
             } else if path.is_file() {
                 let name = path.strip_prefix(folder)?.display().to_string();
-                files.push((name, std::fs::read_to_string(&path)?));
+                let text = std::fs::read_to_string(&path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                files.push((name, text));
             }
         }
     }

@@ -40,7 +40,7 @@ pub struct Options {
     pub script: Option<Vec<Step>>,
     /// More YAML for the repository's rules, top-level keys other than `repo` and `jira`.
     pub rules: String,
-    /// More settings, as environment variables without `JOURNEYMAN__`.
+    /// More settings, as environment variables without `JOURNEYMAN__`; those of `OTEL_` as they are.
     pub settings: Vec<(&'static str, String)>,
     /// Do not send webhooks: the poller is the only door.
     pub no_webhooks: bool,
@@ -91,7 +91,10 @@ impl World {
         let more = options
             .settings
             .into_iter()
-            .map(|(key, value)| (format!("JOURNEYMAN__{key}"), value));
+            .map(|(key, value)| match key.strip_prefix("OTEL_") {
+                Some(_) => (key.to_owned(), value),
+                None => (format!("JOURNEYMAN__{key}"), value),
+            });
         environment.extend(more);
         let plan = Plan {
             file: None,
@@ -274,7 +277,9 @@ impl World {
             "github" => ("x-hub-signature-256", "x-github-event"),
             _ => ("x-hub-signature", "x-event"),
         };
-        let request = reqwest::Client::new().post(format!("{}/webhooks/{source}", self.url)).body(body.to_owned());
+        let request = reqwest::Client::new()
+            .post(format!("{}/webhooks/{source}", self.url))
+            .body(body.to_owned());
         let request = request
             .header(signature, format!("sha256={hex}"))
             .header(event_header, event)
@@ -288,7 +293,10 @@ impl World {
     /// When the queue cannot be reached.
     pub async fn dead_letters(&self) -> anyhow::Result<Vec<String>> {
         let dead = self.queue().await?.dead_letters().list(100).await?;
-        Ok(dead.into_iter().map(|(_, letter)| format!("{} {}: {}", letter.what, letter.id, letter.reason)).collect())
+        Ok(dead
+            .into_iter()
+            .map(|(_, letter)| format!("{} {}: {}", letter.what, letter.id, letter.reason))
+            .collect())
     }
 
     /// Drains the services and fails on what a story must not leave behind: broken protocols and dead letters.

@@ -1,5 +1,9 @@
 //! The structure that the README promises, read from `cargo metadata` and from the sources.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that fails fails its test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a helper that fails fails its test"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,8 +20,16 @@ fn metadata() -> &'static Metadata {
     static METADATA: OnceLock<Metadata> = OnceLock::new();
     METADATA.get_or_init(|| {
         // One platform, so that nothing has to be downloaded for the others.
-        let options = ["--locked", "--offline", "--filter-platform", "x86_64-unknown-linux-gnu"];
-        MetadataCommand::new().other_options(options.map(str::to_owned)).exec().unwrap()
+        let options = [
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            "x86_64-unknown-linux-gnu",
+        ];
+        MetadataCommand::new()
+            .other_options(options.map(str::to_owned))
+            .exec()
+            .unwrap()
     })
 }
 
@@ -308,13 +320,24 @@ fn dependencies_come_from_the_registry_with_a_licence_that_is_allowed() {
     let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
     let allowed = quoted(&deny, "allow = [", "]");
     let banned = quoted(&deny, "deny = [", "\n]");
-    assert!(allowed.len() > 5 && banned.len() == 3, "deny.toml is not read as expected");
+    assert!(
+        allowed.len() > 5 && banned.len() == 3,
+        "deny.toml is not read as expected"
+    );
     let built = built_packages();
     for package in &metadata().packages {
         let Some(source) = &package.source else { continue };
-        assert!(source.repr.starts_with("registry+"), "{} comes from {source}", package.name);
+        assert!(
+            source.repr.starts_with("registry+"),
+            "{} comes from {source}",
+            package.name
+        );
         if built.contains(&package.name.to_string()) {
-            assert!(!banned.contains(&package.name.to_string()), "{} is banned", package.name);
+            assert!(
+                !banned.contains(&package.name.to_string()),
+                "{} is banned",
+                package.name
+            );
             let licence = package.license.clone().unwrap_or_default();
             assert!(is_allowed(&licence, &allowed), "{}: {licence:?}", package.name);
         }
@@ -323,10 +346,27 @@ fn dependencies_come_from_the_registry_with_a_licence_that_is_allowed() {
 
 /// What is really built: `cargo metadata` also lists optional dependencies that nobody asks for.
 fn built_packages() -> BTreeSet<String> {
-    let tree = ["tree", "--locked", "--offline", "--workspace", "--prefix", "none", "--format", "{p}"];
-    let output = std::process::Command::new(env!("CARGO")).args(tree).current_dir(root()).output().unwrap();
+    let tree = [
+        "tree",
+        "--locked",
+        "--offline",
+        "--workspace",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ];
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(tree)
+        .current_dir(root())
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let names: BTreeSet<_> = text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+    let names: BTreeSet<_> = text
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .map(str::to_owned)
+        .collect();
     assert!(names.len() > 100, "the dependency tree is not read as expected");
     names
 }

@@ -7,6 +7,7 @@ use secrecy::ExposeSecret;
 use serde::Deserialize;
 
 use super::say;
+use crate::local;
 
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 /// What the two GitHub Apps need; docs/permissions.md tells why.
@@ -67,11 +68,22 @@ pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<Exit
     );
     programs(&mut findings).await;
     let sections: Sections = settings::load(file, std::env::vars())?;
-    services(&mut findings, file);
+    let mut environment: Vec<_> = std::env::vars().collect();
+    // What `up` makes afresh at each start need not be in the settings of one machine.
+    let one_machine = sections.nats.is_none() && sections.redis.is_none();
+    if one_machine {
+        environment = local::completed(file, environment).await?;
+    }
+    services(&mut findings, file, &environment);
     connections(&mut findings, &sections).await;
     credentials(&mut findings, &sections).await;
     rules(&mut findings, &sections.rules);
-    pools(&mut findings, file).await;
+    if one_machine {
+        let own = "`up` has an executor of its own";
+        findings.add("pools", Finding::Skipped(own.to_owned()));
+    } else {
+        pools(&mut findings, file).await;
+    }
     say(&format!("{} failed", findings.failed));
     Ok(if findings.failed == 0 {
         ExitCode::SUCCESS
@@ -102,15 +114,16 @@ async fn programs(findings: &mut Findings) {
     findings.add("redis-server", version(servers::redis_version(None)));
 }
 
-fn services(findings: &mut Findings, file: Option<&Path>) {
-    findings.add("ingest settings", check::<ingest::Config>(file));
-    findings.add("planner settings", check::<planner::Config>(file));
-    findings.add("executor settings", check::<executor::Config>(file));
-    findings.add("reporter settings", check::<reporter::Config>(file));
+fn services(findings: &mut Findings, file: Option<&Path>, environment: &[(String, String)]) {
+    findings.add("ingest settings", check::<ingest::Config>(file, environment));
+    findings.add("planner settings", check::<planner::Config>(file, environment));
+    findings.add("executor settings", check::<executor::Config>(file, environment));
+    findings.add("reporter settings", check::<reporter::Config>(file, environment));
 }
 
-fn check<C: ServiceConfig>(file: Option<&Path>) -> Finding {
-    match settings::load::<C>(file, std::env::vars()).and_then(|config| config.check()) {
+fn check<C: ServiceConfig>(file: Option<&Path>, environment: &[(String, String)]) -> Finding {
+    let loaded = settings::load::<C>(file, environment.iter().cloned());
+    match loaded.and_then(|config| config.check()) {
         Ok(()) => Finding::Ok("complete".to_owned()),
         Err(error) => Finding::Failed(error.to_string()),
     }

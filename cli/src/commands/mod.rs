@@ -3,6 +3,7 @@
 mod client;
 mod doctor;
 mod keys;
+mod operate;
 mod process_ticket;
 mod up;
 
@@ -42,6 +43,10 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         } => client::journal(&run, json, follow, &api).await,
         Command::Runs { ticket, api } => client::runs(ticket.as_ref(), &api).await,
         Command::Stop { target, api } => client::stop(&target, &api).await,
+        Command::Retry { ticket, api } => operate::retry(&ticket, &api).await,
+        Command::Dead { action } => operate::dead(action).await,
+        Command::Purge { ticket, api } => operate::purge(&ticket, &api).await,
+        Command::StopAll { switch, api } => operate::stop_all(switch, &api).await,
         Command::Decide {
             run,
             verdict,

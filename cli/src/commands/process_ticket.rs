@@ -5,7 +5,8 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use bootstrap::rules::RulesBook;
 use domain::{Entry, Fact, Job, StopReason, TicketKey, Timestamp};
 use futures::{Stream, TryStreamExt};
 use tokio_util::sync::CancellationToken;
@@ -30,18 +31,38 @@ pub(super) async fn run(
         .join(rules.file_name().context("--config must name a file")?);
     let target = target.with_extension("yaml");
     std::fs::copy(rules, target).with_context(|| format!("cannot read {}", rules.display()))?;
-    let shutdown = bootstrap::shutdown_signal();
+    refuse_problems(folder.path(), rules)?;
+    let [shutdown, at_once] = bootstrap::signals();
     let plan = Plan {
         file,
         environment: environment(folder.path()),
         data,
         free_ports: true,
     };
-    let local = Box::pin(Local::start(plan)).await?;
+    let Some(local) = shutdown.run_until_cancelled(Box::pin(Local::start(plan))).await else {
+        return Ok(ExitCode::from(130));
+    };
+    let local = local?;
     let client = Client::new(&local.url, local.token.clone())?;
     let worked = Box::pin(work(&client, &ticket, shutdown)).await;
-    local.stop().await?;
+    // Dropped at the second signal, it ends NATS and Redis all the same.
+    at_once.run_until_cancelled(local.stop()).await.transpose()?;
     worked
+}
+
+/// A file with a problem disables its repository, and the ticket would seem to belong to none.
+fn refuse_problems(folder: &Path, rules: &Path) -> anyhow::Result<()> {
+    match RulesBook::read(folder)?.problems().first() {
+        None => Ok(()),
+        Some(found) => {
+            let line = if found.line == 0 {
+                String::new()
+            } else {
+                format!(":{}", found.line)
+            };
+            bail!("{}{line} {}: {}", rules.display(), found.key, found.problem)
+        }
+    }
 }
 
 /// The process environment with this rules directory. Nothing outside can reach the webhooks of this short life, so

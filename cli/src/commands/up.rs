@@ -15,7 +15,7 @@ pub(super) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let file = settings_file(settings.settings);
     let shown: Telemetry = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
     let telemetry = bootstrap::telemetry::init("journeyman", &shown.telemetry)?;
-    let shutdown = bootstrap::shutdown_signal();
+    let [shutdown, at_once] = bootstrap::signals();
     let data = settings.data;
     let plan = Plan {
         file,
@@ -36,10 +36,16 @@ pub(super) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         "ready: {}/webhooks/jira and /webhooks/github, API at {}/v1",
         local.url, local.url
     ));
-    let ended = Box::pin(local.run_until(shutdown)).await;
+    // Dropped at the second signal, it ends NATS and Redis all the same.
+    let ended = at_once
+        .run_until_cancelled(Box::pin(local.run_until(shutdown)))
+        .await;
     Access::forget(&data);
     telemetry.shutdown().await;
-    ended.map(|()| ExitCode::SUCCESS)
+    match ended {
+        Some(ended) => ended.map(|()| ExitCode::SUCCESS),
+        None => Ok(ExitCode::from(130)),
+    }
 }
 
 #[derive(Default, serde::Deserialize)]

@@ -8,4 +8,4 @@ pub mod settings;
 pub mod telemetry;
 
 pub use clock::now;
-pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal};
+pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal, signals};

@@ -90,14 +90,28 @@ where
     telemetry.shutdown().await;
     match served {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(service, 1, &format!("{error:#}")),
+        Err(error) => {
+            let is_setting = error.chain().any(|cause| cause.is::<settings::Error>());
+            let code = if is_setting { EXIT_SETTINGS } else { 1 };
+            complain(service, code, &format!("{error:#}"))
+        }
     }
 }
 
 /// A token that is cancelled by the first SIGTERM or SIGINT; the second signal ends the process with code 130.
 pub fn shutdown_signal() -> CancellationToken {
-    let shutdown = CancellationToken::new();
-    let token = shutdown.clone();
+    let [shutdown, at_once] = signals();
+    tokio::spawn(async move {
+        at_once.cancelled().await;
+        std::process::exit(130);
+    });
+    shutdown
+}
+
+/// Two tokens, cancelled by the first and by the second SIGTERM or SIGINT: for who has children to end.
+pub fn signals() -> [CancellationToken; 2] {
+    let tokens = [CancellationToken::new(), CancellationToken::new()];
+    let [first, second] = tokens.clone();
     tokio::spawn(async move {
         let (Ok(mut terminate), Ok(mut interrupt)) =
             (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -105,16 +119,13 @@ pub fn shutdown_signal() -> CancellationToken {
             tracing::error!("signals cannot be heard");
             return;
         };
-        for round in 0..2 {
-            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-            if round == 0 {
-                tracing::info!("shutting down");
-                token.cancel();
-            }
-        }
-        std::process::exit(130);
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        tracing::info!("shutting down");
+        first.cancel();
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        second.cancel();
     });
-    shutdown
+    tokens
 }
 
 /// Makes ring the TLS provider of the process, for reqwest, tonic and async-nats; a second call changes nothing.

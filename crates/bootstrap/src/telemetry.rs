@@ -1,6 +1,6 @@
 //! Logs to stderr; traces and metrics over OTLP when an endpoint is set.
 
-use std::time::Duration;
+use std::{io::IsTerminal as _, time::Duration};
 
 use opentelemetry::{KeyValue, global, trace::TracerProvider};
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig};
@@ -72,7 +72,9 @@ pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, set
         .traces
         .as_ref()
         .map(|provider| tracing_opentelemetry::layer().with_tracer(provider.tracer("journeyman")));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     let lines = match settings.log_format {
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
         LogFormat::Text => lines.with_target(false).boxed(),

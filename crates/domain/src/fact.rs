@@ -93,6 +93,9 @@ pub enum Fact {
         id: CallId,
         /// For people: status and class, never a body.
         detail: String,
+        /// True when the same call may work later.
+        #[serde(default)]
+        transient: bool,
     },
     /// A tool runs.
     ToolRequested {
@@ -131,8 +134,22 @@ pub enum Fact {
     },
     /// The run waits and holds nothing.
     Parked {
-        /// `report` or `decision`.
+        /// `report`, `decision` or `retry`.
         waits_for: String,
+    },
+    /// The job failed for a reason that may pass. The run waits for a timer, holds nothing, and tries again.
+    RetryScheduled {
+        /// Which retry this is, from 1; they are counted from the last success or reset.
+        attempt: u32,
+        /// When to try again.
+        due: Timestamp,
+        /// What failed.
+        reason: StopReason,
+    },
+    /// The wait is over: what failed is tried again under new ids.
+    Retried {
+        /// Who asked for it, which resets the count; absent: the timer.
+        by: Option<String>,
     },
     /// A person decided at the gate.
     Decided {
@@ -172,6 +189,8 @@ impl Fact {
             Self::ReportRequested { .. } => "report_requested",
             Self::ReportSettled { .. } => "report_settled",
             Self::Parked { .. } => "parked",
+            Self::RetryScheduled { .. } => "retry_scheduled",
+            Self::Retried { .. } => "retried",
             Self::Decided { .. } => "decided",
             Self::StopRequested { .. } => "stop_requested",
             Self::RunFinished { .. } => "run_finished",

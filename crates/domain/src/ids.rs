@@ -227,6 +227,11 @@ impl ReportId {
         Self(format!("notice:{ticket}@{sequence}"))
     }
 
+    /// The notice that the ticket is quarantined, its triggers folded up to `cursor`.
+    pub fn quarantine(ticket: &TicketKey, cursor: u64) -> Self {
+        Self(format!("quarantine:{ticket}@{cursor}"))
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -2,6 +2,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod change;
+mod control;
 mod fact;
 mod fence;
 mod ids;
@@ -18,6 +19,7 @@ mod tool;
 mod trigger;
 
 pub use change::{BranchRecord, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
+pub use control::StopAll;
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use ids::{CallId, CommitId, InvalidId, ReportId, RepositoryName, RunId};
@@ -28,7 +30,7 @@ pub use report::{PushBranch, Receipt, Report, ReportOutcome, ReportRequest, Repo
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules,
+    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules,
 };
 pub use stop::StopReason;
 pub use ticket::{TicketComment, TicketKey, TicketText};

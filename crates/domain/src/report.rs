@@ -103,6 +103,29 @@ pub enum ReportRequest {
         /// What exists and is kept as a draft.
         pull_request: Option<PullRequestRef>,
     },
+    /// A run failed for a reason that may pass and is tried again later: say when.
+    RetryScheduled {
+        /// The kind of work.
+        job: Job,
+        /// What failed.
+        reason: StopReason,
+        /// Which retry, from 1.
+        attempt: u32,
+        /// How many there are at most.
+        most: u32,
+        /// When.
+        due: Timestamp,
+    },
+    /// The ticket's work brought planners down again and again and is set aside: say so, and how to retry.
+    Quarantined {
+        /// In words, without secrets.
+        reason: String,
+    },
+    /// Put labels on the ticket; those that are there already stay.
+    AddLabels {
+        /// Each one allowed by the repository's rules.
+        labels: Vec<String>,
+    },
     /// Nothing is done: say why.
     Skipped(SkipReason),
 }

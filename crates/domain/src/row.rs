@@ -23,6 +23,9 @@ pub struct Row {
     pub due: Option<Timestamp>,
     /// Takeovers since the last progress.
     pub takeovers: u32,
+    /// Runs opened so far, those that left `runs` included; no reset touches it.
+    #[serde(default)]
+    pub opened: u32,
     /// Why the ticket is quarantined, when it is.
     pub quarantined: Option<String>,
 }
@@ -38,6 +41,7 @@ impl Default for Row {
             pull_requests: Vec::new(),
             due: None,
             takeovers: 0,
+            opened: 0,
             quarantined: None,
         }
     }
@@ -81,7 +85,7 @@ pub enum RunStatus {
     Active,
     /// It waits for a report or a decision and holds nothing.
     Parked {
-        /// `report` or `decision`.
+        /// `report`, `decision` or `retry`.
         waits_for: String,
     },
     /// It is over.
@@ -92,6 +96,8 @@ pub enum RunStatus {
 }
 
 impl Row {
+    /// Takeovers in a row without progress after which a ticket is quarantined.
+    pub const MOST_TAKEOVERS: u32 = 5;
     /// How many finished runs stay in the row.
     pub const KEPT_RUNS: usize = 20;
 
@@ -105,11 +111,19 @@ impl Row {
         self.runs.iter_mut().find(|run| run.id == *id)
     }
 
+    /// The live runs that wait for a timer before they try again, oldest first.
+    pub fn waiting_for_retry(&self) -> impl Iterator<Item = &RunSummary> {
+        self.runs
+            .iter()
+            .filter(|run| matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "retry"))
+    }
+
     /// Records a trigger that opens a run. A run that is known already changes nothing.
     pub fn open(&mut self, sequence: u64, run: RunId, job: Job, at: Timestamp) {
         if self.run(&run).is_some() {
             return;
         }
+        self.opened += 1;
         self.pending.push(Pending {
             sequence,
             run: run.clone(),

@@ -24,6 +24,8 @@ pub struct Rules {
     pub skip: SkipRules,
     /// dbt projects, told to the model.
     pub dbt: DbtRules,
+    /// Labels for new tickets.
+    pub triage: TriageRules,
     /// Ticket states and limits of the agent.
     pub agent: AgentRules,
     /// Continuous integration.
@@ -147,6 +149,25 @@ impl Default for SkipRules {
         Self {
             comment_phrase: "[AGENT-SKIP]".to_owned(),
             labels: vec!["skip-dispatch".to_owned()],
+        }
+    }
+}
+
+/// Labels for new tickets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TriageRules {
+    /// The labels that the model may choose from; empty: tickets are not triaged.
+    pub labels: Vec<String>,
+    /// The label that is put on every triaged ticket; one that has it is not triaged again.
+    pub done_label: String,
+}
+
+impl Default for TriageRules {
+    fn default() -> Self {
+        Self {
+            labels: Vec::new(),
+            done_label: "triaged".to_owned(),
         }
     }
 }
@@ -294,6 +315,13 @@ impl Rules {
         }
         if !matches!(self.commits.style.as_str(), "conventional" | "plain") {
             return problem("commits.style", "must be conventional or plain");
+        }
+        let labels = self.triage.labels.iter().chain([&self.triage.done_label]);
+        if labels
+            .into_iter()
+            .any(|label| label.is_empty() || label.contains(' '))
+        {
+            return problem("triage.labels", "must be labels without spaces");
         }
         if !self.branching.pattern.contains("{ticket_key}") {
             return problem(

@@ -48,11 +48,31 @@ pub enum StopReason {
         /// For people.
         detail: String,
     },
+    /// An effect that the job cannot do without failed again and again.
+    ReportFailed {
+        /// For people.
+        detail: String,
+    },
     /// A newer request took its place.
     Superseded,
 }
 
 impl StopReason {
+    /// True when the outside failed for good: work on the ticket stops until a person gives it back.
+    pub const fn breaks_circuit(&self) -> bool {
+        match self {
+            Self::ModelFailed { .. } | Self::WorkspaceUnavailable { .. } | Self::ReportFailed { .. } => true,
+            Self::Completed
+            | Self::NoChange { .. }
+            | Self::TurnLimit { .. }
+            | Self::Stopped { .. }
+            | Self::Rejected { .. }
+            | Self::SetupFailed { .. }
+            | Self::ReportRefused { .. }
+            | Self::Superseded => false,
+        }
+    }
+
     /// The name in the API, metrics and journals.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -65,6 +85,7 @@ impl StopReason {
             Self::WorkspaceUnavailable { .. } => "workspace_unavailable",
             Self::SetupFailed { .. } => "setup_failed",
             Self::ReportRefused { .. } => "report_refused",
+            Self::ReportFailed { .. } => "report_failed",
             Self::Superseded => "superseded",
         }
     }

@@ -92,6 +92,8 @@ pub enum Reason {
         /// Only this run; all live runs when absent.
         run: Option<RunId>,
     },
+    /// Somebody asked to try again: a waiting run at once, a quarantined ticket from where it stands.
+    RetryRequested,
     /// A person decided at an approval gate.
     Decided(Decision),
     /// The reporter finished with a report.

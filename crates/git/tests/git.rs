@@ -284,6 +284,34 @@ async fn a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind() 
     );
 }
 
+#[test]
+fn a_damaged_pack_is_refused_wherever_the_damage_is() {
+    let folder = TempDir::new().unwrap();
+    let theirs = Repository::init_bare(&folder.path().join("theirs")).unwrap();
+    let ours = Repository::init_bare(&folder.path().join("ours")).unwrap();
+    let base = commit(&theirs, None, &[("a", Some("a\n"))]);
+    let head = commit(&theirs, Some(&base), &[("b", Some("b\n"))]);
+    let pack = theirs.pack(std::slice::from_ref(&head), &base).unwrap();
+    let mut runner = proptest::test_runner::TestRunner::new(proptest::test_runner::Config {
+        cases: 40,
+        failure_persistence: None,
+        ..Default::default()
+    });
+    let damage = (0..pack.len(), 1_u8..=255, 0..=pack.len());
+    runner
+        .run(&damage, |(at, bits, end)| {
+            let mut bytes = pack.clone();
+            bytes[at] ^= bits;
+            bytes.truncate(end);
+            proptest::prop_assert!(ours.import_pack(&bytes, Limits::default()).is_err() || bytes.len() <= 12);
+            proptest::prop_assert!(!ours.contains(&head));
+            Ok(())
+        })
+        .unwrap();
+    let left = std::fs::read_dir(ours.path().join("objects/pack"));
+    assert_eq!(left.map_or(0, |entries| entries.count()), 0);
+}
+
 #[tokio::test]
 async fn a_change_set_names_what_policy_asks_about() {
     let world = world().await;

@@ -157,6 +157,13 @@ impl Client {
         self.forget_if_unauthorized(repository, answer).await?.parse()
     }
 
+    /// Deletes, once.
+    pub(crate) async fn delete(&self, repository: &RepositoryName, path: &str) -> Result<(), Error> {
+        let crab = self.crab_for(repository).await?;
+        let answer = transport::send(&crab, Call::Delete(&format!("/repos/{repository}{path}"))).await;
+        self.forget_if_unauthorized(repository, answer).await.map(drop)
+    }
+
     /// A GraphQL mutation on behalf of a repository's installation, once.
     pub(crate) async fn graphql(
         &self,

@@ -5,7 +5,9 @@ use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
 use crate::{
     Check, Error, HookDelivery, Identity, Permission, PullRequest, Repository, Settings,
     client::{Client, encode},
-    wire::{WireCheckRuns, WireCombinedStatus, WireDelivery, WirePermission, WirePullRequest},
+    wire::{
+        WireCheckRuns, WireCombinedStatus, WireDelivery, WireDeliveryDetail, WirePermission, WirePullRequest,
+    },
 };
 
 const PAGE: usize = 100;
@@ -166,6 +168,16 @@ impl Reader {
             }
         }
         Ok(deliveries)
+    }
+
+    /// What one attempt of [`Self::hook_deliveries`] carried: the webhook's body as JSON.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when GitHub has forgotten it, [`Error::Unauthorized`] without an App.
+    pub async fn hook_payload(&self, id: u64) -> Result<serde_json::Value, Error> {
+        let path = format!("/app/hook/deliveries/{id}");
+        let (found, _) = self.client.get_as_app::<WireDeliveryDetail>(&path).await?;
+        Ok(found.request.payload)
     }
 
     /// Who the credentials belong to.

@@ -48,12 +48,24 @@ impl Settings {
             filled(self.private_key.as_ref()),
             filled(self.token.as_ref()),
         ) {
+            (Some(_), true, false) if !self.holds_pem() => wrong(
+                "private_key",
+                "must be the text of a PEM file, its first and last line included",
+            ),
             (Some(_), true, false) | (None, false, true) => Ok(()),
             (Some(_), false, _) => wrong("private_key", "must be set when app_id is set"),
             (None, true, _) => wrong("app_id", "must be set when private_key is set"),
             (Some(_), true, true) => wrong("token", "must not be set besides app_id"),
             (None, false, false) => wrong("token", "must be set, or app_id and private_key"),
         }
+    }
+
+    /// A path instead of the content is the usual mistake.
+    fn holds_pem(&self) -> bool {
+        self.private_key.as_ref().is_some_and(|key| {
+            let text = key.expose_secret();
+            text.contains("-----BEGIN ") && text.contains(" PRIVATE KEY-----")
+        })
     }
 }
 

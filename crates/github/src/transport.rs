@@ -18,13 +18,14 @@ pub(crate) enum Call<'a> {
     Get(&'a str),
     Post(&'a str, &'a Value),
     Patch(&'a str, &'a Value),
+    Delete(&'a str),
 }
 
 impl Call<'_> {
     const fn is_write(self) -> bool {
         match self {
             Self::Get(_) => false,
-            Self::Post(..) | Self::Patch(..) => true,
+            Self::Post(..) | Self::Patch(..) | Self::Delete(_) => true,
         }
     }
 
@@ -34,6 +35,7 @@ impl Call<'_> {
             Self::Get(path) => ("GET", path),
             Self::Post(path, _) => ("POST", path),
             Self::Patch(path, _) => ("PATCH", path),
+            Self::Delete(path) => ("DELETE", path),
         };
         let path = path.split('?').next().unwrap_or_default();
         format!("{method} {path}")
@@ -146,6 +148,7 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
         Call::Get(path) => crab._get(path).await,
         Call::Post(path, body) => crab._post(path, Some(body)).await,
         Call::Patch(path, body) => crab._patch(path, Some(body)).await,
+        Call::Delete(path) => crab._delete(path, None::<&()>).await,
     }
     .map_err(|error| failure(&error, write))?;
     let status = response.status().as_u16();

@@ -307,6 +307,17 @@ pub(crate) struct WireDelivery {
     redelivery: bool,
 }
 
+/// One delivery with what it carried.
+#[derive(Deserialize)]
+pub(crate) struct WireDeliveryDetail {
+    pub(crate) request: WireDeliveryRequest,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireDeliveryRequest {
+    pub(crate) payload: serde_json::Value,
+}
+
 impl TryFrom<WireDelivery> for HookDelivery {
     type Error = Error;
     fn try_from(wire: WireDelivery) -> Result<Self, Error> {

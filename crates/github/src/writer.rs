@@ -199,6 +199,15 @@ impl Writer {
         Ok(())
     }
 
+    /// Deletes a comment of our own.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it was deleted already, [`Error::Forbidden`] when it is somebody else's.
+    pub async fn delete_comment(&self, repository: &RepositoryName, comment: CommentId) -> Result<(), Error> {
+        let path = format!("/issues/comments/{comment}");
+        self.client.delete(repository, &path).await
+    }
+
     /// Adds labels to an issue or pull request; those that it has already stay.
     ///
     /// # Errors

@@ -173,6 +173,27 @@ async fn our_comments_are_told_from_those_of_people() {
 }
 
 #[tokio::test]
+async fn a_comment_of_ours_is_deleted_and_another_one_is_not() {
+    let hub = hub().await;
+    let number = hub.draft("feat/x").await.number;
+    let ours = hub.writer.comment(&shop(), number, "first").await.unwrap();
+    hub.writer.delete_comment(&shop(), ours).await.unwrap();
+    assert_eq!(hub.hub.comments("acme/shop", number), []);
+    let again = hub.writer.delete_comment(&shop(), ours).await.unwrap_err();
+    assert!(matches!(again, github::Error::NotFound { .. }), "{again:?}");
+    hub.assert_clean();
+    let theirs = hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
+    let theirs = hub
+        .writer
+        .delete_comment(&shop(), github::CommentId(theirs))
+        .await;
+    assert!(
+        matches!(theirs, Err(github::Error::Forbidden { .. })),
+        "{theirs:?}"
+    );
+}
+
+#[tokio::test]
 async fn labels_are_added() {
     let hub = hub().await;
     let number = hub.draft("feat/x").await.number;

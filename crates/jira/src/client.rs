@@ -28,6 +28,7 @@ const MAX_PAGES: usize = 20;
 pub(crate) enum Method {
     Post,
     Put,
+    Delete,
 }
 
 /// One connection pool and one account.
@@ -100,11 +101,13 @@ impl Client {
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
+        let url = self.url(path);
         let (request, verb) = match method {
-            Method::Post => (self.0.http.post(self.url(path)), "POST"),
-            Method::Put => (self.0.http.put(self.url(path)), "PUT"),
+            Method::Post => (self.0.http.post(url).json(body), "POST"),
+            Method::Put => (self.0.http.put(url).json(body), "PUT"),
+            Method::Delete => (self.0.http.delete(url), "DELETE"),
         };
-        self.exchange(request.json(body), &format!("{verb} {}", name(path)), true)
+        self.exchange(request, &format!("{verb} {}", name(path)), true)
             .await
     }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     Account, ChangelogId, Error, Issue, IssueStub, Settings,
     client::Client,
-    wire::{self, WireIssue, WireSearch},
+    wire::{self, WireGroup, WireIssue, WireSearch},
 };
 
 const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated";
@@ -91,6 +91,16 @@ impl Reader {
             .rev()
             .find(|change| change.to == status)
             .map(|change| change.id))
+    }
+
+    /// The names of the groups that an account is in.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such account, [`Error::Forbidden`] when our account may not see groups.
+    pub async fn groups(&self, account: &str) -> Result<Vec<String>, Error> {
+        let path = format!("/rest/api/3/user/groups?accountId={}", wire::encode(account));
+        let found: Vec<WireGroup> = self.client.get(&path).await?;
+        Ok(found.into_iter().map(|group| group.name).collect())
     }
 
     /// Our own account.

@@ -18,6 +18,12 @@ pub(crate) const MARKER: &str = "journeyman";
 /// Accounts read a date in JQL in their own time zone, at most this far behind UTC.
 const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
 
+/// A group of people.
+#[derive(Deserialize)]
+pub(crate) struct WireGroup {
+    pub(crate) name: String,
+}
+
 /// The issue's address; refuses tickets of other trackers.
 pub(crate) fn issue_path(key: &TicketKey) -> Result<String, Error> {
     match key {

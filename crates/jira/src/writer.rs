@@ -67,6 +67,18 @@ impl Writer {
             .map(|_: Value| ())
     }
 
+    /// Deletes a comment of our own.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it was deleted already, [`Error::Forbidden`] when it is somebody else's.
+    pub async fn delete_comment(&self, key: &TicketKey, comment: &CommentId) -> Result<(), Error> {
+        let path = format!("{}/comment/{}", wire::issue_path(key)?, wire::encode(&comment.0));
+        self.client
+            .write(Method::Delete, &path, &Value::Null)
+            .await
+            .map(|_: Value| ())
+    }
+
     /// Where the issue is in its workflow.
     ///
     /// # Errors
@@ -96,6 +108,32 @@ impl Writer {
         let body = json!({ "transition": { "id": id } });
         self.client
             .write(Method::Post, &path, &body)
+            .await
+            .map(|_: Value| ())
+    }
+
+    /// Adds labels; those that the issue has already stay.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] for a label with a space.
+    pub async fn add_labels(&self, key: &TicketKey, labels: &[String]) -> Result<(), Error> {
+        let add: Vec<Value> = labels.iter().map(|label| json!({ "add": label })).collect();
+        let body = json!({ "update": { "labels": add } });
+        self.client
+            .write(Method::Put, &wire::issue_path(key)?, &body)
+            .await
+            .map(|_: Value| ())
+    }
+
+    /// Takes the issue from whoever has it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the project forbids it.
+    pub async fn unassign(&self, key: &TicketKey) -> Result<(), Error> {
+        let path = format!("{}/assignee", wire::issue_path(key)?);
+        let body = json!({ "accountId": null });
+        self.client
+            .write(Method::Put, &path, &body)
             .await
             .map(|_: Value| ())
     }

@@ -188,6 +188,10 @@ async fn a_comment_is_written_found_by_its_marker_and_changed() {
         (&ours[0].id, ours[0].text.as_str(), ours[0].marker.as_str()),
         (&id, "Done.", "status:ENG-1")
     );
+    site.writer.delete_comment(&ticket, &id).await.unwrap();
+    let again = site.writer.delete_comment(&ticket, &id).await.unwrap_err();
+    assert!(matches!(again, jira::Error::NotFound { .. }), "{again:?}");
+    assert_eq!(site.jira.comments(&ticket.short()).len(), 1);
     assert_eq!(site.jira.violations(), Vec::<String>::new());
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Connection {
 /// A connection with its topology. Cheap to clone.
 #[derive(Clone)]
 pub struct Queue {
-    connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl Queue {

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::{
     Error, body,
     connection::Connection,
-    subject,
-    topology::{DEAD, DEAD_PREFIX},
+    delivery, subject,
+    topology::{DEAD, DEAD_PREFIX, DELIVERIES_PREFIX},
     wire::Stored,
 };
 
@@ -45,8 +45,11 @@ impl DeadLetters {
     /// # Errors
     /// [`Error::Unavailable`] after three tries.
     pub async fn publish(&self, letter: &DeadLetter, payload: Bytes) -> Result<(), Error> {
+        self.store(letter, HeaderMap::new(), payload).await
+    }
+
+    async fn store(&self, letter: &DeadLetter, mut headers: HeaderMap, payload: Bytes) -> Result<(), Error> {
         let text = serde_json::to_string(letter).map_err(|error| Error::corrupt("a dead letter", error))?;
-        let mut headers = HeaderMap::new();
         headers.insert(HEADER, text);
         headers.insert(header::NATS_MESSAGE_ID, Uuid::new_v4().to_string());
         let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
@@ -83,6 +86,61 @@ impl DeadLetters {
             .skip(surplus)
             .map(|stored| letter(&stored))
             .collect()
+    }
+}
+
+impl DeadLetters {
+    /// One letter with what it is about; `None` when it is gone.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when it cannot be read.
+    pub async fn get(&self, sequence: u64) -> Result<Option<(DeadLetter, Bytes)>, Error> {
+        let Some(stored) = self.connection.at(DEAD, sequence).await? else {
+            return Ok(None);
+        };
+        let letter = letter(&stored)?.1;
+        let body = body::unpack(&self.connection.objects(), Some(&stored.headers), stored.payload).await?;
+        Ok(Some((letter, body)))
+    }
+
+    /// Forgets a letter; false when it was gone already.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn remove(&self, sequence: u64) -> Result<bool, Error> {
+        self.connection.forget(DEAD, sequence).await
+    }
+
+    /// Hands a delivery to the router once more and forgets the letter; false when the letter is no delivery or is gone.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; the letter is then still there.
+    pub async fn revive(&self, sequence: u64) -> Result<bool, Error> {
+        let Some(stored) = self.connection.at(DEAD, sequence).await? else {
+            return Ok(false);
+        };
+        let Some(source) = delivery::source_of(&stored.headers) else {
+            return Ok(false);
+        };
+        let mut headers = stored.headers;
+        // The delivery's own id is still known as a duplicate.
+        headers.insert(header::NATS_MESSAGE_ID, format!("revived.{sequence}"));
+        let subject = subject::under(DELIVERIES_PREFIX, &source);
+        self.connection.publish(&subject, headers, stored.payload).await?;
+        self.remove(sequence).await?;
+        Ok(true)
+    }
+
+    /// Stores what a delivery's letter needs to be revived.
+    pub(crate) async fn publish_delivery(
+        &self,
+        letter: &DeadLetter,
+        delivery: Option<&HeaderMap>,
+        payload: Bytes,
+    ) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        delivery::keep_meta(delivery, &mut headers);
+        self.store(letter, headers, payload).await
     }
 }
 

@@ -156,7 +156,7 @@ impl Deliveries {
         let delivery = match self.decode(&message).await {
             Ok(delivery) => delivery,
             Err(Error::Corrupt { what, problem }) => {
-                self.reject(held, what, problem, message.payload).await;
+                self.reject(held, (what, problem), None, message.payload).await;
                 return;
             }
             Err(error) => {
@@ -171,7 +171,10 @@ impl Deliveries {
         match handler(delivery).instrument(span).await {
             Disposition::Done => acknowledge(held).await,
             Disposition::Retry { after } => held.release(Some(after)).await,
-            Disposition::Reject { reason } => self.reject(held, id, reason, body).await,
+            Disposition::Reject { reason } => {
+                self.reject(held, (id, reason), message.headers.as_ref(), body)
+                    .await;
+            }
         }
     }
 
@@ -199,7 +202,13 @@ impl Deliveries {
     }
 
     /// The dead letter is stored before the message is forgotten.
-    async fn reject(&self, held: Held, id: String, reason: String, payload: Bytes) {
+    async fn reject(
+        &self,
+        held: Held,
+        (id, reason): (String, String),
+        meta: Option<&HeaderMap>,
+        payload: Bytes,
+    ) {
         let letters = DeadLetters {
             connection: self.connection.clone(),
         };
@@ -210,13 +219,26 @@ impl Deliveries {
             reason,
             at: clock(),
         };
-        match letters.publish(&letter, payload).await {
+        match letters.publish_delivery(&letter, meta, payload).await {
             Ok(()) => acknowledge(held).await,
             Err(error) => {
                 tracing::warn!(id = letter.id, %error, "dead letter not stored; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
             }
         }
+    }
+}
+
+/// Where a message with a delivery's header came from.
+pub(crate) fn source_of(headers: &HeaderMap) -> Option<String> {
+    let meta: Meta = serde_json::from_str(headers.get(HEADER)?.as_str()).ok()?;
+    Some(meta.source)
+}
+
+/// Copies a delivery's header.
+pub(crate) fn keep_meta(from: Option<&HeaderMap>, to: &mut HeaderMap) {
+    if let Some(meta) = from.and_then(|headers| headers.get(HEADER)) {
+        to.insert(HEADER, meta.clone());
     }
 }
 

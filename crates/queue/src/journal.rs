@@ -6,7 +6,7 @@ use async_nats::{
     HeaderMap, jetstream,
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
 };
-use domain::{Entry, RunId};
+use domain::{Entry, Fact, RunId, Timestamp};
 use futures::{StreamExt as _, future, stream::BoxStream};
 
 use crate::{
@@ -56,6 +56,29 @@ impl Journal {
             entries.push((sequence, body::record(&self.connection.objects(), stored).await?));
         }
         Ok(entries)
+    }
+
+    /// Forgets the journals of runs that ended before an instant, and gives how many there were.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when a last entry cannot be read.
+    pub async fn expire(&self, before: Timestamp) -> Result<u64, Error> {
+        let mut expired = 0;
+        for subject in self
+            .connection
+            .subjects(JOURNAL, &format!("{JOURNAL_PREFIX}.*"))
+            .await?
+        {
+            let Some(last) = self.connection.last(JOURNAL, &subject).await? else {
+                continue;
+            };
+            let entry: Entry = body::record(&self.connection.objects(), last).await?;
+            if matches!(entry.fact, Fact::RunFinished { .. }) && entry.at < before {
+                self.connection.purge(JOURNAL, &subject).await?;
+                expired += 1;
+            }
+        }
+        Ok(expired)
     }
 
     /// Entries from position `from` on, then new ones as they come; never ends by itself. Entries by stream sequence.

@@ -1,6 +1,6 @@
 //! The keyed log: records by ticket and semantic key, and one outstanding wake-up token per ticket.
 
-use std::{marker::PhantomData, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, marker::PhantomData, sync::Arc, time::Duration};
 
 use async_nats::{HeaderMap, jetstream};
 use bytes::Bytes;
@@ -118,6 +118,28 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(records)
     }
 
+    /// The same, with [`Error::Corrupt`] in the place of each record that is not a `T`, so that one does not hide the rest.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn read_each_after(
+        &self,
+        ticket: &TicketKey,
+        cursor: u64,
+    ) -> Result<Vec<(u64, Result<T, Error>)>, Error> {
+        let subject = format!("{}.*", self.ticket_subject(ticket));
+        let mut records = Vec::new();
+        for stored in self.connection.range(self.names.stream, &subject, cursor).await? {
+            let sequence = stored.sequence;
+            let record = match body::record(&self.connection.objects(), stored).await {
+                Err(corrupt @ Error::Corrupt { .. }) => Err(corrupt),
+                record => Ok(record?),
+            };
+            records.push((sequence, record));
+        }
+        Ok(records)
+    }
+
     /// Stream sequence of the ticket's last record; cheap.
     ///
     /// # Errors
@@ -139,10 +161,37 @@ impl<T: Keyed> KeyedLog<T> {
         self.wake_with(ticket, HeaderMap::new()).await
     }
 
+    /// The same; true when there was no outstanding token, so that one had been lost.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn rewake(&self, ticket: &TicketKey) -> Result<bool, Error> {
+        self.token(ticket, HeaderMap::new()).await
+    }
+
+    /// Every ticket with a record in the log.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn tickets(&self) -> Result<BTreeSet<TicketKey>, Error> {
+        let subjects = self
+            .connection
+            .subjects(self.names.stream, &format!("{}.>", self.names.prefix))
+            .await?;
+        let ticket = |subject: &String| subject::ticket_of(self.names.prefix, subject);
+        Ok(subjects.iter().filter_map(ticket).collect())
+    }
+
     async fn wake_with(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<(), Error> {
+        self.token(ticket, headers).await.map(drop)
+    }
+
+    /// Publishes the ticket's token; false when one is outstanding.
+    async fn token(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<bool, Error> {
         let subject = subject::under(self.names.wakeup_prefix, &ticket.to_string());
         match self.connection.publish(&subject, headers, Bytes::new()).await {
-            Ok(_) | Err(Refusal::SubjectFull) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(Refusal::SubjectFull) => Ok(false),
             Err(refusal) => Err(refusal.into()),
         }
     }

@@ -13,6 +13,7 @@ mod journal;
 mod keyed_log;
 mod objects;
 mod pull;
+mod purge;
 mod settings;
 mod subject;
 mod table;

@@ -180,6 +180,64 @@ impl Connection {
         }
     }
 
+    /// The message at a sequence; `None` when there is none (any more).
+    pub(crate) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Stored>, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
+        let handle = self
+            .context
+            .get_stream_no_info(stream)
+            .await
+            .map_err(|error| failed(&error))?;
+        match handle.get_raw_message(sequence).await {
+            Ok(message) => Ok(Some(Stored {
+                subject: message.subject.to_string(),
+                sequence: message.sequence,
+                headers: message.headers,
+                payload: message.payload,
+            })),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Deletes the message at a sequence; false when there was none.
+    pub(crate) async fn forget(&self, stream: &str, sequence: u64) -> Result<bool, Error> {
+        if self.at(stream, sequence).await?.is_none() {
+            return Ok(false);
+        }
+        let failed =
+            |error: &dyn std::fmt::Display| Error::unavailable(&format!("delete in {stream}"), error);
+        let handle = self
+            .context
+            .get_stream_no_info(stream)
+            .await
+            .map_err(|error| failed(&error))?;
+        handle
+            .delete_message(sequence)
+            .await
+            .map_err(|error| failed(&error))
+    }
+
+    /// Every subject of a stream under a filter.
+    pub(crate) async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, Error> {
+        let failed =
+            |error: &dyn std::fmt::Display| Error::unavailable(&format!("list subjects of {stream}"), error);
+        let handle = self
+            .context
+            .get_stream(stream)
+            .await
+            .map_err(|error| failed(&error))?;
+        let mut found = handle
+            .info_with_subjects(filter)
+            .await
+            .map_err(|error| failed(&error))?;
+        let mut subjects = Vec::new();
+        while let Some(next) = found.next().await {
+            subjects.push(next.map_err(|error| failed(&error))?.0);
+        }
+        Ok(subjects)
+    }
+
     /// Every message of a subject after the sequence `after`, oldest first: at least those that the leader had when
     /// this was called.
     pub(crate) async fn range(&self, stream: &str, subject: &str, after: u64) -> Result<Vec<Stored>, Error> {

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The largest request body, in bytes; pushes of packs are the largest.
@@ -39,10 +40,14 @@ pub struct Fault {
     pub path_contains: String,
     /// How many requests.
     pub times: u32,
-    /// The status to answer; 403 and 429 carry `retry-after: 1`.
+    /// The status to answer; 403 and 429 carry `retry-after`.
     pub status: u16,
     /// Before or after the effect.
     pub point: FaultPoint,
+    /// What `retry-after` says, in seconds.
+    pub retry_after_s: u32,
+    /// The connection breaks before the answer is whole.
+    pub cut: bool,
 }
 
 impl Fault {
@@ -55,7 +60,23 @@ impl Fault {
             times,
             status,
             point: FaultPoint::BeforeEffect,
+            retry_after_s: 1,
+            cut: false,
         }
+    }
+
+    /// The caller is asked to wait this long (403 and 429).
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after_s = seconds;
+        self
+    }
+
+    /// The connection breaks before the answer is whole.
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        self.cut = true;
+        self
     }
 
     /// Only requests of this method.
@@ -77,6 +98,10 @@ impl Fault {
     }
 
     fn response(&self) -> Response {
+        if self.cut {
+            let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut")) });
+            return Response::new(Body::from_stream(broken));
+        }
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let message = format!("the stand-in was told to answer {status}");
         let body =
@@ -85,7 +110,7 @@ impl Fault {
         if matches!(self.status, 403 | 429) {
             response
                 .headers_mut()
-                .insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+                .insert(header::RETRY_AFTER, self.retry_after_s.into());
         }
         response
     }
@@ -116,6 +141,7 @@ struct Inner {
     violations: Vec<String>,
     faults: Vec<Fault>,
     delay: Duration,
+    list_lag: Duration,
 }
 
 impl RequestLog {
@@ -137,8 +163,26 @@ impl RequestLog {
         lock(&self.inner).faults.push(fault);
     }
 
+    /// How many faults have not been played to their end.
+    pub(crate) fn faults_left(&self) -> usize {
+        lock(&self.inner)
+            .faults
+            .iter()
+            .filter(|fault| fault.times > 0)
+            .count()
+    }
+
     pub(crate) fn set_delay(&self, delay: Duration) {
         lock(&self.inner).delay = delay;
+    }
+
+    pub(crate) fn set_list_lag(&self, lag: Duration) {
+        lock(&self.inner).list_lag = lag;
+    }
+
+    /// Whether a list shows by now what was made then.
+    pub(crate) fn lists(&self, made: Instant) -> bool {
+        made.elapsed() >= lock(&self.inner).list_lag
     }
 
     fn delay(&self) -> Duration {

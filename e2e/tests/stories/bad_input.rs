@@ -114,12 +114,34 @@ async fn a_dispatched_job_does_the_same_as_a_move() {
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_with_a_right_signature_is_kept_as_a_dead_letter_and_stops_nobody() {
     let world = World::start(Options::default()).await.unwrap();
-    assert_eq!(world.deliver("github", "check_run", r#"{"action": 7}"#).await.unwrap(), 202);
-    assert_eq!(world.deliver("jira", "", r#"{"webhookEvent": "jira:issue_updated", "issue": []}"#).await.unwrap(), 202);
-    assert_eq!(world.deliver("github", "check_run", "not json").await.unwrap(), 400);
+    assert_eq!(
+        world
+            .deliver("github", "check_run", r#"{"action": 7}"#)
+            .await
+            .unwrap(),
+        202
+    );
+    assert_eq!(
+        world
+            .deliver(
+                "jira",
+                "",
+                r#"{"webhookEvent": "jira:issue_updated", "issue": []}"#
+            )
+            .await
+            .unwrap(),
+        202
+    );
+    assert_eq!(
+        world.deliver("github", "check_run", "not json").await.unwrap(),
+        400
+    );
     let two = async || world.dead_letters().await.ok().filter(|dead| dead.len() == 2);
     let dead = world.until("two dead letters", two).await.unwrap();
-    assert!(dead.iter().all(|letter| letter.starts_with("delivery ")), "{dead:#?}");
+    assert!(
+        dead.iter().all(|letter| letter.starts_with("delivery ")),
+        "{dead:#?}"
+    );
     let key = world.file_ticket();
     world.ask_for_work(&key).unwrap();
     let run = world.run(&key, 0).await.unwrap();
@@ -130,9 +152,17 @@ async fn garbage_with_a_right_signature_is_kept_as_a_dead_letter_and_stops_nobod
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_of_a_project_without_rules_is_a_visible_dead_letter() {
     let world = World::start(Options::default()).await.unwrap();
-    let key = world.jira.create_issue("OPS", "Nobody minds me", "text", "Task", &[]);
+    let key = world
+        .jira
+        .create_issue("OPS", "Nobody minds me", "text", "Task", &[]);
     world.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let one = async || world.dead_letters().await.ok().and_then(|dead| dead.into_iter().next());
+    let one = async || {
+        world
+            .dead_letters()
+            .await
+            .ok()
+            .and_then(|dead| dead.into_iter().next())
+    };
     let letter = world.until("a dead letter", one).await.unwrap();
     assert!(letter.contains("OPS"), "{letter}");
     world.stop_with_dead_letters().await.unwrap();

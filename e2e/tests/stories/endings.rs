@@ -5,7 +5,7 @@ use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Fault, Step, fixture};
 
-use crate::{comment_with, comments, only_pull_request};
+use crate::{comment_with, only_pull_request};
 
 /// Plays a ticket on a script and gives the world after its first run, with the reason of its end.
 async fn play(options: Options) -> (World, String, StopReason) {
@@ -171,10 +171,7 @@ async fn a_model_that_answers_garbage_is_told_to_the_ticket() {
     let run = world.run(&key, 0).await.unwrap();
     let (_, reason) = world.finished(&run).await.unwrap();
     assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
-    world
-        .until("a comment", async || comments(&world, &key).into_iter().nth(1))
-        .await
-        .unwrap();
+    comment_with(&world, &key, "model provider").await;
     world.stop().await.unwrap();
 }
 

@@ -1,9 +1,14 @@
 //! Whole-system stories: real NATS, Redis, git, gRPC and HTTP; only Jira, GitHub and the model are stand-ins.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that fails fails its test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a helper that fails fails its test"
+)]
 
 mod bad_input;
 mod endings;
 mod happy;
+mod recovery;
 mod skips;
 mod steering;
 

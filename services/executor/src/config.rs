@@ -7,7 +7,9 @@ use std::{
 };
 
 use domain::SandboxLevel;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+
+use crate::sandbox::{Limits, Mechanism};
 
 /// The executor's settings. There is no secret among them.
 #[derive(Clone, Debug, Deserialize)]
@@ -40,8 +42,23 @@ pub struct Executor {
     #[serde(default)]
     pub launcher: Option<PathBuf>,
     /// Folders that commands may not read, besides other workspaces and the usual places of credentials.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "paths")]
     pub hidden: Vec<PathBuf>,
+    /// What one command and everything it starts may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Whether setup commands share the machine's network; other commands never do. Off, because whatever listens on
+    /// the machine is then within their reach.
+    #[serde(default)]
+    pub setup_network: bool,
+    /// Mechanisms that are not used although the machine offers them; the level falls with them.
+    #[serde(default)]
+    pub without: Vec<Mechanism>,
+}
+
+fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+    let texts = bootstrap::settings::TextList::deserialize(deserializer)?;
+    Ok(texts.iter().map(PathBuf::from).collect())
 }
 
 fn default_listen() -> SocketAddr {
@@ -69,6 +86,16 @@ impl bootstrap::ServiceConfig for Config {
         let problem = |key: &str, text: String| Err(bootstrap::settings::Error::new(key, text));
         if !(1..=1024).contains(&self.executor.slots) {
             return problem("executor.slots", "must be between 1 and 1024".to_owned());
+        }
+        let limits = self.executor.limits;
+        let least = [
+            ("executor.limits.memory_mib", limits.memory_mib, 64),
+            ("executor.limits.processes", limits.processes, 16),
+            ("executor.limits.disk_mib", limits.disk_mib, 16),
+            ("executor.limits.file_mib", limits.file_mib, 1),
+        ];
+        if let Some((key, _, least)) = least.into_iter().find(|(_, value, least)| value < least) {
+            return problem(key, format!("must be at least {least}"));
         }
         match grant::Verifier::new(&self.executor.grant_keys) {
             Ok(_) => Ok(()),

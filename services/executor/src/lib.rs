@@ -2,11 +2,13 @@
 //! secret and knows neither queue, lease, tracker nor forge.
 
 mod admission;
+mod by_hand;
 mod calls;
 mod config;
 mod drive;
 mod mirror;
 mod open;
+mod pool;
 mod registry;
 mod sandbox;
 mod service;
@@ -21,9 +23,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpIncoming;
 
+pub use by_hand::by_hand;
 pub use config::{Config, Executor};
 use registry::Registry;
 use sandbox::Sandbox;
+pub use sandbox::{Limits, Mechanism};
 use service::Service;
 
 /// How long running calls may go on once the executor shall stop.
@@ -50,6 +54,18 @@ const HIDDEN_AT_HOME: &[&str] = &[
     ".pypirc",
 ];
 
+/// Settings of a start on one machine, which hold secrets of other services.
+const SETTINGS_HERE: &str = "journeyman.toml";
+
+/// Where a system keeps its own.
+const HIDDEN_ON_SYSTEM: &[&str] = &[
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/ssh",
+    "/run/secrets",
+    "/run/credentials",
+];
+
 /// Serves until `shutdown`: then nothing new is opened, running calls may finish for 15 s, and what is left is cut.
 ///
 /// # Errors
@@ -58,17 +74,15 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let settings = config.executor;
     let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
     let data_dir = prepare(settings.data_dir).await?;
-    let mut hidden = settings.hidden;
+    let absolute = |path| std::path::absolute(path).context("executor.hidden");
+    let mut hidden: Vec<PathBuf> = settings.hidden.iter().map(absolute).collect::<Result<_, _>>()?;
     hidden.push(data_dir.clone());
-    hidden.extend(
-        std::env::home_dir()
-            .iter()
-            .flat_map(|home| HIDDEN_AT_HOME.iter().map(|name| home.join(name))),
-    );
-    let sandbox = Sandbox::open(settings.launcher.as_deref(), hidden)
+    hidden.extend(places_of_credentials());
+    let sandbox = Sandbox::open(settings.launcher.as_deref(), hidden, settings.limits)
         .await
-        .map_err(|problem| anyhow::anyhow!("executor.launcher: {problem}"))?;
-    let level = sandbox.level();
+        .map_err(|problem| anyhow::anyhow!("executor.launcher: {problem}"))?
+        .without(&settings.without);
+    let (level, probe) = (sandbox.level(), sandbox.probe());
     anyhow::ensure!(
         level >= settings.min_level,
         "executor.min_level: commands have sandbox level {level:?} here, {:?} is wanted",
@@ -76,11 +90,21 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     );
     tracing::info!(
         ?level,
-        landlock = sandbox.landlock(),
+        landlock_abi = probe.landlock_abi,
+        namespaces = probe.offers.namespaces,
+        seccomp = probe.offers.seccomp,
         slots = settings.slots,
         "executor ready"
     );
-    let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox));
+    if !probe.offers.namespaces {
+        tracing::warn!("without namespaces only the pod's network policy keeps commands from the network");
+    }
+    let registry = Arc::new(Registry::new(
+        &data_dir,
+        settings.slots,
+        sandbox,
+        settings.setup_network,
+    ));
     let reaper = tokio::spawn({
         let registry = Arc::clone(&registry);
         async move { registry.reap().await }
@@ -89,6 +113,18 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     registry.stop().await;
     reaper.await?;
     served
+}
+
+/// Places of credentials in this user's home and on the system.
+fn places_of_credentials() -> Vec<PathBuf> {
+    let home = std::env::home_dir();
+    let at_home = home
+        .iter()
+        .flat_map(|home| HIDDEN_AT_HOME.iter().map(|name| home.join(name)));
+    at_home
+        .chain(HIDDEN_ON_SYSTEM.iter().map(PathBuf::from))
+        .chain(std::path::absolute(SETTINGS_HERE).ok())
+        .collect()
 }
 
 async fn serve_grpc(
@@ -136,11 +172,13 @@ async fn serve_grpc(
 /// Makes the folders; workspaces of an earlier process are gone with it.
 async fn prepare(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
     let prepared = tokio::task::spawn_blocking(move || {
-        let workspaces = data_dir.join("workspaces");
-        if workspaces.exists() {
-            std::fs::remove_dir_all(&workspaces)?;
+        for name in ["workspaces", "ready"] {
+            let folder = data_dir.join(name);
+            if folder.exists() {
+                std::fs::remove_dir_all(&folder)?;
+            }
+            std::fs::create_dir_all(&folder)?;
         }
-        std::fs::create_dir_all(&workspaces)?;
         std::fs::create_dir_all(data_dir.join("mirrors"))?;
         data_dir.canonicalize()
     });

@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run(
-        "executor",
-        "Runs tools in workspaces for planners",
-        executor::serve,
-    )
+    executor::by_hand().unwrap_or_else(|| {
+        bootstrap::run(
+            "executor",
+            "Runs tools in workspaces for planners. By hand: `executor doctor`, `executor exec`, `executor tool`",
+            executor::serve,
+        )
+    })
 }

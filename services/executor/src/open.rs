@@ -49,8 +49,18 @@ pub(crate) async fn open(
         mirror: registry.mirrors.path(&wanted.repository),
         restore: request.restore.map(restore).transpose()?,
     };
-    let folder = registry.workspaces.clone();
-    let workspace = Arc::new(blocking(move || Workspace::create(&folder, start)).await?);
+    let (folder, pool) = (registry.workspaces.clone(), Arc::clone(&registry.pool));
+    let next = Start {
+        restore: None,
+        ..start.clone()
+    };
+    let workspace = blocking(move || {
+        let ready = pool.take(&start);
+        Workspace::create_from(&folder, start, ready)
+    });
+    let workspace = Arc::new(workspace.await?);
+    let pool = Arc::clone(&registry.pool);
+    drop(tokio::task::spawn_blocking(move || pool.prepare(next)));
     let setup = Box::pin(set_up(registry, &workspace, request.setup)).await?;
     let used = registry.add(workspace, slot);
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
@@ -149,7 +159,8 @@ async fn set_up(
     let mut failed = false;
     for command in commands {
         log.push_str(&format!("$ {command}\n"));
-        let spec = tools::command_spec(&call, command, SETUP_LIMIT);
+        let mut spec = tools::command_spec(&call, command, SETUP_LIMIT);
+        spec.network = registry.setup_network;
         let end = registry.sandbox.run(spec, &call.cancel, None).await;
         let end =
             end.map_err(|error| Status::unavailable(format!("a setup command cannot be started: {error}")))?;
@@ -160,9 +171,8 @@ async fn set_up(
             break;
         }
     }
-    // What setup leaves behind is the starting point, not a change.
-    let seen = Arc::clone(workspace);
-    blocking(move || seen.has_changed()).await?;
+    let settled = Arc::clone(workspace);
+    blocking(move || settled.settle()).await?;
     let tail = &log.as_bytes()[log.len().saturating_sub(MAX_SETUP_LOG)..];
     Ok(Some(SetupResult {
         failed,

@@ -19,7 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::{calls::CallMemory, mirror::Mirrors, sandbox::Sandbox, workspace::Workspace};
+use crate::{calls::CallMemory, mirror::Mirrors, pool::Pool, sandbox::Sandbox, workspace::Workspace};
 
 /// A workspace dies this long after its last call or keepalive.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
@@ -58,7 +58,10 @@ pub(crate) struct ExecutorStatus {
 pub(crate) struct Registry {
     pub(crate) workspaces: PathBuf,
     pub(crate) mirrors: Mirrors,
+    pub(crate) pool: Arc<Pool>,
     pub(crate) sandbox: Sandbox,
+    /// Whether setup commands share the machine's network.
+    pub(crate) setup_network: bool,
     /// Fires when the executor drains: nothing new is opened.
     pub(crate) draining: CancellationToken,
     stop: CancellationToken,
@@ -71,11 +74,13 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(data_dir: &std::path::Path, slots: u32, sandbox: Sandbox) -> Self {
+    pub(crate) fn new(data_dir: &std::path::Path, slots: u32, sandbox: Sandbox, setup_network: bool) -> Self {
         Self {
             workspaces: data_dir.join("workspaces"),
             mirrors: Mirrors::new(data_dir.join("mirrors")),
+            pool: Arc::new(Pool::new(data_dir.join("ready"), slots as usize)),
             sandbox,
+            setup_network,
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots as usize)),
@@ -225,7 +230,12 @@ impl Registry {
         self.stop.cancel();
         let open = std::mem::take(&mut *lock(&self.open));
         // A panic inside would have been logged; the folders are emptied at the next start.
-        let _ = tokio::task::spawn_blocking(move || drop(open)).await;
+        let pool = Arc::clone(&self.pool);
+        let _ = tokio::task::spawn_blocking(move || {
+            drop(open);
+            pool.clear();
+        })
+        .await;
     }
 
     fn start_use(&self, open: Arc<Open>) -> Use {

@@ -12,8 +12,8 @@ use grant::{Audience, Grant, Signer};
 use http_backend::HttpBackend;
 use proto::executor::{
     CallToolRequest, CallToolResponse, CloseWorkspaceRequest, GetDiffRequest, OpenWorkspaceRequest,
-    OpenWorkspaceResponse, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult, ToolStatus,
-    WatchStatusRequest, call_tool_response, executor_service_client::ExecutorServiceClient,
+    OpenWorkspaceResponse, SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult,
+    ToolStatus, WatchStatusRequest, call_tool_response, executor_service_client::ExecutorServiceClient,
     snapshot_workspace_response,
 };
 use secrecy::ExposeSecret;
@@ -60,6 +60,10 @@ fn seed(folder: &TempDir) -> CommitId {
 
 impl World {
     async fn start(slots: u32) -> Self {
+        Self::start_without(slots, Vec::new()).await
+    }
+
+    async fn start_without(slots: u32, without: Vec<executor::Mechanism>) -> Self {
         let folder = TempDir::new().unwrap();
         let base = seed(&folder);
         let pair = grant::generate();
@@ -75,7 +79,10 @@ impl World {
                 grant_keys: BTreeMap::from([(pair.id, pair.public_key)]),
                 min_level: domain::SandboxLevel::L0,
                 launcher: Some(PathBuf::from(env!("CARGO_BIN_EXE_launcher"))),
-                hidden: vec![folder.path().join("remote")],
+                hidden: vec![folder.path().to_owned(), folder.path().join("remote")],
+                limits: executor::Limits::default(),
+                setup_network: false,
+                without,
             },
             telemetry: serde_json::from_value(json!({})).unwrap(),
         };
@@ -299,7 +306,7 @@ async fn a_change_is_made_committed_and_carried_into_another_workspace() {
         (answer.existing, answer.instructions.as_str()),
         (false, "Be brief.\n")
     );
-    assert_eq!(answer.tools.len(), 9);
+    assert_eq!(answer.tools.len(), 13);
     session
         .ok("c1", "create_branch", json!({ "branch_name": "feat/ENG-1-x" }))
         .await;
@@ -600,29 +607,105 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
     let session = world.open(1).await;
     let other = world.open(2).await;
     let environment = session
-        .shell("c1", "env | cut -d= -f1 | sort | tr '\\n' ' '")
+        .shell(
+            "c1",
+            "env | cut -d= -f1 | grep -v -e ^RUSTUP_ -e ^JAVA_HOME -e ^GOROOT | sort | tr '\\n' ' '",
+        )
         .await;
     assert_eq!(
         environment,
         "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE HOME LANG PATH PWD SHLVL TERM TMPDIR _ "
     );
-    let probe = std::process::Command::new(env!("CARGO_BIN_EXE_launcher"))
-        .arg("probe")
-        .output()
-        .unwrap();
-    if probe.stdout.starts_with(b"{\"landlock\":true") {
-        let data = world.folder.path().join("data/workspaces");
-        let reach = format!(
-            "cat {}/{}/tree/README.md; touch /tmp/escaped; touch $GIT_DIR/x",
-            data.display(),
-            other.id
+    let reach = format!("cat {}; touch $GIT_DIR/x; touch /etc/x", theirs(&world, &other));
+    let text = session.shell("c2", &format!("{reach}; true")).await;
+    assert!(!text.contains("# Shop"), "{text}");
+    let refused = text.matches("Permission denied").count()
+        + text.matches("Read-only file system").count()
+        + text.matches("No such file").count();
+    assert_eq!(refused, 3, "{text}");
+    let rename = "echo fine > $TMPDIR/y && python3 -c 'import os; os.rename(os.environ[\"TMPDIR\"] + \"/y\", \"z\")'; cat z";
+    assert!(session.shell("c3", rename).await.ends_with("fine\n"));
+}
+
+fn theirs(world: &World, other: &Session) -> String {
+    let workspaces = world.folder.path().join("data/workspaces");
+    workspaces
+        .join(&other.id)
+        .join("tree/README.md")
+        .display()
+        .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_namespaces_commands_are_kept_to_their_workspace_as_well() {
+    let world = World::start_without(2, vec![executor::Mechanism::Namespaces]).await;
+    let (session, other) = (world.open(1).await, world.open(2).await);
+    let reach = format!(
+        "cat {}; touch /tmp/escaped; touch $GIT_DIR/x",
+        theirs(&world, &other)
+    );
+    let text = session
+        .shell(
+            "c1",
+            &format!("{reach}; echo fine > $TMPDIR/y && mv $TMPDIR/y z && cat z"),
+        )
+        .await;
+    assert_eq!(text.matches("Permission denied").count(), 3, "{text}");
+    assert!(text.ends_with("fine\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_carry_the_level_that_commands_really_have() {
+    for (without, level) in [
+        (vec![], SandboxLevel::L1),
+        (vec![executor::Mechanism::Seccomp], SandboxLevel::L0),
+    ] {
+        let world = World::start_without(1, without).await;
+        let session = world.open(1).await;
+        assert_eq!(
+            session
+                .ok("c1", "run_command", json!({ "command": "true" }))
+                .await
+                .sandbox_level(),
+            level
         );
-        let text = session
-            .shell("c2", &format!("{reach}; echo fine > $TMPDIR/y && cat $TMPDIR/y"))
-            .await;
-        assert_eq!(text.matches("Permission denied").count(), 3, "{text}");
-        assert!(text.ends_with("fine\n"), "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_checkout_made_ready_for_the_next_run_is_as_good_as_a_fresh_one() {
+    let world = World::start(3).await;
+    let first = world.open(1).await;
+    let ready = || {
+        std::fs::read_dir(world.folder.path().join("data/ready"))
+            .unwrap()
+            .count()
+    };
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while ready() == 0 {
+        assert!(tokio::time::Instant::now() < deadline, "nothing is made ready");
+        tokio::task::yield_now().await;
+    }
+    first
+        .shell("c1", "echo mine > README.md; echo x > ignored.txt")
+        .await;
+    let second = world.open(2).await;
+    let text = second
+        .shell(
+            "c1",
+            "git status --short; cat README.md; ls -A; git log --format=%s",
+        )
+        .await;
+    assert_eq!(
+        text,
+        "exit code: 0\n# Shop\n.gitignore\nAGENTS.md\nREADME.md\nfirst\n"
+    );
+    assert!(
+        second
+            .ok("c2", "write_file", json!({ "path": "README.md", "content": "x" }))
+            .await
+            .changed
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,6 +47,12 @@ pub struct Settings {
     pub own_accounts: BTreeSet<String>,
     /// Seconds between two polls of Jira and GitHub, 1 to 86,400.
     pub poll_interval_s: u64,
+    /// Seconds between two looks for tickets whose wake-up was lost, 1 to 86,400.
+    pub sweep_interval_s: u64,
+    /// Days that the journal of a run is kept after its end; 0: for ever.
+    pub journal_days: u32,
+    /// The Jira group whose members may order `/stop` and `/retry` in comments; empty: nobody may.
+    pub jira_command_group: String,
     /// Deliveries handled at once, 1 to 256.
     pub router_slots: usize,
     /// Largest webhook body in bytes.
@@ -62,6 +68,9 @@ impl Default for Settings {
             api_tokens: BTreeMap::new(),
             own_accounts: BTreeSet::new(),
             poll_interval_s: 60,
+            sweep_interval_s: 60,
+            journal_days: 90,
+            jira_command_group: String::new(),
             router_slots: 8,
             max_body_bytes: 25 * 1024 * 1024,
         }
@@ -144,6 +153,9 @@ impl Settings {
         }
         if !(1..=86_400).contains(&self.poll_interval_s) {
             return refuse("poll_interval_s", "must be between 1 and 86400");
+        }
+        if !(1..=86_400).contains(&self.sweep_interval_s) {
+            return refuse("sweep_interval_s", "must be between 1 and 86400");
         }
         if !(1..=256).contains(&self.router_slots) {
             return refuse("router_slots", "must be between 1 and 256");

@@ -2,6 +2,7 @@
 //! outside, calls no model and runs no code.
 
 pub mod api;
+mod commands;
 mod config;
 mod detect;
 mod events;
@@ -10,9 +11,12 @@ mod outcome;
 mod outside;
 mod pin;
 mod poller;
+mod reconcile;
 mod router;
 mod server;
 mod signature;
+mod sweeper;
+mod triage;
 mod work;
 
 pub use config::{ApiToken, Config, SecretList, Settings};

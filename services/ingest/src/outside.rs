@@ -89,6 +89,40 @@ impl Outside {
             .map(|id| id.to_string()))
     }
 
+    /// GitHub's attempts to deliver webhooks since then, newest first; none when our account is no App.
+    pub(crate) async fn hook_deliveries(
+        &self,
+        since: Timestamp,
+    ) -> Result<Vec<github::HookDelivery>, ReadError> {
+        match self.github.hook_deliveries(since).await {
+            Err(github::Error::Unauthorized { .. }) => Ok(Vec::new()),
+            deliveries => Ok(deliveries?),
+        }
+    }
+
+    /// What one of those attempts carried.
+    pub(crate) async fn hook_payload(&self, id: u64) -> Result<serde_json::Value, ReadError> {
+        Ok(self.github.hook_payload(id).await?)
+    }
+
+    /// The names of an account's groups; none for an account that is not known.
+    pub(crate) async fn jira_groups(&self, account: &str) -> Result<Vec<String>, ReadError> {
+        match self.jira.groups(account).await {
+            Err(jira::Error::NotFound { .. }) => Ok(Vec::new()),
+            groups => Ok(groups?),
+        }
+    }
+
+    /// Whether a person may write to a repository.
+    pub(crate) async fn may_write(
+        &self,
+        repository: &RepositoryName,
+        login: &str,
+    ) -> Result<bool, ReadError> {
+        let permission = self.github.permission(repository, login).await?;
+        Ok(permission >= github::Permission::Write)
+    }
+
     pub(crate) async fn mentioning(
         &self,
         repository: &RepositoryName,

@@ -29,7 +29,9 @@ impl Poller {
     pub(crate) fn new(router: Router, interval: Duration) -> Self {
         let recovered = opentelemetry::global::meter("journeyman")
             .u64_counter("journeyman_deliveries_recovered_total")
-            .with_description("Findings that a poll had to bring because no webhook did.")
+            .with_description(
+                "Findings that a poll or GitHub's log of deliveries had to bring because no webhook did.",
+            )
             .build();
         Self {
             router,
@@ -59,6 +61,12 @@ impl Poller {
     pub(crate) async fn poll(&mut self) {
         if self.seen.len() > REMEMBERED {
             self.seen.clear();
+        }
+        match self.router.reconcile().await {
+            Ok(recovered) => self.recovered.add(recovered, &[]),
+            Err(failure) => {
+                tracing::warn!(%failure, "github's log of deliveries could not be looked through")
+            }
         }
         let book = self.router.rules.book();
         for rules in book

@@ -23,6 +23,8 @@ pub(crate) struct Router {
     pub(crate) outside: Arc<Outside>,
     pub(crate) rules: Arc<RulesStore>,
     pub(crate) own_accounts: Arc<BTreeSet<String>>,
+    /// The Jira group whose members may give orders in comments; empty: nobody may.
+    pub(crate) command_group: Arc<str>,
 }
 
 /// A ticket that came into the status that asks for work.
@@ -62,12 +64,29 @@ impl Router {
     async fn jira(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
         let entered = match events::jira::parse(&delivery.body)? {
             events::jira::Event::Entered(entered) => entered,
+            events::jira::Event::Ordered { order, account, .. }
+                if self.own_accounts.contains(&account) || self.own_accounts.contains(&order.actor) =>
+            {
+                return Ok(Outcome::Nothing("our own account said it".to_owned()));
+            }
+            events::jira::Event::Ordered {
+                command,
+                order,
+                account,
+            } => return self.jira_command(command, order, &account).await,
+            events::jira::Event::Edited(edited) => {
+                let rules = self.rules_for(&edited.ticket).unwrap_or_default();
+                return self.triage(edited, &rules).await;
+            }
             events::jira::Event::Other(what) => return Ok(Outcome::Nothing(what)),
         };
         if self.own_accounts.contains(&entered.actor.id) || self.own_accounts.contains(&entered.actor.name) {
             return Ok(Outcome::Nothing("our own account did it".to_owned()));
         }
         match self.rules_for(&entered.ticket) {
+            Ok(rules) if entered.changelog.is_none() && !detect::asks_for_work(&entered.status, &rules) => {
+                self.triage(entered, &rules).await
+            }
             Ok(rules) if !detect::asks_for_work(&entered.status, &rules) => Ok(Outcome::Nothing(format!(
                 "status {:?} asks for nothing",
                 entered.status
@@ -94,6 +113,15 @@ impl Router {
         use events::github::Event;
         match events::github::parse(&delivery.event, &delivery.body)? {
             Event::Other(what) => Ok(Outcome::Nothing(what)),
+            Event::Ordered { order, .. } if self.own_accounts.contains(&order.actor) => {
+                Ok(Outcome::Nothing("our own account said it".to_owned()))
+            }
+            Event::Ordered {
+                command,
+                repository,
+                number,
+                order,
+            } => self.github_command(command, (&repository, number), order).await,
             Event::ChecksChanged {
                 repository,
                 head,

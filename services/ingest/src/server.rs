@@ -14,6 +14,7 @@ use axum::{
     routing::post,
 };
 use bytes::Bytes;
+use opentelemetry::KeyValue;
 use queue::{Queue, WebhookDelivery};
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::{sync::Semaphore, time::timeout};
@@ -142,6 +143,7 @@ impl Webhooks {
         };
         match timeout(PUBLISH_TIMEOUT, queue.deliveries().publish(delivery)).await {
             Ok(Ok(new)) => {
+                count(source, new);
                 tracing::info!(
                     delivery = id,
                     source,
@@ -166,6 +168,18 @@ impl Webhooks {
             }
         }
     }
+}
+
+/// Counts one stored delivery, and whether it was known.
+fn count(source: &str, new: bool) {
+    let labels = [
+        KeyValue::new("journeyman.source", source.to_owned()),
+        KeyValue::new("journeyman.new", new),
+    ];
+    opentelemetry::global::meter("journeyman")
+        .u64_counter("journeyman.deliveries")
+        .build()
+        .add(1, &labels);
 }
 
 fn delivery(sender: &Sender, headers: &HeaderMap, verified: &Verified) -> WebhookDelivery {

@@ -19,6 +19,7 @@ use crate::{
     poller::Poller,
     router::Router,
     server::Webhooks,
+    sweeper::Sweeper,
 };
 
 const CONNECT_PAUSE: Duration = Duration::from_secs(2);
@@ -98,7 +99,7 @@ impl Service {
             match tried {
                 Ok(queue) => return Ok(Some(queue)),
                 Err(error @ queue::Error::Unavailable(_)) if Instant::now() < deadline => {
-                    tracing::warn!(%error, "nats is not reachable yet");
+                    tracing::warn!(%error, "nats is not reachable, trying again");
                 }
                 Err(error) => return Err(error).context("nats cannot be used"),
             }
@@ -120,6 +121,7 @@ impl Service {
             outside: Arc::clone(&self.outside),
             rules: Arc::clone(&self.rules),
             own_accounts: Arc::new(config.ingest.own_accounts.clone()),
+            command_group: config.ingest.jira_command_group.as_str().into(),
         };
         self.spawn_loops(config, &router, tasks);
         // Both cells are empty: this runs once.
@@ -148,6 +150,15 @@ impl Service {
         let stop = self.shutdown.clone();
         tasks.spawn(async move {
             poller.run(stop).await;
+            Ok(())
+        });
+        let interval = Duration::from_secs(config.ingest.sweep_interval_s);
+        let (sweeper, stop) = (
+            Sweeper::new(router.queue.clone(), interval, config.ingest.journal_days),
+            self.shutdown.clone(),
+        );
+        tasks.spawn(async move {
+            sweeper.run(stop).await;
             Ok(())
         });
         let (slots, routed, stop) = (config.ingest.router_slots, router.clone(), self.shutdown.clone());

@@ -10,7 +10,7 @@ use domain::{
     TicketKey, Trigger, TriggerKey,
 };
 use futures::StreamExt;
-use harness::{Harness, OPERATOR, SHA, VIEWER, entry, record};
+use harness::{ADMIN, Harness, OPERATOR, SHA, VIEWER, entry, record};
 use queue::Bucket;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -538,4 +538,224 @@ fn an_entry_of_the_journal_is_readable_by_the_command_line() {
     ))
     .expect("json");
     assert!(serde_json::from_str::<Entry>(&text).is_ok());
+}
+
+fn is_stop(trigger: &Trigger) -> bool {
+    matches!(trigger.reason, Reason::StopRequested { run: None })
+}
+
+#[tokio::test]
+async fn a_stop_in_a_jira_comment_counts_from_members_of_the_group_only() {
+    let h = Harness::start(3_600).await;
+    h.listen_to_jira();
+    h.jira.set_groups("Ada", &["staff", "agents"]);
+    h.jira.set_groups("Bob", &["staff"]);
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    h.jira.comment_as(&key, "Bob", "/stop").unwrap();
+    h.jira.comment_as(&key, "Ada", "please do not /stop").unwrap();
+    let id = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
+    let trigger = h.trigger(&key).await;
+    assert!(is_stop(&trigger), "{trigger:?}");
+    assert_eq!(trigger.key, TriggerKey::new(format!("comment:{id}")));
+    assert_eq!(trigger.actor.as_deref(), Some("Ada"));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_stop_on_our_pull_request_counts_from_those_who_may_write_and_stops_its_ticket() {
+    let h = Harness::start(3_600).await;
+    let record = record("jira:ENG-1", "feat/ENG-1-cart", Some(7));
+    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
+    let key = BranchRecord::key(&record.repository, &record.branch);
+    table.put(&key, &record, None).await.unwrap();
+    let said = |id: u64, login: &str, number: u64| {
+        json!({"action": "created", "repository": {"full_name": "acme/shop"}, "issue": {"number": number},
+            "comment": {"id": id, "body": "/stop", "user": {"login": login}, "created_at": "2026-11-21T10:00:00Z"}})
+    };
+    for (id, login) in [(1, "eve"), (2, "mia")] {
+        let status = h
+            .github_event("issue_comment", &format!("d{id}"), &said(id, login, 7))
+            .await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+    }
+    let trigger = h.trigger("ENG-1").await;
+    assert!(is_stop(&trigger), "{trigger:?}");
+    assert_eq!(trigger.key, TriggerKey::new("comment:2"));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_retry_starts_a_failed_job_again_and_is_refused_when_nothing_failed() {
+    let h = Harness::start(3_600).await;
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    let path = format!("/v1/tickets/{key}/retry");
+    let (status, _) = h.post(&path, OPERATOR, &json!({}), None).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    let ticket = TicketKey::jira(&key).unwrap();
+    let run = RunId::new(ticket.clone(), 1);
+    let mut row = domain::Row::default();
+    row.open(1, run.clone(), Job::Implement, domain::Timestamp::default());
+    row.finish(
+        &run,
+        StopReason::TurnLimit { turns: 50 },
+        domain::Timestamp::default(),
+    );
+    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let revision = rows.put(&ticket.to_string(), &row, None).await.unwrap();
+    let (status, _) = h.post(&path, OPERATOR, &json!({}), None).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    assert_eq!(job(&h.trigger(&key).await).job, Job::Implement);
+    row.quarantined = Some("stuck".to_owned());
+    rows.put(&ticket.to_string(), &row, Some(revision)).await.unwrap();
+    let (status, _) = h.post(&path, OPERATOR, &json!({}), None).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let triggers = h.triggers_when(&key, 2).await;
+    assert_eq!(triggers[1].reason, Reason::RetryRequested);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_dead_delivery_is_shown_revived_and_dropped() {
+    let h = Harness::start(3_600).await;
+    h.listen_to_jira();
+    let key = h.jira.create_issue("OPS", "Nobody minds me", "", "Bug", &[]);
+    h.jira.move_issue(&key, "Ready for Agent", "Ada").unwrap();
+    let letter = h.dead(1).await.swap_remove(0);
+    let path = format!("/v1/dead/{}", letter["sequence"]);
+    let (status, shown) = h.get(&path, OPERATOR).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(shown["body"].as_str().unwrap().contains(&key), "{shown}");
+    assert_eq!(h.get(&path, VIEWER).await.0, StatusCode::FORBIDDEN);
+    let (status, _) = h.post(&format!("{path}/retry"), OPERATOR, &json!({}), None).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    // There are still no rules for the project, so it dies again, under a new number.
+    let again = async || {
+        let (_, letters) = h.get("/v1/dead", VIEWER).await;
+        let found = letters.as_array()?.first()?.clone();
+        (found["sequence"] != letter["sequence"]).then_some(found)
+    };
+    let again = testkit::eventually("a second death", Duration::from_secs(20), again)
+        .await
+        .unwrap();
+    assert_eq!(again["id"], letter["id"]);
+    let path = format!("/v1/dead/{}", again["sequence"]);
+    assert_eq!(h.delete(&path, OPERATOR).await, StatusCode::NO_CONTENT);
+    assert_eq!(h.delete(&path, OPERATOR).await, StatusCode::NOT_FOUND);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn only_an_admin_stops_every_planner() {
+    let h = Harness::start(3_600).await;
+    let (status, _) = h.post("/v1/stop-all", OPERATOR, &json!({}), None).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    let (status, on) = h.post("/v1/stop-all", ADMIN, &json!({}), None).await;
+    assert_eq!(
+        (status, &on["on"], &on["by"]),
+        (StatusCode::OK, &json!(true), &json!("root"))
+    );
+    assert_eq!(h.get("/v1/stop-all", VIEWER).await.1, on);
+    assert_eq!(h.delete("/v1/stop-all", ADMIN).await, StatusCode::OK);
+    assert_eq!(h.get("/v1/stop-all", VIEWER).await.1["on"], json!(false));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_ticket_whose_wake_up_was_lost_is_found_by_the_sweeper() {
+    let h = Harness::start(3_600).await;
+    h.queue
+        .triggers()
+        .append(&harness::merge_trigger())
+        .await
+        .unwrap();
+    let mut tokens = h
+        .queue
+        .triggers()
+        .tokens(tokio_util::sync::CancellationToken::new())
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        // Whoever finishes a token without folding its trigger loses the wake-up.
+        let token = tokio::time::timeout(Duration::from_secs(20), tokens.next())
+            .await
+            .unwrap();
+        token.unwrap().finish().await.unwrap();
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_or_edited_ticket_is_triaged_until_it_is_labeled_so() {
+    let h = Harness::start(3_600).await;
+    let rules =
+        "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: DOC\ntriage:\n  labels: [bug, docs]\n";
+    h.add_rules("docs", rules).await;
+    h.listen_to_jira();
+    let key = h.jira.create_issue("DOC", "Typo", "On page one", "Bug", &[]);
+    let trigger = h.trigger(&key).await;
+    assert_eq!(
+        (job(&trigger).job, trigger.key.as_str()),
+        (Job::Triage, "triage:created")
+    );
+    assert_eq!(job(&trigger).text.summary, "Typo");
+    h.jira.create_issue("DOC", "Known", "", "Bug", &["triaged"]);
+    h.jira.create_issue("ENG", "Not sorted here", "", "Bug", &[]);
+    let moved = h.jira.move_issue("ENG-1", "Ready for Agent", "Ada").unwrap();
+    assert_eq!(
+        h.trigger("ENG-1").await.key,
+        TriggerKey::new(format!("changelog:{moved}"))
+    );
+    assert!(h.triggers("DOC-2").await.is_empty());
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
+    let h = Harness::start(3_600).await;
+    let ticket = TicketKey::jira("ENG-1").unwrap();
+    let run = RunId::new(ticket.clone(), 1);
+    let mut row = domain::Row::default();
+    row.open(1, run.clone(), Job::Finish, domain::Timestamp::default());
+    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let revision = rows.put(&ticket.to_string(), &row, None).await.unwrap();
+    let merged = harness::merge_trigger();
+    let started = entry(
+        0,
+        Fact::RunStarted {
+            trigger: Box::new(merged.clone()),
+        },
+    );
+    h.queue.journal().append(&run, 0, &started).await.unwrap();
+    h.queue.triggers().append(&merged).await.unwrap();
+    let effects = h.queue.table::<u32>(Bucket::Effects);
+    for key in [
+        "jira:ENG-1@1:2/comment",
+        "outcome:jira:ENG-1@1:2",
+        "board:jira:ENG-1",
+        "jira:ENG-11@1:2/comment",
+    ] {
+        effects.put(key, &1, None).await.unwrap();
+    }
+    let path = "/v1/tickets/ENG-1";
+    assert_eq!(h.delete(path, OPERATOR).await, StatusCode::FORBIDDEN);
+    assert_eq!(h.delete(path, ADMIN).await, StatusCode::CONFLICT);
+    row.finish(&run, StopReason::Completed, domain::Timestamp::default());
+    rows.put(&ticket.to_string(), &row, Some(revision)).await.unwrap();
+    assert_eq!(h.delete(path, ADMIN).await, StatusCode::NO_CONTENT);
+    assert_eq!(h.get(path, VIEWER).await.0, StatusCode::NOT_FOUND);
+    assert!(h.queue.journal().read(&run).await.unwrap().is_empty());
+    assert!(h.triggers("ENG-1").await.is_empty());
+    let left: Vec<String> = effects
+        .list()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
+    assert_eq!(left, ["jira:ENG-11@1:2/comment"]);
+    h.stop().await;
 }

@@ -34,6 +34,9 @@ pub struct PlannerSettings {
     /// Tickets worked on at once.
     #[serde(default = "default_slots")]
     pub slots: usize,
+    /// The first wait before a failed run is tried again, in milliseconds; it doubles up to 15 minutes, five times.
+    #[serde(default = "default_retry_base_ms")]
+    pub retry_base_ms: u64,
     /// Executors by pool: `http://host:port`, or `dns://host:port` for every address behind a name.
     #[serde(default = "default_pools")]
     pub pools: BTreeMap<String, TextList>,
@@ -103,6 +106,10 @@ fn default_slots() -> usize {
     64
 }
 
+fn default_retry_base_ms() -> u64 {
+    60_000
+}
+
 fn default_pools() -> BTreeMap<String, TextList> {
     BTreeMap::from([(
         "default".to_owned(),
@@ -144,6 +151,9 @@ impl bootstrap::ServiceConfig for Config {
         let problem = |key: &str, problem: &str| Err(Error::new(key, problem));
         if planner.slots == 0 {
             return problem("planner.slots", "must be at least 1");
+        }
+        if planner.retry_base_ms == 0 {
+            return problem("planner.retry_base_ms", "must be at least 1");
         }
         for (pool, addresses) in &planner.pools {
             let legal = |address: &String| {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall, ToolResult,
-    ToolStatus, WorkspaceInfo,
+    CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, StopReason, Timestamp, ToolCall,
+    ToolResult, ToolStatus, WorkspaceInfo,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 use crate::executors::{CallError, Caller, Executors, OpenError, Restore, commit};
 use crate::model::ChatModel;
-use crate::run::{Action, IllegalFact, RunState, transcript};
+use crate::run::{Action, IllegalFact, RunState, retry, transcript};
 use crate::telemetry;
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -29,6 +29,9 @@ pub(crate) enum Trouble {
     /// NATS is in trouble.
     #[error(transparent)]
     Queue(queue::Error),
+    /// The ticket brought planner after planner down.
+    #[error("{0} planners in a row took the ticket over and made no progress")]
+    Stuck(u32),
     /// A journal tells something impossible.
     #[error(transparent)]
     Illegal(#[from] IllegalFact),
@@ -63,6 +66,8 @@ pub(crate) struct Driver {
     pub(crate) queue: Queue,
     pub(crate) model: ChatModel,
     pub(crate) executors: Executors,
+    /// The first wait before a retry.
+    pub(crate) retry_base_ms: u64,
 }
 
 impl Driver {
@@ -80,6 +85,9 @@ impl Driver {
             Action::Record(fact) => Ok(Outcome::Fact(Box::new(fact))),
             Action::Wait => Ok(Outcome::Parked),
             Action::Rest => Ok(Outcome::Over),
+            Action::ScheduleRetry { attempt, reason } => {
+                Ok(Outcome::Fact(Box::new(self.schedule(state, attempt, reason))))
+            }
             Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }
@@ -90,6 +98,13 @@ impl Driver {
                 .await
                 .map(|fact| Outcome::Fact(Box::new(fact))),
         }
+    }
+
+    fn schedule(&self, state: &RunState, attempt: u32, reason: StopReason) -> Fact {
+        let wait = retry::delay_ms(self.retry_base_ms, &state.run, attempt);
+        let due = bootstrap::now().plus_ms(i64::try_from(wait).unwrap_or(i64::MAX));
+        tracing::warn!(run = %state.run, reason = reason.as_str(), attempt, duration_ms = wait, "run failed, it is tried again");
+        Fact::RetryScheduled { attempt, due, reason }
     }
 
     async fn send(
@@ -128,7 +143,7 @@ impl Driver {
         let act = async {
             match (action, state.open_workspace()) {
                 (Action::OpenWorkspace { id }, _) => self.open(&caller, state, id).await,
-                (Action::AskModel { id }, Some(_)) => Ok(self.ask(state, id).await),
+                (Action::AskModel { id }, _) => Ok(self.ask(state, id).await),
                 (Action::CallTool { id, call, at }, Some(info)) => {
                     self.call_tool(&caller, state, info, id, call, at).await
                 }
@@ -178,6 +193,7 @@ impl Driver {
             return Fact::ModelFailed {
                 id,
                 detail: "there was nothing to show the model".to_owned(),
+                transient: false,
             };
         };
         match self.model.chat(&state.run.to_string(), &transcript).await {
@@ -185,6 +201,7 @@ impl Driver {
             Err(error) => Fact::ModelFailed {
                 id,
                 detail: error.to_string(),
+                transient: error.transient,
             },
         }
     }

@@ -8,6 +8,7 @@ mod model;
 mod prompts;
 mod run;
 mod startup;
+mod stop_all;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -16,11 +17,13 @@ mod ticket;
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::health::Health;
+use queue::Queue;
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use config::{Config, Dialect, ModelSettings, PlannerSettings};
 pub use executors::inspect_pools;
+use ticket::TicketDesk;
 
 /// The longest that a shutdown waits for tickets in hand.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
@@ -54,24 +57,53 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
         return Ok(());
     };
     let (desk, queue) = (Arc::new(desk.0), desk.1);
-    let mut tokens = queue.triggers().tokens(shutdown.clone()).await?;
-    let slots = Arc::new(Semaphore::new(config.planner.slots));
-    let tickets = TaskTracker::new();
     health.set_ready(true);
     tracing::info!(slots = config.planner.slots, "planner is ready");
+    while !shutdown.is_cancelled() {
+        stop_all::switched_off(&queue, shutdown).await;
+        let shift = shutdown.child_token();
+        let stop = async {
+            stop_all::switched_on(&queue, &shift).await;
+            if !shift.is_cancelled() {
+                tracing::warn!("an admin stopped every planner; tickets in hand are given back");
+                shift.cancel();
+            }
+        };
+        let ((), worked) = tokio::join!(stop, Box::pin(take_tickets(config, &desk, &queue, &shift)));
+        worked?;
+    }
+    health.set_ready(false);
+    Ok(())
+}
+
+/// Works on tickets until the end of the shift, then gives back those in hand.
+async fn take_tickets(
+    config: &Config,
+    desk: &Arc<TicketDesk>,
+    queue: &Queue,
+    shift: &CancellationToken,
+) -> anyhow::Result<()> {
+    let mut tokens = match queue.triggers().tokens(shift.clone()).await {
+        Ok(tokens) => tokens,
+        Err(error) => {
+            shift.cancel();
+            return Err(error.into());
+        }
+    };
+    let slots = Arc::new(Semaphore::new(config.planner.slots));
+    let tickets = TaskTracker::new();
     loop {
         let slot = tokio::select! {
             slot = slots.clone().acquire_owned() => slot?,
-            () = shutdown.cancelled() => break,
+            () = shift.cancelled() => break,
         };
         let Some(token) = tokens.next().await else { break };
-        let (desk, shutdown) = (desk.clone(), shutdown.clone());
+        let (desk, shift) = (desk.clone(), shift.clone());
         tickets.spawn(async move {
-            desk.handle(token, shutdown).await;
+            desk.handle(token, shift).await;
             drop(slot);
         });
     }
-    health.set_ready(false);
     tickets.close();
     if tokio::time::timeout(DRAIN_LIMIT, tickets.wait()).await.is_err() {
         tracing::warn!(

@@ -42,6 +42,7 @@ pub(crate) async fn desk(
     };
     let executors = Executors::new(config.planner.clone(), signer);
     let driver = Driver {
+        retry_base_ms: config.planner.retry_base_ms,
         queue: queue.clone(),
         model,
         executors,

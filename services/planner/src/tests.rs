@@ -72,6 +72,7 @@ impl World {
             planner: PlannerSettings {
                 listen: ([127, 0, 0, 1], 0).into(),
                 slots: 4,
+                retry_base_ms: 20,
                 pools: [(
                     "default".to_owned(),
                     bootstrap::settings::TextList(vec![self.executor.url.clone()]),
@@ -269,6 +270,152 @@ async fn a_lost_workspace_is_opened_again_from_the_last_snapshot() {
         }
     );
     assert_eq!(world.executor.restored(), 1);
+    world.stop().await;
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_model_is_down_waits_for_a_timer_and_then_ends_well() {
+    let world = World::start(script()).await;
+    world.model.garble_next(4);
+    let (_, served) = world.planner().await;
+    world.trigger("changelog:1", implement()).await;
+    let row = world.finished(1).await;
+    assert_eq!(
+        row.runs[0].status,
+        RunStatus::Finished {
+            reason: StopReason::Completed
+        }
+    );
+    assert_eq!((row.due, row.takeovers), (None, 0));
+    let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
+    let count = |name: &str| {
+        entries
+            .iter()
+            .filter(|(_, entry)| entry.fact.name() == name)
+            .count()
+    };
+    assert_eq!((count("retry_scheduled"), count("retried")), (2, 2));
+    world.stop().await;
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_admins_switch_cuts_every_step_and_work_goes_on_when_it_is_off() {
+    let world = World::start(script()).await;
+    world.model.set_latency(Duration::from_secs(4));
+    let (_, served) = world.planner().await;
+    world.trigger("changelog:1", implement()).await;
+    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
+        (world.executor.open() == 1).then_some(())
+    })
+    .await
+    .unwrap();
+    let control = world.queue.table::<domain::StopAll>(Bucket::Control);
+    let record = domain::StopAll {
+        by: "root".to_owned(),
+        at: bootstrap::now(),
+    };
+    control.put(domain::StopAll::KEY, &record, None).await.unwrap();
+    testkit::eventually("the token is given back", Duration::from_secs(20), async || {
+        let (row, _) = world
+            .queue
+            .table::<Row>(Bucket::Tickets)
+            .get(&ticket().to_string())
+            .await
+            .ok()??;
+        let entries = world.queue.journal().read(&row.runs[0].id).await.ok()?;
+        let asked = entries
+            .iter()
+            .any(|(_, entry)| entry.fact.name() == "model_requested");
+        (asked && world.model.calls().len() <= 1).then_some(())
+    })
+    .await
+    .unwrap();
+    world.model.set_latency(Duration::ZERO);
+    control.delete(domain::StopAll::KEY).await.unwrap();
+    let row = world.finished(1).await;
+    assert_eq!(
+        (row.runs[0].status.clone(), row.takeovers),
+        (
+            RunStatus::Finished {
+                reason: StopReason::Completed
+            },
+            0
+        )
+    );
+    world.stop().await;
+    served.await.unwrap().unwrap();
+}
+
+/// A token taken over and lost again and again, as by planners that die of the ticket.
+async fn lose_token(world: &World, times: u64) {
+    let mut tokens = world
+        .queue
+        .triggers()
+        .tokens(world.shutdown.child_token())
+        .await
+        .unwrap();
+    for _ in 0..times {
+        let token = tokens.next().await.unwrap();
+        let table = world.queue.table::<Row>(Bucket::Tickets);
+        let (mut row, revision) = table.get(&ticket().to_string()).await.unwrap().unwrap();
+        row.takeovers += 1;
+        row.fence = token.fence();
+        table
+            .put(&ticket().to_string(), &row, Some(revision))
+            .await
+            .unwrap();
+        token.release().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ticket_that_brings_planners_down_is_set_aside_until_somebody_asks_for_a_retry() {
+    let world = World::start(script()).await;
+    world.model.set_latency(Duration::from_secs(3));
+    let (shutdown, served) = world.planner().await;
+    world.trigger("changelog:1", implement()).await;
+    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
+        (world.executor.open() == 1).then_some(())
+    })
+    .await
+    .unwrap();
+    shutdown.cancel();
+    served.await.unwrap().unwrap();
+    lose_token(&world, 5).await;
+    world.model.set_latency(Duration::ZERO);
+    let (_, served) = world.planner().await;
+    let quarantined = async || {
+        let (row, _) = world
+            .queue
+            .table::<Row>(Bucket::Tickets)
+            .get(&ticket().to_string())
+            .await
+            .ok()??;
+        row.quarantined
+    };
+    let reason = testkit::eventually("a quarantine", Duration::from_secs(20), quarantined)
+        .await
+        .unwrap();
+    assert!(reason.contains("no progress"), "{reason}");
+    let letters = world.queue.dead_letters().list(10).await.unwrap();
+    assert_eq!((letters.len(), letters[0].1.what.as_str()), (1, "ticket"));
+    let reports = world.queue.reports().read_after(&ticket(), 0).await.unwrap();
+    let told = |(_, report): &&(u64, Report)| matches!(report.request, ReportRequest::Quarantined { .. });
+    assert_eq!(reports.iter().filter(told).count(), 1);
+    world.trigger("comment:9", Reason::RetryRequested).await;
+    let row = world.finished(1).await;
+    assert_eq!(
+        (row.runs[0].status.clone(), row.quarantined, row.takeovers),
+        (
+            RunStatus::Finished {
+                reason: StopReason::Completed
+            },
+            None,
+            0
+        )
+    );
     world.stop().await;
     served.await.unwrap().unwrap();
 }

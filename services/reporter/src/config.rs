@@ -50,6 +50,10 @@ pub struct Settings {
     pub max_pack_bytes: u64,
     /// Largest file that a change may add.
     pub max_file_bytes: u64,
+    /// How long a write of unknown outcome is looked for before it is repeated.
+    pub unknown_window_s: u64,
+    /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
+    pub list_lag_s: u64,
 }
 
 impl Default for Settings {
@@ -62,6 +66,8 @@ impl Default for Settings {
             protected_paths: vec![".github/workflows/**".to_owned()],
             max_pack_bytes: 50 * 1024 * 1024,
             max_file_bytes: 10 * 1024 * 1024,
+            unknown_window_s: 30,
+            list_lag_s: 6,
         }
     }
 }

@@ -4,6 +4,8 @@ use domain::{ReportFence, ReportId, ReportOutcome, TicketKey, Timestamp};
 use queue::{Bucket, Queue, Revision, Table};
 use serde::{Deserialize, Serialize};
 
+use crate::board::Board;
+
 /// Why the ledger did not answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -46,6 +48,12 @@ pub(crate) struct Cursor {
     pub(crate) sequence: u64,
     /// The fence of who moved it.
     pub(crate) fence: ReportFence,
+    /// How often the next report was tried in vain.
+    #[serde(default)]
+    pub(crate) tries: u32,
+    /// When the first of these tries was.
+    #[serde(default)]
+    pub(crate) since: Option<Timestamp>,
 }
 
 /// What the ledger says to somebody who wants to perform an effect.
@@ -85,6 +93,7 @@ impl Intent {
 pub(crate) struct Ledger {
     effects: Table<EffectRecord>,
     cursors: Table<Cursor>,
+    boards: Table<Board>,
     outcomes: Table<ReportOutcome>,
 }
 
@@ -95,6 +104,7 @@ impl Ledger {
         Self {
             effects: queue.table(bucket),
             cursors: queue.table(bucket),
+            boards: queue.table(bucket),
             outcomes: queue.table(bucket),
         }
     }
@@ -148,6 +158,62 @@ impl Ledger {
         self.write(&mut intent, record).await
     }
 
+    /// What the effect made, when its receipt is there.
+    pub(crate) async fn receipt(&self, id: &str) -> Result<Option<String>, Error> {
+        Ok(self.effects.get(id).await?.and_then(|(record, _)| record.receipt))
+    }
+
+    /// Replaces the receipt of an effect that turned out to be elsewhere or gone; without one it is performed anew.
+    pub(crate) async fn correct(
+        &self,
+        id: &str,
+        fence: ReportFence,
+        receipt: Option<String>,
+    ) -> Result<(), Error> {
+        let Some((record, last)) = self.effects.get(id).await? else {
+            return Ok(());
+        };
+        if record.fence > fence {
+            return Err(Error::Superseded);
+        }
+        let record = EffectRecord {
+            intent_at: None,
+            fence,
+            receipt,
+            ..record
+        };
+        self.effects.put(id, &record, Some(last)).await?;
+        Ok(())
+    }
+
+    /// The ticket's board, as long as nobody newer wrote it.
+    pub(crate) async fn board(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+    ) -> Result<(Board, Option<Revision>), Error> {
+        match self.boards.get(&board_key(ticket)).await? {
+            Some((board, _)) if board.fence > fence => Err(Error::Superseded),
+            Some((board, revision)) => Ok((board, Some(revision))),
+            None => Ok((Board::default(), None)),
+        }
+    }
+
+    /// The ticket's board, whoever wrote it.
+    pub(crate) async fn newest_board(&self, ticket: &TicketKey) -> Result<Option<Board>, Error> {
+        Ok(self.boards.get(&board_key(ticket)).await?.map(|(board, _)| board))
+    }
+
+    /// Writes the ticket's board.
+    pub(crate) async fn keep_board(
+        &self,
+        ticket: &TicketKey,
+        board: &Board,
+        last: Option<Revision>,
+    ) -> Result<Revision, Error> {
+        Ok(self.boards.put(&board_key(ticket), board, last).await?)
+    }
+
     async fn write(&self, intent: &mut Intent, record: EffectRecord) -> Result<(), Error> {
         intent.last = Some(self.effects.put(&intent.id, &record, intent.last).await?);
         Ok(())
@@ -165,12 +231,15 @@ impl Ledger {
             Some((cursor, revision)) => (cursor, Some(revision)),
             None => (Cursor::default(), None),
         };
-        let cursor = Cursor {
-            sequence: known.sequence,
-            fence,
-        };
+        let cursor = Cursor { fence, ..known };
         let revision = self.cursors.put(&key, &cursor, last).await?;
         Ok((cursor, revision))
+    }
+
+    /// The fence of who took the ticket's cursor last.
+    pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReportFence>, Error> {
+        let known = self.cursors.get(&cursor_key(ticket)).await?;
+        Ok(known.map(|(cursor, _)| cursor.fence))
     }
 
     /// Moves the ticket's cursor.
@@ -201,6 +270,10 @@ impl Ledger {
 
 fn cursor_key(ticket: &TicketKey) -> String {
     format!("cursor:{ticket}")
+}
+
+fn board_key(ticket: &TicketKey) -> String {
+    format!("board:{ticket}")
 }
 
 fn outcome_key(report: &ReportId) -> String {

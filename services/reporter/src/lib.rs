@@ -1,18 +1,25 @@
 //! The reporter: the only service that writes to GitHub and Jira. It performs each effect once, however often it is
 //! asked, and serves repositories to executors through the git gate.
 
+mod board;
+mod command;
 mod config;
 mod effects;
 mod gate;
+#[cfg(test)]
+mod interleave_tests;
 mod ledger;
 mod message;
 mod mirror;
 mod perform;
 mod plan;
 mod policy;
+mod retry;
 mod sanitize;
 mod secret;
 mod serve;
+mod telemetry;
+mod tell;
 mod trouble;
 mod worker;
 

@@ -1,6 +1,14 @@
 //! Every text that a person reads on Jira or GitHub, as pure functions.
 
-use domain::{FailedCheck, Job, PullRequestRef, RepositoryName, RunId, SkipReason, StopReason, TicketKey};
+use domain::{
+    FailedCheck, Job, PullRequestRef, RepositoryName, RunId, SkipReason, StopReason, TicketKey, Timestamp,
+};
+
+mod status;
+mod words;
+
+pub(crate) use status::status;
+use words::{capped, code, fenced, harmless, is_web_link, link, one_line, person, quoted, tail};
 
 use crate::{
     plan::{Draft, Made, Moved},
@@ -51,12 +59,51 @@ pub(crate) enum Say {
         pull_request: Option<PullRequestRef>,
         again: String,
     },
+    /// A run failed for a reason that may pass and is tried again.
+    RetryScheduled {
+        job: Job,
+        reason: StopReason,
+        attempt: u32,
+        most: u32,
+        due: Timestamp,
+    },
+    /// The ticket is set aside until a person looks.
+    Quarantined { reason: String },
     /// Nothing is done.
     Skipped { reason: SkipReason, again: String },
 }
 
-/// A comment on the ticket, as Markdown.
+impl Say {
+    /// Whether it is said in a comment of its own and not in the status comment. The run waits for a decision, and an
+    /// edited comment would notify nobody on GitHub.
+    pub(crate) const fn calls_a_person(&self) -> bool {
+        match self {
+            Self::DecisionNeeded { .. } => true,
+            Self::Started { .. }
+            | Self::Opened
+            | Self::Ready { .. }
+            | Self::ChecksFailed { .. }
+            | Self::Merged { .. }
+            | Self::Closed { .. }
+            | Self::Stopped { .. }
+            | Self::RetryScheduled { .. }
+            | Self::Quarantined { .. }
+            | Self::Skipped { .. } => false,
+        }
+    }
+}
+
+/// A comment of its own, as Markdown.
 pub(crate) fn comment(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&RunId>) -> String {
+    let mut text = words_of(say, made, ticket, run);
+    if let Some(run) = run {
+        text.push_str(&format!("\n\nJourneyman, run {}", code(&run.to_string())));
+    }
+    text
+}
+
+/// What is said, as Markdown.
+pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&RunId>) -> String {
     let mut paragraphs = match say {
         Say::Started { job, repository } => vec![started(*job, repository)],
         Say::Opened => vec![opened(made.pull_request.as_ref())],
@@ -87,10 +134,23 @@ pub(crate) fn comment(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&R
             pull_request,
             again,
         } => stopped(*job, reason, pull_request.as_ref(), ticket, again),
+        Say::RetryScheduled {
+            job,
+            reason,
+            attempt,
+            most,
+            due,
+        } => retry_scheduled(*job, reason, (*attempt, *most), *due),
+        Say::Quarantined { reason } => vec![
+            format!(
+                "Journeyman has set this ticket aside: {}. Nothing more happens here until an operator has looked.",
+                code(reason)
+            ),
+            "To try again from where it stands, comment `/retry`.".to_owned(),
+        ],
         Say::Skipped { reason, again } => skipped(reason, ticket, again),
     };
     paragraphs.extend(made.moved.as_ref().and_then(|moved| moved_sentence(moved, say)));
-    paragraphs.extend(run.map(|run| format!("Journeyman, run {}", code(&run.to_string()))));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n")
 }
@@ -206,6 +266,22 @@ fn stopped(
     paragraphs
 }
 
+fn retry_scheduled(job: Job, reason: &StopReason, count: (u32, u32), due: Timestamp) -> Vec<String> {
+    let (attempt, most) = count;
+    let (what, detail) = match reason {
+        StopReason::ModelFailed { detail } => ("the model provider failed", detail.as_str()),
+        StopReason::WorkspaceUnavailable { detail } => ("no workspace could be opened", detail.as_str()),
+        StopReason::ReportFailed { detail } => ("a change outside could not be made", detail.as_str()),
+        other => ("the run failed", other.as_str()),
+    };
+    vec![
+        format!("The {job} run pauses: {what} ({}).", code(detail)),
+        format!(
+            "It goes on at {due} (retry {attempt} of {most}). Comment `/retry` to go on now, or `/stop` to end it."
+        ),
+    ]
+}
+
 fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     let say = |text: String| vec![text];
     match reason {
@@ -242,6 +318,10 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
                 quoted(detail),
             ]
         }
+        StopReason::ReportFailed { detail } => vec![
+            "Journeyman stopped: a change outside could not be made.".to_owned(),
+            quoted(detail),
+        ],
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
     }
 }
@@ -310,74 +390,6 @@ fn moved_sentence(moved: &Moved, say: &Say) -> Option<String> {
             code(detail)
         )),
     }
-}
-
-fn link(pull_request: &PullRequestRef) -> String {
-    let name = format!("pull request {}#{}", pull_request.repository, pull_request.number);
-    if is_web_link(&pull_request.url) {
-        format!("[{name}](<{}>)", pull_request.url)
-    } else {
-        name
-    }
-}
-
-/// A name in code style: it neither notifies its owner nor is read as Markdown.
-fn person(name: &str) -> String {
-    if name.trim().is_empty() {
-        "Somebody".to_owned()
-    } else {
-        code(name)
-    }
-}
-
-fn code(text: &str) -> String {
-    format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
-}
-
-fn harmless(text: &str) -> String {
-    sanitize::plain(&capped(&one_line(text), 300))
-}
-
-fn quoted(markdown: &str) -> String {
-    let text = sanitize::markdown(&capped(markdown, 4_000));
-    text.trim()
-        .lines()
-        .map(|line| format!("> {line}").trim_end().to_owned())
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-fn fenced(language: &str, text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{}\n{fence}", text.trim_end())
-}
-
-fn is_web_link(url: &str) -> bool {
-    (url.starts_with("https://") || url.starts_with("http://"))
-        && !url
-            .chars()
-            .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"'))
-}
-
-fn one_line(text: &str) -> String {
-    let visible: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn capped(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit {
-        return text.to_owned();
-    }
-    text.chars().take(limit - 1).chain(['…']).collect()
-}
-
-fn tail(text: &str, limit: usize) -> String {
-    let skipped = text.chars().count().saturating_sub(limit);
-    text.chars().skip(skipped).collect()
 }
 
 #[cfg(test)]

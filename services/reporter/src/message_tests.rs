@@ -322,3 +322,32 @@ fn titles_and_bodies_stay_within_the_limits() {
     assert_eq!(pull_request_title(&draft).chars().count(), 256);
     assert!(pull_request_body(&draft, &jira(), None, None).chars().count() < 65_536);
 }
+
+#[test]
+fn a_wait_for_a_retry_says_when_and_how_to_shorten_it() {
+    let detail = "the model provider is overloaded or in trouble (529)".to_owned();
+    let say = Say::RetryScheduled {
+        job: Job::Implement,
+        reason: StopReason::ModelFailed { detail },
+        attempt: 2,
+        most: 5,
+        due: domain::Timestamp::from_unix_ms(1_700_000_000_000),
+    };
+    assert_snapshot!(said(&say), @"
+    The implement run pauses: the model provider failed (`the model provider is overloaded or in trouble (529)`).
+
+    It goes on at 2023-11-14T22:13:20Z (retry 2 of 5). Comment `/retry` to go on now, or `/stop` to end it.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn a_quarantine_says_why_and_how_to_end_it() {
+    let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
+    assert_snapshot!(comment(&Say::Quarantined { reason }, &Made::default(), &jira(), None), @"
+    Journeyman has set this ticket aside: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator has looked.
+
+    To try again from where it stands, comment `/retry`.
+    ");
+}

@@ -4,28 +4,54 @@ use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::{RulesBook, RulesStore};
 use domain::{Report, ReportFence, ReportOutcome, Rules, TicketKey, Timestamp};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     effects::{Asked, Outside},
-    ledger::{Claim, Intent, Ledger},
+    ledger::{self, Claim, Intent, Ledger},
     plan::{Effect, Made, plan, repository_of},
+    telemetry,
     trouble::Trouble,
 };
 
-/// Waits between tries of one effect; after the last one it has failed.
-const BACKOFF: [Duration; 5] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-    Duration::from_secs(16),
-];
-/// The longest wait that the outside may ask for.
-const MAX_WAIT: Duration = Duration::from_secs(60);
-/// How long an attempt of unknown outcome is looked for before it is repeated.
-const UNKNOWN_WINDOW_MS: i64 = 30_000;
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long the outside may need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
+    /// An attempt of unknown outcome may arrive this long after it began; until then it is looked for.
+    pub(crate) unknown: Duration,
+    /// Lists show what was written after this long.
+    pub(crate) list_lag: Duration,
+}
+
+/// Whether trouble that may pass leaves the report unsettled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It does: there will be another try.
+    More,
+    /// It settles it: this is the last try.
+    Last,
+}
+
+/// What became of one effect.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) made: Made,
+    pub(crate) how: How,
+}
+
+/// How an effect came to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The ledger knew.
+    Known,
+    /// The outside showed it.
+    Found,
+    /// It was done now.
+    Created,
+}
 
 /// How a report ended, and what of it did not work although the report as a whole did.
 #[derive(Debug)]
@@ -37,30 +63,22 @@ pub(crate) struct Performed {
 
 /// Performs reports.
 pub(crate) struct Performer {
-    outside: Outside,
-    ledger: Ledger,
-    rules: RulesStore,
-    shutdown: CancellationToken,
+    pub(crate) outside: Outside,
+    pub(crate) ledger: Ledger,
+    pub(crate) rules: RulesStore,
+    pub(crate) windows: Windows,
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Performer {
-    /// A performer over the outside, with its ledger.
-    pub(crate) fn new(
-        outside: Outside,
-        ledger: Ledger,
-        rules: RulesStore,
-        shutdown: CancellationToken,
-    ) -> Self {
-        Self {
-            outside,
-            ledger,
-            rules,
-            shutdown,
-        }
-    }
-
     /// Performs every effect. An error means that the report is not settled: ledger lost, superseded or shutting down.
-    pub(crate) async fn perform(&self, report: &Report, fence: ReportFence) -> Result<Performed, Trouble> {
+    /// Repeating it repeats nothing that is done.
+    pub(crate) async fn perform(
+        &self,
+        report: &Report,
+        fence: ReportFence,
+        patience: Patience,
+    ) -> Result<Performed, Trouble> {
         let book: Arc<RulesBook> = self.rules.book();
         let rules = rules_of(&book, report);
         let effects = plan(report, rules.unwrap_or(&Rules::default()));
@@ -74,11 +92,12 @@ impl Performer {
                 rules,
                 made: &made,
                 id: &id,
+                text: "",
             };
-            match self.until_settled(&asked, effect, fence).await {
+            match Box::pin(self.measured(&asked, effect, fence)).await {
                 Ok(part) => made.merge(part),
                 Err(trouble) => {
-                    let outcome = settled(trouble)?;
+                    let outcome = settled(trouble, patience)?;
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
                     if !is_telling(effect) {
                         return Ok(Performed {
@@ -108,46 +127,69 @@ impl Performer {
         })
     }
 
-    /// Tries one effect until it is done or has failed for good.
-    async fn until_settled(
+    async fn measured(
         &self,
         asked: &Asked<'_>,
         effect: &Effect,
         fence: ReportFence,
     ) -> Result<Made, Trouble> {
-        for backoff in BACKOFF {
-            let wait = match Box::pin(self.once(asked, effect, fence)).await {
-                Err(Trouble::Later { detail, after }) => {
-                    tracing::warn!(effect = effect.name(), %detail, "effect delayed");
-                    after.map_or(backoff, |after| after.clamp(backoff, MAX_WAIT))
-                }
-                Err(Trouble::Unknown(detail)) => {
-                    tracing::warn!(effect = effect.name(), %detail, "effect's outcome is unknown");
-                    LOOK_INTERVAL
-                }
-                settled => return settled,
-            };
-            self.pause(wait).await?;
-        }
-        Box::pin(self.once(asked, effect, fence)).await
+        let started = Instant::now();
+        let settled = match effect {
+            Effect::Comment { ticket, say } => Box::pin(self.tell(asked, ticket, say, fence)).await,
+            _ => Box::pin(self.once(asked, effect, fence)).await,
+        };
+        telemetry::effect(effect.name(), started.elapsed(), &settled);
+        settled.map(|settled| settled.made)
     }
 
-    async fn once(&self, asked: &Asked<'_>, effect: &Effect, fence: ReportFence) -> Result<Made, Trouble> {
+    /// Claim, look, attempt, create, receipt.
+    pub(crate) async fn once(
+        &self,
+        asked: &Asked<'_>,
+        effect: &Effect,
+        fence: ReportFence,
+    ) -> Result<Settled, Trouble> {
         let mut intent = match self.ledger.claim(asked.id, fence).await? {
-            Claim::Done(receipt) => return read_receipt(&receipt),
+            Claim::Done(receipt) => {
+                let made = read_receipt(&receipt)?;
+                return Ok(Settled {
+                    made,
+                    how: How::Known,
+                });
+            }
             Claim::Open(intent) => intent,
         };
         if let Some(made) = self.find(asked, effect, &intent).await? {
-            return self.settle(intent, made).await;
+            return self.settle(intent, made, How::Found).await;
         }
         self.ledger.attempt(&mut intent, bootstrap::now()).await?;
         match self.outside.create(asked, effect).await {
-            Ok(made) => self.settle(intent, made).await,
+            Ok(made) => match self.settle(intent, made.clone(), How::Created).await {
+                Err(superseded @ Trouble::Ledger(ledger::Error::Superseded)) => {
+                    self.take_back(asked, &made).await;
+                    Err(superseded)
+                }
+                settled => settled,
+            },
             Err(trouble @ (Trouble::Unknown(_) | Trouble::Ledger(_))) => Err(trouble),
             Err(trouble) => {
                 self.ledger.withdraw(intent).await?;
                 Err(trouble)
             }
+        }
+    }
+
+    /// Somebody newer did the same while we were held up: a comment of ours that came second goes.
+    async fn take_back(&self, asked: &Asked<'_>, made: &Made) {
+        let Some(ours) = &made.comment else { return };
+        let receipt = self.ledger.receipt(asked.id).await.ok().flatten();
+        let theirs = receipt.and_then(|receipt| read_receipt(&receipt).ok()?.comment);
+        if theirs.is_none_or(|theirs| theirs == *ours) {
+            return;
+        }
+        match self.outside.delete_comment(&asked.report.ticket, ours).await {
+            Ok(()) => tracing::warn!(comment = %ours, "comment came second; deleted"),
+            Err(error) => tracing::warn!(comment = %ours, %error, "comment came second; it stays for now"),
         }
     }
 
@@ -159,7 +201,8 @@ impl Performer {
         effect: &Effect,
         intent: &Intent,
     ) -> Result<Option<Made>, Trouble> {
-        let open_until = intent.open_since.map(|since| since.plus_ms(UNKNOWN_WINDOW_MS));
+        let window_ms = i64::try_from(self.windows.unknown.as_millis()).unwrap_or(i64::MAX);
+        let open_until = intent.open_since.map(|since| since.plus_ms(window_ms));
         if effect.absorbs_repetition() {
             return self.outside.look(asked, effect).await;
         }
@@ -177,13 +220,13 @@ impl Performer {
         }
     }
 
-    async fn settle(&self, intent: Intent, made: Made) -> Result<Made, Trouble> {
-        let receipt = serde_json::to_string(&made).map_err(|error| Trouble::Failed(error.to_string()))?;
-        self.ledger.settle(intent, receipt).await?;
-        Ok(made)
+    async fn settle(&self, intent: Intent, made: Made, how: How) -> Result<Settled, Trouble> {
+        self.ledger.settle(intent, receipt_of(&made)?).await?;
+        Ok(Settled { made, how })
     }
 
-    async fn pause(&self, wait: Duration) -> Result<(), Trouble> {
+    /// Waits, unless the process shuts down.
+    pub(crate) async fn pause(&self, wait: Duration) -> Result<(), Trouble> {
         self.shutdown
             .run_until_cancelled(tokio::time::sleep(wait))
             .await
@@ -196,7 +239,11 @@ fn until(instant: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or_default())
 }
 
-fn read_receipt(receipt: &str) -> Result<Made, Trouble> {
+pub(crate) fn receipt_of(made: &Made) -> Result<String, Trouble> {
+    serde_json::to_string(made).map_err(|error| Trouble::Failed(error.to_string()))
+}
+
+pub(crate) fn read_receipt(receipt: &str) -> Result<Made, Trouble> {
     serde_json::from_str(receipt).map_err(|error| Trouble::Failed(format!("the ledger's receipt: {error}")))
 }
 
@@ -212,14 +259,21 @@ fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
 /// Whether the effect only tells people of what is there anyway.
 fn is_telling(effect: &Effect) -> bool {
     match effect {
-        Effect::PushBranch(_) | Effect::OpenPullRequest(_) | Effect::MarkReady { .. } => false,
-        Effect::LinkPullRequest { .. } | Effect::Transition { .. } | Effect::Comment { .. } => true,
+        Effect::PushBranch(_)
+        | Effect::OpenPullRequest(_)
+        | Effect::MarkReady { .. }
+        | Effect::AddLabels { .. } => false,
+        Effect::Unassign { .. }
+        | Effect::LinkPullRequest { .. }
+        | Effect::Transition { .. }
+        | Effect::Comment { .. } => true,
     }
 }
 
 /// The outcome of an effect that is not done; what leaves the report unsettled stays an error.
-fn settled(trouble: Trouble) -> Result<ReportOutcome, Trouble> {
+fn settled(trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Trouble> {
     match trouble {
+        Trouble::Later { .. } | Trouble::Unknown(_) if patience == Patience::More => Err(trouble),
         Trouble::Refused(detail) => Ok(ReportOutcome::Refused { detail }),
         Trouble::Failed(detail) | Trouble::Missing(detail) | Trouble::Unknown(detail) => {
             Ok(ReportOutcome::Failed { detail })
@@ -230,7 +284,7 @@ fn settled(trouble: Trouble) -> Result<ReportOutcome, Trouble> {
             let detail = "the reporter's credentials are refused; an operator has to look".to_owned();
             Ok(ReportOutcome::Failed { detail })
         }
-        Trouble::Ledger(_) | Trouble::Shutdown => Err(trouble),
+        Trouble::Ledger(_) | Trouble::HandBack(_) | Trouble::Shutdown => Err(trouble),
     }
 }
 

@@ -33,7 +33,19 @@ pub(crate) enum Effect {
         /// Acceptable statuses, the best one first.
         goals: Vec<String>,
     },
-    /// Tell the people on the ticket.
+    /// Put labels on the ticket.
+    AddLabels {
+        /// Where.
+        ticket: TicketKey,
+        /// Which.
+        labels: Vec<String>,
+    },
+    /// Take a Jira issue from whoever has it, so that giving it back asks for work again.
+    Unassign {
+        /// The Jira issue.
+        issue: TicketKey,
+    },
+    /// Tell the people on the ticket: in the ticket's status comment, or in a comment of its own.
     Comment {
         /// Where.
         ticket: TicketKey,
@@ -51,6 +63,8 @@ impl Effect {
             Self::LinkPullRequest { .. } => "link_pull_request",
             Self::MarkReady { .. } => "mark_ready",
             Self::Transition { .. } => "transition",
+            Self::AddLabels { .. } => "add_labels",
+            Self::Unassign { .. } => "unassign",
             Self::Comment { .. } => "comment",
         }
     }
@@ -63,7 +77,9 @@ impl Effect {
             | Self::OpenPullRequest(_)
             | Self::LinkPullRequest { .. }
             | Self::MarkReady { .. }
-            | Self::Transition { .. } => true,
+            | Self::Transition { .. }
+            | Self::AddLabels { .. }
+            | Self::Unassign { .. } => true,
             Self::Comment { .. } => false,
         }
     }
@@ -96,6 +112,9 @@ pub(crate) struct Made {
     /// What became of the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) moved: Option<Moved>,
+    /// The comment that was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) comment: Option<String>,
 }
 
 impl Made {
@@ -104,6 +123,7 @@ impl Made {
         self.pushed = later.pushed.or(self.pushed.take());
         self.pull_request = later.pull_request.or(self.pull_request.take());
         self.moved = later.moved.or(self.moved.take());
+        self.comment = later.comment.or(self.comment.take());
     }
 
     /// What the asker gets when every effect is done.
@@ -159,21 +179,26 @@ pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> 
         ReportRequest::RunStopped { pull_request, .. } => {
             pull_request.as_ref().map(|known| &known.repository)
         }
-        ReportRequest::Skipped(_) => None,
+        ReportRequest::RetryScheduled { .. }
+        | ReportRequest::Quarantined { .. }
+        | ReportRequest::AddLabels { .. }
+        | ReportRequest::Skipped(_) => None,
     }
 }
 
-/// The effects of a report, in order.
+/// The effects of a report, in order: what is done, then what is told.
 pub(crate) fn plan(report: &Report, rules: &Rules) -> Vec<Effect> {
-    let tell = |say| {
-        vec![Effect::Comment {
-            ticket: report.ticket.clone(),
-            say,
-        }]
-    };
+    let told = said(&report.request, rules).map(|say| Effect::Comment {
+        ticket: report.ticket.clone(),
+        say,
+    });
+    done(report, rules).into_iter().chain(told).collect()
+}
+
+fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
     let agent = &rules.agent;
-    match report.request.clone() {
-        ReportRequest::PushBranch(push) => vec![Effect::PushBranch(push)],
+    match &report.request {
+        ReportRequest::PushBranch(push) => vec![Effect::PushBranch(push.clone())],
         ReportRequest::OpenPullRequest {
             repository,
             branch,
@@ -182,67 +207,95 @@ pub(crate) fn plan(report: &Report, rules: &Rules) -> Vec<Effect> {
             body,
         } => {
             let draft = Draft {
-                repository,
-                branch,
-                base_branch,
-                title,
-                body,
+                repository: repository.clone(),
+                branch: branch.clone(),
+                base_branch: base_branch.clone(),
+                title: title.clone(),
+                body: body.clone(),
             };
-            let mut effects = vec![Effect::OpenPullRequest(draft)];
-            effects.extend(on_jira(report, |issue| Effect::LinkPullRequest { issue }));
-            effects.extend(tell(Say::Opened));
-            effects
+            let link = on_jira(report, |issue| Effect::LinkPullRequest { issue });
+            std::iter::once(Effect::OpenPullRequest(draft))
+                .chain(link)
+                .collect()
         }
-        ReportRequest::WorkStarted { job, repository } => moving(
-            report,
-            &[&agent.in_progress_status],
-            tell(Say::Started { job, repository }),
-        ),
+        ReportRequest::WorkStarted { .. } => moved(report, &[&agent.in_progress_status]),
         ReportRequest::ChecksPassed { pull_request, head } => {
             let ready = Effect::MarkReady {
                 pull_request: pull_request.clone(),
-                head,
+                head: head.clone(),
             };
-            let told = moving(report, &[&agent.review_status], tell(Say::Ready { pull_request }));
-            std::iter::once(ready).chain(told).collect()
+            let moved = moved(report, &[&agent.review_status]);
+            std::iter::once(ready).chain(moved).collect()
         }
+        ReportRequest::Merged { .. } => {
+            let usual = ["done", "closed", "complete", "completed", "resolved"];
+            let goals: Vec<&str> = std::iter::once(agent.done_status.as_str()).chain(usual).collect();
+            moved(report, &goals)
+        }
+        ReportRequest::RunStopped { reason, .. } if reason.breaks_circuit() => {
+            on_jira(report, |issue| Effect::Unassign { issue })
+                .into_iter()
+                .collect()
+        }
+        ReportRequest::AddLabels { labels } => vec![Effect::AddLabels {
+            ticket: report.ticket.clone(),
+            labels: labels.clone(),
+        }],
+        ReportRequest::ChecksFailed { .. }
+        | ReportRequest::Closed { .. }
+        | ReportRequest::DecisionNeeded { .. }
+        | ReportRequest::RunStopped { .. }
+        | ReportRequest::RetryScheduled { .. }
+        | ReportRequest::Quarantined { .. }
+        | ReportRequest::Skipped(_) => Vec::new(),
+    }
+}
+
+fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
+    Some(match request.clone() {
+        ReportRequest::PushBranch(_) | ReportRequest::AddLabels { .. } => return None,
+        ReportRequest::OpenPullRequest { .. } => Say::Opened,
+        ReportRequest::WorkStarted { job, repository } => Say::Started { job, repository },
+        ReportRequest::ChecksPassed { pull_request, .. } => Say::Ready { pull_request },
         ReportRequest::ChecksFailed {
-            pull_request,
-            head: _,
-            failed,
-        } => tell(Say::ChecksFailed { pull_request, failed }),
-        ReportRequest::Merged { pull_request, by } => {
-            let goals = [
-                &agent.done_status,
-                "done",
-                "closed",
-                "complete",
-                "completed",
-                "resolved",
-            ];
-            moving(report, &goals, tell(Say::Merged { pull_request, by }))
-        }
-        ReportRequest::Closed { pull_request, by } => tell(Say::Closed {
+            pull_request, failed, ..
+        } => Say::ChecksFailed { pull_request, failed },
+        ReportRequest::Merged { pull_request, by } => Say::Merged { pull_request, by },
+        ReportRequest::Closed { pull_request, by } => Say::Closed {
             pull_request,
             by,
             again: again(rules),
-        }),
-        ReportRequest::DecisionNeeded { repository, diff } => tell(Say::DecisionNeeded { repository, diff }),
+        },
+        ReportRequest::DecisionNeeded { repository, diff } => Say::DecisionNeeded { repository, diff },
         ReportRequest::RunStopped {
             job,
             reason,
             pull_request,
-        } => tell(Say::Stopped {
+        } => Say::Stopped {
             job,
             reason,
             pull_request,
             again: again(rules),
-        }),
-        ReportRequest::Skipped(reason) => tell(Say::Skipped {
+        },
+        ReportRequest::RetryScheduled {
+            job,
+            reason,
+            attempt,
+            most,
+            due,
+        } => Say::RetryScheduled {
+            job,
+            reason,
+            attempt,
+            most,
+            due,
+        },
+        ReportRequest::Quarantined { reason } => Say::Quarantined { reason },
+        ReportRequest::Skipped(reason) => Say::Skipped {
             reason,
             again: again(rules),
-        }),
-    }
+        },
+    })
 }
 
 fn again(rules: &Rules) -> String {
@@ -253,18 +306,18 @@ fn on_jira(report: &Report, effect: impl FnOnce(TicketKey) -> Effect) -> Option<
     matches!(report.ticket, TicketKey::Jira { .. }).then(|| effect(report.ticket.clone()))
 }
 
-fn moving(report: &Report, goals: &[&str], then: Vec<Effect>) -> Vec<Effect> {
+fn moved(report: &Report, goals: &[&str]) -> Vec<Effect> {
     let goals: Vec<String> = goals
         .iter()
         .filter(|goal| !goal.is_empty())
         .map(|goal| (*goal).to_owned())
         .collect();
-    let transition = if goals.is_empty() {
-        None
-    } else {
-        on_jira(report, |issue| Effect::Transition { issue, goals })
-    };
-    transition.into_iter().chain(then).collect()
+    if goals.is_empty() {
+        return Vec::new();
+    }
+    on_jira(report, |issue| Effect::Transition { issue, goals })
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]

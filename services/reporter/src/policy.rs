@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use domain::{Rules, TicketKey};
+use domain::{RepositoryName, Rules, TicketKey};
 use git::{ChangeKind, ChangeSet, CommitInfo, FileChange, FileMode};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::{config::Settings, secret};
+use crate::{command, config::Settings, secret};
 
 /// What a change is measured against.
 #[derive(Clone, Debug)]
@@ -58,6 +58,8 @@ pub(crate) enum Violation {
         size_bytes: u64,
         limit_bytes: u64,
     },
+    /// Words in a commit's message that act on a ticket.
+    Command { words: String, commit: String },
     /// Something that looks like a credential.
     Secret { kind: &'static str, place: String },
 }
@@ -110,6 +112,10 @@ impl fmt::Display for Violation {
                     "`{path}` has {size_bytes} bytes and the limit is {limit_bytes}; remove or shrink it"
                 )
             }
+            Self::Command { words, commit } => write!(
+                f,
+                "the message of commit {commit} says `{words}`, which acts on a ticket when it is pushed; create a new branch and commit there with a message that names no ticket after such a word"
+            ),
             Self::Secret { kind, place } => write!(
                 f,
                 "what looks like a {kind} stands in {place}; remove it, then create a new branch and commit there: this branch would keep it in its history"
@@ -190,6 +196,21 @@ pub(crate) fn check_change(
     } else {
         Err(violations.into_iter().collect())
     }
+}
+
+/// Checks that no commit's message closes or moves a ticket other than the commit's own.
+pub(crate) fn check_messages(
+    commits: &[CommitInfo],
+    ticket: &TicketKey,
+    repository: &RepositoryName,
+) -> Vec<Violation> {
+    let found = commits.iter().filter_map(|commit| {
+        Some(Violation::Command {
+            words: command::find(&commit.message, ticket, repository)?,
+            commit: commit.id.short().to_owned(),
+        })
+    });
+    found.collect()
 }
 
 fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {

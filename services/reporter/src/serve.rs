@@ -11,12 +11,20 @@ use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::Config, effects::Outside, gate::Gate, ledger::Ledger, mirror::Mirrors, perform::Performer,
-    policy::Limits, worker::Worker,
+    config::Config,
+    effects::Outside,
+    gate::Gate,
+    ledger::Ledger,
+    mirror::Mirrors,
+    perform::{Performer, Windows},
+    policy::Limits,
+    worker::Worker,
 };
 
 const CONNECT_INTERVAL: Duration = Duration::from_secs(2);
 const CONNECT_LIMIT: Duration = Duration::from_secs(60);
+/// How often NATS is asked whether it is there.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// How long clones in progress may take to end at shutdown.
 const HTTP_DRAIN: Duration = Duration::from_secs(3);
 
@@ -29,10 +37,9 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let health = Health::new();
     let rules = RulesStore::open(&config.rules)?;
     let github = github::Writer::new(&config.github_writer).context("github_writer")?;
-    let mirrors = Arc::new(Mirrors::new(
-        config.reporter.data_dir.join("mirrors"),
-        github.clone(),
-    ));
+    // Git runs in folders of its own, where a relative path would be another place.
+    let data_dir = std::path::absolute(&config.reporter.data_dir).context("reporter.data_dir")?;
+    let mirrors = Arc::new(Mirrors::new(data_dir.join("mirrors"), github.clone()));
     let verifier = Verifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
     let router = Gate::new(Arc::clone(&mirrors), verifier)
         .router()
@@ -84,29 +91,69 @@ async fn work(
         branches: queue.table(Bucket::Branches),
         limits: Limits::new(&config.reporter).context("reporter.protected_paths")?,
     };
-    let performer = Performer::new(outside, ledger.clone(), rules, shutdown.clone());
+    let performer = Performer {
+        outside,
+        ledger: ledger.clone(),
+        rules,
+        windows: Windows {
+            unknown: Duration::from_secs(config.reporter.unknown_window_s),
+            list_lag: Duration::from_secs(config.reporter.list_lag_s),
+        },
+        shutdown: shutdown.clone(),
+    };
     let worker = Worker::new(queue.clone(), ledger, performer, shutdown.clone());
     let reports = queue.reports();
     health.set_ready(true);
     tracing::info!("reporter ready");
-    let not_ready = async {
-        shutdown.cancelled().await;
+    let readiness = async {
+        watch_queue(&queue, health, shutdown).await;
         health.set_ready(false);
         Ok(())
     };
     tokio::try_join!(
-        named("reports", worker.run(config.reporter.slots)),
-        named("report waker", reports.run_waker(shutdown.clone())),
-        not_ready,
+        lasting("reports", shutdown, || worker.run(config.reporter.slots)),
+        lasting("report waker", shutdown, || reports.run_waker(shutdown.clone())),
+        readiness,
     )?;
     Ok(())
 }
 
-async fn named(
+/// Ready means that a report can be settled.
+async fn watch_queue(queue: &Queue, health: &Health, shutdown: &CancellationToken) {
+    while shutdown
+        .run_until_cancelled(tokio::time::sleep(PING_INTERVAL))
+        .await
+        .is_some()
+    {
+        let answers = shutdown.run_until_cancelled(queue.ping()).await;
+        let Some(answers) = answers.map(|answered| answered.is_ok()) else {
+            return;
+        };
+        if answers != health.is_ready() {
+            tracing::warn!(ready = answers, "nats answers or is silent: readiness changed");
+            health.set_ready(answers);
+        }
+    }
+}
+
+/// Works until shutdown; begins again when NATS went away before the work had begun.
+async fn lasting<F: Future<Output = Result<(), queue::Error>>>(
     what: &'static str,
-    work: impl Future<Output = Result<(), queue::Error>>,
+    shutdown: &CancellationToken,
+    work: impl Fn() -> F,
 ) -> anyhow::Result<()> {
-    Box::pin(work).await.context(what)
+    loop {
+        match Box::pin(work()).await {
+            Err(error @ queue::Error::Unavailable(_)) if !shutdown.is_cancelled() => {
+                tracing::warn!(what, %error, "nats went away; beginning again");
+                let pause = tokio::time::sleep(CONNECT_INTERVAL);
+                if shutdown.run_until_cancelled(pause).await.is_none() {
+                    return Ok(());
+                }
+            }
+            ended => return ended.context(what),
+        }
+    }
 }
 
 /// Connects and checks the streams, one try every 2 s for at most 60 s; `None` at shutdown.
@@ -124,7 +171,7 @@ async fn connect(settings: &queue::Settings, shutdown: &CancellationToken) -> an
         if matches!(error, queue::Error::Topology(_)) || Instant::now() >= give_up {
             return Err(error).with_context(|| format!("nats at {}", addresses(&settings.url)));
         }
-        tracing::warn!(address = %addresses(&settings.url), %error, "nats not reached, trying again");
+        tracing::warn!(address = %addresses(&settings.url), %error, "nats is not reachable, trying again");
         if shutdown
             .run_until_cancelled(tokio::time::sleep(CONNECT_INTERVAL))
             .await

@@ -38,6 +38,9 @@ pub(crate) enum Trouble {
     /// The ledger did not answer, or somebody else works on the ticket.
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
+    /// The ticket is handed back and comes again after this long.
+    #[error("tried again in {} s", .0.as_secs())]
+    HandBack(Duration),
     /// The process is shutting down; the effect waits for the next delivery.
     #[error("shutting down")]
     Shutdown,

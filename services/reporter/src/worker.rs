@@ -13,12 +13,18 @@ use tracing::Instrument;
 
 use crate::{
     ledger::{self, Cursor, Ledger},
-    perform::{Performed, Performer, words},
+    perform::{Patience, Performed, Performer, words},
+    retry::{self, Next},
+    telemetry,
     trouble::Trouble,
 };
 
 /// How long a ticket rests when the queue failed in the middle.
 const REST: Duration = Duration::from_secs(5);
+/// How long it takes until comments that could not be listed again are looked at once more.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How long a ticket rests after somebody who lost it wrote once more.
+const AFTER_CLASH: Duration = Duration::from_secs(1);
 /// How long reports in hand may take to reach a safe place at shutdown.
 const DRAIN: Duration = Duration::from_secs(15);
 
@@ -56,6 +62,7 @@ impl Worker {
             let Some(token) = tokens.next().await else { break };
             let worker = self.clone();
             let span = tracing::info_span!("reports", ticket = %token.ticket(), fence = %token.fence());
+            token.link_to(&span);
             let handled = async move {
                 worker.handle(token).await;
                 drop(place);
@@ -76,21 +83,65 @@ impl Worker {
 
     async fn handle(&self, token: Token<Report>) {
         let ticket = token.ticket().clone();
-        match Box::pin(self.settle_all(&ticket, token.fence())).await {
-            Ok(settled_to) => match token.finish().await {
-                Ok(()) => self.wake_if_more(&ticket, settled_to).await,
+        match Box::pin(self.work_off(&ticket, token.fence())).await {
+            Ok((settled_to, look_again)) => match token.finish().await {
+                Ok(()) => {
+                    self.wake_if_more(&ticket, settled_to).await;
+                    self.wake_later(ticket, look_again);
+                }
                 Err(error) => tracing::warn!(%error, "token not finished; the ticket comes again"),
             },
+            Err(Trouble::Ledger(ledger::Error::Superseded)) if self.is_newest(&token).await => {
+                tracing::info!("an overtaken reporter's last write came in between; trying again");
+                token.release_after(AFTER_CLASH).await;
+            }
             Err(Trouble::Ledger(ledger::Error::Superseded)) => {
                 tracing::info!("somebody else works on the ticket's reports");
                 token.abandon();
             }
             Err(Trouble::Shutdown) => token.release().await,
+            Err(Trouble::HandBack(wait)) => token.release_after(wait).await,
             Err(trouble) => {
                 tracing::error!(error = %trouble, "reports not settled; trying again");
                 token.release_after(REST).await;
             }
         }
+    }
+
+    async fn is_newest(&self, token: &Token<Report>) -> bool {
+        let newest = self.ledger.newest_fence(token.ticket()).await;
+        newest.is_ok_and(|newest| newest == Some(token.fence()))
+    }
+
+    /// Settles what there is and tidies up; says how far it came and when to look again.
+    async fn work_off(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+    ) -> Result<(u64, Option<Duration>), Trouble> {
+        let settled_to = Box::pin(self.settle_all(ticket, fence)).await?;
+        match self.performer.tidy(ticket, fence).await {
+            Ok(look_again) => Ok((settled_to, look_again)),
+            Err(trouble @ (Trouble::Ledger(_) | Trouble::Shutdown)) => Err(trouble),
+            Err(error) => {
+                tracing::warn!(%error, "comments not listed again; tried later");
+                Ok((settled_to, Some(LOOK_AGAIN)))
+            }
+        }
+    }
+
+    /// Not durable: when the process ends before, the ticket's next report looks again.
+    fn wake_later(&self, ticket: TicketKey, after: Option<Duration>) {
+        let Some(after) = after else { return };
+        let (reports, shutdown) = (self.queue.reports(), self.shutdown.clone());
+        tokio::spawn(async move {
+            let waited = shutdown.run_until_cancelled(tokio::time::sleep(after)).await;
+            if waited.is_some()
+                && let Err(error) = reports.wake(&ticket).await
+            {
+                tracing::warn!(%ticket, %error, "ticket not woken; its next report looks again");
+            }
+        });
     }
 
     /// A report that was appended between our last look and the token's end has no token of its own.
@@ -115,7 +166,11 @@ impl Worker {
     async fn settle_all(&self, ticket: &TicketKey, fence: ReportFence) -> Result<u64, Trouble> {
         let (mut cursor, mut revision) = self.ledger.take_cursor(ticket, fence).await?;
         loop {
-            let reports = self.queue.reports().read_after(ticket, cursor.sequence).await?;
+            let reports = self
+                .queue
+                .reports()
+                .read_each_after(ticket, cursor.sequence)
+                .await?;
             if reports.is_empty() {
                 return Ok(cursor.sequence);
             }
@@ -123,21 +178,36 @@ impl Worker {
                 if self.shutdown.is_cancelled() {
                     return Err(Trouble::Shutdown);
                 }
-                let span = tracing::info_span!("report", report = %report.id);
-                Box::pin(self.settle(&report, fence)).instrument(span).await?;
-                cursor = Cursor { sequence, fence };
-                revision = self.ledger.move_cursor(ticket, &cursor, revision).await?;
+                let settled = match report {
+                    Ok(report) => {
+                        let span = tracing::info_span!("report", report = %report.id);
+                        let settling = Box::pin(self.settle(&report, fence, &mut cursor));
+                        settling.instrument(span).await
+                    }
+                    Err(unreadable) => self.bury_unreadable(ticket, sequence, &unreadable).await,
+                };
+                if settled.is_ok() {
+                    cursor = Cursor {
+                        sequence,
+                        fence,
+                        ..Cursor::default()
+                    };
+                }
+                if matches!(settled, Ok(()) | Err(Trouble::HandBack(_))) {
+                    revision = self.ledger.move_cursor(ticket, &cursor, revision).await?;
+                }
+                settled?;
             }
         }
     }
 
     /// Settles one report: the outcome is kept before it is told, so that a repeated delivery tells the same.
-    async fn settle(&self, report: &Report, fence: ReportFence) -> Result<(), Trouble> {
+    async fn settle(&self, report: &Report, fence: ReportFence, cursor: &mut Cursor) -> Result<(), Trouble> {
         let started = tokio::time::Instant::now();
         let outcome = match self.ledger.outcome(&report.id).await? {
             Some(outcome) => outcome,
             None => {
-                let Performed { outcome, untold } = Box::pin(self.performer.perform(report, fence)).await?;
+                let Performed { outcome, untold } = self.until_performed(report, fence, cursor).await?;
                 if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
                     self.bury(report, reason).await?;
                 }
@@ -147,10 +217,57 @@ impl Worker {
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(outcome = name(&outcome), duration_ms, "report settled");
+        telemetry::report_settled(name(&outcome));
         if let Some(trigger) = settled_trigger(report, outcome) {
             self.queue.triggers().append(&trigger).await?;
         }
         Ok(())
+    }
+
+    /// What cannot be read must not hold up the reports after it.
+    async fn bury_unreadable(
+        &self,
+        ticket: &TicketKey,
+        sequence: u64,
+        problem: &queue::Error,
+    ) -> Result<(), Trouble> {
+        tracing::error!(sequence, error = %problem, "report not readable; buried");
+        let letter = DeadLetter {
+            what: "report".to_owned(),
+            id: format!("{ticket} at {sequence}"),
+            ticket: Some(ticket.clone()),
+            reason: problem.to_string(),
+            at: bootstrap::now(),
+        };
+        self.queue.dead_letters().publish(&letter, Bytes::new()).await?;
+        Ok(())
+    }
+
+    /// Tries until it is performed or has failed for good; for a long wait the ticket is handed back.
+    async fn until_performed(
+        &self,
+        report: &Report,
+        fence: ReportFence,
+        cursor: &mut Cursor,
+    ) -> Result<Performed, Trouble> {
+        let mut patience = Patience::More;
+        loop {
+            let (trouble, asked) = match Box::pin(self.performer.perform(report, fence, patience)).await {
+                Err(Trouble::Later { detail, after }) => (detail, after),
+                Err(Trouble::Unknown(detail)) => (detail, None),
+                performed => return performed,
+            };
+            let now = bootstrap::now();
+            cursor.tries = cursor.tries.saturating_add(1);
+            let since = *cursor.since.get_or_insert(now);
+            let next = retry::next(cursor.tries, since, now, asked);
+            tracing::warn!(%trouble, tries = cursor.tries, ?next, "report delayed");
+            match next {
+                Next::Wait(wait) => self.performer.pause(wait).await?,
+                Next::HandBack(wait) => return Err(Trouble::HandBack(wait)),
+                Next::GiveUp => patience = Patience::Last,
+            }
+        }
     }
 
     async fn bury(&self, report: &Report, reason: String) -> Result<(), Trouble> {

@@ -81,3 +81,25 @@ async fn following_gives_what_is_there_and_then_what_comes() {
     assert_eq!(seen[3], (run(2), entry(0, "other")));
     assert_eq!(seen[4], (run(1), entry(3, "n3")));
 }
+
+#[tokio::test]
+async fn journals_of_runs_that_ended_long_ago_are_forgotten() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    let end = |nonce: &str| domain::Entry {
+        fact: domain::Fact::RunFinished {
+            reason: domain::StopReason::Completed,
+        },
+        ..entry(1, nonce)
+    };
+    for number in [1, 2] {
+        let last = journal.append(&run(number), 0, &entry(0, "a")).await.unwrap();
+        if number == 1 {
+            journal.append(&run(number), last, &end("b")).await.unwrap();
+        }
+    }
+    assert_eq!(journal.expire(end("").at).await.unwrap(), 0, "not yet");
+    assert_eq!(journal.expire(end("").at.plus_ms(1)).await.unwrap(), 1);
+    assert_eq!(journal.read(&run(1)).await.unwrap(), []);
+    assert_eq!(journal.read(&run(2)).await.unwrap().len(), 1, "a live run stays");
+}

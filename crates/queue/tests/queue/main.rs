@@ -9,6 +9,7 @@ mod bodies;
 mod deliveries;
 mod journals;
 mod logs;
+mod model;
 mod tables;
 mod topology;
 mod world;

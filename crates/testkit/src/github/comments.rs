@@ -43,7 +43,10 @@ pub(super) async fn list(
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
         repo.pulls.get(&number).ok_or_else(not_found)?;
-        let comments = repo.comments.iter().filter(|comment| comment.number == number);
+        let comments = repo
+            .comments
+            .iter()
+            .filter(|comment| comment.number == number && hub.log.lists(comment.made));
         let items = comments
             .map(|comment| repo.comment_json(comment, &hub.url))
             .collect();

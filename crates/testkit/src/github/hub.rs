@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::state::{CheckRun, Comment, Pull, Repo, Review};
 use super::{Conclusion, WRITER_LOGIN, repository};
@@ -123,6 +124,7 @@ impl Hub {
             labels: Vec::new(),
             reviewers: Vec::new(),
             reviews: Vec::new(),
+            made: Instant::now(),
         };
         repo.pulls.insert(number, pull.clone());
         self.tell_pull(repo, &pull, "opened", &pull.author);
@@ -375,6 +377,7 @@ impl Hub {
             body: body.to_owned(),
             created: now.clone(),
             updated: now,
+            made: Instant::now(),
         };
         repo.comments.push(comment.clone());
         self.tell_comment(repo, &comment, "created", by);

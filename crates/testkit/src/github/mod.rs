@@ -337,9 +337,21 @@ impl FakeGitHub {
         self.hub.log.fail_next(fault);
     }
 
+    /// How many faults still wait for their requests.
+    #[must_use]
+    pub fn faults_left(&self) -> usize {
+        self.hub.log.faults_left()
+    }
+
     /// Delays every answer.
     pub fn set_delay(&self, delay: Duration) {
         self.hub.log.set_delay(delay);
+    }
+
+    /// Lists show a new comment or pull request only after this long, as the real service's do for up to 5 s; it can be
+    /// read by its own address at once.
+    pub fn set_list_lag(&self, lag: Duration) {
+        self.hub.log.set_list_lag(lag);
     }
 
     /// Every request so far.

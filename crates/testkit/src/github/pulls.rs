@@ -67,7 +67,7 @@ pub(super) async fn list(
         let wanted = repo
             .pulls
             .values()
-            .filter(|pull| query.wants(repo, pull))
+            .filter(|pull| hub.log.lists(pull.made) && query.wants(repo, pull))
             .collect();
         let items = query
             .order(wanted)

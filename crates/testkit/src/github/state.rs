@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{CommentState, Conclusion, PullRequestState};
 
@@ -15,6 +16,7 @@ pub(super) struct Comment {
     pub(super) body: String,
     pub(super) created: String,
     pub(super) updated: String,
+    pub(super) made: Instant,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +61,7 @@ pub(super) struct Pull {
     pub(super) labels: Vec<String>,
     pub(super) reviewers: Vec<String>,
     pub(super) reviews: Vec<Review>,
+    pub(super) made: Instant,
 }
 
 #[derive(Debug, Clone)]

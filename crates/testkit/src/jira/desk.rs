@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::state::{Account, Comment, History, Issue, RemoteLink, Status, jira_now, status_id};
 use super::{JiraOptions, adf};
@@ -18,6 +19,7 @@ pub(super) struct Desk {
     pub(super) statuses: Vec<Status>,
     transitions: Vec<(String, String)>,
     issues: Mutex<Issues>,
+    groups: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ impl Desk {
             statuses: statuses.collect(),
             transitions: options.transitions,
             issues: Mutex::default(),
+            groups: Mutex::default(),
         })
     }
 
@@ -96,6 +99,7 @@ impl Desk {
             description,
             kind: kind.to_owned(),
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            assignee: None,
             status: 0,
             created: now.clone(),
             updated: now.clone(),
@@ -154,6 +158,30 @@ impl Desk {
         Some(())
     }
 
+    pub(super) fn assign(&self, key: &str, to: Option<Account>, by: &Account) -> Option<()> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let issue = issues.by_key.get_mut(key)?;
+        let name = |account: &Option<Account>| account.as_ref().map(|account| account.name.clone());
+        let item = json!({
+            "field": "assignee", "fieldtype": "jira", "fieldId": "assignee",
+            "from": issue.assignee.as_ref().map(|account| account.id.clone()), "fromString": name(&issue.assignee),
+            "to": to.as_ref().map(|account| account.id.clone()), "toString": name(&to),
+        });
+        issue.assignee = to;
+        self.record(issue, id, by, vec![item]);
+        Some(())
+    }
+
+    pub(super) fn set_groups(&self, account: &Account, groups: &[&str]) {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        lock(&self.groups).insert(account.id.clone(), groups);
+    }
+
+    pub(super) fn groups(&self, account: &str) -> Vec<String> {
+        lock(&self.groups).get(account).cloned().unwrap_or_default()
+    }
+
     fn record(&self, issue: &mut Issue, id: u64, by: &Account, items: Vec<Value>) {
         let history = History {
             id,
@@ -187,6 +215,7 @@ impl Desk {
             created: now.clone(),
             updated: now,
             properties,
+            made: Instant::now(),
         };
         issue.updated.clone_from(&comment.created);
         issue.comments.push(comment.clone());

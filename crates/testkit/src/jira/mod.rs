@@ -3,6 +3,7 @@
 mod adf;
 mod desk;
 mod jql;
+mod people;
 mod rest;
 mod search;
 mod state;
@@ -177,6 +178,33 @@ impl FakeJira {
         done.with_context(|| format!("there is no ticket {key}"))
     }
 
+    /// A person becomes the assignee.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn assign(&self, key: &str, to: &str) -> anyhow::Result<()> {
+        self.desk
+            .assign(key, Some(Account::person(to)), &Account::person("Rita Reporter"))
+            .with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// The assignee's display name.
+    #[must_use]
+    pub fn assignee(&self, key: &str) -> Option<String> {
+        self.desk.issue(key)?.assignee.map(|account| account.name)
+    }
+
+    /// The ticket's labels.
+    #[must_use]
+    pub fn labels(&self, key: &str) -> Vec<String> {
+        self.desk.issue(key).map(|issue| issue.labels).unwrap_or_default()
+    }
+
+    /// The groups that a person is in; none until then.
+    pub fn set_groups(&self, person: &str, groups: &[&str]) {
+        self.desk.set_groups(&Account::person(person), groups);
+    }
+
     /// The ticket's status.
     #[must_use]
     pub fn status(&self, key: &str) -> Option<String> {
@@ -244,9 +272,21 @@ impl FakeJira {
         self.desk.log.fail_next(fault);
     }
 
+    /// How many faults still wait for their requests.
+    #[must_use]
+    pub fn faults_left(&self) -> usize {
+        self.desk.log.faults_left()
+    }
+
     /// Delays every answer.
     pub fn set_delay(&self, delay: Duration) {
         self.desk.log.set_delay(delay);
+    }
+
+    /// Lists show a new comment or pull request only after this long, as the real service's do for up to 5 s; it can be
+    /// read by its own address at once.
+    pub fn set_list_lag(&self, lag: Duration) {
+        self.desk.log.set_list_lag(lag);
     }
 
     /// Every request so far.

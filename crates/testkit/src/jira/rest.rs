@@ -14,7 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::desk::{Desk, MoveError};
 use super::state::{Account, Comment, History, Issue};
-use super::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME, adf, search};
+use super::{
+    READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME, adf, people, search,
+};
 use crate::http::{answer, basic_auth, header_text, is_json, parse};
 
 pub(super) type Handled = Result<Response, Response>;
@@ -25,11 +27,13 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/comment", get(list_comments).post(create_comment))
         .route("/comment/{id}", put(update_comment).delete(delete_comment))
         .route("/transitions", get(list_transitions).post(transition))
-        .route("/remotelink", get(list_links).post(put_link));
+        .route("/remotelink", get(list_links).post(put_link))
+        .route("/assignee", put(people::assign));
     Router::new()
         .route("/rest/api/3/myself", get(myself))
         .route("/rest/api/3/search/jql", post(search::search))
-        .route("/rest/api/3/issue/{key}", get(get_issue))
+        .route("/rest/api/3/user/groups", get(people::groups))
+        .route("/rest/api/3/issue/{key}", get(get_issue).put(people::edit))
         .nest("/rest/api/3/issue/{key}", issue)
         .fallback(unknown)
         .with_state(desk)
@@ -44,7 +48,7 @@ pub(super) fn writer() -> Account {
 }
 
 /// Who calls: the reader or the writer account. A write by the reader is refused before its handler runs.
-pub(super) struct Caller(Account);
+pub(super) struct Caller(pub(super) Account);
 
 impl FromRequestParts<Arc<Desk>> for Caller {
     type Rejection = Response;
@@ -102,7 +106,7 @@ fn refuse(status: StatusCode, message: &str) -> Response {
     answer(status, json!({"errorMessages": [message], "errors": {}}))
 }
 
-fn missing() -> Response {
+pub(super) fn missing() -> Response {
     refuse(
         StatusCode::NOT_FOUND,
         "Issue does not exist or you do not have permission to see it.",
@@ -217,7 +221,11 @@ async fn list_comments(
     Query(query): Query<PageQuery>,
 ) -> Handled {
     let issue = desk.issue(&key).ok_or_else(missing)?;
-    let mut comments: Vec<Value> = issue.comments.iter().map(Comment::json).collect();
+    let listed = issue
+        .comments
+        .iter()
+        .filter(|comment| desk.log.lists(comment.made));
+    let mut comments: Vec<Value> = listed.map(Comment::json).collect();
     if query.order_by == "-created" {
         comments.reverse();
     }

@@ -1,6 +1,7 @@
 //! Tickets as the stand-in keeps them, and how Jira writes them down.
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::adf;
 
@@ -47,6 +48,7 @@ pub(super) struct Comment {
     pub(super) created: String,
     pub(super) updated: String,
     pub(super) properties: Vec<Value>,
+    pub(super) made: Instant,
 }
 
 impl Comment {
@@ -98,6 +100,7 @@ pub(super) struct Issue {
     pub(super) description: Value,
     pub(super) kind: String,
     pub(super) labels: Vec<String>,
+    pub(super) assignee: Option<Account>,
     pub(super) status: usize,
     pub(super) created: String,
     pub(super) updated: String,
@@ -142,7 +145,7 @@ impl Issue {
             "priority": {"id": "3", "name": "Medium"},
             "project": {"id": "10000", "key": self.project, "name": self.project},
             "status": statuses[self.status].json(self.status), "statuscategorychangedate": self.status_changed,
-            "created": self.created, "updated": self.updated, "assignee": null,
+            "created": self.created, "updated": self.updated, "assignee": self.assignee.as_ref().map(Account::json),
             "reporter": Account::person("Rita Reporter").json(), "issuelinks": [], "attachment": [],
             "comment": {"comments": comments, "total": comments.len(), "maxResults": comments.len(), "startAt": 0},
         })

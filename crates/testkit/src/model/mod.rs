@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::http::{Fault, RequestLog, Server, answer, header_text, is_json, lock};
 use reply::PlayedReply;
@@ -41,6 +42,8 @@ pub struct ModelCall {
     pub marker: String,
     /// Which step was played, from 0.
     pub step: usize,
+    /// When it arrived.
+    pub at: Instant,
     /// The request as received.
     pub request: Value,
 }
@@ -130,6 +133,12 @@ impl ScriptedModel {
         lock(&self.state.play).calls.clone()
     }
 
+    /// How many calls were answered from a script so far.
+    #[must_use]
+    pub fn call_count(&self) -> usize {
+        lock(&self.state.play).calls.len()
+    }
+
     /// What callers did that the protocol or the script forbids.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
@@ -215,6 +224,7 @@ impl Model {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<(PlayedReply, Value), String> {
+        let at = Instant::now();
         if !is_json(headers) {
             return Err("content-type: application/json is required".to_owned());
         }
@@ -231,6 +241,7 @@ impl Model {
             dialect: dialect.name(),
             marker,
             step: transcript.turns,
+            at,
             request: request.clone(),
         };
         play.calls.push(call);

@@ -1,9 +1,11 @@
 //! The Jira stand-in over HTTP.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::jira::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME};
-use testkit::{FakeJira, JiraOptions};
+use testkit::{FakeJira, Fault, JiraOptions};
 
 use crate::{client, hmac, receiver, webhook};
 
@@ -251,4 +253,31 @@ async fn strangers_the_readers_writes_and_bad_documents_are_refused() {
     assert_eq!(call(&jira, true, Method::GET, "/issue/ENG-99", None).await.0, 404);
     assert_eq!(jira.comments(&key), []);
     assert_eq!(jira.violations().len(), 2);
+}
+
+#[tokio::test]
+async fn a_lagging_list_shows_a_comment_late_and_a_cut_answer_comes_after_the_effect() {
+    let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+    let key = jira.create_issue("ENG", "Totals", "Wrong.", "Bug", &[]);
+    let path = format!("/issue/{key}/comment");
+    jira.set_list_lag(Duration::from_secs(3600));
+    jira.fail_next(Fault::new("/comment", 1, 200).on("POST").after_effect().cut());
+    assert_eq!(jira.faults_left(), 1);
+    let url = format!("{}/rest/api/3{path}", jira.url());
+    let request = client()
+        .post(url)
+        .basic_auth(WRITER_EMAIL, Some(WRITER_API_TOKEN));
+    let answer = request.json(&json!({"body": document("hello")})).send().await;
+    let is_whole = match answer {
+        Ok(answer) => answer.bytes().await.is_ok(),
+        Err(_) => false,
+    };
+    assert!(!is_whole, "the answer breaks off");
+    assert_eq!(jira.faults_left(), 0);
+    assert_eq!(jira.comments(&key).len(), 1);
+    let listed = call(&jira, true, Method::GET, &path, None).await;
+    assert_eq!(listed.1["total"], 0);
+    jira.set_list_lag(Duration::ZERO);
+    let listed = call(&jira, true, Method::GET, &path, None).await;
+    assert_eq!(listed.1["total"], 1);
 }

@@ -1,20 +1,17 @@
-//! Confinement of the calling process, and what the kernel offers for it.
+//! Confinement of the calling process by limits, Landlock and the list of denied calls.
 
 use std::{
     fs,
-    io::{Read, Write, stdin, stdout},
-    os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, ExitCode},
 };
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
-    Scope, path_beneath_rules,
+    ABI, Access, AccessFs, CompatLevel, Compatible, LandlockStatus, RestrictionStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use crate::policy::Policy;
+use crate::{namespaces, policy::Policy, seccomp};
 
 /// The floor: below it a command of the same user could signal the executor.
 const LANDLOCK: ABI = ABI::V6;
@@ -33,65 +30,69 @@ const DEVICES: &[&str] = &[
     "/dev/shm",
 ];
 
-/// Limits that hold for the launcher and everything under it.
+/// Limits that hold for this process and everything under it.
 pub(crate) fn set_limits(policy: &Policy) -> Result<(), String> {
     let limits = [
         (Resource::Core, 0),
         (Resource::Nofile, MAX_OPEN_FILES),
-        (Resource::Fsize, policy.max_file_bytes),
+        (Resource::Fsize, policy.limits.file_mib.saturating_mul(1 << 20)),
     ];
     for (resource, wanted) in limits {
-        // A hard limit can only be lowered.
-        let ceiling = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let limit = Some(wanted.min(ceiling));
-        setrlimit(
-            resource,
-            Rlimit {
-                current: limit,
-                maximum: limit,
-            },
-        )
-        .map_err(|error| error.to_string())?;
+        limit(resource, wanted)?;
+    }
+    // Elsewhere the kernel counts every process of the user, the executor's among them.
+    if policy.confinement.namespaces {
+        limit(Resource::Nproc, policy.limits.processes)?;
     }
     Ok(())
 }
 
-/// Reads the policy, confines this process and turns it into the command.
-pub(crate) fn become_command() -> Result<ExitCode, String> {
-    let mut text = String::new();
-    stdin()
-        .lock()
-        .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
-    let policy: Policy = serde_json::from_str(&text).map_err(|error| format!("bad policy: {error}"))?;
-    let null = fs::File::open("/dev/null").map_err(|error| error.to_string())?;
-    rustix::stdio::dup2_stdin(&null).map_err(|error| error.to_string())?;
-    rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
-    if policy.landlock && !restrict(&policy).map_err(|error| format!("landlock: {error}"))? {
-        return Err("landlock is not fully enforced here".to_owned());
-    }
-    let (program, args) = policy.command.split_first().ok_or("the policy has no command")?;
-    let error = Command::new(program)
-        .args(args)
-        .current_dir(&policy.directory)
-        .exec();
-    Err(format!("{program}: {error}"))
+fn limit(resource: Resource, wanted: u64) -> Result<(), String> {
+    // A hard limit can only be lowered.
+    let ceiling = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+    let limit = Some(wanted.min(ceiling));
+    let limit = Rlimit {
+        current: limit,
+        maximum: limit,
+    };
+    setrlimit(resource, limit).map_err(|error| error.to_string())
 }
 
-/// True when everything that was asked for is enforced.
-fn restrict(policy: &Policy) -> Result<bool, landlock::RulesetError> {
+/// Applies what the policy says to this process, for good.
+pub(crate) fn confine(policy: &Policy) -> Result<(), String> {
+    rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
+    if policy.confinement.landlock {
+        let status = restrict(policy).map_err(|error| format!("landlock: {error}"))?;
+        if status.ruleset != RulesetStatus::FullyEnforced {
+            return Err("landlock is not fully enforced here".to_owned());
+        }
+    }
+    if policy.confinement.seccomp {
+        seccomp::apply().map_err(|error| format!("seccomp: {error}"))?;
+    }
+    Ok(())
+}
+
+fn restrict(policy: &Policy) -> Result<RestrictionStatus, landlock::RulesetError> {
     let (all, read) = (AccessFs::from_all(LANDLOCK), AccessFs::from_read(LANDLOCK));
-    let status = Ruleset::default()
+    let namespaces = policy.confinement.namespaces;
+    // In a world of its own what is hidden is covered, and private folders are nobody else's.
+    let (visible, private) = if namespaces {
+        (vec![PathBuf::from("/")], namespaces::private_folders().collect())
+    } else {
+        (visible(&policy.hidden), Vec::new())
+    };
+    Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
         .scope(Scope::Signal | Scope::AbstractUnixSocket)?
         .create()?
-        .add_rules(path_beneath_rules(visible(&policy.hidden), read))?
+        .add_rules(path_beneath_rules(visible, read))?
         .add_rules(path_beneath_rules(&policy.readable, read))?
         .add_rules(path_beneath_rules(&policy.writable, all))?
+        .add_rules(path_beneath_rules(private, all))?
         .add_rules(path_beneath_rules(DEVICES, all))?
-        .restrict_self()?;
-    Ok(status.ruleset == RulesetStatus::FullyEnforced)
+        .restrict_self()
 }
 
 /// The largest folders that hold nothing hidden. Rules only allow, so what is hidden is left out.
@@ -124,20 +125,18 @@ fn children(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Applies an empty policy to this process and prints how that went.
-pub(crate) fn probe() -> Result<ExitCode, String> {
-    let nothing = Policy {
-        command: Vec::new(),
-        directory: PathBuf::from("/"),
-        writable: Vec::new(),
-        readable: Vec::new(),
-        hidden: Vec::new(),
-        max_file_bytes: u64::MAX,
-        landlock: true,
+/// Applies an empty policy to this process: whether Landlock holds in full, and the kernel's version of it.
+pub(crate) fn try_landlock() -> (bool, u32) {
+    let status = rustix::thread::set_no_new_privs(true)
+        .ok()
+        .and_then(|()| restrict(&Policy::default()).ok());
+    let Some(status) = status else { return (false, 0) };
+    let abi = match status.landlock {
+        LandlockStatus::Available {
+            effective_abi,
+            kernel_abi,
+        } => kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs(),
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
     };
-    rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
-    let landlock = restrict(&nothing).unwrap_or(false);
-    writeln!(stdout(), "{}", serde_json::json!({ "landlock": landlock }))
-        .map_err(|error| error.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    (status.ruleset == RulesetStatus::FullyEnforced, abi)
 }

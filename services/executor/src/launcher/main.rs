@@ -2,26 +2,27 @@
 //! closes, because then nobody waits for it any more.
 //!
 //! `launcher` reads a policy from standard input and supervises; `launcher confined` is the half that confines itself
-//! and becomes the command; `launcher probe` prints what this kernel offers.
+//! and starts the command; `launcher probe` prints what this kernel offers.
 
+mod command;
 mod confine;
+mod namespaces;
 #[path = "../sandbox/policy.rs"]
 mod policy;
+mod seccomp;
+mod supervise;
+mod sys;
 mod tree;
+mod watch;
 
-use std::{
-    io::{BufRead, Write, stdin},
-    process::{Command, ExitCode, Stdio},
-};
-
-use policy::Policy;
+use std::{io::Write, process::ExitCode};
 
 fn main() -> ExitCode {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let outcome = match mode.as_str() {
-        "" => supervise(),
-        "confined" => confine::become_command(),
-        "probe" => confine::probe(),
+        "" => supervise::run(),
+        "confined" => command::run(),
+        "probe" => command::probe(),
         other => Err(format!("unknown mode {other:?}")),
     };
     outcome.unwrap_or_else(|problem| {
@@ -29,29 +30,4 @@ fn main() -> ExitCode {
         let _ = writeln!(std::io::stderr(), "launcher: {problem}");
         ExitCode::from(126)
     })
-}
-
-fn supervise() -> Result<ExitCode, String> {
-    let mut line = String::new();
-    stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| format!("no policy: {error}"))?;
-    let policy: Policy = serde_json::from_str(&line).map_err(|error| format!("bad policy: {error}"))?;
-    // Refused when already a session leader; then there is one already.
-    let _ = rustix::process::setsid();
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(|error| error.to_string())?;
-    confine::set_limits(&policy)?;
-    let launcher = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut child = Command::new(launcher)
-        .arg("confined")
-        .stdin(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cannot start the command: {error}"))?;
-    if let Some(mut pipe) = child.stdin.take() {
-        pipe.write_all(line.as_bytes())
-            .map_err(|error| error.to_string())?;
-    }
-    tree::wait(child.id())
 }

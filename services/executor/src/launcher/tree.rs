@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs,
+    io::Write,
     process::ExitCode,
 };
 
@@ -11,8 +12,17 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open},
 };
 
-/// Waits for the child or for the end of standard input, then kills what is left, and tells the child's exit code.
-pub(crate) fn wait(child: u32) -> Result<ExitCode, String> {
+use crate::watch::{Watch, stat_field};
+
+/// How often a tree is looked at.
+const WATCH_EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// Waits for the child, for the end of standard input or for a breach of a limit, then kills what is left, and tells
+/// the child's exit code.
+pub(crate) fn wait(child: u32, watch: &Watch) -> Result<ExitCode, String> {
     let child = i32::try_from(child)
         .ok()
         .and_then(Pid::from_raw)
@@ -23,19 +33,31 @@ pub(crate) fn wait(child: u32) -> Result<ExitCode, String> {
         PollFd::new(&pidfd, PollFlags::IN),
         PollFd::new(&stdin, PollFlags::IN),
     ];
-    while let Err(rustix::io::Errno::INTR) = poll(&mut fds, None) {}
-    Ok(kill_all(child))
+    let breach = loop {
+        match poll(&mut fds, Some(&WATCH_EVERY)) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) => {
+                if let Some(breach) = watch.breach(&descendants()) {
+                    break Some(breach);
+                }
+            }
+            Ok(_) | Err(_) => break None,
+        }
+    };
+    let code = kill_all(child);
+    if let Some(breach) = breach {
+        // Standard error is a part of the command's output.
+        let _ = writeln!(std::io::stderr(), "\n[killed: {breach}]");
+    }
+    Ok(code)
 }
 
-/// Kills descendants until two scans in a row find none. A process whose parent has gone is ours, because this process
-/// is the subreaper, so nothing can leave the tree.
+/// Kills descendants until no child is left. A process whose parent has gone becomes a child, because this process is
+/// the subreaper, so nothing can leave the tree, and without children there are no descendants.
 fn kill_all(child: Pid) -> ExitCode {
     let mut code = None;
-    let mut clean_scans = 0;
-    while clean_scans < 2 {
-        reap(child, &mut code);
+    while !reap(child, &mut code) {
         let left = descendants();
-        clean_scans = if left.is_empty() { clean_scans + 1 } else { 0 };
         for signal in [Signal::STOP, Signal::KILL] {
             for pid in &left {
                 // Gone already is as good.
@@ -44,14 +66,17 @@ fn kill_all(child: Pid) -> ExitCode {
         }
         pause();
     }
-    reap(child, &mut code);
     ExitCode::from(code.unwrap_or(137))
 }
 
-fn reap(child: Pid, code: &mut Option<u8>) {
-    while let Ok(Some((pid, status))) = wait_any() {
-        if pid == child {
-            *code = Some(exit_code(status));
+/// True when no child is left.
+fn reap(child: Pid, code: &mut Option<u8>) -> bool {
+    loop {
+        match wait_any() {
+            Ok(Some((pid, status))) if pid == child => *code = Some(exit_code(status)),
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(error) => return error == rustix::io::Errno::CHILD,
         }
     }
 }
@@ -60,7 +85,7 @@ fn wait_any() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     rustix::process::wait(WaitOptions::NOHANG)
 }
 
-fn exit_code(status: WaitStatus) -> u8 {
+pub(crate) fn exit_code(status: WaitStatus) -> u8 {
     let signal = status.terminating_signal().map(|signal| signal + 128);
     status
         .exit_status()
@@ -104,8 +129,6 @@ fn descendants() -> Vec<Pid> {
     found.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// `pid (name) state parent …`, where the name may hold spaces and parentheses.
 fn parent_of(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    stat_field(Pid::from_raw(pid)?, 1)?.try_into().ok()
 }

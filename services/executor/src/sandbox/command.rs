@@ -14,19 +14,21 @@ use super::{Sandbox, output::Output, policy::Policy};
 
 /// How long the launcher has to kill a process tree.
 const KILL_TIME: Duration = Duration::from_secs(2);
-/// Largest file that a command may write.
-const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 
 /// One command.
 pub(crate) struct CommandSpec {
-    /// For the shell.
-    pub(crate) script: String,
+    /// Program and arguments.
+    pub(crate) command: Vec<String>,
     /// Where it starts.
     pub(crate) directory: PathBuf,
     /// Folders it may write.
     pub(crate) writable: Vec<PathBuf>,
     /// Folders inside hidden ones it may read.
     pub(crate) readable: Vec<PathBuf>,
+    /// Folders that stay in place where a hidden one around them is covered.
+    pub(crate) exposed: Vec<PathBuf>,
+    /// Whether it shares the machine's network.
+    pub(crate) network: bool,
     /// Its whole environment.
     pub(crate) environment: Vec<(&'static str, std::ffi::OsString)>,
     /// How long it may take.
@@ -100,19 +102,17 @@ impl Sandbox {
         let mut child = command.spawn()?;
         // The command holds copies of the pipe's writing end; without this the reader would never see the end.
         drop(command);
-        let shell = if std::path::Path::new("/bin/bash").exists() {
-            "/bin/bash"
-        } else {
-            "/bin/sh"
-        };
         let policy = Policy {
-            command: vec![shell.to_owned(), "-c".to_owned(), spec.script],
+            command: spec.command,
             directory: spec.directory,
             writable: spec.writable,
             readable: spec.readable,
             hidden: self.hidden.clone(),
-            max_file_bytes: MAX_FILE_BYTES,
-            landlock: self.landlock,
+            exposed: spec.exposed,
+            limits: self.limits,
+            confinement: self.probe.offers,
+            network: spec.network,
+            uid: 0,
         };
         let mut line = serde_json::to_vec(&policy)?;
         line.push(b'\n');
@@ -123,6 +123,16 @@ impl Sandbox {
         control.write_all(&line).await?;
         Ok((child, control, pipe::Receiver::from_owned_fd(reader.into())?))
     }
+}
+
+/// A script as a command of the machine's best shell.
+pub(crate) fn shell(script: String) -> Vec<String> {
+    let shell = if std::path::Path::new("/bin/bash").exists() {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
+    };
+    vec![shell.to_owned(), "-c".to_owned(), script]
 }
 
 async fn drain(pipe: &mut pipe::Receiver, output: &mut Output, sink: Option<&mpsc::Sender<Vec<u8>>>) {

@@ -13,26 +13,30 @@ use std::{
 use domain::SandboxLevel;
 use serde::Deserialize;
 
-pub(crate) use command::{CommandSpec, Ending};
+pub(crate) use command::{CommandSpec, Ending, shell};
+#[cfg(test)]
+use policy::Confinement;
+pub use policy::Limits;
+pub(crate) use policy::Probe;
 
 /// How commands are run here.
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
     launcher: PathBuf,
     hidden: Vec<PathBuf>,
-    landlock: bool,
-}
-
-#[derive(Deserialize)]
-struct Probe {
-    landlock: bool,
+    limits: Limits,
+    probe: Probe,
 }
 
 impl Sandbox {
     /// Finds the launcher and asks it what this machine offers.
     ///
     /// `launcher`: from the settings; absent: beside the running program. `hidden`: folders commands may not read.
-    pub(crate) async fn open(launcher: Option<&Path>, hidden: Vec<PathBuf>) -> Result<Self, String> {
+    pub(crate) async fn open(
+        launcher: Option<&Path>,
+        hidden: Vec<PathBuf>,
+        limits: Limits,
+    ) -> Result<Self, String> {
         let launcher = match launcher {
             Some(path) => path.to_owned(),
             None => find_launcher().ok_or("not found beside this program; set its path")?,
@@ -41,7 +45,8 @@ impl Sandbox {
         Ok(Self {
             launcher,
             hidden,
-            landlock: probe.landlock,
+            limits,
+            probe,
         })
     }
 
@@ -51,19 +56,62 @@ impl Sandbox {
         Self {
             launcher: PathBuf::from("/nonexistent"),
             hidden: Vec::new(),
-            landlock: false,
+            limits: Limits::default(),
+            probe: Probe {
+                offers: Confinement::default(),
+                landlock_abi: 0,
+                namespaces_problem: None,
+                gvisor: false,
+                uid: 0,
+            },
         }
     }
 
-    /// The level that commands really have. L1 needs seccomp besides Landlock, which is not there yet.
-    pub(crate) fn level(&self) -> SandboxLevel {
-        SandboxLevel::L0
+    /// The same without some of what this machine offers, as on one that offers less.
+    pub(crate) fn without(mut self, mechanisms: &[Mechanism]) -> Self {
+        for mechanism in mechanisms {
+            match mechanism {
+                Mechanism::Landlock => self.probe.offers.landlock = false,
+                Mechanism::Seccomp => self.probe.offers.seccomp = false,
+                Mechanism::Namespaces => self.probe.offers.namespaces = false,
+            }
+        }
+        self
     }
 
-    /// Whether commands are kept to their workspace by Landlock.
-    pub(crate) fn landlock(&self) -> bool {
-        self.landlock
+    /// The level that commands really have.
+    pub(crate) fn level(&self) -> SandboxLevel {
+        let offers = self.probe.offers;
+        if self.probe.gvisor {
+            SandboxLevel::L3
+        } else if offers.landlock && offers.seccomp {
+            SandboxLevel::L1
+        } else {
+            SandboxLevel::L0
+        }
     }
+
+    /// What this machine offers and commands get.
+    pub(crate) fn probe(&self) -> &Probe {
+        &self.probe
+    }
+
+    /// What one command and everything it starts may use.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+}
+
+/// A mechanism that confines commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    /// File access, signals and abstract sockets.
+    Landlock,
+    /// Denied system calls.
+    Seccomp,
+    /// Processes, network, users and mounts of their own.
+    Namespaces,
 }
 
 /// Beside the running program, or one folder up for test binaries.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// One command and its bounds. The environment is the launcher's own.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Policy {
     /// Program and arguments.
     pub(crate) command: Vec<String>,
@@ -17,8 +17,72 @@ pub(crate) struct Policy {
     pub(crate) readable: Vec<PathBuf>,
     /// Folders that it may not read; everything else it may.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Largest file it may write, in bytes.
-    pub(crate) max_file_bytes: u64,
-    /// Whether Landlock is applied.
+    /// Folders that stay in place, each as one mount, where a hidden folder around them is covered. A file can be
+    /// renamed between writable folders inside the same one.
+    pub(crate) exposed: Vec<PathBuf>,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// What confines it.
+    pub(crate) confinement: Confinement,
+    /// Whether it shares the machine's network instead of seeing a loopback of its own. Only namespaces can take the
+    /// network away.
+    pub(crate) network: bool,
+    /// The executor's user; the launcher fills it in, because inside namespaces nobody can tell.
+    #[serde(default)]
+    pub(crate) uid: u32,
+}
+
+/// What a command and everything it starts may use.
+#[allow(
+    unreachable_pub,
+    reason = "the executor's settings offer it; the launcher, which has this file too, does not"
+)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Memory of the whole process tree, in MiB.
+    pub memory_mib: u64,
+    /// Processes and threads at a time.
+    pub processes: u64,
+    /// All files in the folders it may write, in MiB.
+    pub disk_mib: u64,
+    /// The largest single file, in MiB.
+    pub file_mib: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_mib: 4096,
+            processes: 2048,
+            disk_mib: 8192,
+            file_mib: 4096,
+        }
+    }
+}
+
+/// Which mechanisms of the kernel are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Confinement {
+    /// File access, signals and abstract sockets by Landlock, ABI 6 or newer.
     pub(crate) landlock: bool,
+    /// The deny list of system calls.
+    pub(crate) seccomp: bool,
+    /// User, mount, process, network and IPC namespaces.
+    pub(crate) namespaces: bool,
+}
+
+/// What the launcher answers when it is asked what this machine offers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Probe {
+    /// What works here.
+    pub(crate) offers: Confinement,
+    /// Version of Landlock in this kernel, 0 when there is none.
+    pub(crate) landlock_abi: u32,
+    /// Why namespaces are not offered.
+    pub(crate) namespaces_problem: Option<String>,
+    /// Whether a user-space kernel lies beneath (gVisor).
+    pub(crate) gvisor: bool,
+    /// User that commands run as, as the machine sees it.
+    pub(crate) uid: u32,
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Call, Run, Tool, object, parse};
+use super::{Call, Run, Tool, object, parse, syntax};
 use crate::workspace::beneath::explain;
 
 const MAX_READ: u64 = 16 * 1024 * 1024;
@@ -20,6 +20,11 @@ pub(super) const TOOL: Tool = Tool {
         let properties = [
             ("path", "string", "Path relative to the workspace's root"),
             ("edits", "string", "SEARCH/REPLACE blocks, applied in order"),
+            (
+                "force",
+                "boolean",
+                "Keep the change even if the file can no longer be parsed",
+            ),
         ];
         object(&properties, 2)
     },
@@ -32,6 +37,8 @@ pub(super) const TOOL: Tool = Tool {
 struct Input {
     path: String,
     edits: String,
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -42,7 +49,7 @@ struct Block<'a> {
 
 fn run(call: &Call, input: &str) -> Result<String, String> {
     let input: Input = parse(input)?;
-    let path = call.workspace.path(&input.path)?;
+    let path = call.workspace.existing(&input.path)?;
     let bytes = call
         .workspace
         .root()
@@ -59,6 +66,9 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         apply(&text, &blocks).map_err(|why| format!("{}: {why} The file is unchanged.", path.display()))?;
     if edited == text {
         return Err(format!("{}: the edits change nothing.", path.display()));
+    }
+    if !input.force {
+        syntax::check(&path, Some(&text), &edited)?;
     }
     call.workspace
         .root()
@@ -126,30 +136,20 @@ fn locate(lines: &[String], block: &Block<'_>) -> Result<usize, String> {
             Err("the SEARCH part is empty. Name the lines to replace.".to_owned())
         };
     }
-    let exact = |line: &str, wanted: &str| line == wanted;
-    let trailing = |line: &str, wanted: &str| line.trim_end() == wanted.trim_end();
-    let loose = |line: &str, wanted: &str| line.trim() == wanted.trim();
-    let rules: [Rule; 3] = [exact, trailing, loose];
-    for same in rules {
-        let matches = |window: &[String]| window.iter().zip(search).all(|(line, wanted)| same(line, wanted));
-        let found: Vec<usize> = (0..=lines.len().saturating_sub(search.len()))
-            .filter(|start| lines.get(*start..*start + search.len()).is_some_and(matches))
-            .collect();
-        match found.as_slice() {
-            [] => {}
-            [place] => return Ok(*place),
-            places => {
-                let shown: Vec<String> = places
-                    .iter()
-                    .take(5)
-                    .map(|place| (place + 1).to_string())
-                    .collect();
-                let count = places.len();
-                return Err(format!(
-                    "the SEARCH part occurs {count} times (lines {}). Add surrounding lines until it occurs once.",
-                    shown.join(", ")
-                ));
-            }
+    match places(lines, search).as_slice() {
+        [] => {}
+        [place] => return Ok(*place),
+        places => {
+            let shown: Vec<String> = places
+                .iter()
+                .take(5)
+                .map(|place| (place + 1).to_string())
+                .collect();
+            let count = places.len();
+            return Err(format!(
+                "the SEARCH part occurs {count} times (lines {}). Add surrounding lines until it occurs once.",
+                shown.join(", ")
+            ));
         }
     }
     Err(format!(
@@ -158,8 +158,27 @@ fn locate(lines: &[String], block: &Block<'_>) -> Result<usize, String> {
     ))
 }
 
+/// Where the lines occur: exactly, else with other white space at line ends, else with other indentation.
+pub(super) fn places(lines: &[String], search: &[&str]) -> Vec<usize> {
+    let exact = |line: &str, wanted: &str| line == wanted;
+    let trailing = |line: &str, wanted: &str| line.trim_end() == wanted.trim_end();
+    let loose = |line: &str, wanted: &str| line.trim() == wanted.trim();
+    let rules: [Rule; 3] = [exact, trailing, loose];
+    let mut found = Vec::new();
+    for same in rules {
+        let matches = |window: &[String]| window.iter().zip(search).all(|(line, wanted)| same(line, wanted));
+        found = (0..=lines.len().saturating_sub(search.len()))
+            .filter(|start| lines.get(*start..*start + search.len()).is_some_and(matches))
+            .collect();
+        if !found.is_empty() {
+            break;
+        }
+    }
+    found
+}
+
 /// The part of the file that looks most like what was searched.
-fn nearest(lines: &[String], search: &[&str]) -> String {
+pub(super) fn nearest(lines: &[String], search: &[&str]) -> String {
     let score = |start: usize| -> usize {
         let window = lines.iter().skip(start).take(search.len());
         window
@@ -318,5 +337,45 @@ mod tests {
             .unwrap();
         edit(&world, "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE").unwrap();
         assert_eq!(world.file("shop/cart.py"), "a\r\nc");
+    }
+
+    #[test]
+    fn a_change_after_which_the_file_cannot_be_parsed_is_kept_only_by_force() {
+        let world = World::new();
+        let edits = block("def total(items):", "def total(items:");
+        let error = edit(&world, &edits).unwrap_err();
+        assert!(error.contains("line 1") && error.contains("force"), "{error}");
+        assert!(world.file("shop/cart.py").starts_with("def total(items):\n"));
+        let forced = json!({ "path": "shop/cart.py", "edits": edits, "force": true });
+        world.run("edit_file", &forced).unwrap();
+        assert!(world.file("shop/cart.py").starts_with("def total(items:\n"));
+    }
+
+    #[test]
+    fn a_part_of_a_path_that_names_one_file_is_enough() {
+        let world = World::new();
+        let edits = block("def total(items):", "def sum(items):");
+        world
+            .run("edit_file", &json!({ "path": "cart.py", "edits": edits }))
+            .unwrap();
+        assert!(world.file("shop/cart.py").starts_with("def sum"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn edits_never_panic_and_change_nothing_outside_their_block(
+            lines in proptest::collection::vec("[ab ]{0,3}", 0..12),
+            search in proptest::collection::vec("[ab ]{0,3}", 1..4),
+            replace in proptest::collection::vec("[ab ]{0,3}", 0..4),
+        ) {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let search: Vec<&str> = search.iter().map(String::as_str).collect();
+            let replace: Vec<&str> = replace.iter().map(String::as_str).collect();
+            let block = super::Block { search: search.clone(), replace: replace.clone() };
+            if let Ok(edited) = super::apply(&text, &[block]) {
+                let before = text.lines().count();
+                proptest::prop_assert_eq!(edited.lines().count(), before - search.len() + replace.len());
+            }
+        }
     }
 }

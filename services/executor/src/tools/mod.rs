@@ -1,13 +1,18 @@
 //! The tools that the model may call; each is defined in one file and listed here.
 
+mod apply_patch;
 mod commit_changes;
 mod create_branch;
+mod diff;
 mod edit_file;
 mod list_directory;
+mod outline;
 mod read_file;
 mod run_command;
 mod search_content;
 mod search_files;
+mod syntax;
+mod undo;
 mod write_file;
 
 pub(crate) use run_command::spec as command_spec;
@@ -65,14 +70,18 @@ pub(crate) enum Outcome {
 }
 
 /// Every tool, in the order in which the model sees them.
-pub(crate) const ALL: [&Tool; 9] = [
+pub(crate) const ALL: [&Tool; 13] = [
     &read_file::TOOL,
     &write_file::TOOL,
     &edit_file::TOOL,
+    &apply_patch::TOOL,
     &list_directory::TOOL,
     &search_files::TOOL,
     &search_content::TOOL,
+    &outline::TOOL,
     &run_command::TOOL,
+    &diff::TOOL,
+    &undo::TOOL,
     &create_branch::TOOL,
     &commit_changes::TOOL,
 ];

@@ -36,7 +36,7 @@ struct Input {
 
 fn run(call: &Call, input: &str) -> Result<String, String> {
     let input: Input = parse(input)?;
-    let path = call.workspace.path(&input.path)?;
+    let path = call.workspace.existing(&input.path)?;
     let bytes = call
         .workspace
         .root()

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::{Call, Outcome, Run, Tool, object, parse};
-use crate::sandbox::{CommandSpec, Ending};
+use crate::sandbox::{CommandSpec, Ending, shell};
 
 /// Seconds.
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -18,7 +18,8 @@ pub(super) const TOOL: Tool = Tool {
     name: "run_command",
     description: "Runs a shell command in the workspace's root and answers with its exit code and output (standard \
                   output and error together, of long output both ends). Every call is a new shell; processes left in \
-                  the background are killed when it ends. There is no input and no network credential.",
+                  the background are killed when it ends. There is no input and no network, but servers on \
+                  localhost work within one call.",
     schema: || {
         let properties = [
             ("command", "string", "For the shell, e.g. python3 -m unittest -q"),
@@ -73,10 +74,12 @@ pub(super) async fn run(call: &Call, input: &str, sink: &mpsc::Sender<Vec<u8>>) 
 pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec {
     let workspace = &call.workspace;
     CommandSpec {
-        script,
+        command: shell(script),
         directory: workspace.root().path().to_owned(),
         writable: workspace.writable(),
         readable: workspace.readable(),
+        exposed: workspace.exposed(),
+        network: false,
         environment: workspace.environment(),
         limit,
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Call, Run, Tool, object, parse};
+use super::{Call, Run, Tool, object, parse, syntax};
 use crate::workspace::beneath::explain;
 
 pub(super) const TOOL: Tool = Tool {
@@ -15,6 +15,7 @@ pub(super) const TOOL: Tool = Tool {
         let properties = [
             ("path", "string", "Path relative to the workspace's root"),
             ("content", "string", "The file's whole content"),
+            ("force", "boolean", "Keep the file even if it cannot be parsed"),
         ];
         object(&properties, 2)
     },
@@ -27,6 +28,8 @@ pub(super) const TOOL: Tool = Tool {
 struct Input {
     path: String,
     content: String,
+    #[serde(default)]
+    force: bool,
 }
 
 fn run(call: &Call, input: &str) -> Result<String, String> {
@@ -34,6 +37,11 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
     let path = call.workspace.path(&input.path)?;
     if path == Path::new("") {
         return Err("The path is the workspace itself. Name a file in it.".to_owned());
+    }
+    if !input.force {
+        let before = call.workspace.root().read(&path, syntax::MAX_BYTES).ok();
+        let before = before.and_then(|bytes| String::from_utf8(bytes).ok());
+        syntax::check(&path, before.as_deref(), &input.content)?;
     }
     call.workspace
         .root()

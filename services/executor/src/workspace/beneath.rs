@@ -196,6 +196,30 @@ impl Root {
         File::from(openat2(&folder, name, flags, mode, PLAIN)?).write_all(content)
     }
 
+    /// Takes a file or link away.
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
+        let folder = self.folder_of(path)?;
+        let name = path.file_name().ok_or(Errno::ISDIR)?;
+        Ok(unlinkat(&folder, name, AtFlags::empty())?)
+    }
+
+    /// Takes away the folders above a path that hold nothing.
+    pub(crate) fn remove_empty_folders(&self, path: &Path) {
+        for folder in path
+            .ancestors()
+            .skip(1)
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            let removed = self.folder_of(folder).and_then(|above| {
+                let name = folder.file_name().ok_or(Errno::INVAL)?;
+                Ok(unlinkat(&above, name, AtFlags::REMOVEDIR)?)
+            });
+            if removed.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Opens a folder, making it and those above it where they are missing.
     pub(crate) fn make_folder(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -334,6 +358,39 @@ mod tests {
         assert_eq!(
             root.read(Path::new("run.sh"), 2).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
+        );
+    }
+
+    #[test]
+    fn a_folder_swapped_for_a_link_while_it_is_written_never_leads_out() {
+        let (outer, root) = root();
+        let (inside, aside) = (root.path().join("dir"), root.path().join("aside"));
+        std::fs::create_dir(&inside).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    // The writer may make the folder anew at any moment.
+                    let _ = std::fs::rename(&inside, &aside);
+                    let _ = symlink(outer.path(), &inside);
+                    let _ = std::fs::remove_file(&inside);
+                    let _ = std::fs::remove_dir_all(&inside);
+                    let _ = std::fs::rename(&aside, &inside);
+                }
+            });
+            for _ in 0..3000 {
+                // Refused or done inside: both are right.
+                let _ = root.write(Path::new("dir/secret"), b"changed");
+                let _ = root.remove(Path::new("dir/secret"));
+                if let Ok(bytes) = root.read(Path::new("dir/secret"), 100) {
+                    assert_eq!(bytes, b"changed");
+                }
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(
+            std::fs::read_to_string(outer.path().join("secret")).unwrap(),
+            "secret"
         );
     }
 }

@@ -5,22 +5,16 @@ use std::{fs, path::Path};
 use domain::CommitId;
 use git2::{ObjectType, Oid};
 
-use super::{Problem, Restore, Workspace, paths::is_plain_name, scan::StatCache};
+use super::{Problem, Restore, Workspace, paths::is_plain_name, ready::Files, scan::StatCache};
 
 /// Folders within folders.
 const MAX_DEPTH: usize = 100;
 
 impl Workspace {
-    pub(super) fn fill(&self, restore: Option<Restore>) -> Result<(), Problem> {
-        let repository = git::Repository::init_bare(&self.git_dir())?;
-        let info = self.git_dir().join("objects/info");
-        fs::create_dir_all(&info)?;
-        fs::write(
-            info.join("alternates"),
-            format!("{}\n", self.mirror.join("objects").display()),
-        )?;
-        // Opened again so that the alternates count.
-        drop(repository);
+    pub(super) fn fill(&self, restore: Option<Restore>, there: Option<Files>) -> Result<(), Problem> {
+        if there.is_none() {
+            self.make_git_dir()?;
+        }
         let repository = self.git()?;
         if !repository.contains(&self.base) {
             return Err(Problem::NotFound(format!(
@@ -41,14 +35,37 @@ impl Workspace {
             .objects()
             .find_commit(Oid::from_str(files.as_str())?)?
             .tree_id();
-        let mut cache = StatCache::default();
-        self.write_tree(repository.objects(), tree, Path::new(""), &mut cache, 0)?;
+        let (mut cache, indexed) = match there {
+            Some(mut there) => {
+                self.change_files(repository.objects(), there.tree, tree, &mut there.cache)?;
+                (there.cache, there.commit)
+            }
+            None => {
+                let mut cache = StatCache::default();
+                self.write_tree(repository.objects(), tree, Path::new(""), &mut cache, 0)?;
+                (cache, None)
+            }
+        };
         cache.seal();
         let mut state = self.lock();
         state.cache = cache;
         state.seen = Some((tree, state.branch.clone(), state.head.clone()));
         drop(state);
+        if indexed == Some(self.head_or_base()) {
+            return Ok(());
+        }
         self.write_index(&repository)
+    }
+
+    fn make_git_dir(&self) -> Result<(), Problem> {
+        git::Repository::init_bare(&self.git_dir())?;
+        let info = self.git_dir().join("objects/info");
+        fs::create_dir_all(&info)?;
+        let objects = self.mirror.join("objects");
+        Ok(fs::write(
+            info.join("alternates"),
+            format!("{}\n", objects.display()),
+        )?)
     }
 
     fn restore(&self, repository: &git::Repository, restore: Restore) -> Result<CommitId, Problem> {
@@ -115,7 +132,7 @@ impl Workspace {
         Ok(())
     }
 
-    fn write_blob(&self, content: &[u8], mode: i32, path: &Path) -> Result<(), Problem> {
+    pub(super) fn write_blob(&self, content: &[u8], mode: i32, path: &Path) -> Result<(), Problem> {
         match mode {
             0o120_000 => self.root().write_link(path, content)?,
             mode => self.root().create(path, content, mode == 0o100_755)?,

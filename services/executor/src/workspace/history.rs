@@ -180,6 +180,13 @@ impl Workspace {
         let now = Some((tree, branch, head));
         let mut state = self.lock();
         let changed = state.seen != now;
+        let before = state.seen.as_ref().map(|(before, ..)| *before);
+        let undone = std::mem::take(&mut state.undone);
+        if let Some(before) = before.filter(|before| *before != tree && !undone) {
+            let excess = (state.undo.len() + 1).saturating_sub(super::undo::MAX_UNDO);
+            state.undo.drain(..excess);
+            state.undo.push(before);
+        }
         state.seen = now;
         Ok(changed)
     }

@@ -1,11 +1,14 @@
 //! A checkout that a run works in. The git directory lies outside the worktree; the worktree is written and read only
 //! beneath its folder.
 
+mod adopt;
 pub(crate) mod beneath;
 mod checkout;
 mod history;
 pub(crate) mod paths;
+mod ready;
 mod scan;
+mod undo;
 
 use std::{
     ffi::OsString,
@@ -18,6 +21,7 @@ use domain::{CommitId, RepositoryName, RunId};
 
 use beneath::Root;
 pub(crate) use history::SnapshotPack;
+pub(crate) use ready::Ready;
 use scan::StatCache;
 
 /// What is wrong with a workspace, for the log and the caller's status.
@@ -52,7 +56,11 @@ impl From<git2::Error> for Problem {
     }
 }
 
+/// Variables that name toolchains; they hold no secret.
+const TOOLCHAINS: &[&str] = &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME", "GOROOT"];
+
 /// What a new workspace starts from.
+#[derive(Clone)]
 pub(crate) struct Start {
     pub(crate) run: RunId,
     pub(crate) repository: RepositoryName,
@@ -63,6 +71,7 @@ pub(crate) struct Start {
 }
 
 /// A snapshot to start from.
+#[derive(Clone)]
 pub(crate) struct Restore {
     pub(crate) branch: Option<String>,
     pub(crate) head: Option<CommitId>,
@@ -91,6 +100,10 @@ struct State {
     cache: StatCache,
     /// Tree, branch and head after the last look, so that a change is noticed.
     seen: Option<(git2::Oid, Option<String>, Option<CommitId>)>,
+    /// Files before the latest changes, the newest last.
+    undo: Vec<git2::Oid>,
+    /// The next change is an undo, which is not undone in turn.
+    undone: bool,
 }
 
 struct Folder(PathBuf);
@@ -106,8 +119,23 @@ impl Drop for Folder {
 impl Workspace {
     /// Writes the checkout. Blocks.
     pub(crate) fn create(workspaces: &Path, start: Start) -> Result<Self, Problem> {
+        Self::create_from(workspaces, start, None)
+    }
+
+    /// The same, from a checkout that is ready. Blocks.
+    pub(crate) fn create_from(
+        workspaces: &Path,
+        start: Start,
+        ready: Option<Ready>,
+    ) -> Result<Self, Problem> {
         let id = uuid::Uuid::new_v4().simple().to_string();
-        let folder = Folder(workspaces.join(&id));
+        let place = workspaces.join(&id);
+        let (folder, files) = match ready {
+            Some(ready) => ready
+                .move_to(place)
+                .map(|(folder, files)| (folder, Some(files)))?,
+            None => (Folder(place), None),
+        };
         for name in ["tree", "tmp/home"] {
             fs::create_dir_all(folder.0.join(name))?;
         }
@@ -118,6 +146,8 @@ impl Workspace {
             head: None,
             cache: StatCache::default(),
             seen: None,
+            undo: Vec::new(),
+            undone: false,
         };
         let workspace = Self {
             id,
@@ -131,7 +161,7 @@ impl Workspace {
             scratch,
             state: Mutex::new(state),
         };
-        workspace.fill(start.restore)?;
+        workspace.fill(start.restore, files)?;
         Ok(workspace)
     }
 
@@ -143,6 +173,42 @@ impl Workspace {
     /// The path as the model wrote it, relative to the worktree.
     pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
         paths::relative(self.root.path(), text)
+    }
+
+    /// The path of something that is there. A part of a path is enough when it names the end of one file's path only.
+    ///
+    /// # Errors
+    /// A text for the model: a path that leads out, or several files that the part names.
+    pub(crate) fn existing(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        if path.as_os_str().is_empty() || !matches!(self.root.stat(&path), Ok(None)) {
+            return Ok(path);
+        }
+        let files = self.walk().build().filter_map(Result::ok);
+        let files = files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+        let inside = |entry: ignore::DirEntry| {
+            entry
+                .path()
+                .strip_prefix(self.root.path())
+                .ok()
+                .map(Path::to_owned)
+        };
+        let named: Vec<PathBuf> = files
+            .filter_map(inside)
+            .filter(|file| file.ends_with(&path))
+            .take(6)
+            .collect();
+        match named.as_slice() {
+            [] => Ok(path),
+            [file] => Ok(file.clone()),
+            files => {
+                let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                Err(format!(
+                    "{text:?} names several files: {}. Give a longer path.",
+                    names.join(", ")
+                ))
+            }
+        }
     }
 
     /// Branch and its head, when there is one.
@@ -161,11 +227,19 @@ impl Workspace {
         vec![self.git_dir(), self.mirror.join("objects")]
     }
 
+    /// Folders that commands must find where they are. One mount holds worktree and scratch space, so that a file can
+    /// be renamed from one into the other.
+    pub(crate) fn exposed(&self) -> Vec<PathBuf> {
+        let mut exposed = vec![self.folder.0.clone()];
+        exposed.extend(Some(self.root.path().to_owned()).filter(|root| !root.starts_with(&self.folder.0)));
+        exposed
+    }
+
     /// The whole environment of commands: git works on this checkout, and nothing of the executor's own is in it.
     pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
         let tmp = self.scratch.path();
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-        vec![
+        let mut environment = vec![
             ("PATH", path),
             ("HOME", tmp.join("home").into()),
             ("TMPDIR", tmp.into()),
@@ -176,7 +250,9 @@ impl Workspace {
             ("GIT_WORK_TREE", self.root.path().into()),
             ("GIT_INDEX_FILE", tmp.join("index").into()),
             ("GIT_CONFIG_GLOBAL", tmp.join("home/.gitconfig").into()),
-        ]
+        ];
+        environment.extend(toolchains());
+        environment
     }
 
     fn git_dir(&self) -> PathBuf {
@@ -190,4 +266,19 @@ impl Workspace {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where toolchains lie that do not stand in the path alone. rustup looks in the home folder, which commands do not see.
+fn toolchains() -> Vec<(&'static str, OsString)> {
+    let mut found: Vec<_> = TOOLCHAINS
+        .iter()
+        .filter_map(|name| Some((*name, std::env::var_os(name)?)))
+        .collect();
+    let rustup = std::env::home_dir().map(|home| home.join(".rustup"));
+    if let Some(rustup) = rustup.filter(|folder| folder.is_dir())
+        && !found.iter().any(|(name, _)| *name == "RUSTUP_HOME")
+    {
+        found.push(("RUSTUP_HOME", rustup.into()));
+    }
+    found
 }

@@ -100,4 +100,14 @@ mod tests {
             assert_eq!(inside(text), None, "{text}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_written_the_path_stays_inside(text in "(\\.\\.|\\.|/|/w/tree|[a-c\u{e9}]{1,2}|\\.git|\\.GIT){0,8}") {
+            if let Ok(path) = relative(Path::new("/w/tree"), &text) {
+                let is_plain = |part: Component<'_>| matches!(part, Component::Normal(name) if is_plain_name(name.as_encoded_bytes()));
+                proptest::prop_assert!(path.components().all(is_plain), "{text:?} became {path:?}");
+            }
+        }
+    }
 }

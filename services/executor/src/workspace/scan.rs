@@ -36,6 +36,10 @@ impl StatCache {
         self.entries.insert(path, (stat, id));
     }
 
+    pub(super) fn forget(&mut self, path: &Path) {
+        self.entries.remove(path);
+    }
+
     /// Call after a pass over all files.
     pub(super) fn seal(&mut self) {
         self.sealed_ns = i128::from(bootstrap::now().unix_ms()) * 1_000_000;

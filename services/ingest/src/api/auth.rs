@@ -94,6 +94,17 @@ pub(crate) struct Viewer;
 /// Proof that the caller may dispatch, decide and stop.
 pub(crate) struct Operator(pub(crate) Caller);
 
+/// Proof that the caller may do what concerns everybody.
+pub(crate) struct Admin(pub(crate) Caller);
+
+impl FromRequestParts<ApiState> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        authorize(parts, state, Role::Admin).map(Self)
+    }
+}
+
 impl FromRequestParts<ApiState> for Viewer {
     type Rejection = Problem;
 

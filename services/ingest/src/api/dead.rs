@@ -1,23 +1,103 @@
 //! Dead letters.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use queue::DeadLetter;
 
-use super::{ApiState, Problem, Viewer, types::DeadView};
+use super::{
+    ApiState, Operator, Problem, Viewer,
+    decisions::retry as retry_ticket,
+    types::{DeadDetail, DeadView, ProblemView},
+};
 
 const LISTED: usize = 200;
+const BODY_BYTES: usize = 64 * 1024;
 
 /// Lists what could not be handled, newest last, at most 200.
 #[utoipa::path(get, path = "/v1/dead", security(("bearer" = [])),
     responses((status = 200, body = Vec<DeadView>)))]
 pub(super) async fn list(_: Viewer, State(state): State<ApiState>) -> Result<Json<Vec<DeadView>>, Problem> {
     let letters = state.router()?.queue.dead_letters().list(LISTED).await?;
-    let view = |(sequence, letter): (u64, queue::DeadLetter)| DeadView {
+    Ok(Json(letters.into_iter().map(view).collect()))
+}
+
+/// Shows one dead letter with what it is about.
+#[utoipa::path(get, path = "/v1/dead/{sequence}", security(("bearer" = [])),
+    params(("sequence" = u64, Path, description = "Its place.")),
+    responses((status = 200, body = DeadDetail), (status = 404, body = ProblemView)))]
+pub(super) async fn show(
+    _: Operator,
+    State(state): State<ApiState>,
+    Path(sequence): Path<u64>,
+) -> Result<Json<DeadDetail>, Problem> {
+    let found = state.router()?.queue.dead_letters().get(sequence).await?;
+    let (letter, body) = found.ok_or_else(|| gone(sequence))?;
+    let body = String::from_utf8_lossy(&body[..body.len().min(BODY_BYTES)]).into_owned();
+    Ok(Json(DeadDetail {
+        letter: view((sequence, letter)),
+        body,
+    }))
+}
+
+/// Tries once more: a delivery is routed again, a quarantined ticket is worked on again. The letter is then forgotten.
+#[utoipa::path(post, path = "/v1/dead/{sequence}/retry", security(("bearer" = [])),
+    params(("sequence" = u64, Path, description = "Its place.")),
+    responses((status = 204), (status = 404, body = ProblemView),
+        (status = 409, body = ProblemView, description = "It cannot be tried again.")))]
+pub(super) async fn retry(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    Path(sequence): Path<u64>,
+) -> Result<StatusCode, Problem> {
+    let router = state.router()?;
+    let letters = router.queue.dead_letters();
+    let (letter, _) = letters.get(sequence).await?.ok_or_else(|| gone(sequence))?;
+    match (letter.what.as_str(), letter.ticket) {
+        ("ticket", Some(ticket)) => {
+            let _ = retry_ticket(router, ticket, caller.name).await?;
+            letters.remove(sequence).await?;
+        }
+        ("delivery", _) if letters.revive(sequence).await? => {}
+        (what, _) => {
+            return Err(Problem::Conflict(format!(
+                "this {what} cannot be tried again; ask for a retry of its ticket, or drop it"
+            )));
+        }
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Forgets a dead letter.
+#[utoipa::path(delete, path = "/v1/dead/{sequence}", security(("bearer" = [])),
+    params(("sequence" = u64, Path, description = "Its place.")),
+    responses((status = 204), (status = 404, body = ProblemView)))]
+pub(super) async fn remove(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    Path(sequence): Path<u64>,
+) -> Result<StatusCode, Problem> {
+    if state.router()?.queue.dead_letters().remove(sequence).await? {
+        tracing::info!(sequence, by = caller.name, "dead letter dropped");
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(gone(sequence))
+    }
+}
+
+fn gone(sequence: u64) -> Problem {
+    Problem::NotFound(format!("there is no dead letter {sequence}"))
+}
+
+fn view((sequence, letter): (u64, DeadLetter)) -> DeadView {
+    DeadView {
         sequence,
         what: letter.what,
         id: letter.id,
         ticket: letter.ticket.map(|ticket| ticket.to_string()),
         reason: letter.reason,
         at: letter.at.to_string(),
-    };
-    Ok(Json(letters.into_iter().map(view).collect()))
+    }
 }

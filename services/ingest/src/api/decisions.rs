@@ -13,9 +13,9 @@ use super::{
     runs::{find, ticket_key},
     types::{Accepted, DecisionBody, ProblemView, RunState},
 };
-use crate::router::Router;
+use crate::{commands::Order, outcome::Outcome, router::Router};
 
-type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
+pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
 
 /// Decides at the approval gate of a run.
 #[utoipa::path(post, path = "/v1/runs/{id}/decision", request_body = DecisionBody,
@@ -107,6 +107,42 @@ pub(super) async fn stop_ticket(
     )
     .await?
     .1)
+}
+
+/// Tries again: a waiting run at once, a quarantined ticket from where it stands, a failed job from the start.
+#[utoipa::path(post, path = "/v1/tickets/{key}/retry",
+    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 403, body = ProblemView),
+        (status = 409, body = ProblemView, description = "Nothing has failed.")))]
+pub(super) async fn retry_ticket(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    Path(key): Path<String>,
+) -> Answer {
+    retry(state.router()?, ticket_key(&key)?, caller.name).await
+}
+
+/// The same for every caller.
+pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> Answer {
+    let order = Order {
+        ticket,
+        key: TriggerKey::new(format!("retry:{}", uuid::Uuid::new_v4())),
+        at: bootstrap::now(),
+        actor,
+        source: Source::Api,
+    };
+    match Box::pin(router.retry(order)).await? {
+        Outcome::Nothing(why) => Err(Problem::Conflict(why)),
+        Outcome::Appended { trigger, appended } => {
+            let (Appended::New(sequence) | Appended::Known(sequence)) = appended;
+            let body = Accepted {
+                ticket: trigger.ticket.to_string(),
+                key: trigger.key.as_str().to_owned(),
+                sequence,
+            };
+            Ok((StatusCode::ACCEPTED, Json(body)))
+        }
+    }
 }
 
 async fn append(

@@ -1,6 +1,7 @@
 //! `/v1`: what the command line and the console use. Each route is documented where it is registered.
 
 mod auth;
+mod control;
 mod dead;
 mod decisions;
 mod events;
@@ -22,7 +23,7 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use self::{
-    auth::{Operator, Tokens, Viewer},
+    auth::{Admin, Operator, Tokens, Viewer},
     problem::Problem,
     types::Role,
 };
@@ -73,9 +74,13 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(decisions::decide))
         .routes(routes!(decisions::stop_run))
         .routes(routes!(decisions::stop_ticket))
-        .routes(routes!(tickets::show))
+        .routes(routes!(tickets::show, tickets::purge))
         .routes(routes!(jobs::dispatch))
+        .routes(routes!(decisions::retry_ticket))
+        .routes(routes!(control::stop_all, control::show, control::resume))
         .routes(routes!(dead::list))
+        .routes(routes!(dead::show, dead::remove))
+        .routes(routes!(dead::retry))
         .routes(routes!(rules::show))
 }
 

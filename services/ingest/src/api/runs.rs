@@ -164,8 +164,10 @@ fn job_of(reason: &Reason) -> Option<Job> {
             Conclusion::Failure => Job::FixCi,
         }),
         Reason::PullRequestMerged { .. } | Reason::PullRequestClosed { .. } => Some(Job::Finish),
-        Reason::Skipped(_) | Reason::StopRequested { .. } | Reason::Decided(_) | Reason::ReportSettled(_) => {
-            None
-        }
+        Reason::Skipped(_)
+        | Reason::StopRequested { .. }
+        | Reason::RetryRequested
+        | Reason::Decided(_)
+        | Reason::ReportSettled(_) => None,
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::{config::ApiToken, hex};
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 12] = [
+const ROUTES: [(&str, &str, Role); 20] = [
     ("GET", "/v1/runs", Role::Viewer),
     ("GET", "/v1/runs/{id}", Role::Viewer),
     ("GET", "/v1/runs/{id}/journal", Role::Viewer),
@@ -24,6 +24,14 @@ const ROUTES: [(&str, &str, Role); 12] = [
     ("POST", "/v1/runs/{id}/decision", Role::Operator),
     ("POST", "/v1/runs/{id}/stop", Role::Operator),
     ("POST", "/v1/tickets/{key}/stop", Role::Operator),
+    ("POST", "/v1/tickets/{key}/retry", Role::Operator),
+    ("GET", "/v1/dead/{sequence}", Role::Operator),
+    ("DELETE", "/v1/dead/{sequence}", Role::Operator),
+    ("POST", "/v1/dead/{sequence}/retry", Role::Operator),
+    ("DELETE", "/v1/tickets/{key}", Role::Admin),
+    ("GET", "/v1/stop-all", Role::Viewer),
+    ("POST", "/v1/stop-all", Role::Admin),
+    ("DELETE", "/v1/stop-all", Role::Admin),
 ];
 
 fn token(role: Role) -> &'static str {
@@ -52,7 +60,10 @@ fn api() -> axum::Router {
 }
 
 async fn call(method: &str, path: &str, authorization: Option<&str>) -> (StatusCode, Value) {
-    let path = path.replace("{id}", "jira:ENG-1@1").replace("{key}", "ENG-1");
+    let path = path
+        .replace("{id}", "jira:ENG-1@1")
+        .replace("{key}", "ENG-1")
+        .replace("{sequence}", "1");
     let body = match path.as_str() {
         "/v1/jobs" => r#"{"ticket": "ENG-1", "job": "implement"}"#,
         _ => r#"{"verdict": "approve"}"#,

@@ -3,12 +3,13 @@
 use axum::{
     Json,
     extract::{Path, State},
+    http::StatusCode,
 };
-use domain::{Reason, Row, SkipReason};
+use domain::{BranchRecord, Reason, Row, SkipReason};
 use queue::Bucket;
 
 use super::{
-    ApiState, Problem, Viewer,
+    Admin, ApiState, Problem, Viewer,
     runs::ticket_key,
     types::{ProblemView, TicketView},
 };
@@ -49,6 +50,39 @@ pub(super) async fn show(
         quarantined: row.quarantined,
         last_skip,
     }))
+}
+
+/// Forgets a ticket that nobody works on: its triggers, reports, journals, row and dead letters. What stands on Jira
+/// and GitHub stays; a ticket that is still in the status that asks for work is taken up anew.
+#[utoipa::path(delete, path = "/v1/tickets/{key}",
+    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
+    responses((status = 204), (status = 403, body = ProblemView),
+        (status = 409, body = ProblemView, description = "It has live runs.")))]
+pub(super) async fn purge(
+    Admin(caller): Admin,
+    State(state): State<ApiState>,
+    Path(key): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let ticket = ticket_key(&key)?;
+    let queue = &state.router()?.queue;
+    let row = queue
+        .table::<Row>(Bucket::Tickets)
+        .get(&ticket.to_string())
+        .await?;
+    if row.is_some_and(|(row, _)| !row.pending.is_empty()) {
+        return Err(Problem::Conflict(format!(
+            "{ticket} has live runs; stop them first"
+        )));
+    }
+    let branches = queue.table::<BranchRecord>(Bucket::Branches);
+    for (key, record) in branches.list().await? {
+        if record.ticket == ticket {
+            branches.delete(&key).await?;
+        }
+    }
+    queue.forget_ticket(&ticket).await?;
+    tracing::warn!(%ticket, by = caller.name, "ticket purged");
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// A skip rule in words for the API's users.

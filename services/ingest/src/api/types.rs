@@ -205,6 +205,26 @@ pub struct DeadView {
     pub at: String,
 }
 
+/// A dead letter with what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeadDetail {
+    /// The letter.
+    pub letter: DeadView,
+    /// What it is about, as text; at most 64 KiB of it.
+    pub body: String,
+}
+
+/// The switch that stops every planner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StopAllView {
+    /// True while no ticket is worked on.
+    pub on: bool,
+    /// Who switched it on.
+    pub by: Option<String>,
+    /// When.
+    pub at: Option<String>,
+}
+
 /// The rules that are loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RulesView {

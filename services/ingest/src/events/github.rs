@@ -1,10 +1,13 @@
 //! GitHub's webhook payloads.
 
-use domain::{CommitId, RepositoryName, Timestamp};
+use domain::{CommitId, RepositoryName, Source, TicketKey, Timestamp, TriggerKey};
 use serde::Deserialize;
 
 use super::{Unreadable, read};
-use crate::detect::Closing;
+use crate::{
+    commands::{Command, Order},
+    detect::Closing,
+};
 
 /// What GitHub said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,13 @@ pub(crate) enum Event {
         number: u64,
         branch: String,
         closing: Closing,
+    },
+    /// A comment gives an order.
+    Ordered {
+        command: Command,
+        repository: RepositoryName,
+        number: u64,
+        order: Order,
     },
     /// Nothing that a job follows from; what it was.
     Other(String),
@@ -100,6 +110,27 @@ struct Head {
 }
 
 #[derive(Deserialize)]
+struct CommentPayload {
+    action: String,
+    issue: Issue,
+    comment: Comment,
+    repository: Repository,
+}
+
+#[derive(Deserialize)]
+struct Issue {
+    number: u64,
+}
+
+#[derive(Deserialize)]
+struct Comment {
+    id: u64,
+    body: String,
+    user: User,
+    created_at: String,
+}
+
+#[derive(Deserialize)]
 struct User {
     login: String,
 }
@@ -107,6 +138,7 @@ struct User {
 /// Reads one delivery; `event` is its `X-GitHub-Event`.
 pub(crate) fn parse(event: &str, body: &[u8]) -> Result<Event, Unreadable> {
     match event {
+        "issue_comment" => read(event, body).map(|payload| ordered(event, payload)),
         "check_run" => {
             let payload: CheckRunPayload = read(event, body)?;
             let CheckRun {
@@ -217,6 +249,39 @@ fn pull_request(event: &str, body: &[u8]) -> Result<Event, Unreadable> {
         branch: pull_request.head.r#ref,
         closing,
     })
+}
+
+/// The order in a new comment, when it gives one.
+fn ordered(event: &str, payload: CommentPayload) -> Event {
+    let CommentPayload {
+        action,
+        issue,
+        comment,
+        repository,
+    } = payload;
+    let repository = repository.full_name;
+    let command = Command::of(&comment.body).filter(|_| action == "created");
+    let at = Timestamp::parse(&comment.created_at);
+    let (Some(command), Some(at)) = (command, at) else {
+        return Event::Other(format!("{event} {action}"));
+    };
+    let ticket = TicketKey::GitHub {
+        repository: repository.clone(),
+        number: issue.number,
+    };
+    let order = Order {
+        ticket,
+        key: TriggerKey::new(format!("comment:{}", comment.id)),
+        at,
+        actor: comment.user.login,
+        source: Source::Webhook,
+    };
+    Event::Ordered {
+        command,
+        repository,
+        number: issue.number,
+        order,
+    }
 }
 
 #[cfg(test)]

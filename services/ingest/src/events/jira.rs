@@ -1,17 +1,29 @@
 //! Jira's webhook payloads.
 
-use domain::{TicketKey, Timestamp};
+use domain::{Source, TicketKey, Timestamp, TriggerKey};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Unreadable, read};
-use crate::detect::PinnedFields;
+use crate::{
+    commands::{Command, Order},
+    detect::PinnedFields,
+};
 
 /// What Jira said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// An issue came into a status, by a move or by its creation.
     Entered(Entered),
+    /// An issue's text changed.
+    Edited(Entered),
+    /// A comment gives an order.
+    Ordered {
+        command: Command,
+        order: Order,
+        /// The author's account id.
+        account: String,
+    },
     /// Nothing that a job follows from; what it was.
     Other(String),
 }
@@ -45,6 +57,15 @@ struct Payload {
     user: Option<User>,
     issue: Option<Issue>,
     changelog: Option<Changelog>,
+    comment: Option<Comment>,
+}
+
+#[derive(Deserialize)]
+struct Comment {
+    id: Id,
+    author: Option<User>,
+    #[serde(default)]
+    body: Value,
 }
 
 #[derive(Deserialize)]
@@ -99,10 +120,18 @@ struct Item {
 pub(crate) fn parse(body: &[u8]) -> Result<Event, Unreadable> {
     let payload: Payload = read("jira", body)?;
     let other = || Ok(Event::Other(payload.webhook_event.chars().take(60).collect()));
+    if payload.webhook_event == "comment_created" {
+        return Ok(ordered(payload)?.unwrap_or_else(|| Event::Other("comment_created".to_owned())));
+    }
+    let mut is_edit = false;
     let (status, changelog) = match payload.webhook_event.as_str() {
-        "jira:issue_updated" => match payload.changelog.and_then(status_change) {
-            Some((id, status)) => (status, Some(id)),
-            None => return other(),
+        "jira:issue_updated" => match payload.changelog.map(change).unwrap_or_default() {
+            Change::Status(id, status) => (status, Some(id)),
+            Change::Text(id) => {
+                is_edit = true;
+                (String::new(), Some(id))
+            }
+            Change::Other => return other(),
         },
         "jira:issue_created" => match payload
             .issue
@@ -122,28 +151,81 @@ pub(crate) fn parse(body: &[u8]) -> Result<Event, Unreadable> {
     let at = payload
         .timestamp
         .ok_or_else(|| broken("the timestamp is missing"))?;
-    Ok(Event::Entered(Entered {
+    let entered = Entered {
         ticket: TicketKey::jira(&issue.key).map_err(|invalid| broken(&invalid.to_string()))?,
         status,
         changelog,
         at: Timestamp::from_unix_ms(at),
         actor: payload.user.map(actor).unwrap_or_default(),
         pinned: pinned(issue.fields),
+    };
+    Ok(if is_edit {
+        Event::Edited(entered)
+    } else {
+        Event::Entered(entered)
+    })
+}
+
+/// What a changelog tells, with its id.
+#[derive(Default)]
+enum Change {
+    Status(String, String),
+    Text(String),
+    #[default]
+    Other,
+}
+
+/// The order in a new comment, when it gives one.
+fn ordered(payload: Payload) -> Result<Option<Event>, Unreadable> {
+    let (Some(comment), Some(issue), Some(at)) = (payload.comment, payload.issue, payload.timestamp) else {
+        return Ok(None);
+    };
+    let text = markdown(comment.body).unwrap_or_default();
+    let Some(command) = Command::of(&text) else {
+        return Ok(None);
+    };
+    let author = comment.author.or(payload.user).map(actor).unwrap_or_default();
+    let ticket = TicketKey::jira(&issue.key).map_err(|invalid| Unreadable {
+        event: "comment_created".to_owned(),
+        problem: invalid.to_string(),
+    })?;
+    let order = Order {
+        ticket,
+        key: TriggerKey::new(format!("comment:{}", comment.id.into_text())),
+        at: Timestamp::from_unix_ms(at),
+        actor: author.name,
+        source: Source::Webhook,
+    };
+    Ok(Some(Event::Ordered {
+        command,
+        order,
+        account: author.id,
     }))
 }
 
-fn status_change(changelog: Changelog) -> Option<(String, String)> {
-    let to = changelog
+impl Id {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
+fn change(changelog: Changelog) -> Change {
+    let id = changelog.id.into_text();
+    let is_text = |item: &Item| matches!(item.field.as_str(), "summary" | "description");
+    let text = changelog.items.iter().any(is_text);
+    let moved = changelog
         .items
         .into_iter()
         .rev()
-        .find(|item| item.field == "status")?
-        .to?;
-    let id = match changelog.id {
-        Id::Text(text) => text,
-        Id::Number(number) => number.to_string(),
-    };
-    Some((id, to))
+        .find(|item| item.field == "status");
+    match moved.and_then(|item| item.to) {
+        Some(to) => Change::Status(id, to),
+        None if text => Change::Text(id),
+        None => Change::Other,
+    }
 }
 
 fn actor(user: User) -> Actor {
@@ -154,14 +236,18 @@ fn actor(user: User) -> Actor {
 }
 
 fn pinned(fields: Fields) -> PinnedFields {
-    let description = match fields.description {
-        Some(Value::String(text)) => Some(text),
-        Some(document @ Value::Object(_)) => Some(jira::adf::to_markdown(&document)),
-        Some(_) | None => None,
-    };
     PinnedFields {
         summary: fields.summary,
-        description,
+        description: fields.description.and_then(markdown),
+    }
+}
+
+/// A text that is either plain or a document.
+fn markdown(text: Value) -> Option<String> {
+    match text {
+        Value::String(text) => Some(text),
+        document @ Value::Object(_) => Some(jira::adf::to_markdown(&document)),
+        _ => None,
     }
 }
 

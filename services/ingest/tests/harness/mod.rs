@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const SHA: &str = "0000000000000000000000000000000000000abc";
 pub(crate) const VIEWER: &str = "viewer-token";
 pub(crate) const OPERATOR: &str = "operator-token";
+pub(crate) const ADMIN: &str = "admin-token";
 const GITHUB_SECRET: &str = "github-secret";
 const JIRA_SECRET: &str = "jira-secret";
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -35,7 +36,7 @@ pub(crate) struct Harness {
     base: String,
     shutdown: CancellationToken,
     service: JoinHandle<anyhow::Result<()>>,
-    _rules: tempfile::TempDir,
+    rules: tempfile::TempDir,
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -66,9 +67,13 @@ fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path:
     config.ingest.api_tokens = [
         ("vera".to_owned(), api_token(VIEWER, Role::Viewer)),
         ("olga".to_owned(), api_token(OPERATOR, Role::Operator)),
+        ("root".to_owned(), api_token(ADMIN, Role::Admin)),
     ]
     .into();
     config.ingest.poll_interval_s = poll;
+    config.ingest.sweep_interval_s = 1;
+    config.ingest.journal_days = 0;
+    config.ingest.jira_command_group = "agents".to_owned();
     config.ingest.max_body_bytes = 64 * 1024;
     config.github_reader.api_url = github.url.clone();
     config.github_reader.token = Some("reader".to_owned().into());
@@ -117,7 +122,7 @@ impl Harness {
             base,
             shutdown,
             service,
-            _rules: rules,
+            rules,
         }
     }
 
@@ -188,6 +193,24 @@ impl Harness {
             .await
             .expect("answer");
         (answer.status(), answer.json().await.unwrap_or_default())
+    }
+
+    /// Adds a rules file and waits until it is loaded.
+    pub(crate) async fn add_rules(&self, repository: &str, text: &str) {
+        std::fs::write(self.rules.path().join(format!("{repository}.yaml")), text).expect("rules");
+        let wanted = format!("acme/{repository}");
+        let loaded = async || {
+            let (_, view) = self.get("/v1/rules", VIEWER).await;
+            let known = view["repositories"].as_array()?.iter();
+            let mut names = known.map(|known| known["repository"].as_str().unwrap_or_default());
+            names.any(|name| name == wanted).then_some(())
+        };
+        eventually("rules loaded", DEADLINE, loaded).await.expect("rules");
+    }
+
+    pub(crate) async fn delete(&self, path: &str, token: &str) -> StatusCode {
+        let request = self.http.delete(self.url(path)).bearer_auth(token);
+        request.send().await.expect("answer").status()
     }
 
     pub(crate) async fn post(
@@ -316,6 +339,13 @@ impl Forge {
                 get(async move |Path(number): Path<u64>| {
                     let state = one.lock().expect("state");
                     Json(state.pulls.iter().find(|pull| pull["number"] == number).cloned())
+                }),
+            )
+            .route(
+                "/repos/acme/shop/collaborators/{login}/permission",
+                get(async move |Path(login): Path<String>| {
+                    let permission = if login == "mia" { "write" } else { "read" };
+                    Json(json!({"permission": permission, "role_name": permission}))
                 }),
             )
             .route(

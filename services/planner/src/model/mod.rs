@@ -21,8 +21,12 @@ use crate::telemetry;
 
 /// Why a model call failed for good, in words for people; never a body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct ModelError(pub(crate) String);
+#[error("{words}")]
+pub(crate) struct ModelError {
+    pub(crate) words: String,
+    /// The same call may work later.
+    pub(crate) transient: bool,
+}
 
 /// The client could not be made.
 #[derive(Debug, thiserror::Error)]

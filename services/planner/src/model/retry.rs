@@ -36,11 +36,15 @@ impl Failure {
     }
 
     fn told(&self) -> ModelError {
-        ModelError(match self {
+        let words = match self {
             Self::Transient { what, .. } => format!("the model provider {what}"),
             Self::Garbage(what) => format!("the model provider sent an answer that cannot be read ({what})"),
             Self::Refused(class) => format!("the model provider refused the request ({class})"),
-        })
+        };
+        ModelError {
+            words,
+            transient: !matches!(self, Self::Refused(_)),
+        }
     }
 }
 

@@ -131,7 +131,7 @@ async fn a_refused_request_fails_at_once_with_its_class() {
     for dialect in DIALECTS {
         let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
         model.fail_next(Fault::new("/v1/", 1, 400));
-        let ModelError(words) = ask(&model, dialect, &opening()).await.unwrap_err();
+        let ModelError { words, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
         assert!(
             words.starts_with("the model provider refused the request (400"),
             "{words}"
@@ -147,7 +147,7 @@ async fn garbage_fails_after_two_tries() {
         model.garble_next(1);
         assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
         model.garble_next(2);
-        let ModelError(words) = ask(&model, dialect, &opening()).await.unwrap_err();
+        let ModelError { words, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
         assert!(words.contains("cannot be read"), "{words}");
     }
 }

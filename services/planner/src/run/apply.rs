@@ -5,7 +5,7 @@ use domain::{
     ToolResult, ToolStatus, Verdict, WorkspaceInfo,
 };
 
-use super::state::{Call, CallState, Goal, ReportState, RunState, Turn, Workspace};
+use super::state::{Call, CallState, Goal, ModelTrouble, ReportState, RunState, Turn, Workspace};
 
 /// A journal entry that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +17,7 @@ pub(crate) struct IllegalFact {
     pub(crate) problem: &'static str,
 }
 
-type Applied = Result<(), &'static str>;
+pub(super) type Applied = Result<(), &'static str>;
 
 impl RunState {
     /// The run that a journal tells; `None` for an empty one.
@@ -70,6 +70,8 @@ impl RunState {
             approved: false,
             decision: None,
             stop: None,
+            retries: 0,
+            retry: None,
             parked: None,
             finished: None,
         })
@@ -110,17 +112,21 @@ impl RunState {
             Fact::WorkspaceRequested { id } => self.workspace_requested(id),
             Fact::WorkspaceOpened { id, workspace } => self.workspace_opened(id, workspace),
             Fact::WorkspaceFailed { detail, setup, .. } => {
-                self.workspace = Workspace::Failed {
-                    detail: detail.clone(),
-                    setup: *setup,
-                };
+                self.workspace_failed(detail, *setup);
                 Ok(())
             }
             Fact::WorkspaceRestored { workspace, snapshot } => self.restored(workspace, snapshot.as_ref()),
             Fact::ModelRequested { id, turn } => self.model_requested(id, *turn),
             Fact::ModelReplied { id, reply } => self.model_replied(id, reply),
-            Fact::ModelFailed { id, detail } => {
-                self.asked_turn(id)?.failed = Some(detail.clone());
+            Fact::ModelFailed {
+                id,
+                detail,
+                transient,
+            } => {
+                self.asked_turn(id)?.failed = Some(ModelTrouble {
+                    detail: detail.clone(),
+                    transient: *transient,
+                });
                 Ok(())
             }
             Fact::ToolRequested { id, call } => self.tool_requested(id, call, entry),
@@ -135,6 +141,8 @@ impl RunState {
                 self.unsent.clear();
                 Ok(())
             }
+            Fact::RetryScheduled { attempt, due, reason } => self.retry_scheduled(*attempt, *due, reason),
+            Fact::Retried { by } => self.retried(by.as_deref()),
             Fact::Decided { decision, by } => {
                 legal(self.waits_for_decision(), "no decision is asked for")?;
                 self.approved = decision.verdict == Verdict::Approve;
@@ -194,7 +202,11 @@ impl RunState {
     }
 
     fn model_requested(&mut self, id: &CallId, turn: u32) -> Applied {
-        legal(self.open_workspace().is_some(), "there is no workspace")?;
+        let needs_none = matches!(self.goal, Goal::Triage(_));
+        legal(
+            needs_none || self.open_workspace().is_some(),
+            "there is no workspace",
+        )?;
         legal(turn as usize == self.turns.len() + 1, "its turn is wrong")?;
         legal(
             self.turns.last().is_none_or(|turn| turn.reply.is_some()),
@@ -229,6 +241,7 @@ impl RunState {
             })
             .collect();
         turn.reply = Some(reply.clone());
+        self.retries = 0;
         Ok(())
     }
 
@@ -296,17 +309,22 @@ impl RunState {
                 .ok_or("it answers no open call")?;
             match request {
                 ReportRequest::DecisionNeeded { .. } => call.gate = Some(id.clone()),
-                ReportRequest::PushBranch(_) | ReportRequest::OpenPullRequest { .. } => {
-                    call.report = Some(id.clone())
-                }
+                ReportRequest::PushBranch(_)
+                | ReportRequest::OpenPullRequest { .. }
+                | ReportRequest::AddLabels { .. } => call.report = Some(id.clone()),
                 ReportRequest::WorkStarted { .. }
                 | ReportRequest::ChecksPassed { .. }
                 | ReportRequest::ChecksFailed { .. }
                 | ReportRequest::Merged { .. }
                 | ReportRequest::Closed { .. }
                 | ReportRequest::RunStopped { .. }
+                | ReportRequest::RetryScheduled { .. }
+                | ReportRequest::Quarantined { .. }
                 | ReportRequest::Skipped(_) => return Err("such a report answers no tool call"),
             }
+        }
+        if let (ReportRequest::RetryScheduled { .. }, Some(retry)) = (request, &mut self.retry) {
+            retry.told = true;
         }
         self.unsent.push(id.clone());
         self.reports.push(ReportState {
@@ -338,9 +356,12 @@ impl RunState {
             | ReportOutcome::Refused { .. }
             | ReportOutcome::Failed { .. } => {}
         }
-        if self
-            .open_call()
-            .is_some_and(|call| call.report.as_ref() == Some(id))
+        // What failed in the end is tried again later; only then the model would be of use.
+        let is_final = !matches!(outcome, ReportOutcome::Failed { .. });
+        if is_final
+            && self
+                .open_call()
+                .is_some_and(|call| call.report.as_ref() == Some(id))
         {
             self.finish_call(answer(outcome), position);
         }
@@ -364,6 +385,6 @@ fn answer(outcome: &ReportOutcome) -> ToolResult {
     }
 }
 
-fn legal(condition: bool, problem: &'static str) -> Applied {
+pub(super) fn legal(condition: bool, problem: &'static str) -> Applied {
     if condition { Ok(()) } else { Err(problem) }
 }

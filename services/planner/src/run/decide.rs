@@ -1,12 +1,14 @@
 //! What a run does next.
 
 use domain::{
-    Approval, Block, CallId, Fact, JobRequest, PushBranch, ReplyStop, ReportId, ReportOutcome, ReportRequest,
+    Approval, CallId, Fact, JobRequest, PushBranch, ReplyStop, ReportId, ReportOutcome, ReportRequest,
     Snapshot, StopReason, Timestamp, ToolCall, ToolResult, Verdict, WorkspaceInfo,
 };
 
+use super::retry::{await_report, fail, report_failed, wait_for_retry};
 use super::state::{Call, CallState, Goal, RunState, Turn, Workspace};
 use super::tools::{self, Route};
+use super::triage::triage;
 
 /// How often the model is reminded that its change is not a pull request yet.
 const REMINDERS: usize = 2;
@@ -38,7 +40,9 @@ pub(crate) enum Action {
         request: ReportRequest,
         at: Timestamp,
     },
-    /// Wait for a report or a decision; hold nothing.
+    /// Choose when to try again, and write that down.
+    ScheduleRetry { attempt: u32, reason: StopReason },
+    /// Wait for a report, a decision or a retry's time; hold nothing.
     Wait,
     /// Nothing: the run is over.
     Rest,
@@ -59,6 +63,9 @@ pub(crate) fn decide(state: &RunState) -> Action {
     if let Some(reason) = state.closing() {
         return finish(reason.clone());
     }
+    if let (Some(retry), None) = (&state.retry, &state.stop) {
+        return wait_for_retry(state, retry);
+    }
     match &state.goal {
         Goal::Tell(_, request) => tell(state, request),
         Goal::Unsupported(job) => close(
@@ -68,6 +75,7 @@ pub(crate) fn decide(state: &RunState) -> Action {
             },
         ),
         Goal::Implement(request) => implement(state, request),
+        Goal::Triage(request) => triage(state, request),
     }
 }
 
@@ -76,11 +84,10 @@ fn tell(state: &RunState, request: &ReportRequest) -> Action {
         None => ask(state, request.clone(), None),
         Some(None) => park(state, "report"),
         Some(Some(ReportOutcome::Done(_))) => finish(StopReason::Completed),
-        Some(Some(ReportOutcome::Refused { detail } | ReportOutcome::Failed { detail })) => {
-            finish(StopReason::ReportRefused {
-                detail: detail.clone(),
-            })
-        }
+        Some(Some(ReportOutcome::Refused { detail })) => finish(StopReason::ReportRefused {
+            detail: detail.clone(),
+        }),
+        Some(Some(ReportOutcome::Failed { detail })) => fail(state, report_failed(detail)),
     }
 }
 
@@ -98,13 +105,17 @@ fn implement(state: &RunState, request: &JobRequest) -> Action {
     match &state.workspace {
         Workspace::Absent => Action::Record(Fact::WorkspaceRequested { id: state.next_id() }),
         Workspace::Requested(id) => Action::OpenWorkspace { id: id.clone() },
-        Workspace::Failed { detail, setup: true } => close(
+        Workspace::Failed {
+            detail, setup: true, ..
+        } => close(
             state,
             StopReason::SetupFailed {
                 log_tail: last_chars(detail, SUMMARY_CHARS),
             },
         ),
-        Workspace::Failed { detail, setup: false } => close(
+        Workspace::Failed {
+            detail, setup: false, ..
+        } => fail(
             state,
             StopReason::WorkspaceUnavailable {
                 detail: detail.clone(),
@@ -118,13 +129,15 @@ fn implement(state: &RunState, request: &JobRequest) -> Action {
 }
 
 fn carry_on(state: &RunState, request: &JobRequest, info: &WorkspaceInfo, turn: &Turn) -> Action {
-    if let Some(detail) = &turn.failed {
-        return close(
-            state,
-            StopReason::ModelFailed {
-                detail: detail.clone(),
-            },
-        );
+    if let Some(trouble) = &turn.failed {
+        let reason = StopReason::ModelFailed {
+            detail: trouble.detail.clone(),
+        };
+        return if trouble.transient {
+            fail(state, reason)
+        } else {
+            close(state, reason)
+        };
     }
     let Some(reply) = &turn.reply else {
         return Action::AskModel { id: turn.id.clone() };
@@ -185,13 +198,17 @@ pub(super) fn stopped_with(turn: &Turn, stop: ReplyStop) -> bool {
 
 fn next_turn(state: &RunState, request: &JobRequest) -> Action {
     let limit = request.rules.agent.max_turns.clamp(1, MOST_TURNS);
-    let turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
-    if turns >= limit {
+    if state.turns.len() >= limit as usize {
         return close(state, StopReason::TurnLimit { turns: limit });
     }
+    record_turn(state)
+}
+
+pub(super) fn record_turn(state: &RunState) -> Action {
+    let turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
     Action::Record(Fact::ModelRequested {
         id: state.next_id(),
-        turn: turns + 1,
+        turn: turns.saturating_add(1),
     })
 }
 
@@ -202,8 +219,8 @@ fn tool_step(
     call: &Call,
     stop: ReplyStop,
 ) -> Action {
-    if call.report.is_some() {
-        return park(state, "report");
+    if let Some(id) = &call.report {
+        return await_report(state, id, "report");
     }
     match tools::route(&call.call, info, stop) {
         Route::Executor => match &call.state {
@@ -228,7 +245,7 @@ fn request_tool(state: &RunState, call: &Call) -> Action {
 }
 
 /// Answers a call from here, in two facts like every other call.
-fn answer(state: &RunState, call: &Call, result: ToolResult) -> Action {
+pub(super) fn answer(state: &RunState, call: &Call, result: ToolResult) -> Action {
     match &call.state {
         CallState::Running { id, .. } => Action::Record(Fact::ToolFinished {
             id: id.clone(),
@@ -287,11 +304,11 @@ fn to_push(state: &RunState, request: &JobRequest, kept: &Snapshot) -> Option<Pu
 
 fn gate(state: &RunState, call: &Call) -> Action {
     let Some((decision, by)) = &state.decision else {
-        return match call.gate {
+        return match &call.gate {
             None => Action::AskDecision {
                 answers: call.call.id.clone(),
             },
-            Some(_) => park(state, "decision"),
+            Some(asked) => await_report(state, asked, "decision"),
         };
     };
     match decision.verdict {
@@ -335,7 +352,7 @@ fn open_pull_request(
     ask(state, wanted, Some(call))
 }
 
-fn ask(state: &RunState, request: ReportRequest, answers: Option<&Call>) -> Action {
+pub(super) fn ask(state: &RunState, request: ReportRequest, answers: Option<&Call>) -> Action {
     let answers = answers.map(|call| call.call.id.clone());
     Action::Record(Fact::ReportRequested {
         id: state.next_id().into(),
@@ -344,7 +361,7 @@ fn ask(state: &RunState, request: ReportRequest, answers: Option<&Call>) -> Acti
     })
 }
 
-fn park(state: &RunState, waits_for: &str) -> Action {
+pub(super) fn park(state: &RunState, waits_for: &str) -> Action {
     if state.parked.as_deref() == Some(waits_for) {
         return Action::Wait;
     }
@@ -354,7 +371,7 @@ fn park(state: &RunState, waits_for: &str) -> Action {
 }
 
 /// Tells the ticket why the run ends; the end itself follows once that is sent.
-fn close(state: &RunState, reason: StopReason) -> Action {
+pub(super) fn close(state: &RunState, reason: StopReason) -> Action {
     let pull_request = state.pull_request.clone();
     ask(
         state,
@@ -367,7 +384,7 @@ fn close(state: &RunState, reason: StopReason) -> Action {
     )
 }
 
-fn finish(reason: StopReason) -> Action {
+pub(super) fn finish(reason: StopReason) -> Action {
     Action::Record(Fact::RunFinished { reason })
 }
 
@@ -375,11 +392,4 @@ fn last_chars(text: &str, most: usize) -> String {
     text.chars()
         .skip(text.chars().count().saturating_sub(most))
         .collect()
-}
-
-/// True when a reply holds nothing that a model could be shown again.
-pub(super) fn is_empty(blocks: &[Block]) -> bool {
-    blocks
-        .iter()
-        .all(|block| matches!(block, Block::Text { text } if text.trim().is_empty()))
 }

@@ -2,9 +2,11 @@
 
 mod apply;
 mod decide;
+pub(crate) mod retry;
 mod state;
 mod tools;
 mod transcript;
+mod triage;
 
 #[cfg(test)]
 pub(crate) mod tests;

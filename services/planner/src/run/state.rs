@@ -6,6 +6,8 @@ use domain::{
     Trigger, WorkspaceInfo,
 };
 
+use super::retry::Retry;
+
 /// A run, folded from its journal.
 #[derive(Clone, Debug)]
 pub(crate) struct RunState {
@@ -35,6 +37,10 @@ pub(crate) struct RunState {
     pub(crate) approved: bool,
     pub(crate) decision: Option<(Decision, String)>,
     pub(crate) stop: Option<String>,
+    /// Retries since the last success or reset.
+    pub(crate) retries: u32,
+    /// The wait that is under way.
+    pub(crate) retry: Option<Retry>,
     pub(crate) parked: Option<String>,
     pub(crate) finished: Option<StopReason>,
 }
@@ -44,6 +50,8 @@ pub(crate) struct RunState {
 pub(crate) enum Goal {
     /// Work with the model in a workspace until a pull request is open.
     Implement(Box<JobRequest>),
+    /// Let the model choose labels for the ticket.
+    Triage(Box<JobRequest>),
     /// One report, then the end.
     Tell(Job, Box<ReportRequest>),
     /// A kind of work that this release cannot do.
@@ -56,7 +64,12 @@ pub(crate) enum Workspace {
     Absent,
     Requested(CallId),
     Open(Box<WorkspaceInfo>),
-    Failed { detail: String, setup: bool },
+    Failed {
+        detail: String,
+        setup: bool,
+        /// The one that was lost, when there was one: a retry restores it.
+        lost: Option<Box<WorkspaceInfo>>,
+    },
 }
 
 /// One model call and its tool calls.
@@ -64,8 +77,16 @@ pub(crate) enum Workspace {
 pub(crate) struct Turn {
     pub(crate) id: CallId,
     pub(crate) reply: Option<Reply>,
-    pub(crate) failed: Option<String>,
+    pub(crate) failed: Option<ModelTrouble>,
     pub(crate) calls: Vec<Call>,
+}
+
+/// Why a model call failed.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelTrouble {
+    pub(crate) detail: String,
+    /// The same call may work later.
+    pub(crate) transient: bool,
 }
 
 /// One tool call of a reply.
@@ -105,15 +126,15 @@ impl RunState {
     /// The kind of work.
     pub(crate) fn job(&self) -> Job {
         match &self.goal {
-            Goal::Implement(request) => request.job,
+            Goal::Implement(request) | Goal::Triage(request) => request.job,
             Goal::Tell(job, _) | Goal::Unsupported(job) => *job,
         }
     }
 
-    /// The request of a run that works in a workspace.
+    /// The request of a run that works with the model.
     pub(crate) fn request(&self) -> Option<&JobRequest> {
         match &self.goal {
-            Goal::Implement(request) => Some(request),
+            Goal::Implement(request) | Goal::Triage(request) => Some(request),
             Goal::Tell(..) | Goal::Unsupported(_) => None,
         }
     }
@@ -143,6 +164,9 @@ impl RunState {
             | ReportRequest::Merged { .. }
             | ReportRequest::Closed { .. }
             | ReportRequest::DecisionNeeded { .. }
+            | ReportRequest::RetryScheduled { .. }
+            | ReportRequest::Quarantined { .. }
+            | ReportRequest::AddLabels { .. }
             | ReportRequest::Skipped(_) => None,
         })
     }
@@ -180,6 +204,7 @@ impl RunState {
             Fact::StopRequested { .. } => {
                 self.stop.is_none() && self.closing().is_none() && !matches!(self.goal, Goal::Tell(..))
             }
+            Fact::Retried { .. } => self.retry.is_some(),
             Fact::Decided { .. } => self.waits_for_decision(),
             Fact::RunFinished { .. } => true,
             Fact::RunStarted { .. }
@@ -195,6 +220,7 @@ impl RunState {
             | Fact::ToolFinished { .. }
             | Fact::SnapshotTaken { .. }
             | Fact::ReportRequested { .. }
+            | Fact::RetryScheduled { .. }
             | Fact::Parked { .. } => false,
         }
     }
@@ -212,6 +238,9 @@ impl Goal {
         match &trigger.reason {
             Reason::JobRequested(request) if request.job == Job::Implement => {
                 Some(Self::Implement(request.clone()))
+            }
+            Reason::JobRequested(request) if request.job == Job::Triage => {
+                Some(Self::Triage(request.clone()))
             }
             Reason::JobRequested(request) => Some(Self::Unsupported(request.job)),
             Reason::ChecksCompleted(checks) => {
@@ -246,6 +275,7 @@ impl Goal {
             ),
             Reason::Skipped(_)
             | Reason::StopRequested { .. }
+            | Reason::RetryRequested
             | Reason::Decided(_)
             | Reason::ReportSettled(_) => None,
         }
@@ -255,7 +285,7 @@ impl Goal {
 /// The kind of work that a trigger opens a run for; `None` when it opens none.
 pub(crate) fn job_of(trigger: &Trigger) -> Option<Job> {
     match Goal::of(trigger)? {
-        Goal::Implement(request) => Some(request.job),
+        Goal::Implement(request) | Goal::Triage(request) => Some(request.job),
         Goal::Tell(job, _) | Goal::Unsupported(job) => Some(job),
     }
 }

@@ -112,6 +112,8 @@ struct Play {
     state: RunState,
     replies: VecDeque<Reply>,
     committed: Option<char>,
+    /// How many model calls fail before one works.
+    faults: u8,
 }
 
 impl Play {
@@ -128,6 +130,7 @@ impl Play {
             state,
             replies: VecDeque::new(),
             committed: None,
+            faults: 0,
         }
     }
 
@@ -162,6 +165,10 @@ impl Play {
                 id,
                 workspace: info(),
             }),
+            Action::AskModel { .. } if self.faults > 0 => {
+                self.faults -= 1;
+                self.model_fails(true);
+            }
             Action::AskModel { id } => {
                 let reply = self.replies.pop_front().unwrap_or_else(|| end("done"));
                 self.append(Fact::ModelReplied { id, reply });
@@ -185,9 +192,31 @@ impl Play {
                     answers: Some(answers),
                 });
             }
+            Action::ScheduleRetry { attempt, reason } => {
+                let due = Timestamp::from_unix_ms(1);
+                self.append(Fact::RetryScheduled { attempt, due, reason });
+            }
             Action::SendReport { id, .. } => self.state.sent(&id),
             Action::Wait | Action::Rest => {}
         }
+    }
+
+    fn until_model_call(&mut self) {
+        while !matches!(decide(&self.state), Action::AskModel { .. }) {
+            self.perform(decide(&self.state));
+        }
+    }
+
+    fn model_fails(&mut self, transient: bool) {
+        let Action::AskModel { id } = decide(&self.state) else {
+            panic!("the model is not asked")
+        };
+        let detail = "the model provider is overloaded".to_owned();
+        self.append(Fact::ModelFailed {
+            id,
+            detail,
+            transient,
+        });
     }
 
     fn result(&mut self, tool: &str) -> ToolResult {
@@ -433,7 +462,107 @@ fn a_reply_cut_at_its_limit_runs_no_tool_and_goes_on_in_smaller_steps() {
 }
 
 #[test]
+fn a_failure_that_may_pass_is_tried_again_five_times_and_then_told() {
+    let mut play = Play::implement(request(Job::Implement), []);
+    for attempt in 1..=5 {
+        play.until_model_call();
+        play.model_fails(true);
+        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.state.parked.as_deref(), Some("retry"));
+        assert!(matches!(play.last_request(),
+            ReportRequest::RetryScheduled { attempt: told, most: 5, .. } if *told == attempt));
+        play.append(Fact::Retried { by: None });
+        assert!(
+            !play.state.accepts(&Fact::Retried { by: None }),
+            "a repeated one says nothing new"
+        );
+    }
+    play.until_model_call();
+    play.model_fails(true);
+    assert_eq!(play.drive(), Action::Rest);
+    assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
+    assert!(play.reason().breaks_circuit());
+    assert!(matches!(play.last_request(), ReportRequest::RunStopped { .. }));
+}
+
+#[test]
+fn a_reply_and_a_person_reset_the_count_of_retries() {
+    let mut play = Play::implement(
+        request(Job::Implement),
+        [tools(&[("read_file", json!({"path": "a"}))])],
+    );
+    for by in [None, Some("ada".to_owned())] {
+        play.until_model_call();
+        play.model_fails(true);
+        play.drive();
+        play.append(Fact::Retried { by });
+    }
+    assert_eq!(play.state.retries, 0);
+    play.until_model_call();
+    play.model_fails(true);
+    play.drive();
+    play.append(Fact::Retried { by: None });
+    play.until_model_call();
+    play.perform(decide(&play.state));
+    assert_eq!((play.state.retries, play.state.turns.len()), (0, 1));
+}
+
+#[test]
+fn a_stop_ends_a_run_that_waits_for_a_retry() {
+    let mut play = Play::implement(request(Job::Implement), []);
+    play.until_model_call();
+    play.model_fails(true);
+    play.drive();
+    play.append(Fact::StopRequested { by: "ada".to_owned() });
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Stopped { by: "ada".to_owned() });
+}
+
+#[test]
+fn a_push_that_failed_in_the_end_is_asked_for_again_as_a_new_report() {
+    let mut play = Play::implement(request(Job::Implement), [tools(&change()), tools(&[push()])]);
+    play.drive();
+    let first = play.state.reports.last().unwrap().id.clone();
+    play.settle(ReportOutcome::Failed {
+        detail: "502".to_owned(),
+    });
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.state.parked.as_deref(), Some("retry"));
+    play.append(Fact::Retried { by: None });
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert_ne!(play.state.reports.last().unwrap().id, first);
+    play.pushed();
+    assert!(play.state.pushed.is_some());
+}
+
+#[test]
+fn a_hand_over_that_failed_in_the_end_is_tried_again() {
+    let mut play = Play::new(Reason::PullRequestMerged {
+        pull_request: pull_request(),
+        by: "ada".to_owned(),
+    });
+    play.drive();
+    play.settle(ReportOutcome::Failed {
+        detail: "502".to_owned(),
+    });
+    assert_eq!(play.drive(), Action::Wait);
+    play.append(Fact::Retried { by: None });
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::Merged { .. }));
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+#[test]
 fn failures_end_the_run_with_their_reason() {
+    let mut denied = Play::implement(request(Job::Implement), []);
+    denied.until_model_call();
+    denied.model_fails(false);
+    assert_eq!(denied.drive(), Action::Rest);
+    assert!(matches!(denied.reason(), StopReason::ModelFailed { .. }));
+
     let mut refused = Play::implement(request(Job::Implement), [reply(ReplyStop::Refusal, "No.", &[])]);
     refused.drive();
     assert!(matches!(refused.reason(), StopReason::ModelFailed { .. }));
@@ -449,8 +578,17 @@ fn failures_end_the_run_with_their_reason() {
             detail: "gone".to_owned(),
             setup,
         });
-        assert_eq!(play.drive(), Action::Rest);
-        assert_eq!(matches!(play.reason(), StopReason::SetupFailed { .. }), setup);
+        if setup {
+            assert_eq!(play.drive(), Action::Rest);
+            assert!(matches!(play.reason(), StopReason::SetupFailed { .. }));
+        } else {
+            assert_eq!(play.drive(), Action::Wait);
+            play.append(Fact::Retried { by: None });
+            assert!(matches!(
+                decide(&play.state),
+                Action::Record(Fact::WorkspaceRequested { .. })
+            ));
+        }
     }
 }
 
@@ -586,11 +724,11 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
 
 #[test]
 fn a_job_that_cannot_be_done_yet_is_told_to_the_ticket() {
-    let mut play = Play::implement(request(Job::Triage), []);
+    let mut play = Play::implement(request(Job::Answer), []);
     assert_eq!(play.drive(), Action::Rest);
     assert!(matches!(
         play.last_request(),
-        ReportRequest::RunStopped { job: Job::Triage, .. }
+        ReportRequest::RunStopped { job: Job::Answer, .. }
     ));
 }
 
@@ -662,18 +800,20 @@ fn any_reply() -> impl Strategy<Value = Reply> {
     (prop::collection::vec(call, 0..4), stop).prop_map(|(calls, stop)| reply(stop, "I try.", &calls))
 }
 
-fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool) -> Play {
+fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play {
     let mut asked = request(Job::Implement);
     asked.rules.agent.max_turns = 8;
     if gate {
         asked.rules.agent.approval = Approval::BeforePush;
     }
     let mut play = Play::implement(asked, replies);
+    play.faults = faults;
     for round in 0..100_u8 {
         if play.drive() == Action::Rest {
             return play;
         }
         match play.last_request() {
+            _ if play.state.parked.as_deref() == Some("retry") => play.append(Fact::Retried { by: None }),
             ReportRequest::DecisionNeeded { .. } if play.state.decision.is_none() && !play.state.approved => {
                 let verdict = if round % 2 == 0 {
                     Verdict::Revise
@@ -692,21 +832,124 @@ fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool) -> Play {
     panic!("the run never ends");
 }
 
+fn triaged() -> Play {
+    let mut asked = request(Job::Triage);
+    asked.rules.triage.labels = vec!["bug".to_owned(), "docs".to_owned()];
+    let labels = |labels: Value| tools(&[("add_labels", json!({"labels": labels}))]);
+    Play::implement(
+        asked,
+        [
+            labels(json!(["urgent"])),
+            labels(json!(["bug", "bug"])),
+            end("Done."),
+        ],
+    )
+}
+
+#[test]
+fn a_triage_puts_allowed_labels_on_the_ticket_and_needs_no_workspace() {
+    let mut play = triaged();
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(play.last_result().content.contains("Choose from: bug, docs"));
+    assert_eq!(
+        play.last_request(),
+        &ReportRequest::AddLabels {
+            labels: vec!["bug".to_owned(), "triaged".to_owned()]
+        }
+    );
+    let shown = transcript(&play.state).unwrap();
+    assert_eq!(shown.tools.len(), 1);
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+#[test]
+fn a_triage_that_fails_tells_nobody_and_one_without_labels_ends() {
+    let mut play = triaged();
+    play.faults = 6;
+    for _ in 0..5 {
+        assert_eq!(play.drive(), Action::Wait);
+        play.append(Fact::Retried { by: None });
+    }
+    assert_eq!(play.drive(), Action::Rest);
+    assert!(matches!(play.reason(), StopReason::ModelFailed { .. }) && play.state.reports.is_empty());
+    let mut silent = Play::implement(request(Job::Triage), (0..9).map(|_| end("Hm.")));
+    assert_eq!(silent.drive(), Action::Rest);
+    assert_eq!(silent.state.turns.len(), 3);
+}
+
+/// Lets a standing run hear what it waits for.
+fn hear(play: &mut Play) {
+    match (play.state.parked.as_deref(), play.last_request()) {
+        (Some("retry"), _) => play.append(Fact::Retried { by: None }),
+        (_, ReportRequest::PushBranch(_)) => play.pushed(),
+        _ => play.opened(),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn two_planners_interleaved_at_every_step_leave_one_history(
+        replies in prop::collection::vec(any_reply(), 0..6),
+        faults in 0_u8..4,
+        steps in prop::collection::vec(0_usize..2, 1..120),
+    ) {
+        let first = Play::implement(request(Job::Implement), replies.clone());
+        let mut history = first.entries.clone();
+        let mut planners: [Option<Play>; 2] = [Some(first), None];
+        let mut fence = 9;
+        for who in steps {
+            let Some(planner) = &mut planners[who] else {
+                let state = RunState::fold(&run_id(), &history).unwrap().unwrap();
+                if state.finished.is_some() {
+                    break;
+                }
+                let committed = state.head.as_ref().map(|head| head.as_str().chars().next().unwrap());
+                let (entries, replies) = (history.clone(), replies.clone().into());
+                let mut taker = Play { entries, state, replies, committed, faults };
+                fence += 1;
+                taker.append(Fact::TakenOver { fence: RunFence::new(1, fence, 1) });
+                history.clone_from(&taker.entries);
+                planners[who] = Some(taker);
+                continue;
+            };
+            let known = planner.entries.len();
+            match decide(&planner.state) {
+                Action::Rest => {}
+                Action::Wait => hear(planner),
+                action => planner.perform(action),
+            }
+            // The server takes an entry only after the last one that its writer knows.
+            if planner.entries.len() > known {
+                if known == history.len() {
+                    history.extend_from_slice(&planner.entries[known..]);
+                } else {
+                    planners[who] = None;
+                }
+            }
+        }
+        let state = RunState::fold(&run_id(), &history);
+        prop_assert!(state.is_ok(), "{:?}", state.err());
+        let nonces: Vec<u64> = history.iter().map(|entry| entry.position).collect();
+        prop_assert_eq!(nonces, (0..history.len() as u64).collect::<Vec<_>>());
+    }
 
     #[test]
     fn every_prefix_of_a_journal_resumes_to_a_legal_step(
         replies in prop::collection::vec(any_reply(), 0..8),
         refusals in 0_u8..3,
         gate in any::<bool>(),
+        faults in 0_u8..8,
     ) {
-        let whole = whole_run(replies, refusals, gate);
+        let whole = whole_run(replies, refusals, gate, faults);
         for cut in 1..=whole.entries.len() {
             let entries = whole.entries[..cut].to_vec();
             let state = RunState::fold(&run_id(), &entries).unwrap().unwrap();
             let committed = state.head.as_ref().map(|head| head.as_str().chars().next().unwrap());
-            let mut resumed = Play { entries, state, replies: VecDeque::new(), committed };
+            let mut resumed = Play { entries, state, replies: VecDeque::new(), committed, faults: 0 };
             let at = resumed.state.position;
             let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };
             if resumed.state.finished.is_none() {

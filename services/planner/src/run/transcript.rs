@@ -1,10 +1,10 @@
 //! What the model is shown of a run.
 
-use domain::{Block, JobRequest, ReplyStop, TicketKey, ToolResult, ToolSpec, WorkspaceInfo};
+use domain::{Block, ReplyStop, ToolResult, ToolSpec};
 
-use super::decide::{is_empty, stopped_with};
-use super::state::{CallState, RunState, Turn};
-use super::tools;
+use super::decide::stopped_with;
+use super::state::{CallState, Goal, RunState, Turn};
+use super::{tools, triage};
 use crate::prompts;
 
 /// Everything of one model call that does not depend on the provider.
@@ -27,16 +27,21 @@ pub(crate) enum Message {
 
 /// What the model is shown next; `None` while there is no workspace to work in.
 pub(crate) fn transcript(state: &RunState) -> Option<Transcript> {
+    if let Goal::Triage(request) = &state.goal {
+        return Some(triage::transcript(state, request));
+    }
     let (request, info) = (state.request()?, state.open_workspace()?);
+    let task = Message::User(prompts::task(state.run.ticket(), request, &info.instructions));
     Some(Transcript {
         system: prompts::system(request, info),
         tools: tools::offered(info),
-        messages: messages(state.run.ticket(), request, info, &state.turns),
+        messages: turns(task, &state.turns, prompts::REMINDER),
     })
 }
 
-fn messages(ticket: &TicketKey, request: &JobRequest, info: &WorkspaceInfo, turns: &[Turn]) -> Vec<Message> {
-    let mut messages = vec![Message::User(prompts::task(ticket, request, &info.instructions))];
+/// The task and every turn after it; a turn that ended without a tool call is followed by the reminder.
+pub(super) fn turns(task: Message, turns: &[Turn], reminder: &str) -> Vec<Message> {
+    let mut messages = vec![task];
     for turn in turns {
         let Some(reply) = &turn.reply else { continue };
         let blocks = if is_empty(&reply.blocks) {
@@ -53,7 +58,7 @@ fn messages(ticket: &TicketKey, request: &JobRequest, info: &WorkspaceInfo, turn
         if stopped_with(turn, ReplyStop::MaxTokens) {
             messages.push(Message::User(prompts::SMALLER_STEPS.to_owned()));
         } else if turn.calls.is_empty() {
-            messages.push(Message::User(prompts::REMINDER.to_owned()));
+            messages.push(Message::User(reminder.to_owned()));
         }
     }
     messages
@@ -68,4 +73,11 @@ fn results(turn: &Turn) -> Vec<(String, ToolResult)> {
         .iter()
         .map(|call| (call.call.id.clone(), result(&call.state)))
         .collect()
+}
+
+/// True when a reply holds nothing that a model could be shown again.
+fn is_empty(blocks: &[Block]) -> bool {
+    blocks
+        .iter()
+        .all(|block| matches!(block, Block::Text { text } if text.trim().is_empty()))
 }

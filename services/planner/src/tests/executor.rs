@@ -1,6 +1,7 @@
 //! An executor that only keeps books.
 
 use std::{
+    collections::BTreeSet,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -18,6 +19,7 @@ type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[derive(Default)]
 struct Books {
     ran: Vec<String>,
+    ids: BTreeSet<String>,
     open: u32,
     restored: u32,
     committed: bool,
@@ -122,12 +124,15 @@ impl ExecutorService for FakeExecutor {
         request: Request<wire::CallToolRequest>,
     ) -> Result<Response<Self::CallToolStream>, Status> {
         granted(&request)?;
-        let name = request.into_inner().name;
+        let wire::CallToolRequest { call_id, name, .. } = request.into_inner();
         let mut books = self.books();
         if books.lose_at.take_if(|lost| *lost == name).is_some() {
             return Err(Status::not_found("workspace gone"));
         }
-        books.ran.push(name.clone());
+        // A call that was cut and is repeated under its id does not run twice.
+        if books.ids.insert(call_id) {
+            books.ran.push(name.clone());
+        }
         books.committed |= name == "commit_changes";
         let result = wire::ToolResult {
             status: wire::ToolStatus::Ok.into(),

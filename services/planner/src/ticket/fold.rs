@@ -2,7 +2,7 @@
 
 use domain::{
     Admission, Fact, Job, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row, RunFence,
-    RunId, RunStatus, StopReason, TicketKey, Timestamp, Trigger,
+    RunId, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger,
 };
 
 use crate::run::job_of;
@@ -32,6 +32,7 @@ pub(super) fn fold(
             continue;
         }
         match job_of(trigger) {
+            Some(job) if resumes(&row, job, trigger) => try_again(&mut row, trigger, &mut steps),
             Some(job) => open(
                 &mut row,
                 RunId::new(ticket.clone(), *sequence),
@@ -66,7 +67,7 @@ fn open(row: &mut Row, run: RunId, (job, trigger): (Job, &Trigger), now: Timesta
 }
 
 fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps: &mut Vec<Step>) {
-    let by = trigger.actor.clone().unwrap_or_else(|| "somebody".to_owned());
+    let by = by(trigger);
     match &trigger.reason {
         Reason::Skipped(skipped) => steps.push(Step::Notice(Box::new(Report {
             version: Report::VERSION,
@@ -86,6 +87,7 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
                 tell(row, run, Fact::StopRequested { by: by.clone() }, steps);
             }
         }
+        Reason::RetryRequested => try_again(row, trigger, steps),
         Reason::Decided(decision) => {
             tell(
                 row,
@@ -114,6 +116,26 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
         | Reason::PullRequestMerged { .. }
         | Reason::PullRequestClosed { .. } => {}
     }
+}
+
+/// A ticket that is given back while its run waits for a retry goes on with that run and what it has done so far. A
+/// caller of the API was promised a run of its own.
+fn resumes(row: &Row, job: Job, trigger: &Trigger) -> bool {
+    matches!(trigger.reason, Reason::JobRequested(_))
+        && trigger.source != Source::Api
+        && row.waiting_for_retry().any(|run| run.job == job)
+}
+
+fn try_again(row: &mut Row, trigger: &Trigger, steps: &mut Vec<Step>) {
+    let waiting: Vec<RunId> = row.waiting_for_retry().map(|run| run.id.clone()).collect();
+    let by = Some(by(trigger));
+    for run in waiting {
+        tell(row, run, Fact::Retried { by: by.clone() }, steps);
+    }
+}
+
+fn by(trigger: &Trigger) -> String {
+    trigger.actor.clone().unwrap_or_else(|| "somebody".to_owned())
 }
 
 /// A run that is not live hears nothing any more.
@@ -158,4 +180,10 @@ pub(super) fn next_run(row: &Row) -> Option<RunId> {
         .find(|pending| queued(pending.job))
         .filter(|oldest| !parked(&oldest.run));
     beside.or(oldest).map(|pending| pending.run.clone())
+}
+
+/// True when a run in hand must hear of the trigger before its step ends.
+pub(super) fn cuts(trigger: &Trigger) -> bool {
+    matches!(trigger.reason, Reason::StopRequested { .. })
+        || job_of(trigger).is_some_and(|job| job.admission() == Admission::CancelRunning)
 }

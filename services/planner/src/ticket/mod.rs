@@ -1,6 +1,7 @@
 //! One ticket: its lease, its row, its runs.
 
 mod fold;
+mod rest;
 mod session;
 
 #[cfg(test)]
@@ -8,7 +9,7 @@ mod tests;
 
 use std::time::Duration;
 
-use domain::{Row, RunFence, TicketKey, Trigger};
+use domain::{Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger};
 use lease::{Lease, Leases};
 use queue::{Bucket, DeadLetter, Queue, Token};
 use tokio_util::sync::CancellationToken;
@@ -62,7 +63,7 @@ impl TicketDesk {
             end = Box::pin(self.work(&ticket, fence, &lease, &shutdown)) => end,
             () = lost.cancelled() => Err(Trouble::Lost),
         };
-        self.settle(token, &ticket, lease, end).await;
+        self.settle(token, (&ticket, fence), lease, end).await;
     }
 
     async fn work(
@@ -79,7 +80,7 @@ impl TicketDesk {
     async fn settle(
         &self,
         token: Token<Trigger>,
-        ticket: &TicketKey,
+        (ticket, fence): (&TicketKey, RunFence),
         lease: Lease,
         end: Result<End, Trouble>,
     ) {
@@ -100,14 +101,22 @@ impl TicketDesk {
                 tracing::debug!(%ticket, "the ticket was taken over");
                 token.abandon();
             }
-            Err(trouble @ Trouble::Queue(_)) => {
+            Err(
+                trouble @ Trouble::Queue(
+                    queue::Error::Unavailable(_) | queue::Error::Topology(_) | queue::Error::Conflict,
+                ),
+            ) => {
                 tracing::warn!(%ticket, error = %trouble, "work on the ticket pauses");
                 lease.release().await;
                 token.release_after(TROUBLE_PAUSE).await;
             }
-            Err(Trouble::Illegal(illegal)) => {
-                tracing::error!(%ticket, error = %illegal, "the ticket is quarantined");
-                let kept = self.quarantine(ticket, &illegal.to_string()).await;
+            Err(
+                trouble @ (Trouble::Illegal(_)
+                | Trouble::Stuck(_)
+                | Trouble::Queue(queue::Error::Corrupt { .. })),
+            ) => {
+                tracing::error!(%ticket, error = %trouble, "the ticket is quarantined");
+                let kept = self.quarantine(ticket, fence, &trouble.to_string()).await;
                 lease.release().await;
                 match kept {
                     Ok(()) => drop(token.finish().await),
@@ -129,13 +138,31 @@ impl TicketDesk {
         }
     }
 
-    /// Takes the ticket out of work, visibly, until a person looks at it.
-    async fn quarantine(&self, ticket: &TicketKey, reason: &str) -> Result<(), Trouble> {
+    /// Takes the ticket out of work until a person looks at it. It is told first and marked last, so that a crash in
+    /// between repeats it.
+    async fn quarantine(&self, ticket: &TicketKey, fence: RunFence, reason: &str) -> Result<(), Trouble> {
         let table = self.queue.table::<Row>(Bucket::Tickets);
-        if let Some((mut row, revision)) = table.get(&ticket.to_string()).await? {
-            row.quarantined = Some(reason.to_owned());
-            table.put(&ticket.to_string(), &row, Some(revision)).await?;
+        let Some((mut row, revision)) = table.get(&ticket.to_string()).await? else {
+            return Ok(());
+        };
+        if row.fence > fence {
+            return Err(Trouble::Lost);
         }
+        if row.quarantined.as_deref() == Some(reason) {
+            return Ok(());
+        }
+        let notice = Report {
+            version: Report::VERSION,
+            id: ReportId::quarantine(ticket, row.cursor),
+            ticket: ticket.clone(),
+            run: None,
+            fence,
+            at: bootstrap::now(),
+            request: ReportRequest::Quarantined {
+                reason: reason.to_owned(),
+            },
+        };
+        self.queue.reports().append(&notice).await?;
         let letter = DeadLetter {
             what: "ticket".to_owned(),
             id: ticket.to_string(),
@@ -147,6 +174,8 @@ impl TicketDesk {
             .dead_letters()
             .publish(&letter, bytes::Bytes::new())
             .await?;
+        row.quarantined = Some(reason.to_owned());
+        table.put(&ticket.to_string(), &row, Some(revision)).await?;
         Ok(())
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use domain::{Entry, Fact, Job, Reason, Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Trigger};
+use domain::{Entry, Fact, Job, Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Trigger};
 use lease::Lease;
 use queue::{Bucket, Revision, Watch};
 use tokio_util::sync::CancellationToken;
 
-use super::fold::{Step, fold, next_run};
+use super::fold::{Step, cuts, fold, next_run};
 use crate::driver::{Driver, Outcome, Trouble};
-use crate::run::{RunState, decide};
+use crate::run::{RunState, decide, job_of};
 use crate::telemetry;
 
 /// How the time with a ticket ends well.
@@ -34,24 +34,26 @@ enum Stepped {
 }
 
 /// A run whose journal is in memory.
-struct Live {
-    state: RunState,
+pub(super) struct Live {
+    pub(super) state: RunState,
     /// Stream sequence of its last entry.
     last: u64,
 }
 
 pub(super) struct Session<'a> {
-    driver: &'a Driver,
+    pub(super) driver: &'a Driver,
     lease: &'a Lease,
-    ticket: TicketKey,
+    pub(super) ticket: TicketKey,
     fence: RunFence,
     shutdown: &'a CancellationToken,
     watch: Watch,
-    row: Row,
+    pub(super) row: Row,
     revision: Option<Revision>,
-    runs: HashMap<RunId, Live>,
+    pub(super) runs: HashMap<RunId, Live>,
     /// A trigger may have come since the last fold.
     stale: bool,
+    /// Stream sequence of the last trigger that was looked at.
+    pub(super) seen: u64,
 }
 
 impl<'a> Session<'a> {
@@ -92,19 +94,20 @@ impl<'a> Session<'a> {
             revision,
             runs,
             stale: true,
+            seen: 0,
         };
-        // A token without a live run has nothing that could be stuck.
-        session.row.takeovers += u32::from(!session.row.pending.is_empty());
         session.row.fence = fence;
+        let lifted = session.lift_quarantine().await?;
+        // A token without a live run has nothing that could be stuck.
+        if session.row.quarantined.is_none() && !session.row.pending.is_empty() {
+            session.row.takeovers += 1;
+        }
         session.save().await?;
-        let live: Vec<RunId> = session
-            .row
-            .pending
-            .iter()
-            .map(|pending| pending.run.clone())
-            .collect();
-        for run in live {
-            session.load(&run).await?;
+        if session.row.takeovers > Row::MOST_TAKEOVERS {
+            return Err(Trouble::Stuck(session.row.takeovers));
+        }
+        if session.row.quarantined.is_none() {
+            session.load_live(lifted).await?;
         }
         Ok(session)
     }
@@ -115,9 +118,10 @@ impl<'a> Session<'a> {
     /// [`Trouble`].
     pub(super) async fn run(&mut self) -> Result<End, Trouble> {
         if self.row.quarantined.is_some() {
-            return Ok(End::Settled { cursor: u64::MAX });
+            return Ok(End::Settled { cursor: self.seen });
         }
         loop {
+            self.wake_due().await?;
             if self.stale {
                 self.fold().await?;
             }
@@ -125,6 +129,7 @@ impl<'a> Session<'a> {
                 if self.fold().await? {
                     continue;
                 }
+                self.rest().await?;
                 return Ok(End::Settled {
                     cursor: self.row.cursor,
                 });
@@ -142,6 +147,7 @@ impl<'a> Session<'a> {
                 Stepped::Cut => self.stale = true,
                 Stepped::Still => self.stand_still(&run).await?,
                 Stepped::Shutdown => {
+                    self.row.takeovers = 0;
                     self.save().await?;
                     return Ok(End::Shutdown);
                 }
@@ -213,7 +219,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads a run's journal and takes the run over; false when there is none yet.
-    async fn load(&mut self, run: &RunId) -> Result<bool, Trouble> {
+    pub(super) async fn load(&mut self, run: &RunId) -> Result<bool, Trouble> {
         if self.runs.contains_key(run) {
             return Ok(true);
         }
@@ -231,7 +237,7 @@ impl<'a> Session<'a> {
     }
 
     async fn start(&mut self, run: RunId, trigger: Box<Trigger>) -> Result<(), Trouble> {
-        let job = crate::run::job_of(&trigger).map_or("none", Job::as_str);
+        let job = job_of(&trigger).map_or("none", Job::as_str);
         let entry = self.entry(0, Fact::RunStarted { trigger });
         let last = self.driver.queue.journal().append(&run, 0, &entry).await?;
         tracing::info!(%run, job, "run started");
@@ -253,7 +259,7 @@ impl<'a> Session<'a> {
     }
 
     /// Writes a fact down, then takes it in.
-    async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), Trouble> {
+    pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), Trouble> {
         self.check()?;
         let Some(live) = self.runs.get(run) else {
             return Err(Trouble::Lost);
@@ -266,7 +272,11 @@ impl<'a> Session<'a> {
         }
         tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
         if !matches!(entry.fact, Fact::TakenOver { .. }) {
-            self.row.takeovers = 0;
+            // From the second one on it is kept at once: the next takeover must not find an old count.
+            let is_kept = std::mem::take(&mut self.row.takeovers) > 1;
+            if is_kept {
+                self.save().await?;
+            }
         }
         Ok(())
     }
@@ -316,7 +326,7 @@ impl<'a> Session<'a> {
                 () = self.watch.changed() => {
                     self.stale = true;
                     let news = self.driver.queue.triggers().read_after(&self.ticket, self.row.cursor).await?;
-                    if news.iter().any(|(_, trigger)| matches!(trigger.reason, Reason::StopRequested { .. })) {
+                    if news.iter().any(|(_, trigger)| cuts(trigger)) {
                         return Ok(Acted::Cut);
                     }
                 }
@@ -324,7 +334,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn mark(&mut self, run: &RunId, status: RunStatus) {
+    pub(super) fn mark(&mut self, run: &RunId, status: RunStatus) {
         let turns = self.turns(run);
         if let Some(summary) = self.row.run_mut(run) {
             summary.status = status;
@@ -352,7 +362,7 @@ impl<'a> Session<'a> {
                 self.row.finish(run, reason, bootstrap::now());
             }
             (None, Some(waits_for)) => {
-                if waits_for == "decision" {
+                if waits_for == "decision" || waits_for == "retry" {
                     self.driver.close(&live.state, self.fence).await;
                 }
                 self.mark(run, RunStatus::Parked { waits_for });
@@ -366,7 +376,7 @@ impl<'a> Session<'a> {
         self.lease.check().map_err(|_| Trouble::Lost)
     }
 
-    async fn save(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn save(&mut self) -> Result<(), Trouble> {
         self.check()?;
         let table = self.driver.queue.table::<Row>(Bucket::Tickets);
         self.revision = Some(

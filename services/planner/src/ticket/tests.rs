@@ -2,7 +2,7 @@
 
 use domain::{
     Decision, Fact, Job, PullRequestRef, Reason, Receipt, ReportOutcome, ReportRequest, ReportSettled, Row,
-    RunFence, RunId, RunStatus, SkipReason, StopReason, Timestamp, Verdict,
+    RunFence, RunId, RunStatus, SkipReason, Source, StopReason, Timestamp, Trigger, Verdict,
 };
 
 use super::fold::{Step, fold, next_run};
@@ -142,6 +142,67 @@ fn what_concerns_no_live_run_is_folded_without_a_step() {
     };
     let (row, steps) = folded(Row::default(), vec![(5, Reason::Decided(decision))]);
     assert_eq!((row.cursor, steps), (5, vec![]));
+}
+
+fn waiting(row: &mut Row, sequence: u64) {
+    row.run_mut(&run(sequence)).unwrap().status = RunStatus::Parked {
+        waits_for: "retry".to_owned(),
+    };
+}
+
+#[test]
+fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
+    for reason in [Reason::RetryRequested, asked(Job::Implement)] {
+        let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
+        waiting(&mut row, 5);
+        let (row, steps) = folded(row, vec![(6, reason)]);
+        assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
+            if *told == run(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
+        assert_eq!(
+            (row.pending.len(), row.opened, next_run(&row)),
+            (1, 1, Some(run(5)))
+        );
+    }
+}
+
+#[test]
+fn a_job_asked_for_over_the_api_gets_the_run_it_was_promised() {
+    let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
+    waiting(&mut row, 5);
+    let request = Trigger {
+        source: Source::Api,
+        ..trigger(asked(Job::Implement))
+    };
+    let now = Timestamp::from_unix_ms(7);
+    let (row, steps) = fold(row, &ticket(), &[(6, request)], fence(), now);
+    assert!(matches!(&steps[..], [Step::Open { .. }]));
+    assert_eq!(next_run(&row), None, "it queues behind the one that waits");
+}
+
+#[test]
+fn every_kind_of_work_meets_a_running_one_as_the_policy_says() {
+    for job in Job::ALL {
+        let asked_twice = vec![(5, asked(job)), (6, asked(job))];
+        let (row, _) = folded(Row::default(), asked_twice);
+        let live: Vec<RunId> = row.pending.iter().map(|pending| pending.run.clone()).collect();
+        match job.admission() {
+            domain::Admission::Queue => {
+                assert_eq!(
+                    (live, next_run(&row)),
+                    (vec![run(5), run(6)], Some(run(5))),
+                    "{job}"
+                );
+            }
+            domain::Admission::CancelRunning => assert_eq!(live, [run(6)], "{job}"),
+            domain::Admission::Beside => {
+                let mut row = row;
+                row.run_mut(&run(5)).unwrap().status = RunStatus::Parked {
+                    waits_for: "report".to_owned(),
+                };
+                assert_eq!(next_run(&row), Some(run(6)), "{job}: it does not wait");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The effects on the outside: each one can look whether it is done, and do it.
 
 mod comment;
+mod labels;
 mod mark_ready;
 mod pull_request;
 mod push_branch;
 mod remote_link;
 mod transition;
+mod unassign;
 
 use std::sync::Arc;
 
@@ -40,6 +42,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) made: &'a Made,
     /// The effect's id in the ledger and in markers.
     pub(crate) id: &'a str,
+    /// The comment to write, for an effect that is one.
+    pub(crate) text: &'a str,
 }
 
 impl Outside {
@@ -52,6 +56,8 @@ impl Outside {
             Effect::LinkPullRequest { .. } => Ok(None),
             Effect::MarkReady { pull_request, .. } => mark_ready::look(self, pull_request).await,
             Effect::Transition { issue, goals } => transition::look(self, issue, goals).await,
+            // Repeating either changes nothing.
+            Effect::AddLabels { .. } | Effect::Unassign { .. } => Ok(None),
             Effect::Comment { ticket, .. } => comment::look(self, asked, ticket).await,
         }
     }
@@ -64,7 +70,9 @@ impl Outside {
             Effect::LinkPullRequest { issue } => remote_link::create(self, asked, issue).await,
             Effect::MarkReady { pull_request, head } => mark_ready::create(self, pull_request, head).await,
             Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
-            Effect::Comment { ticket, say } => comment::create(self, asked, ticket, say).await,
+            Effect::AddLabels { ticket, labels } => labels::create(self, ticket, labels).await,
+            Effect::Unassign { issue } => unassign::create(self, issue).await,
+            Effect::Comment { ticket, .. } => comment::create(self, asked, ticket).await,
         }
     }
 

@@ -45,9 +45,10 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) 
         .await
     {
         Ok(opened) => remember(outside, asked, draft, &opened).await,
+        // It is there, although the list may not show it yet.
         Err(error @ github::Error::Conflict { .. }) => look(outside, asked, draft)
             .await?
-            .ok_or_else(|| Trouble::from(error)),
+            .ok_or_else(|| Trouble::Unknown(error.to_string())),
         Err(error) => Err(error.into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use domain::{BranchRecord, CommitId, PushBranch, Rules};
+use domain::{BranchRecord, CommitId, PushBranch, Rules, TicketKey};
 use git::{ChangeSet, CommitInfo, Repository};
 
 use super::{Asked, Outside};
@@ -35,12 +35,17 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
         .map_err(|violation| Trouble::Refused(policy::explain(&[violation])))?;
     let key = BranchRecord::key(&push.repository, &push.branch);
     outside.own_branch(&asked.report.ticket, &key).await?;
-    check(outside, push, rules).await?;
+    check(outside, &asked.report.ticket, push, rules).await?;
     record(outside, asked, push, &key).await?;
-    outside
+    let pushed = outside
         .mirrors
         .push(&push.repository, &push.head, &push.branch, push.expected.as_ref())
-        .await?;
+        .await;
+    if let Err(trouble) = pushed {
+        // An earlier try that was thought lost may have arrived; then the lease is stale and the branch as wanted.
+        let arrived = look(outside, push).await.ok().flatten();
+        return arrived.ok_or(trouble);
+    }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
     Ok(made(push.head.clone()))
 }
@@ -52,7 +57,12 @@ fn made(head: CommitId) -> Made {
     }
 }
 
-async fn check(outside: &Outside, push: &PushBranch, rules: &Rules) -> Result<(), Trouble> {
+async fn check(
+    outside: &Outside,
+    ticket: &TicketKey,
+    push: &PushBranch,
+    rules: &Rules,
+) -> Result<(), Trouble> {
     let limits = outside.limits.clone();
     if push.pack.size_bytes > limits.max_pack_bytes {
         let (size, limit) = (push.pack.size_bytes, limits.max_pack_bytes);
@@ -62,19 +72,20 @@ async fn check(outside: &Outside, push: &PushBranch, rules: &Rules) -> Result<()
     }
     let dir = outside.mirrors.fresh(&push.repository).await?;
     let pack = outside.objects.get(&push.pack).await?;
-    let push = push.clone();
+    let (push, ticket) = (push.clone(), ticket.clone());
     let people = [
         rules.repo.default_branch.clone(),
         rules.target_branch().to_owned(),
         push.branch.clone(),
     ];
-    blocking(move || import_and_check(&dir, &pack, &push, &people, &limits)).await
+    blocking(move || import_and_check(&dir, &pack, &push, &ticket, &people, &limits)).await
 }
 
 fn import_and_check(
     dir: &Path,
     pack: &[u8],
     push: &PushBranch,
+    ticket: &TicketKey,
     branches: &[String],
     limits: &Limits,
 ) -> Result<(), Trouble> {
@@ -116,8 +127,15 @@ fn import_and_check(
         .iter()
         .map(|commit| step(&repository, commit))
         .collect::<Result<Vec<_>, _>>()?;
-    policy::check_change(&change, &commits, &steps, limits)
-        .map_err(|violations| Trouble::Refused(policy::explain(&violations)))
+    let mut violations = policy::check_change(&change, &commits, &steps, limits)
+        .err()
+        .unwrap_or_default();
+    violations.extend(policy::check_messages(&commits, ticket, &push.repository));
+    if violations.is_empty() {
+        Ok(())
+    } else {
+        Err(Trouble::Refused(policy::explain(&violations)))
+    }
 }
 
 /// What one commit adds to its first parent: a secret that a later commit removes is in the history all the same.

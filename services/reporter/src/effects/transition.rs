@@ -43,10 +43,14 @@ pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String
             error @ (jira::Error::Rejected { .. }
             | jira::Error::Forbidden { .. }
             | jira::Error::Conflict { .. }),
-        ) => Ok(made(Moved::Refused {
-            wanted,
-            detail: error.to_string(),
-        })),
+        ) => {
+            // An earlier try that was thought lost may have moved it in between.
+            let refused = made(Moved::Refused {
+                wanted,
+                detail: error.to_string(),
+            });
+            Ok(look(outside, issue, goals).await?.unwrap_or(refused))
+        }
         Err(error) => Err(error.into()),
     }
 }

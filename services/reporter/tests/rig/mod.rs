@@ -24,6 +24,18 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const RULES: &str =
     "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nagent:\n  review_status: In Review\n";
 
+/// What a story may want otherwise.
+pub(crate) struct RigOptions {
+    /// How many tickets are reported at once.
+    pub(crate) slots: usize,
+}
+
+impl Default for RigOptions {
+    fn default() -> Self {
+        Self { slots: 8 }
+    }
+}
+
 /// Everything that a story needs.
 pub(crate) struct Rig {
     pub(crate) github: FakeGitHub,
@@ -35,12 +47,17 @@ pub(crate) struct Rig {
     shutdown: CancellationToken,
     reporter: Option<JoinHandle<anyhow::Result<()>>>,
     folder: tempfile::TempDir,
-    _nats: NatsServer,
+    pub(crate) nats: NatsServer,
 }
 
 impl Rig {
     /// Starts everything, with the repository `acme/shop` and one ticket.
     pub(crate) async fn start() -> Self {
+        Self::start_with(RigOptions::default()).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn start_with(options: RigOptions) -> Self {
         let nats = NatsServer::start().await.unwrap();
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
         github
@@ -66,6 +83,9 @@ impl Rig {
             rules: bootstrap::rules::Settings { dir: rules },
             reporter: Settings {
                 data_dir: folder.path().join("data"),
+                slots: options.slots,
+                unknown_window_s: 3,
+                list_lag_s: 2,
                 grant_keys: BTreeMap::from([(keys.id.clone(), keys.public_key.clone())]),
                 ..Settings::default()
             },
@@ -97,7 +117,7 @@ impl Rig {
             shutdown,
             reporter: Some(reporter),
             folder,
-            _nats: nats,
+            nats,
         }
     }
 
@@ -150,6 +170,25 @@ impl Rig {
         eventually("the cursor is back", DEADLINE, look).await.unwrap();
     }
 
+    /// Puts bytes that are no report into the ticket's log, as a broken writer would.
+    pub(crate) async fn append_garbage(&self) {
+        let address = self.nats.url().replace("nats://", "");
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let ticket = self.ticket.to_string().replace(':', "=3A");
+        let publish = format!(
+            "CONNECT {{\"verbose\":false}}\r\nPUB journeyman.reports.{ticket}.garbage 3\r\n!!!\r\nPING\r\n"
+        );
+        stream.write_all(publish.as_bytes()).await.unwrap();
+        let mut seen = Vec::new();
+        while !String::from_utf8_lossy(&seen).contains("PONG") {
+            assert_ne!(
+                stream.read_buf(&mut seen).await.unwrap(),
+                0,
+                "nats closed the connection"
+            );
+        }
+    }
+
     pub(crate) fn grant_for(&self, repository: &str) -> String {
         let grant = Grant {
             audience: Audience::Gate,
@@ -190,6 +229,11 @@ impl Rig {
 
     /// A change on top of main that writes these files, packed and stored; ready to be pushed.
     pub(crate) async fn change(&self, branch: &str, files: &[(&str, &str)]) -> PushBranch {
+        self.change_as(branch, files, "fix: totals (ENG-1)").await
+    }
+
+    /// The same with another commit message.
+    pub(crate) async fn change_as(&self, branch: &str, files: &[(&str, &str)], message: &str) -> PushBranch {
         let clone = self.folder.path().join("clone");
         let clone = if clone.exists() { clone } else { self.clone().await };
         let here = clone.to_str().unwrap().to_owned();
@@ -206,13 +250,7 @@ impl Rig {
             "-c",
             "user.email=journeyman@example.test",
         ];
-        git(&[
-            &["-C", &here],
-            &author[..],
-            &["commit", "--quiet", "-m", "fix: totals (ENG-1)"],
-        ]
-        .concat())
-        .await;
+        git(&[&["-C", &here], &author[..], &["commit", "--quiet", "-m", message]].concat()).await;
         let id = |text: String| text.trim().parse::<CommitId>().unwrap();
         let base = id(git(&["-C", &here, "rev-parse", "origin/main"]).await);
         let head = id(git(&["-C", &here, "rev-parse", "HEAD"]).await);

@@ -1,0 +1,63 @@
+//! NATS and Redis of one data folder, which one Journeyman uses at a time.
+
+use std::{
+    fs::{File, TryLockError},
+    path::Path,
+};
+
+use anyhow::{Context, bail};
+use servers::{NatsServer, RedisServer};
+
+/// The real servers that were started, ended on drop, and the data folder's lock.
+pub struct Servers {
+    /// NATS, unless the settings name one.
+    pub nats: Option<NatsServer>,
+    /// Redis, unless the settings name one.
+    pub redis: Option<RedisServer>,
+    /// Two servers over one store would ruin it. Last field: the servers end before the lock does.
+    _lock: File,
+}
+
+impl Servers {
+    /// Takes the data folder; nothing is started yet.
+    pub(crate) fn lock(data: &Path) -> anyhow::Result<Self> {
+        let path = data.join("lock");
+        let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self {
+                nats: None,
+                redis: None,
+                _lock: file,
+            }),
+            Err(TryLockError::WouldBlock) => bail!(
+                "another journeyman uses {}: stop it, or name another folder with --data",
+                data.display()
+            ),
+            Err(TryLockError::Error(error)) => Err(error).context("cannot lock the data folder"),
+        }
+    }
+
+    /// Starts NATS over the folder's store and gives its URL.
+    pub(crate) async fn start_nats(&mut self, data: &Path) -> anyhow::Result<String> {
+        let nats = self.nats.insert(NatsServer::start_in(&data.join("nats")).await?);
+        Ok(nats.url())
+    }
+
+    /// Starts Redis and gives its URL.
+    pub(crate) async fn start_redis(&mut self, data: &Path) -> anyhow::Result<String> {
+        let redis = self
+            .redis
+            .insert(RedisServer::start_in(&data.join("redis")).await?);
+        Ok(redis.url())
+    }
+
+    /// Ends both politely; on drop they are killed.
+    pub(crate) async fn stop(&mut self) {
+        if let Some(nats) = &mut self.nats {
+            nats.stop().await;
+        }
+        if let Some(redis) = &mut self.redis {
+            redis.stop().await;
+        }
+    }
+}

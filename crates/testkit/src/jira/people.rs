@@ -1,0 +1,74 @@
+//! Assignees, labels and groups over the REST interface.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::desk::Desk;
+use super::rest::{Caller, Handled, bad, missing};
+use crate::http::{answer, parse};
+
+/// Only `update.labels` with `add` is known here.
+pub(super) async fn edit(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path(key): Path<String>,
+    body: Bytes,
+) -> Handled {
+    let body: Value = parse(&body).map_err(bad)?;
+    let changes = body["update"]["labels"]
+        .as_array()
+        .ok_or_else(|| bad("update.labels is missing"))?;
+    let mut labels = desk.issue(&key).ok_or_else(missing)?.labels;
+    for change in changes {
+        let label = change["add"].as_str().ok_or_else(|| bad("add is missing"))?;
+        if label.contains(' ') {
+            return Err(bad("The label can't contain spaces."));
+        }
+        if !labels.iter().any(|known| known == label) {
+            labels.push(label.to_owned());
+        }
+    }
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    desk.set_labels(&key, &labels, &caller.0).ok_or_else(missing)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Only taking the assignee away is known here.
+pub(super) async fn assign(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path(key): Path<String>,
+    body: Bytes,
+) -> Handled {
+    let body: Value = parse(&body).map_err(bad)?;
+    if body.get("accountId") != Some(&Value::Null) {
+        return Err(bad("accountId must be null here"));
+    }
+    desk.assign(&key, None, &caller.0).ok_or_else(missing)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GroupsQuery {
+    account_id: String,
+}
+
+pub(super) async fn groups(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Query(query): Query<GroupsQuery>,
+) -> Handled {
+    let groups: Vec<Value> = desk
+        .groups(&query.account_id)
+        .into_iter()
+        .map(|name| json!({"name": name, "groupId": format!("id-{name}"), "self": format!("{}/group", desk.url)}))
+        .collect();
+    Ok(answer(StatusCode::OK, Value::Array(groups)))
+}

@@ -1,0 +1,58 @@
+//! The bench: what Journeyman costs beside the model and the tools, one line a figure, with a floor from the same run.
+
+mod hooks;
+mod measure;
+mod processes;
+mod tickets;
+mod tools;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use e2e::{Mode, Options, World};
+use tokio::time::timeout;
+
+use crate::{measure::say, processes::Services, tools::Bench};
+
+/// The whole bench, stopping included.
+const LIMIT: Duration = Duration::from_secs(230);
+/// How many tickets are worked on at once.
+const AT_ONCE: usize = 20;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match timeout(LIMIT, Box::pin(play()))
+        .await
+        .context("the bench took too long")
+    {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) | Err(error) => {
+            say(&format!("bench failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn play() -> anyhow::Result<()> {
+    let keys = Bench::keys()?;
+    let (_, public_key) = keys.public_key();
+    let options = Options {
+        mode: Mode::Processes,
+        settings: vec![
+            ("EXECUTOR__SLOTS", (AT_ONCE + 4).to_string()),
+            ("EXECUTOR__GRANT_KEYS__BENCH", public_key.clone()),
+            ("REPORTER__GRANT_KEYS__BENCH", public_key),
+        ],
+        ..Options::default()
+    };
+    let mut world = Box::pin(World::start(options)).await?;
+    let services = Services::of(&mut world)?;
+    services.idle_memory().await?;
+    tickets::first_call(&world).await?;
+    let command = tools::round_trips(&world, keys).await?;
+    tickets::turns(&world, command).await?;
+    tickets::pull_requests(&world).await?;
+    tickets::at_once(&world, &services, AT_ONCE).await?;
+    hooks::rate(&world).await?;
+    world.stop().await
+}

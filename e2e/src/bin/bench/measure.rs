@@ -1,0 +1,74 @@
+//! Samples, quantiles and the lines they are printed on.
+
+use std::{future::Future, time::Duration};
+
+use tokio::time::Instant;
+
+/// Prints one line.
+#[expect(clippy::print_stdout, reason = "the bench is its output")]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Prints one figure with three significant digits.
+pub(crate) fn figure(name: &str, value: f64, unit: &str) {
+    let digits = match value.abs() {
+        0.0..1.0 => 3,
+        1.0..10.0 => 2,
+        10.0..100.0 => 1,
+        _ => 0,
+    };
+    say(&format!("bench {name} {value:.digits$} {unit}"));
+}
+
+/// Times of one operation.
+#[derive(Default)]
+pub(crate) struct Samples(Vec<Duration>);
+
+impl Samples {
+    /// Times an operation `count` times, one after another; what fails ends it.
+    pub(crate) async fn sequential<Fut: Future<Output = anyhow::Result<()>>>(
+        count: usize,
+        mut operation: impl FnMut(usize) -> Fut,
+    ) -> anyhow::Result<Self> {
+        let mut samples = Self::default();
+        for number in 0..count {
+            let start = Instant::now();
+            operation(number).await?;
+            samples.add(start.elapsed());
+        }
+        Ok(samples)
+    }
+
+    pub(crate) fn add(&mut self, sample: Duration) {
+        self.0.push(sample);
+    }
+
+    pub(crate) fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    pub(crate) fn median(&self) -> Duration {
+        self.quantile(50)
+    }
+
+    pub(crate) fn quantile(&self, percent: usize) -> Duration {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+        sorted.get(at).copied().unwrap_or_default()
+    }
+
+    /// Prints the median and, with enough samples, the 99th percentile.
+    pub(crate) fn print(&self, name: &str) {
+        figure(&format!("{name}_p50"), ms(self.median()), "ms");
+        if self.0.len() >= 200 {
+            figure(&format!("{name}_p99"), ms(self.quantile(99)), "ms");
+        }
+    }
+}
+
+/// Milliseconds.
+pub(crate) fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

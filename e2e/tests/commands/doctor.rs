@@ -1,0 +1,147 @@
+//! `journeyman doctor`: all well, and one line for each thing that is not.
+
+use journeyman::local::{Local, Plan, Prepared};
+
+use crate::{
+    program::{Ran, run},
+    stage::{Stage, with, without},
+};
+
+/// The stand-ins and running services.
+struct Ward {
+    stage: Stage,
+    environment: Vec<(String, String)>,
+    local: Local,
+}
+
+impl Ward {
+    async fn open() -> Self {
+        let stage = Stage::start("").await;
+        let plan = Plan {
+            file: None,
+            environment: stage.environment(),
+            data: stage.path().join("data"),
+            free_ports: true,
+        };
+        let prepared = Prepared::new(plan).await.unwrap();
+        let environment = prepared.environment.clone();
+        let local = Box::pin(prepared.serve()).await.unwrap();
+        Self {
+            stage,
+            environment,
+            local,
+        }
+    }
+
+    async fn doctor(&self, environment: &[(String, String)]) -> Ran {
+        run("journeyman", &["doctor"], environment, self.stage.path()).await
+    }
+
+    /// What fails when one setting is changed.
+    async fn failures(&self, key: &str, value: &str) -> Vec<String> {
+        let ran = self.doctor(&with(&self.environment, key, value)).await;
+        failures(&ran)
+    }
+}
+
+fn failures(ran: &Ran) -> Vec<String> {
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let failed = ran.out.lines().filter(|line| line.starts_with("FAIL "));
+    let failed: Vec<_> = failed.map(str::to_owned).collect();
+    assert_eq!(
+        ran.out.lines().last().unwrap(),
+        format!("{} failed", failed.len())
+    );
+    failed
+}
+
+/// One line, which begins and goes on as told.
+fn assert_one(failed: &[String], check: &str, text: &str) {
+    let [line] = failed else {
+        panic!("{check}: {failed:#?}")
+    };
+    assert!(
+        line.starts_with(&format!("FAIL  {check}")) && line.contains(text),
+        "{check}, {text}: {line}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_is_well_and_each_broken_thing_is_one_line() {
+    let ward = Ward::open().await;
+    let well = ward.doctor(&ward.environment).await;
+    assert_eq!(well.code, Some(0), "{well:?}");
+    assert!(
+        !well.out.contains("FAIL") && well.out.ends_with("0 failed\n"),
+        "{}",
+        well.out
+    );
+    for part in ["acme/shop", "edit_file", "run_command", "journeyman-reader[bot]"] {
+        assert!(well.out.contains(part), "{part}: {}", well.out);
+    }
+    for secret in [
+        testkit::jira::READER_API_TOKEN,
+        testkit::jira::WRITER_API_TOKEN,
+        testkit::model::MODEL_API_KEY,
+    ] {
+        assert!(!well.out.contains(secret), "{}", well.out);
+    }
+
+    let failed = ward.failures("JIRA_READER__API_TOKEN", "wrong-token").await;
+    assert_one(&failed, "jira reader", "credentials");
+    let failed = ward.failures("NATS__URL", "nats://127.0.0.1:1").await;
+    assert_one(&failed, "nats", "127.0.0.1:1");
+    let failed = ward.failures("REDIS__URL", "redis://127.0.0.1:1").await;
+    assert_one(&failed, "redis", "127.0.0.1:1");
+    let failed = ward
+        .failures("PLANNER__POOLS__DEFAULT", "http://127.0.0.1:1")
+        .await;
+    assert_one(&failed, "pool", "default http://127.0.0.1:1: cannot be reached");
+    let failed = ward.failures("INGEST__ROUTER_SLOTS", "0").await;
+    assert_one(&failed, "ingest settings", "ingest.router_slots: ");
+    ward.local.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_and_rules_that_are_wrong_are_told() {
+    let ward = Ward::open().await;
+    let writer = testkit::github::WRITER_APP_ID.to_string();
+    let failed = ward.failures("GITHUB_READER__APP_ID", &writer).await;
+    assert_eq!(failed.len(), 2, "{failed:#?}");
+    assert!(
+        failed[0].contains("may write") && failed[0].contains("take that away"),
+        "{failed:#?}"
+    );
+    assert!(failed[1].contains("must be two Apps"), "{failed:#?}");
+    let token = testkit::jira::WRITER_API_TOKEN;
+    let environment = with(&ward.environment, "JIRA_READER__API_TOKEN", token);
+    let environment = with(&environment, "JIRA_READER__EMAIL", testkit::jira::WRITER_EMAIL);
+    assert_one(
+        &failures(&ward.doctor(&environment).await),
+        "two accounts",
+        "must be two accounts",
+    );
+    let failed = failures(&ward.doctor(&without(&ward.environment, "MODEL__API_KEY")).await);
+    assert_one(&failed, "planner settings", "model.api_key: is missing");
+    let failed = ward.failures("RULES__DIR", "/no/such/folder").await;
+    assert_one(&failed, "rules", "/no/such/folder");
+    let bad = "repo: {owner: acme, name: bad}\njira:\n  project_kye: BAD\n";
+    std::fs::write(ward.stage.path().join("configs/bad.yaml"), bad).unwrap();
+    let failed = failures(&ward.doctor(&ward.environment).await);
+    assert_one(&failed, "rules", "bad.yaml:3 project_kye: ");
+    ward.local.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_enough_for_one_machine_is_well() {
+    let stage = Stage::start("").await;
+    let ran = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in [
+        "ok    planner settings       complete",
+        "skip  nats                   [nats] is not set; `up` starts its own",
+        "skip  pools                  `up` has an executor of its own",
+    ] {
+        assert!(ran.out.lines().any(|found| found == line), "{line}: {}", ran.out);
+    }
+}

@@ -1,0 +1,15 @@
+//! The commands as a user meets them: the real binaries, their output, their exit codes and what they leave behind.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a helper that fails fails its test"
+)]
+
+mod demo;
+mod doctor;
+mod process_ticket;
+mod program;
+mod services;
+mod stage;
+mod telemetry;
+mod up;

@@ -1,0 +1,105 @@
+//! `journeyman process-ticket`: one ticket, its timeline, its exit code.
+
+use rustix::process::Signal;
+use testkit::fixture;
+
+use crate::{
+    program::{Program, run},
+    stage::{Stage, with, without},
+};
+
+const ARGUMENTS: [&str; 4] = ["process-ticket", "ENG-1", "--config", "configs/shop.yaml"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_becomes_a_draft_with_its_timeline_on_the_terminal() {
+    let stage = Stage::start("").await;
+    let key = stage.file_ticket();
+    let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for step in [
+        "run jira:ENG-1@",
+        "run started",
+        "workspace open",
+        "edit_file",
+        "opened http",
+        "run finished",
+    ] {
+        assert!(ran.out.contains(step), "{step}: {}", ran.out);
+    }
+    let pulls = stage.github.pull_requests(fixture::REPOSITORY);
+    assert!(pulls.len() == 1 && pulls[0].draft, "{pulls:#?}");
+    assert_eq!(stage.jira.remote_links(&key).len(), 1);
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_ticket_is_one_line_that_tells_why() {
+    let stage = Stage::start("").await;
+    let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let [complaint] = ran.complaints()[..] else {
+        panic!("{ran:?}")
+    };
+    assert!(
+        complaint.starts_with("journeyman: ") && complaint.contains("ENG-1"),
+        "{complaint}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_setting_is_named_before_anything_starts() {
+    let stage = Stage::start("").await;
+    let environment = without(&stage.environment(), "MODEL__API_KEY");
+    let ran = run("journeyman", &ARGUMENTS, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+    assert_eq!(ran.err, "journeyman: model.api_key: is missing\n");
+    let environment = with(&stage.environment(), "INGEST__POLL_INTERVAL_S", "0");
+    let ran = run("journeyman", &ARGUMENTS, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+    assert_eq!(
+        ran.err,
+        "journeyman: ingest.poll_interval_s: must be between 1 and 86400\n"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rules_file_that_is_missing_or_wrong_is_named() {
+    let stage = Stage::start("agent:\n  max_turnz: 3\n").await;
+    let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err.starts_with("journeyman: configs/shop.yaml:4 max_turnz: ") && ran.complaints().len() == 1,
+        "{}",
+        ran.err
+    );
+    let arguments = ["process-ticket", "ENG-1", "--config", "configs/none.yaml"];
+    let ran = run("journeyman", &arguments, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err.starts_with("journeyman: cannot read configs/none.yaml: "),
+        "{}",
+        ran.err
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interruption_ends_everything_and_the_next_start_carries_on() {
+    let stage = Stage::start("agent: {approval: before_push}\n").await;
+    stage.file_ticket();
+    let environment = stage.environment();
+    let mut waits = Program::start("journeyman", &ARGUMENTS, &environment, stage.path());
+    waits.says("ask a person to decide").await;
+    assert!(waits.family_size() >= 2, "nats and redis");
+    waits.signal(Signal::INT);
+    let ran = waits.ended().await;
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert_eq!(
+        ran.err,
+        "stopped; the run carries on when journeyman starts again\n"
+    );
+    let again = Program::start("journeyman", &ARGUMENTS, &environment, stage.path());
+    again.signal(Signal::TERM);
+    again.signal(Signal::INT);
+    let ran = again.ended().await;
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+}

@@ -1,0 +1,184 @@
+//! Runs a binary of the workspace with an environment of its own and knows every process that it started.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use testkit::eventually;
+use tokio::process::{Child, Command};
+
+/// How long a command may take, on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long after its end a process of it may still be seen.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a command printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// The lines of standard error.
+    pub(crate) fn complaints(&self) -> Vec<&str> {
+        self.err.lines().collect()
+    }
+}
+
+/// Runs a command to its end and checks that no process of it is left.
+pub(crate) async fn run(
+    name: &str,
+    arguments: &[&str],
+    environment: &[(String, String)],
+    folder: &Path,
+) -> Ran {
+    Program::start(name, arguments, environment, folder).ended().await
+}
+
+/// A process by its id and start time, so that a reused id is no confusion.
+type Known = (u32, u64);
+
+/// A running command. On drop it is asked to end, so that it can end its own children.
+pub(crate) struct Program {
+    child: Child,
+    family: BTreeSet<Known>,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Program {
+    /// Starts it in `folder`, where its output is kept too.
+    pub(crate) fn start(
+        name: &str,
+        arguments: &[&str],
+        environment: &[(String, String)],
+        folder: &Path,
+    ) -> Self {
+        let (file, err) = tempfile::NamedTempFile::new_in(folder).unwrap().keep().unwrap();
+        let out = err.with_extension("out");
+        let child = Command::new(e2e::binary(name).unwrap())
+            .args(arguments)
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER"))
+            .envs(environment.iter().cloned())
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(File::create(&out).unwrap())
+            .stderr(file)
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            family: BTreeSet::new(),
+            out,
+            err,
+        }
+    }
+
+    pub(crate) fn out(&self) -> String {
+        std::fs::read_to_string(&self.out).unwrap()
+    }
+
+    pub(crate) fn err(&self) -> String {
+        std::fs::read_to_string(&self.err).unwrap()
+    }
+
+    /// Waits until the output so far says something.
+    pub(crate) async fn says(&mut self, text: &str) {
+        let said = eventually(text, PATIENCE, async || {
+            self.note_family();
+            (self.out().contains(text) || self.err().contains(text)).then_some(())
+        });
+        if let Err(error) = said.await {
+            panic!("{error}; it says\n{}\n{}", self.out(), self.err());
+        }
+    }
+
+    /// Sends a signal to this process alone.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
+        let _ = pid.and_then(Pid::from_raw).map(|pid| kill_process(pid, signal));
+    }
+
+    /// How many processes it has started that are alive.
+    pub(crate) fn family_size(&mut self) -> usize {
+        self.note_family();
+        self.family.iter().filter(|known| is_alive(known)).count()
+    }
+
+    /// Waits for its end, then for that of every process that it started.
+    pub(crate) async fn ended(mut self) -> Ran {
+        let status = eventually("the end of the command", PATIENCE, async || {
+            self.note_family();
+            self.child.try_wait().unwrap()
+        });
+        let status = status.await;
+        let (out, err) = (self.out(), self.err());
+        let status = status.unwrap_or_else(|error| panic!("{error}; it says\n{out}\n{err}"));
+        let left = async || (!self.family.iter().any(is_alive)).then_some(());
+        let gone = eventually("the end of its processes", GONE_WITHIN, left).await;
+        gone.unwrap_or_else(|error| panic!("{error}: {:?}\n{out}\n{err}", self.family));
+        Ran {
+            code: status.code(),
+            out,
+            err,
+        }
+    }
+
+    fn note_family(&mut self) {
+        let Some(root) = self.child.id() else { return };
+        let mut parents = BTreeSet::from([root]);
+        let all = processes();
+        while let Some((pid, _, start)) = all
+            .iter()
+            .find(|(pid, parent, _)| parents.contains(parent) && !parents.contains(pid))
+        {
+            parents.insert(*pid);
+            self.family.insert((*pid, *start));
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.signal(Signal::TERM);
+        for _ in 0..200 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        let _ = self.child.start_kill();
+    }
+}
+
+/// Every live process: id, parent, start time.
+fn processes() -> Vec<(u32, u32, u64)> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| {
+        let (parent, start) = stat(pid)?;
+        Some((pid, parent, start))
+    })
+    .collect()
+}
+
+fn is_alive((pid, start): &Known) -> bool {
+    stat(*pid).is_some_and(|(_, found)| found == *start)
+}
+
+/// Parent and start time; `None` for what has ended, reaped or not.
+fn stat(pid: u32) -> Option<(u32, u64)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = text.rsplit_once(") ")?;
+    let fields: Vec<_> = fields.split(' ').collect();
+    let ended = matches!(*fields.first()?, "Z" | "X");
+    (!ended).then_some((fields.get(1)?.parse().ok()?, fields.get(19)?.parse().ok()?))
+}

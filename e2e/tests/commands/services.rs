@@ -1,0 +1,166 @@
+//! The four service binaries: help, settings that are wrong, servers that come late.
+
+use std::{net::TcpListener, time::Duration};
+
+use journeyman::local::{Plan, Prepared};
+use rustix::process::Signal;
+use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer, eventually};
+
+use crate::{
+    program::{Program, run},
+    stage::{Stage, with, without},
+};
+
+const SERVICES: [&str; 4] = ["ingest", "planner", "executor", "reporter"];
+
+/// Every setting of all four services, with nothing started.
+async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)> {
+    let environment = with(
+        &stage.environment(),
+        "NATS__URL",
+        &format!("nats://127.0.0.1:{nats}"),
+    );
+    let environment = with(&environment, "REDIS__URL", &format!("redis://127.0.0.1:{redis}"));
+    let plan = Plan {
+        file: None,
+        environment,
+        data: stage.path().join("data"),
+        free_ports: true,
+    };
+    Prepared::new(plan).await.unwrap().environment
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_tells_its_version_its_purpose_and_its_exit_codes() {
+    let folder = tempfile::tempdir().unwrap();
+    for service in SERVICES {
+        let version = run(service, &["--version"], &[], folder.path()).await;
+        assert_eq!((version.code, version.err.as_str()), (Some(0), ""), "{version:?}");
+        assert_eq!(version.out, format!("{service} {}\n", env!("CARGO_PKG_VERSION")));
+        let help = run(service, &["--help"], &[], folder.path()).await;
+        assert_eq!(help.code, Some(0), "{help:?}");
+        for part in ["--config <FILE>", "JOURNEYMAN__SECTION__KEY", "Exit codes"] {
+            assert!(help.out.contains(part), "{part}: {}", help.out);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_or_missing_setting_is_one_line_that_names_the_key() {
+    let stage = Stage::start("").await;
+    let good = settings(&stage, 1, 1).await;
+    let cases = [
+        (
+            "ingest",
+            without(&good, "INGEST__GITHUB_WEBHOOK_SECRETS"),
+            "ingest.github_webhook_secrets",
+        ),
+        (
+            "ingest",
+            without(&good, "INGEST__JIRA_WEBHOOK_SECRETS"),
+            "ingest.jira_webhook_secrets",
+        ),
+        (
+            "ingest",
+            with(&good, "RULES__DIR", "/no/such/folder"),
+            "rules.dir",
+        ),
+        ("planner", without(&good, "MODEL__API_KEY"), "model.api_key"),
+        ("planner", with(&good, "PLANNER__SLOTS", "many"), "planner.slots"),
+        ("executor", with(&good, "EXECUTOR__SLOTS", "0"), "executor.slots"),
+        (
+            "executor",
+            without(&good, "EXECUTOR__DATA_DIR"),
+            "executor.data_dir",
+        ),
+        (
+            "reporter",
+            with(&good, "GITHUB_WRITER__PRIVATE_KEY", "not a key"),
+            "github_writer.private_key",
+        ),
+        ("reporter", with(&good, "REPORTER__SPEED", "9"), "reporter.speed"),
+    ];
+    for (service, environment, key) in cases {
+        let ran = run(service, &[], &environment, stage.path()).await;
+        assert_eq!(ran.code, Some(64), "{key}: {ran:?}");
+        let complaints: Vec<_> = ran
+            .complaints()
+            .into_iter()
+            .filter(|line| !line.contains("service started"))
+            .collect();
+        let [complaint] = complaints[..] else {
+            panic!("{key}: {ran:?}")
+        };
+        assert!(
+            complaint.starts_with(&format!("{service}: {key}: ")),
+            "{key}: {complaint}"
+        );
+        assert!(!complaint.contains("not a key"), "{complaint}");
+    }
+}
+
+/// Starts a service whose servers are not there, and waits until it has said so twice.
+async fn start_early(service: &str, environment: &[(String, String)], stage: &Stage) -> Program {
+    let mut program = Program::start(service, &[], environment, stage.path());
+    program.says("not reachable").await;
+    assert_eq!(ready(service, environment).await, Some(503), "{service}");
+    let tries = || {
+        let err = program.err();
+        err.lines().filter(|line| line.contains("not reachable")).count()
+    };
+    let twice = eventually("the second try", Duration::from_secs(20), async || {
+        (tries() == 2).then_some(())
+    });
+    twice.await.unwrap();
+    program
+}
+
+/// The status of `/readyz`.
+async fn ready(service: &str, environment: &[(String, String)]) -> Option<u16> {
+    let key = format!("JOURNEYMAN__{}__LISTEN", service.to_uppercase());
+    let (_, address) = environment.iter().find(|(name, _)| *name == key)?;
+    let answer = reqwest::get(format!("http://{address}/readyz")).await.ok()?;
+    Some(answer.status().as_u16())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_may_come_late() {
+    let stage = Stage::start("").await;
+    let (nats, redis) = (free_port(), free_port());
+    let environment = settings(&stage, nats, redis).await;
+    let (ingest, planner, reporter) = tokio::join!(
+        start_early("ingest", &environment, &stage),
+        start_early("planner", &environment, &stage),
+        start_early("reporter", &environment, &stage)
+    );
+    let _nats = NatsServer::start_with(NatsOptions {
+        port: Some(nats),
+        ..NatsOptions::default()
+    })
+    .await
+    .unwrap();
+    let mut programs = [("ingest", ingest), ("reporter", reporter), ("planner", planner)];
+    programs[2].1.says("redis is not reachable").await;
+    assert_eq!(ready("planner", &environment).await, Some(503));
+    let _redis = RedisServer::start_with(RedisOptions {
+        port: Some(redis),
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap();
+    for (service, program) in programs {
+        let is_ready = eventually(service, Duration::from_secs(15), async || {
+            (ready(service, &environment).await? == 200).then_some(())
+        });
+        let is_ready = is_ready.await;
+        is_ready.unwrap_or_else(|error| panic!("{error}: {}", program.err()));
+        program.signal(Signal::TERM);
+        let ran = program.ended().await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+}

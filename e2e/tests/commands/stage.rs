@@ -1,0 +1,83 @@
+//! The stand-ins of the outside and a folder with rules, without any service.
+
+use std::path::Path;
+
+use e2e::{Dialect, Outside};
+use tempfile::TempDir;
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, fixture};
+
+pub(crate) struct Stage {
+    pub(crate) github: FakeGitHub,
+    pub(crate) jira: FakeJira,
+    pub(crate) model: ScriptedModel,
+    pub(crate) folder: TempDir,
+}
+
+impl Stage {
+    /// Starts the stand-ins with the fixture's repository; `rules` are more keys of its rules file.
+    pub(crate) async fn start(rules: &str) -> Self {
+        bootstrap::install_tls_provider();
+        let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+        github
+            .create_repository(fixture::REPOSITORY, &fixture::files())
+            .unwrap();
+        let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+        let model = ScriptedModel::start(fixture::script()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("configs")).unwrap();
+        let text = format!("repo: {{owner: acme, name: shop}}\njira: {{project_key: ENG}}\n{rules}");
+        std::fs::write(folder.path().join("configs/shop.yaml"), text).unwrap();
+        Self {
+            github,
+            jira,
+            model,
+            folder,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The settings of the outside.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        let outside = Outside {
+            github_api: self.github.api_url(),
+            github_git: self.github.git_url(),
+            jira: self.jira.url(),
+            model: self.model.url(),
+        };
+        outside.environment(Dialect::Anthropic, &self.path().join("configs"))
+    }
+
+    /// Files the fixture's ticket: `ENG-1`.
+    pub(crate) fn file_ticket(&self) -> String {
+        let (summary, description) = fixture::ticket();
+        self.jira
+            .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
+    }
+
+    /// Fails when a protocol was broken.
+    pub(crate) fn assert_kept_protocols(&self) {
+        let broken = [
+            self.github.violations(),
+            self.jira.violations(),
+            self.model.violations(),
+        ];
+        assert!(broken.concat().is_empty(), "{broken:#?}");
+    }
+}
+
+/// The same settings with one replaced or added, by its name without `JOURNEYMAN__`.
+pub(crate) fn with(environment: &[(String, String)], key: &str, value: &str) -> Vec<(String, String)> {
+    let mut changed = without(environment, key);
+    changed.push((format!("JOURNEYMAN__{key}"), value.to_owned()));
+    changed
+}
+
+/// The same settings without one.
+pub(crate) fn without(environment: &[(String, String)], key: &str) -> Vec<(String, String)> {
+    let name = format!("JOURNEYMAN__{key}");
+    let others = environment.iter().filter(|(other, _)| *other != name);
+    others.cloned().collect()
+}

@@ -1,0 +1,148 @@
+//! What failed and went on: retries, the circuit breaker, orders in comments, triage.
+
+use domain::{RunStatus, StopReason, TicketKey};
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture};
+
+use crate::{comment_with, only_pull_request};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_starts_again() {
+    let settings = vec![("INGEST__JIRA_COMMAND_GROUP", "agents".to_owned())];
+    let world = World::start(Options {
+        settings,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    world.jira.set_groups("ada", &["agents"]);
+    let key = world.file_ticket();
+    world.jira.assign(&key, "Agent").unwrap();
+    world.model.garble_next(1_000);
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let (journal, reason) = world.finished(&run).await.unwrap();
+    assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
+    let retried = journal
+        .iter()
+        .filter(|entry| entry.fact.name() == "retried")
+        .count();
+    assert_eq!(retried, 5);
+    comment_with(&world, &key, "An operator has to look").await;
+    let unassigned = async || world.jira.assignee(&key).is_none().then_some(());
+    world.until("nobody has the ticket", unassigned).await.unwrap();
+    world.model.garble_next(0);
+    world.jira.comment_as(&key, "ada", "/retry").unwrap();
+    let again = world.run(&key, 1).await.unwrap();
+    assert_eq!(world.finished(&again).await.unwrap().1, StopReason::Completed);
+    assert!(only_pull_request(&world).open);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_in_a_comment_ends_a_run_that_waits_to_try_again() {
+    let settings = vec![
+        ("INGEST__JIRA_COMMAND_GROUP", "agents".to_owned()),
+        ("PLANNER__RETRY_BASE_MS", "600000".to_owned()),
+    ];
+    let world = World::start(Options {
+        settings,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    world.jira.set_groups("ada", &["agents"]);
+    let key = world.file_ticket();
+    world.model.garble_next(1_000);
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    comment_with(&world, &key, "retry 1 of 5").await;
+    world.jira.comment_as(&key, "ada", "/stop").unwrap();
+    let (_, reason) = world.finished(&run).await.unwrap();
+    assert_eq!(reason, StopReason::Stopped { by: "ada".to_owned() });
+    let queue = world.queue().await.unwrap();
+    let rows = queue.table::<domain::Row>(queue::Bucket::Tickets);
+    let ticket = TicketKey::jira(&key).unwrap();
+    let settled = async || {
+        let (row, _) = rows.get(&ticket.to_string()).await.ok()??;
+        let over = matches!(row.runs[0].status, RunStatus::Finished { .. });
+        (over && row.due.is_none()).then_some(())
+    };
+    world.until("the timer is gone", settled).await.unwrap();
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_ticket_is_labeled_when_the_rules_say_so() {
+    let labels = json!({"labels": ["bug"]});
+    let world = World::start(Options {
+        script: Some(vec![Step::call("add_labels", labels)]),
+        rules: "triage:\n  labels: [bug, docs]\n".to_owned(),
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let key = world.file_ticket();
+    let run = world.run(&key, 0).await.unwrap();
+    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    assert_eq!(world.jira.labels(&key), ["bug", "triaged"]);
+    assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_never_came_is_found_in_githubs_own_log() {
+    let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
+    let world = World::start(Options {
+        settings,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    world.finished(&run).await.unwrap();
+    world.github.set_webhook("http://127.0.0.1:1/nowhere", "secret");
+    let number = only_pull_request(&world).number;
+    let id = world
+        .github
+        .comment_as(fixture::REPOSITORY, number, "grace", "/stop")
+        .unwrap();
+    let queue = world.queue().await.unwrap();
+    let ticket = TicketKey::jira(&key).unwrap();
+    let ordered = async || {
+        let triggers = queue.triggers().read_after(&ticket, 0).await.ok()?;
+        let wanted = format!("comment:{id}");
+        let found: Vec<_> = triggers
+            .iter()
+            .filter(|(_, trigger)| trigger.key.as_str() == wanted)
+            .collect();
+        (found.len() == 1).then_some(())
+    };
+    world.until("the order is found", ordered).await.unwrap();
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stop_all_switch_loses_nothing_and_a_purge_forgets_the_ticket() {
+    let world = World::start(Options::default()).await.unwrap();
+    assert!(world.client.stop_all(true).await.unwrap().on);
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    assert!(world.client.is_stopped().await.unwrap().on);
+    assert!(!world.client.stop_all(false).await.unwrap().on);
+    let run = world.run(&key, 0).await.unwrap();
+    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    let ticket = TicketKey::jira(&key).unwrap();
+    assert!(
+        world.client.retry_ticket(&ticket).await.is_err(),
+        "nothing has failed"
+    );
+    assert!(world.client.dead_letters().await.unwrap().is_empty());
+    let purged = async || world.client.purge(&ticket).await.ok();
+    world.until("the purge is accepted", purged).await.unwrap();
+    assert!(world.client.runs(Some(&ticket)).await.unwrap().is_empty());
+    world.stop().await.unwrap();
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Runs the checks of sandbox and git and prints a table: check, level, outcome. The last line is
+# `sandbox ok checks=N`; any check that does not hold ends it with an error.
+set -eu
+
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+log=$(mktemp)
+trap 'rm -f "$log" "$log.rows"' EXIT
+
+"$cargo" build --quiet --locked -p executor -p e2e --bins
+"${CARGO_TARGET_DIR:-target}/debug/executor" doctor
+if ! "$cargo" test --locked -p executor -p git -p e2e --lib --test executor --test sandbox --test git --no-fail-fast \
+    -- --nocapture >"$log" 2>&1; then
+    failed=1
+fi
+
+# check, test that shows it
+other_checks="
+15 racing links in file tools;a_folder_swapped_for_a_link_while_it_is_written_never_leads_out
+28 deadline over gRPC;deadlines_cut_the_call_and_time_limits_end_the_command
+29 a caller that goes away;a_call_whose_caller_goes_away_is_killed_and_stored_as_interrupted
+29 a newer fence;a_newer_fence_cuts_older_calls_and_refuses_older_planners
+40 hostile trees;hostile_names_in_a_tree_are_left_out_of_a_checkout
+45 packs too large or incomplete;a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind
+45 damaged packs;a_damaged_pack_is_refused_wherever_the_damage_is
+46 the same commit again;the_same_change_at_the_same_time_is_the_same_commit
+"
+grep -ao '^| .* |$' "$log" >"$log.rows" || true
+echo "$other_checks" | while IFS=';' read -r check name; do
+    [ -n "$check" ] || continue
+    if grep -aq "$name \.\.\. ok" "$log"; then outcome=held; else outcome="NOT SHOWN"; fi
+    echo "| $check | any | $outcome |"
+done >>"$log.rows"
+echo "| check | level | outcome |"
+echo "|---|---|---|"
+sort -k2,2n "$log.rows"
+! grep -q 'NOT SHOWN' "$log.rows" || failed=1
+if [ -n "${failed:-}" ]; then
+    grep -aE 'FAILED|panicked|^error' -A3 "$log" | head -60 >&2
+    echo "sandbox-check: at least one check does not hold" >&2
+    exit 1
+fi
+echo "sandbox ok checks=$(wc -l <"$log.rows")"

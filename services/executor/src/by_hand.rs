@@ -1,0 +1,251 @@
+//! What a person runs by hand: `executor doctor`, `executor exec`, `executor tool`.
+
+use std::{
+    io::{Write, stderr, stdout},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use domain::SandboxLevel;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    places_of_credentials,
+    sandbox::{Ending, Limits, Mechanism, Sandbox},
+    tools::{self, Call, Outcome},
+    workspace::Workspace,
+};
+
+/// Exit code when the level is below the wanted one.
+const EXIT_BELOW: u8 = 3;
+
+#[derive(Parser)]
+#[command(name = "executor", about = "The executor's sandbox and tools, by hand")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Say what confines commands on this machine
+    Doctor(Doctor),
+    /// Run one command in the sandbox, on a folder
+    Exec(Exec),
+    /// Run one tool on a folder, as the model would
+    Tool(Tool),
+}
+
+#[derive(Args)]
+struct Machine {
+    /// The launcher's program [default: beside this one]
+    #[arg(long)]
+    launcher: Option<PathBuf>,
+    /// Do without a mechanism: landlock, seccomp or namespaces
+    #[arg(long, value_name = "MECHANISM", value_parser = mechanism)]
+    without: Vec<Mechanism>,
+    /// A folder or file that commands may not read, besides the usual places of credentials
+    #[arg(long, value_name = "PATH")]
+    hide: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+struct Doctor {
+    #[command(flatten)]
+    machine: Machine,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Exit with 3 below this level: L0, L1, L2 or L3
+    #[arg(long, value_parser = level, default_value = "L0")]
+    min_level: SandboxLevel,
+}
+
+#[derive(Args)]
+struct Exec {
+    #[command(flatten)]
+    machine: Machine,
+    /// The folder that the command may write
+    #[arg(long)]
+    dir: PathBuf,
+    /// Seconds it may take
+    #[arg(long, default_value_t = 600)]
+    timeout_s: u64,
+    /// MiB of memory for it and all that it starts
+    #[arg(long)]
+    memory_mib: Option<u64>,
+    /// Processes and threads at a time
+    #[arg(long)]
+    processes: Option<u64>,
+    /// MiB of files in the folder
+    #[arg(long)]
+    disk_mib: Option<u64>,
+    /// Program and arguments
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+#[derive(Args)]
+struct Tool {
+    #[command(flatten)]
+    machine: Machine,
+    /// The folder that the tool works on
+    #[arg(long)]
+    dir: PathBuf,
+    /// The tool's name
+    name: String,
+    /// Its input as JSON
+    #[arg(default_value = "{}")]
+    input: String,
+}
+
+/// Does what the process's arguments ask for, when that is a task by hand; else nothing, and the service starts.
+pub fn by_hand() -> Option<ExitCode> {
+    let task = std::env::args().nth(1)?;
+    if !matches!(task.as_str(), "doctor" | "exec" | "tool") {
+        return None;
+    }
+    let task = Arguments::parse().task;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let done = runtime.context("the runtime").and_then(|runtime| {
+        runtime.block_on(Box::pin(async {
+            match task {
+                Task::Doctor(task) => doctor(task).await,
+                Task::Exec(task) => exec(task).await,
+                Task::Tool(task) => tool(task).await,
+            }
+        }))
+    });
+    Some(done.unwrap_or_else(|error| {
+        // Nobody else is left to be told.
+        let _ = writeln!(stderr(), "executor: {error:#}");
+        ExitCode::from(64)
+    }))
+}
+
+fn mechanism(text: &str) -> Result<Mechanism, String> {
+    serde_json::from_value(text.into()).map_err(|_| "landlock, seccomp or namespaces".to_owned())
+}
+
+fn level(text: &str) -> Result<SandboxLevel, String> {
+    serde_json::from_value(text.into()).map_err(|_| "L0, L1, L2 or L3".to_owned())
+}
+
+async fn sandbox(machine: Machine, limits: Limits) -> anyhow::Result<Sandbox> {
+    let mut hidden = places_of_credentials();
+    hidden.extend(machine.hide);
+    let opened = Sandbox::open(machine.launcher.as_deref(), hidden, limits).await;
+    let opened = opened.map_err(|problem| anyhow::anyhow!("the launcher: {problem}"))?;
+    Ok(opened.without(&machine.without))
+}
+
+async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
+    let sandbox = sandbox(task.machine, Limits::default()).await?;
+    let (level, probe) = (sandbox.level(), sandbox.probe());
+    let meets = level >= task.min_level;
+    if task.json {
+        let report = serde_json::json!({
+            "level": level, "min_level": task.min_level, "meets_min_level": meets, "probe": probe,
+            "limits": sandbox.limits(), "network": network(probe.offers.namespaces),
+        });
+        writeln!(stdout(), "{report:#}")?;
+    } else {
+        let yes = |offered: bool| if offered { "yes" } else { "no" };
+        let namespaces = probe.namespaces_problem.as_ref().map_or_else(
+            || yes(probe.offers.namespaces).to_owned(),
+            |problem| format!("no ({problem})"),
+        );
+        let mut out = stdout().lock();
+        writeln!(
+            out,
+            "level       {level:?} (wanted: {:?} or better)",
+            task.min_level
+        )?;
+        let landlock = yes(probe.offers.landlock);
+        writeln!(
+            out,
+            "landlock    {landlock}, ABI {} (6 or newer counts)",
+            probe.landlock_abi
+        )?;
+        writeln!(out, "seccomp     {}", yes(probe.offers.seccomp))?;
+        writeln!(out, "namespaces  {namespaces}")?;
+        writeln!(out, "gvisor      {}", yes(probe.gvisor))?;
+        writeln!(out, "uid         {}, the executor's own", probe.uid)?;
+        writeln!(out, "network     {}", network(probe.offers.namespaces))?;
+    }
+    Ok(if meets {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_BELOW)
+    })
+}
+
+const fn network(namespaces: bool) -> &'static str {
+    if namespaces {
+        "commands see a loopback of their own and nothing else"
+    } else {
+        "commands share this machine's; only the pod's network policy keeps them from it"
+    }
+}
+
+async fn call(machine: Machine, dir: &Path, limits: Limits) -> anyhow::Result<Call> {
+    let sandbox = sandbox(machine, limits).await?;
+    let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
+    let workspaces = std::env::temp_dir().canonicalize()?;
+    let opened = tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &dir));
+    Ok(Call {
+        workspace: Arc::new(opened.await??),
+        sandbox,
+        commit_time_s: bootstrap::now().unix_ms() / 1000,
+        cancel: CancellationToken::new(),
+    })
+}
+
+async fn exec(task: Exec) -> anyhow::Result<ExitCode> {
+    let default = Limits::default();
+    let limits = Limits {
+        memory_mib: task.memory_mib.unwrap_or(default.memory_mib),
+        processes: task.processes.unwrap_or(default.processes),
+        disk_mib: task.disk_mib.unwrap_or(default.disk_mib),
+        ..default
+    };
+    let call = call(task.machine, &task.dir, limits).await?;
+    let mut spec = tools::command_spec(&call, String::new(), Duration::from_secs(task.timeout_s));
+    spec.command = task.command;
+    let (sink, mut chunks) = mpsc::channel::<Vec<u8>>(4096);
+    let printer = tokio::spawn(async move {
+        while let Some(chunk) = chunks.recv().await {
+            stdout().write_all(&chunk)?;
+            stdout().flush()?;
+        }
+        Ok::<(), std::io::Error>(())
+    });
+    let end = call.sandbox.run(spec, &call.cancel, Some(&sink)).await?;
+    drop(sink);
+    printer.await??;
+    match end.ending {
+        Ending::Exited(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(255))),
+        Ending::TimedOut => anyhow::bail!("killed after {} s", task.timeout_s),
+        Ending::Cancelled => anyhow::bail!("cut"),
+    }
+}
+
+async fn tool(task: Tool) -> anyhow::Result<ExitCode> {
+    let tool = tools::find(&task.name).map_err(anyhow::Error::msg)?;
+    let call = call(task.machine, &task.dir, Limits::default()).await?;
+    let (sink, _chunks) = mpsc::channel(1);
+    let (text, code) = match Box::pin(tools::run(tool, call, task.input, &sink)).await {
+        Outcome::Done(text) => (text, 0),
+        Outcome::Failed(text) | Outcome::Cut(text) => (text, 1),
+    };
+    writeln!(stdout(), "{}", text.trim_end())?;
+    Ok(ExitCode::from(code))
+}

@@ -1,0 +1,192 @@
+//! The deny list of system calls: what reaches other processes, the kernel's wide doors, and new namespaces.
+
+use std::{collections::BTreeMap, env::consts::ARCH};
+
+use libc::{
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS,
+    CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, TIOCLINUX, TIOCSTI,
+};
+use seccompiler::{
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
+};
+
+/// Never needed by a build or a test.
+const DENIED: &[i64] = &[
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+];
+
+/// Answered as unknown, so that libraries take the older way, which is checked.
+const UNKNOWN: &[i64] = &[
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_clone3,
+];
+
+/// On x86-64 every call has a second number for the x32 ABI.
+const X32: i64 = 0x4000_0000;
+/// Numbers that x32 has for itself: `ptrace`, `process_vm_readv`, `process_vm_writev`, `kexec_load`, `ioctl`.
+const X32_OWN: &[i64] = &[521, 539, 540, 528, 514];
+
+const NAMESPACES: [i32; 7] = [
+    CLONE_NEWNS,
+    CLONE_NEWUTS,
+    CLONE_NEWIPC,
+    CLONE_NEWUSER,
+    CLONE_NEWPID,
+    CLONE_NEWNET,
+    CLONE_NEWCGROUP,
+];
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Applies the list to this process and all it will start.
+pub(crate) fn apply() -> Result<(), Error> {
+    let eperm = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let enosys = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    apply_filter(&program(unknown(), enosys)?)?;
+    apply_filter(&program(denied()?, eperm)?)
+}
+
+fn program(rules: Rules, action: SeccompAction) -> Result<BpfProgram, Error> {
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, ARCH.try_into()?)?;
+    Ok(filter.try_into()?)
+}
+
+fn unknown() -> Rules {
+    UNKNOWN
+        .iter()
+        .flat_map(|call| numbers(*call))
+        .map(|call| (call, Vec::new()))
+        .collect()
+}
+
+fn denied() -> Result<Rules, Error> {
+    let mut rules: Rules = DENIED
+        .iter()
+        .flat_map(|call| numbers(*call))
+        .map(|call| (call, Vec::new()))
+        .collect();
+    if cfg!(target_arch = "x86_64") {
+        rules.extend(X32_OWN.iter().map(|call| (call | X32, Vec::new())));
+    }
+    let mut add = |call: i64, new: Vec<SeccompRule>| {
+        for number in numbers(call) {
+            rules.insert(number, new.clone());
+        }
+    };
+    add(
+        libc::SYS_clone,
+        NAMESPACES
+            .iter()
+            .map(|flag| has_bits(0, *flag))
+            .collect::<Result<_, _>>()?,
+    );
+    add(
+        libc::SYS_socket,
+        vec![other_than(0, &[AF_UNIX, AF_INET, AF_INET6, AF_NETLINK])?],
+    );
+    add(libc::SYS_socketpair, vec![other_than(0, &[AF_UNIX])?]);
+    // Process 0 is the caller itself. A program that names itself by its number is refused as well; libraries do not.
+    add(libc::SYS_prlimit64, vec![other_than(0, &[0])?]);
+    add(libc::SYS_setpriority, vec![other_than(1, &[0])?]);
+    add(libc::SYS_ioprio_set, vec![other_than(1, &[0])?]);
+    add(libc::SYS_sched_setscheduler, vec![other_than(0, &[0])?]);
+    add(libc::SYS_sched_setparam, vec![other_than(0, &[0])?]);
+    add(libc::SYS_sched_setattr, vec![other_than(0, &[0])?]);
+    // Attaching to a running process; being traced by one's own parent stays possible.
+    add(libc::SYS_ptrace, vec![equal(0, 16)?, equal(0, 0x4206)?]);
+    let typing = [TIOCSTI, TIOCLINUX].map(|request| equal(1, u64::from(request as u32)));
+    add(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
+    Ok(rules)
+}
+
+fn numbers(call: i64) -> Vec<i64> {
+    if cfg!(target_arch = "x86_64") {
+        vec![call, call | X32]
+    } else {
+        vec![call]
+    }
+}
+
+fn has_bits(argument: u8, bits: i32) -> Result<SeccompRule, Error> {
+    let bits = u64::from(bits.cast_unsigned());
+    let condition = SeccompCondition::new(argument, Dword, SeccompCmpOp::MaskedEq(bits), bits)?;
+    Ok(SeccompRule::new(vec![condition])?)
+}
+
+fn equal(argument: u8, value: u64) -> Result<SeccompRule, Error> {
+    Ok(SeccompRule::new(vec![SeccompCondition::new(
+        argument,
+        Dword,
+        SeccompCmpOp::Eq,
+        value,
+    )?])?)
+}
+
+fn other_than(argument: u8, allowed: &[i32]) -> Result<SeccompRule, Error> {
+    let conditions = allowed.iter().map(|value| {
+        SeccompCondition::new(
+            argument,
+            Dword,
+            SeccompCmpOp::Ne,
+            u64::from(value.cast_unsigned()),
+        )
+    });
+    Ok(SeccompRule::new(conditions.collect::<Result<_, _>>()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_filters_compile_for_this_machine() {
+        assert!(program(unknown(), SeccompAction::Errno(38)).unwrap().len() > 8);
+        assert!(program(denied().unwrap(), SeccompAction::Errno(1)).unwrap().len() > 100);
+    }
+}

@@ -1,0 +1,50 @@
+//! The two system calls that no safe wrapper offers.
+#![expect(
+    unsafe_code,
+    reason = "both take plain numbers, or a structure that outlives the call; each is checked by a test of the sandbox"
+)]
+
+use std::{ffi::CString, io, os::unix::ffi::OsStrExt, path::Path};
+
+/// Makes every descriptor from 3 on close when this process becomes another program. Closing them here instead would
+/// pull descriptors from under their owners.
+pub(crate) fn close_on_exec() -> io::Result<()> {
+    let flags = libc::CLOSE_RANGE_CLOEXEC;
+    // SAFETY: three plain numbers, no memory is touched.
+    checked(unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) })
+}
+
+/// Sets or clears read-only on the mount at a path; set, on everything mounted beneath as well.
+pub(crate) fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let (set, clear, flags) = if read_only {
+        (libc::MOUNT_ATTR_RDONLY, 0, libc::AT_RECURSIVE)
+    } else {
+        (0, libc::MOUNT_ATTR_RDONLY, 0)
+    };
+    let attributes = libc::mount_attr {
+        attr_set: set,
+        attr_clr: clear,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: path and attributes live across the call, and the size is theirs.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+}
+
+fn checked(result: libc::c_long) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

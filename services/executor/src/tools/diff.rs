@@ -1,0 +1,68 @@
+//! `diff`: what has changed since the base commit.
+
+use serde::Deserialize;
+
+use super::{Call, Run, Tool, object, parse};
+
+/// Shown at most, in bytes.
+const MAX_SHOWN: usize = 128 * 1024;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "diff",
+    description: "Shows all changes since the base commit, committed or not, as a unified diff. Look at it before \
+                  commit_changes and before the pull request.",
+    schema: || object(&[], 0),
+    read_only: true,
+    run: Run::Blocking(run),
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {}
+
+fn run(call: &Call, input: &str) -> Result<String, String> {
+    let Input {} = parse(input)?;
+    let diff = call
+        .workspace
+        .diff(MAX_SHOWN)
+        .map_err(|problem| format!("Git could not do that: {problem}. Try git diff with run_command."))?;
+    if diff.files_changed == 0 {
+        return Ok("Nothing has changed since the base commit.".to_owned());
+    }
+    let more = if diff.truncated {
+        "\n[the rest is left out; see single files with git diff in run_command]"
+    } else {
+        ""
+    };
+    Ok(format!(
+        "{} file(s) changed\n{}{more}",
+        diff.files_changed, diff.text
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::tools::tests::World;
+
+    #[test]
+    fn changes_are_shown_against_the_base() {
+        let world = World::new();
+        assert!(
+            world
+                .run("diff", &json!({}))
+                .unwrap()
+                .contains("Nothing has changed")
+        );
+        world
+            .run(
+                "write_file",
+                &json!({ "path": "README.md", "content": "# Store\n" }),
+            )
+            .unwrap();
+        let text = world.run("diff", &json!({})).unwrap();
+        assert!(text.starts_with("1 file(s) changed\n"), "{text}");
+        assert!(text.contains("-# Shop\n+# Store\n"), "{text}");
+    }
+}

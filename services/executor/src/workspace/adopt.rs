@@ -1,0 +1,64 @@
+//! A workspace over a folder that is there already, for one tool or command by hand.
+
+use std::{fs, path::Path, sync::Mutex};
+
+use domain::{CommitId, RunId, TicketKey};
+use git2::{Oid, Signature, Time};
+
+use super::{Folder, Problem, State, Workspace, beneath::Root, scan::StatCache};
+
+const BRANCH: &str = "main";
+
+impl Workspace {
+    /// Takes `tree` as the worktree, its files as they are as the base. Its own git directory is neither read nor
+    /// written; what the tools need lies under `workspaces` and goes with the workspace. Blocks.
+    pub(crate) fn adopt(workspaces: &Path, tree: &Path) -> Result<Self, Problem> {
+        let strange = |error: domain::InvalidId| Problem::Trouble(error.to_string());
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        let folder = Folder(workspaces.join(&id));
+        fs::create_dir_all(folder.0.join("tmp/home"))?;
+        let git_dir = folder.0.join("git");
+        git::Repository::init_bare(&git_dir)?;
+        let repository = git::Repository::open(&git_dir)?;
+        let empty = repository.objects().treebuilder(None)?.write()?;
+        let state = State {
+            branch: None,
+            head: None,
+            cache: StatCache::default(),
+            seen: None,
+            undo: Vec::new(),
+            undone: false,
+        };
+        let mut workspace = Self {
+            id,
+            run: RunId::new(TicketKey::jira("LOCAL-1").map_err(strange)?, 1),
+            repository: "local/folder".parse().map_err(strange)?,
+            base: base(&repository, empty)?,
+            base_branch: BRANCH.to_owned(),
+            mirror: git_dir,
+            root: Root::open(tree)?,
+            scratch: Root::open(&folder.0.join("tmp"))?,
+            folder,
+            state: Mutex::new(state),
+        };
+        let files = workspace.tree(repository.objects())?;
+        workspace.base = base(&repository, files)?;
+        repository.set_branch(BRANCH, &workspace.base)?;
+        repository.objects().set_head(&format!("refs/heads/{BRANCH}"))?;
+        workspace.write_index(&repository)?;
+        Ok(workspace)
+    }
+}
+
+fn base(repository: &git::Repository, tree: Oid) -> Result<CommitId, Problem> {
+    let git = repository.objects();
+    let who = Signature::new(
+        "Journeyman",
+        "journeyman@users.noreply.github.com",
+        &Time::new(0, 0),
+    )?;
+    let id = git.commit(None, &who, &who, "As it was\n", &git.find_tree(tree)?, &[])?;
+    id.to_string()
+        .parse()
+        .map_err(|_| Problem::Trouble("git gave a strange commit id".to_owned()))
+}

@@ -1,0 +1,233 @@
+//! A checkout that nobody has used yet: opening a workspace at another commit costs the files that differ only.
+
+use std::{
+    fs, mem,
+    path::{Path, PathBuf},
+};
+
+use domain::CommitId;
+use git2::Oid;
+
+use super::{Folder, Problem, Start, Workspace, scan::StatCache};
+
+/// Files of one commit, with the git directory beside them. Its folder goes when it is dropped.
+pub(crate) struct Ready {
+    folder: Folder,
+    commit: CommitId,
+    tree: Oid,
+    cache: StatCache,
+}
+
+impl Ready {
+    /// Writes a checkout of the base. Blocks.
+    pub(crate) fn create(folder: &Path, start: Start) -> Result<Self, Problem> {
+        let workspace = Workspace::create(
+            folder,
+            Start {
+                restore: None,
+                ..start
+            },
+        )?;
+        let mut state = workspace.lock();
+        let tree = state.seen.as_ref().map(|(tree, ..)| *tree);
+        let cache = mem::take(&mut state.cache);
+        drop(state);
+        let tree = tree.ok_or_else(|| Problem::Trouble("a new checkout has no tree".to_owned()))?;
+        Ok(Self {
+            folder: workspace.folder,
+            commit: workspace.base,
+            tree,
+            cache,
+        })
+    }
+
+    /// Takes its folder to another place.
+    pub(super) fn move_to(mut self, place: PathBuf) -> Result<(Folder, Files), Problem> {
+        fs::rename(&self.folder.0, &place)?;
+        // The old name is nobody's now.
+        self.folder.0.clone_from(&place);
+        let files = Files {
+            commit: Some(self.commit),
+            tree: self.tree,
+            cache: self.cache,
+        };
+        Ok((self.folder, files))
+    }
+}
+
+/// What a folder holds already.
+pub(super) struct Files {
+    /// Commit whose index is beside the files.
+    pub(super) commit: Option<CommitId>,
+    pub(super) tree: Oid,
+    pub(super) cache: StatCache,
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{RunId, TicketKey};
+
+    use super::*;
+
+    struct World {
+        folder: tempfile::TempDir,
+        commits: Vec<CommitId>,
+    }
+
+    /// Two commits: a file becomes a folder, another a link, one goes, one comes, one keeps its content.
+    fn world() -> World {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mirror = git::Repository::init_bare(&folder.path().join("mirror")).unwrap();
+        let git = mirror.objects();
+        let blob = |text: &str| git.blob(text.as_bytes()).unwrap();
+        let tree = |entries: &[(&str, Oid, i32)]| {
+            let mut builder = git.treebuilder(None).unwrap();
+            for (name, id, mode) in entries {
+                builder.insert(name, *id, *mode).unwrap();
+            }
+            builder.write().unwrap()
+        };
+        let inner = tree(&[("deep", blob("deep\n"), 0o100_644)]);
+        let same = ("same", blob("same\n"), 0o100_644);
+        let trees = [
+            tree(&[
+                same,
+                ("a", blob("file\n"), 0o100_644),
+                ("b", blob("file\n"), 0o100_644),
+                ("c", inner, 0o040_000),
+            ]),
+            tree(&[
+                same,
+                ("a", inner, 0o040_000),
+                ("b", blob("same"), 0o120_000),
+                ("d", blob("#!\n"), 0o100_755),
+            ]),
+        ];
+        let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+        let commits = trees.map(|tree| {
+            let tree = git.find_tree(tree).unwrap();
+            let id = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
+            id.to_string().parse().unwrap()
+        });
+        World {
+            folder,
+            commits: commits.into(),
+        }
+    }
+
+    impl World {
+        fn start(&self, commit: usize) -> Start {
+            Start {
+                run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
+                repository: "acme/shop".parse().unwrap(),
+                base: self.commits[commit].clone(),
+                base_branch: "main".to_owned(),
+                mirror: self.folder.path().join("mirror"),
+                restore: None,
+            }
+        }
+
+        fn open(&self, from: Option<usize>, commit: usize) -> Workspace {
+            let folder = self.folder.path().join("workspaces");
+            fs::create_dir_all(&folder).unwrap();
+            let ready =
+                from.map(|from| Ready::create(&self.folder.path().join("ready"), self.start(from)).unwrap());
+            Workspace::create_from(&folder, self.start(commit), ready).unwrap()
+        }
+    }
+
+    #[test]
+    fn from_any_commit_to_any_other_the_files_are_those_of_a_fresh_checkout() {
+        let world = world();
+        for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let warm = world.open(Some(from), to);
+            let cold = world.open(None, to);
+            let tree = |workspace: &Workspace| workspace.tree(workspace.git().unwrap().objects()).unwrap();
+            assert_eq!(tree(&warm), tree(&cold), "{from} to {to}");
+            assert!(!warm.has_changed().unwrap());
+            assert_eq!(warm.diff(1000).unwrap().files_changed, 0);
+            let index = |workspace: &Workspace| {
+                let index = git2::Index::open(&workspace.scratch.path().join("index")).unwrap();
+                index
+                    .iter()
+                    .map(|entry| (entry.path, entry.id))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(index(&warm), index(&cold));
+        }
+    }
+
+    #[test]
+    fn an_unused_checkout_takes_its_folder_with_it() {
+        let world = world();
+        let place = world.folder.path().join("ready");
+        let ready = Ready::create(&place, world.start(0)).unwrap();
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 1);
+        drop(ready);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    }
+
+    /// A tree as git would never write it.
+    fn raw_tree(git: &git2::Repository, entries: &[(&str, &str, Oid)]) -> Oid {
+        let mut bytes = Vec::new();
+        for (mode, name, id) in entries {
+            bytes.extend(format!("{mode} {name}\0").into_bytes());
+            bytes.extend(id.as_bytes());
+        }
+        git.odb().unwrap().write(git2::ObjectType::Tree, &bytes).unwrap()
+    }
+
+    #[test]
+    fn hostile_names_in_a_tree_are_left_out_of_a_checkout() {
+        let world = world();
+        let mirror = git::Repository::open(&world.folder.path().join("mirror")).unwrap();
+        let git = mirror.objects();
+        let blob = git.blob(b"hostile").unwrap();
+        let inner = raw_tree(git, &[("100644", "config", blob)]);
+        let tree = raw_tree(
+            git,
+            &[
+                ("40000", "..", inner),
+                ("40000", ".GIT", inner),
+                ("40000", ".git", inner),
+                ("100644", "a/../../b", blob),
+                ("40000", "git~1", inner),
+                ("100644", "ok", blob),
+            ],
+        );
+        // Written raw as well: the library would refuse to commit it.
+        let text = format!(
+            "tree {tree}\nauthor A <a@example.com> 1 +0000\ncommitter A <a@example.com> 1 +0000\n\nx\n"
+        );
+        let commit = git
+            .odb()
+            .unwrap()
+            .write(git2::ObjectType::Commit, text.as_bytes())
+            .unwrap();
+        let folder = world.folder.path().join("workspaces");
+        for from in [None, Some(0)] {
+            let start = Start {
+                base: commit.to_string().parse().unwrap(),
+                ..world.start(0)
+            };
+            let ready = from.map(|from| Ready::create(&folder, world.start(from)).unwrap());
+            // Whether it opens or is refused, nothing hostile is written.
+            let opened = Workspace::create_from(&folder, start, ready);
+            if let Ok(workspace) = &opened {
+                let root = fs::read_dir(workspace.root().path())
+                    .unwrap()
+                    .filter_map(Result::ok);
+                let names: Vec<_> = root
+                    .map(|entry| entry.file_name().into_string().unwrap())
+                    .collect();
+                assert_eq!(names, ["ok"], "{from:?}");
+            }
+            drop(opened);
+            assert!(
+                !world.folder.path().join("b").exists()
+                    && !folder.join("b").exists()
+                    && !folder.join("config").exists()
+            );
+        }
+    }
+}

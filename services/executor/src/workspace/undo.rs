@@ -1,0 +1,112 @@
+//! From one tree of files to another: only what differs is touched.
+
+use std::{io, path::Path};
+
+use git2::{Delta, DiffDelta, DiffOptions, Oid};
+
+use super::{Problem, Workspace, paths::is_plain_name, scan::StatCache};
+
+/// Changes that can be undone.
+pub(super) const MAX_UNDO: usize = 50;
+/// Paths named in an answer.
+const MAX_NAMED: usize = 20;
+/// Mode of a submodule's entry.
+const SUBMODULE: i32 = 0o160_000;
+
+impl Workspace {
+    /// Puts the files back to what they were before the latest change. Blocks.
+    ///
+    /// # Errors
+    /// A text for the model.
+    pub(crate) fn undo(&self) -> Result<String, String> {
+        let Some(before) = self.lock().undo.pop() else {
+            return Err("There is nothing to undo.".to_owned());
+        };
+        let restored = self.restore_files(before).map_err(|problem| {
+            format!("Not everything could be put back: {problem}. Look with diff and repair by hand.")
+        });
+        self.lock().undone = true;
+        let mut paths = restored?;
+        let count = paths.len();
+        paths.truncate(MAX_NAMED);
+        Ok(format!("Put {count} file(s) back: {}", paths.join(", ")))
+    }
+
+    fn restore_files(&self, wanted: Oid) -> Result<Vec<String>, Problem> {
+        let repository = self.git()?;
+        let now = self.tree(repository.objects())?;
+        // The next look at the files fills the cache.
+        self.change_files(repository.objects(), now, wanted, &mut StatCache::default())
+    }
+
+    /// Makes files that are `now` into what is `wanted`, and says which paths differ.
+    pub(super) fn change_files(
+        &self,
+        git: &git2::Repository,
+        now: Oid,
+        wanted: Oid,
+        cache: &mut StatCache,
+    ) -> Result<Vec<String>, Problem> {
+        let (now, wanted) = (git.find_tree(now)?, git.find_tree(wanted)?);
+        let mut options = DiffOptions::new();
+        options.include_typechange(true);
+        let diff = git.diff_tree_to_tree(Some(&now), Some(&wanted), Some(&mut options))?;
+        let deltas: Vec<DiffDelta<'_>> = diff.deltas().filter(is_plain).collect();
+        // All that goes goes first: a folder may stand where a file shall be.
+        for delta in deltas.iter().filter(|delta| delta.status() != Delta::Added) {
+            if let Some(path) = delta.old_file().path() {
+                self.take_away(path)?;
+                cache.forget(path);
+            }
+        }
+        for delta in deltas.iter().filter(|delta| delta.status() != Delta::Deleted) {
+            let file = delta.new_file();
+            let path = file.path().unwrap_or(Path::new(""));
+            let mode = i32::try_from(u32::from(file.mode())).unwrap_or(0o100_644);
+            if mode == SUBMODULE {
+                drop(self.root().make_folder(path)?);
+                continue;
+            }
+            self.write_blob(git.find_blob(file.id())?.content(), mode, path)?;
+            if let Some(stat) = self.root().stat(path)? {
+                cache.put(path.to_owned(), stat, file.id());
+            }
+        }
+        Ok(deltas
+            .iter()
+            .filter_map(|delta| Some(path_of(delta)?.display().to_string()))
+            .collect())
+    }
+
+    fn take_away(&self, path: &Path) -> Result<(), Problem> {
+        match self.root().remove(path) {
+            // A submodule's folder, or something that has gone by itself.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
+                ) => {}
+            Err(error) => return Err(error.into()),
+            Ok(()) => self.root().remove_empty_folders(path),
+        }
+        Ok(())
+    }
+
+    /// What setup leaves behind is the starting point: no change, and nothing to undo. Blocks.
+    pub(crate) fn settle(&self) -> Result<(), Problem> {
+        self.has_changed()?;
+        self.lock().undo.clear();
+        Ok(())
+    }
+}
+
+fn path_of<'a>(delta: &DiffDelta<'a>) -> Option<&'a Path> {
+    delta.new_file().path().or_else(|| delta.old_file().path())
+}
+
+fn is_plain(delta: &DiffDelta<'_>) -> bool {
+    path_of(delta).is_some_and(|path| {
+        path.components()
+            .all(|part| is_plain_name(part.as_os_str().as_encoded_bytes()))
+    })
+}

@@ -1,0 +1,809 @@
+//! The checks of the sandbox, one test each, at every level that this machine reaches. Attempts to get out touch only
+//! what the test planted. With `--nocapture` each prints a line of the table: check, level, outcome.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test panics on what it does not expect, and the table is this test's result"
+)]
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::net::UnixListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// Must never come out of anything.
+const CANARY: &str = "canary-7f3a91c2";
+
+/// What of the sandbox is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Landlock, seccomp and namespaces.
+    Full,
+    /// As in a restricted pod: no namespaces.
+    Pod,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Full => "L1 with namespaces",
+            Self::Pod => "L1",
+        }
+    }
+
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Full => &[],
+            Self::Pod => &["--without", "namespaces"],
+        }
+    }
+}
+
+/// A folder to work in, one that is hidden, and a process of the same user to attack.
+struct World {
+    folder: TempDir,
+    victim: Child,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        for name in ["work", "other", "tmp", "home/.ssh"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("other/file"), CANARY).unwrap();
+        fs::write(folder.path().join("home/.ssh/id"), CANARY).unwrap();
+        let victim = Command::new("sleep")
+            .arg("600")
+            .env("TOKEN", CANARY)
+            .spawn()
+            .unwrap();
+        Self { folder, victim }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, task: &str, level: Level) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
+        command
+            .arg(task)
+            .args(["--launcher", env!("CARGO_BIN_EXE_launcher")])
+            .args(level.arguments());
+        command
+            .arg("--hide")
+            .arg(self.path("other"))
+            .env("HOME", self.path("home"))
+            .env("TOKEN", CANARY);
+        // A killed executor leaves its scratch folder behind.
+        command.env("TMPDIR", self.path("tmp"));
+        let rustup = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
+        let rustup = rustup.or_else(|| Some(std::env::home_dir()?.join(".rustup")));
+        command.envs(rustup.map(|folder| ("RUSTUP_HOME", folder)));
+        if task != "doctor" {
+            command.arg("--dir").arg(self.path("work"));
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn exec(&self, level: Level, options: &[&str], program: &[&str]) -> (i32, String) {
+        let mut command = self.command("exec", level);
+        finish(command.args(options).arg("--").args(program).output().unwrap())
+    }
+
+    fn shell(&self, level: Level, script: &str) -> String {
+        let (code, text) = self.exec(level, &[], &["bash", "-c", script]);
+        assert_eq!(code, 0, "{}: {text}", level.name());
+        text
+    }
+
+    fn tool(&self, name: &str, input: &Value) -> (i32, String) {
+        let mut command = self.command("tool", Level::Full);
+        finish(command.args([name, &input.to_string()]).output().unwrap())
+    }
+
+    /// Runs attempts in Python inside the sandbox: for each, its name and whether it was allowed.
+    fn attempts(&self, level: Level, script: &str) -> Vec<(String, bool, String)> {
+        let file = self.path("work/attempts.py");
+        let values = format!(
+            "VICTIM = {}\nOTHER = {:?}\n",
+            self.victim.id(),
+            self.path("other")
+        );
+        fs::write(&file, [PRELUDE, &values, script].concat()).unwrap();
+        let (code, text) = self.exec(level, &[], &["python3", "attempts.py"]);
+        assert_eq!(code, 0, "{text}");
+        let parse = |line: &str| {
+            let mut parts = line.splitn(3, ' ');
+            let name = parts.next()?.to_owned();
+            let allowed = parts.next()? == "allowed";
+            Some((name, allowed, parts.next().unwrap_or_default().to_owned()))
+        };
+        let found: Vec<_> = text.lines().filter_map(parse).collect();
+        assert!(!found.is_empty(), "{text}");
+        found
+    }
+
+    /// Every attempt is refused.
+    fn all_denied(&self, level: Level, script: &str) {
+        for (name, allowed, detail) in self.attempts(level, script) {
+            assert!(!allowed, "{}: {name} was allowed: {detail}", level.name());
+        }
+    }
+
+    fn victim_is_well(&mut self) {
+        assert!(self.victim.try_wait().unwrap().is_none(), "the victim died");
+    }
+}
+
+fn finish(output: Output) -> (i32, String) {
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(!text.contains(CANARY), "the canary came out: {text}");
+    (output.status.code().unwrap_or(-1), text)
+}
+
+fn row(check: &str, level: &str, outcome: &str) {
+    println!("| {check} | {level} | {outcome} |");
+}
+
+/// Runs a check at each level that this machine reaches and prints its rows.
+fn at_each_level(check: &str, run: impl Fn(&mut World, Level)) {
+    for level in levels() {
+        run(&mut World::new(), level);
+        row(check, level.name(), "held");
+    }
+}
+
+fn levels() -> Vec<Level> {
+    let found = |level| doctor(level)["level"] == "L1" && (level == Level::Pod || has_namespaces());
+    [Level::Full, Level::Pod]
+        .into_iter()
+        .filter(|level| found(*level))
+        .collect()
+}
+
+fn doctor(level: Level) -> Value {
+    let output = World::new()
+        .command("doctor", level)
+        .arg("--json")
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn has_namespaces() -> bool {
+    doctor(Level::Full)["probe"]["offers"]["namespaces"] == true
+}
+
+const PRELUDE: &str = r#"
+import ctypes, errno, os, platform, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+X = platform.machine() == "x86_64"
+NR = dict(unshare=272 if X else 97, mount=165 if X else 40, setns=308 if X else 268, bpf=321 if X else 280,
+          perf=298 if X else 241, keyctl=250 if X else 219, userfaultfd=323 if X else 282, io_uring=425,
+          vm_readv=310 if X else 270, ptrace=101 if X else 117, prlimit=302 if X else 261,
+          pidfd_open=434, pidfd_getfd=438, pidfd_signal=424, setpriority=141 if X else 140,
+          sched=144 if X else 119, ioprio=251 if X else 30, clone3=435, fsopen=430, open_tree=428)
+def call(name, *args):
+    args = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
+    result = libc.syscall(ctypes.c_long(NR[name]), *args)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+def attempt(name, work):
+    try:
+        print(name, "allowed", repr(work())[:80], flush=True)
+    except (OSError, RuntimeError) as error:
+        print(name, "denied", errno.errorcode.get(getattr(error, "errno", 0), error), flush=True)
+def read(path):
+    with open(path, "rb") as file:
+        data = file.read(64)
+    if not data:
+        raise OSError(errno.ENODATA, "covered")
+    return len(data)
+def write(path):
+    with open(path, "w") as file:
+        return file.write("x")
+"#;
+
+#[test]
+fn check_01_doctor_tells_the_level_and_fails_below_the_floor() {
+    let world = World::new();
+    for level in levels() {
+        let report = doctor(level);
+        assert!(report["probe"]["landlock_abi"].as_u64().unwrap() >= 6, "{report}");
+        assert_eq!(report["probe"]["offers"]["namespaces"], level == Level::Full);
+        assert!(report["probe"]["uid"].is_u64() && report["limits"]["memory_mib"].is_u64());
+        for (floor, code) in [("L0", 0), ("L1", 0), ("L2", 3), ("L3", 3)] {
+            let status = world
+                .command("doctor", level)
+                .args(["--min-level", floor])
+                .output()
+                .unwrap()
+                .status;
+            assert_eq!(status.code(), Some(code), "{floor}");
+        }
+        for mechanism in ["seccomp", "landlock"] {
+            let mut command = world.command("doctor", level);
+            command.args(["--without", mechanism, "--min-level", "L1"]);
+            assert_eq!(
+                command.output().unwrap().status.code(),
+                Some(3),
+                "without {mechanism}"
+            );
+        }
+        row(
+            "1 doctor tells the level, below the floor it fails",
+            level.name(),
+            "held",
+        );
+    }
+}
+
+#[test]
+fn check_02_what_is_reported_is_what_commands_get() {
+    at_each_level("2 reported is real", |world, level| {
+        let text = world.shell(
+            level,
+            "grep -E 'NoNewPrivs|^Seccomp:|CapEff' /proc/self/status; readlink /proc/self/ns/pid",
+        );
+        assert!(
+            text.contains("NoNewPrivs:\t1") && text.contains("Seccomp:\t2"),
+            "{text}"
+        );
+        assert!(text.contains("CapEff:\t0000000000000000"), "{text}");
+        let ours = fs::read_link("/proc/self/ns/pid").unwrap();
+        assert_eq!(
+            !text.contains(ours.to_str().unwrap()),
+            level == Level::Full,
+            "{text}"
+        );
+    });
+}
+
+#[test]
+fn checks_03_to_06_another_process_cannot_be_read_signalled_traced_or_limited() {
+    at_each_level(
+        "3-6 read, signal, trace, limit another process",
+        |world, level| {
+            world.all_denied(
+                level,
+                r#"
+for name in ("environ", "maps", "mem", "root/etc/hostname", "cwd/x"):
+    attempt("read_" + name, lambda: read(f"/proc/{VICTIM}/{name}"))
+attempt("kill", lambda: os.kill(VICTIM, 15))
+def by_pidfd():
+    fd = call("pidfd_open", VICTIM, 0)
+    return call("pidfd_signal", fd, 15, None, 0)
+attempt("pidfd_signal", by_pidfd)
+attempt("pidfd_getfd", lambda: call("pidfd_getfd", call("pidfd_open", VICTIM, 0), 1, 0))
+attempt("ptrace_attach", lambda: call("ptrace", 16, VICTIM, None, None))
+attempt("ptrace_seize", lambda: call("ptrace", 0x4206, VICTIM, None, None))
+attempt("vm_readv", lambda: call("vm_readv", VICTIM, None, 0, None, 0, 0))
+attempt("prlimit", lambda: call("prlimit", VICTIM, 7, (ctypes.c_uint64 * 2)(3, 3), None))
+attempt("setpriority", lambda: call("setpriority", 0, VICTIM, 19))
+attempt("ioprio", lambda: call("ioprio", 1, VICTIM, 0))
+attempt("sched", lambda: call("sched", VICTIM, 5, (ctypes.c_int * 1)(0)))
+"#,
+            );
+            world.victim_is_well();
+        },
+    );
+}
+
+#[test]
+fn check_07_and_08_no_secret_in_an_argument_and_no_inherited_descriptor() {
+    at_each_level("7-8 arguments and descriptors", |world, level| {
+        let text = world.shell(
+            level,
+            "cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' ' '; env",
+        );
+        assert!(!text.contains("TOKEN="), "{text}");
+        let mut inner = world.command("exec", level);
+        inner.args(["--", "bash", "-c", "ls /proc/self/fd"]);
+        let mut words = vec![inner.get_program().to_owned()];
+        words.extend(inner.get_args().map(ToOwned::to_owned));
+        let mut outer = Command::new("bash");
+        outer
+            .args(["-c", "exec 9</etc/hostname; exec \"$@\"", "-"])
+            .args(words)
+            .env("HOME", world.path("home"));
+        let (_, text) = finish(outer.stdin(Stdio::null()).output().unwrap());
+        // The third is the listing's own.
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    });
+}
+
+const OTHER: &str = r#"
+attempt("read", lambda: read(OTHER + "/file"))
+attempt("list", lambda: os.listdir(OTHER)[0])
+attempt("write", lambda: write(OTHER + "/file"))
+attempt("create", lambda: write(OTHER + "/new"))
+attempt("unlink", lambda: os.unlink(OTHER + "/file"))
+attempt("rename", lambda: os.rename(OTHER + "/file", "taken"))
+attempt("link", lambda: os.link(OTHER + "/file", "linked"))
+attempt("home", lambda: read(os.path.dirname(OTHER) + "/home/.ssh/id"))
+attempt("system", lambda: read("/etc/shadow"))
+attempt("etc", lambda: write("/etc/journeyman-test"))
+"#;
+
+#[test]
+fn check_09_another_workspace_and_credentials_are_out_of_reach() {
+    at_each_level("9 another workspace, credentials", |world, level| {
+        world.all_denied(level, OTHER);
+        assert_eq!(fs::read_to_string(world.path("other/file")).unwrap(), CANARY);
+    });
+}
+
+#[test]
+fn check_10_modes_and_times_of_another_workspace() {
+    let script = "attempt('chmod', lambda: os.chmod(OTHER + '/file', 0o777))\nattempt('utime', lambda: \
+                  os.utime(OTHER + '/file'))\nattempt('stat', lambda: os.stat(OTHER + '/file').st_size)\n";
+    for level in levels() {
+        let world = World::new();
+        let open: Vec<String> = world
+            .attempts(level, script)
+            .into_iter()
+            .filter(|(_, allowed, _)| *allowed)
+            .map(|(name, ..)| name)
+            .collect();
+        if level == Level::Full {
+            assert!(open.is_empty(), "{open:?}");
+        }
+        let outcome = if open.is_empty() {
+            "held".to_owned()
+        } else {
+            format!("open, documented: {}", open.join(", "))
+        };
+        row("10 modes and times of another workspace", level.name(), &outcome);
+    }
+}
+
+#[test]
+fn checks_11_to_14_file_tools_take_no_way_out_and_do_not_hang() {
+    let world = World::new();
+    let work = world.path("work");
+    std::os::unix::fs::symlink(world.path("other"), work.join("out")).unwrap();
+    std::os::unix::fs::symlink("/proc/self/root", work.join("magic")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", work.join("zero")).unwrap();
+    let _socket = UnixListener::bind(work.join("socket")).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(work.join("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    fs::File::create(work.join("sparse"))
+        .unwrap()
+        .set_len(10 << 30)
+        .unwrap();
+    fs::create_dir(work.join("folder")).unwrap();
+    let long = "a/".repeat(2500);
+    let started = Instant::now();
+    for path in [
+        "out/file",
+        "magic/etc/passwd",
+        "/proc/self/root/etc/passwd",
+        "/proc/self/cwd/../other/file",
+        "zero",
+        "socket",
+        "pipe",
+        "sparse",
+        "folder",
+        "../other/file",
+        "/etc/passwd",
+        "a\0b",
+        &long,
+        ".git/config",
+        "\u{fffd}",
+    ] {
+        for (tool, input) in [
+            ("read_file", json!({ "path": path })),
+            (
+                "edit_file",
+                json!({ "path": path, "edits": "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE" }),
+            ),
+        ] {
+            let (code, text) = world.tool(tool, &input);
+            assert_eq!(code, 1, "{tool} {path:?}: {text}");
+        }
+    }
+    for path in ["out/file", "out/new", "magic/tmp/x", "../x", "pipe", "folder"] {
+        let (code, text) = world.tool("write_file", &json!({ "path": path, "content": "x" }));
+        assert_eq!(code, 1, "{path}: {text}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(60));
+    assert!(!world.path("other/new").exists());
+    row(
+        "11-14 links, magic links, pipes, devices, strange paths in file tools",
+        "any",
+        "held",
+    );
+}
+
+#[test]
+fn check_16_to_18_the_network_is_not_there() {
+    for level in levels() {
+        let world = World::new();
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        let _unix = UnixListener::bind(world.path("other/socket")).unwrap();
+        let families = "for family in (17, 38, 40, 16 + 28):\n    attempt(f'family_{family}', lambda: socket.socket(family, \
+                        socket.SOCK_RAW if family == 17 else socket.SOCK_STREAM))\nattempt('raw', lambda: \
+                        socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))\nattempt('unix', lambda: \
+                        socket.socket(socket.AF_UNIX).connect(OTHER + '/socket'))\n";
+        if level == Level::Pod {
+            let found = world.attempts(level, families);
+            for (name, allowed, _) in found.iter().filter(|(name, ..)| name != "unix") {
+                assert!(!allowed, "{name}");
+            }
+            row("16 socket families", level.name(), "held");
+            row(
+                "16-18 TCP, UDP, DNS",
+                level.name(),
+                "open, documented: the pod's network policy",
+            );
+            continue;
+        }
+        let script = format!(
+            r#"
+attempt("tcp", lambda: socket.create_connection(("127.0.0.1", {port}), 2))
+def fast_open():
+    s = socket.socket(); s.settimeout(2)
+    return s.sendto(b"x", 0x20000000, ("127.0.0.1", {port}))
+attempt("fast_open", fast_open)
+def mptcp():
+    s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); s.settimeout(2)
+    return s.connect(("127.0.0.1", {port}))
+attempt("mptcp", mptcp)
+attempt("metadata", lambda: socket.create_connection(("169.254.169.254", 80), 2))
+attempt("udp", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53)))
+attempt("dns", lambda: socket.getaddrinfo("example.com", 80))
+"#
+        );
+        world.all_denied(level, &(families.to_owned() + &script));
+        row(
+            "16-18 TCP, UDP, fast open, MPTCP, DNS, metadata, socket families",
+            level.name(),
+            "held",
+        );
+    }
+}
+
+#[test]
+fn check_19_a_server_on_loopback_works_inside() {
+    at_each_level("19 loopback inside", |world, level| {
+        let text = world.shell(level, "python3 -c 'import socket,threading\ns=socket.create_server((\"127.0.0.1\",0))\nthreading.Thread(target=lambda: s.accept()[0].sendall(b\"hello\")).start()\nprint(socket.create_connection(s.getsockname()).recv(9))'");
+        assert!(text.contains("hello"), "{text}");
+    });
+}
+
+#[test]
+fn check_20_wide_doors_of_the_kernel_are_shut() {
+    at_each_level(
+        "20 io_uring, bpf, perf, keyctl, userfaultfd, mount, namespaces",
+        |world, level| {
+            world.all_denied(level, r#"
+for name in ("io_uring", "bpf", "perf", "keyctl", "userfaultfd", "mount", "setns", "clone3", "fsopen", "open_tree"):
+    attempt(name, lambda: call(name, 0, 0, 0, 0, 0))
+for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000):
+    attempt(f"unshare_{flag:x}", lambda: call("unshare", flag))
+"#);
+        },
+    );
+}
+
+#[test]
+fn check_21_to_23_what_builds_and_tests_need_works() {
+    at_each_level(
+        "21-23 multiprocessing, git, private folders, rename",
+        |world, level| {
+            let text = world.shell(level, "set -e; python3 -c 'import multiprocessing as m; m.Lock(); print(m.Pool(2).map(abs, [-1, 2]))'
+git status --short; git log --format=%s; git diff
+echo x > $HOME/x; echo y > $TMPDIR/y; python3 -c 'import os, shutil; shutil.move(os.environ[\"TMPDIR\"] + \"/y\", \"moved\")'; cat moved
+mkfifo p; (echo through > p &) ; cat p; ls / > /dev/null || true
+for tool in node go java; do command -v $tool > /dev/null && $tool --version > /dev/null 2>&1 && echo $tool; done; true");
+            assert!(
+                text.contains("[1, 2]") && text.contains("As it was") && text.contains("through"),
+                "{text}"
+            );
+            assert_eq!(fs::read_to_string(world.path("work/moved")).unwrap(), "y\n");
+        },
+    );
+}
+
+#[test]
+fn check_21_toolchains_that_are_on_this_machine_work() {
+    let programs = [
+        (
+            "node",
+            "n.js",
+            "const c = require('cluster');\nif (c.isPrimary) c.fork().on('exit', code => console.log('done', code));\nelse process.exit(0);\n",
+            "node n.js",
+        ),
+        (
+            "java",
+            "A.java",
+            "class A { public static void main(String[] a) { System.out.println(\"done \" + 0); } }\n",
+            "java A.java",
+        ),
+        (
+            "cargo",
+            "src/lib.rs",
+            "#[test]\nfn t() {}\n",
+            "printf '[package]\\nname = \"p\"\\n' > Cargo.toml; cargo test -q --offline && echo done 0",
+        ),
+        (
+            "go",
+            "a_test.go",
+            "package a\nimport \"testing\"\nfunc TestA(t *testing.T) {}\n",
+            "go mod init a; go test ./... && echo done 0",
+        ),
+    ];
+    for level in levels() {
+        let world = World::new();
+        let (mut worked, mut missing) = (Vec::new(), Vec::new());
+        for (name, file, text, script) in programs {
+            if !Command::new(name)
+                .arg("--version")
+                .output()
+                .is_ok_and(|output| output.status.success())
+            {
+                missing.push(name);
+                continue;
+            }
+            fs::create_dir_all(world.path("work/src")).unwrap();
+            fs::write(world.path("work").join(file), text).unwrap();
+            let answer = world.shell(level, script);
+            assert!(answer.contains("done 0"), "{name}: {answer}");
+            worked.push(name);
+        }
+        let outcome = format!("held: {}; not here: {}", worked.join(", "), missing.join(", "));
+        row("21 toolchains", level.name(), &outcome);
+    }
+}
+
+#[test]
+fn check_24_a_fork_bomb_is_contained() {
+    at_each_level("24 fork bomb", |world, level| {
+        let started = Instant::now();
+        let bomb = "import os, time\nfor i in range(3000):\n    try:\n        if os.fork() == 0:\n            time.sleep(60); os._exit(0)\n    except OSError:\n        print('refused'); raise SystemExit(7)\ntime.sleep(60)\n";
+        let (code, text) = world.exec(level, &["--processes", "600"], &["python3", "-c", bomb]);
+        assert!(
+            code != 0 && (text.contains("refused") || text.contains("more than 600 processes")),
+            "{code} {text}"
+        );
+        assert!(started.elapsed() < Duration::from_secs(20));
+        world.victim_is_well();
+    });
+}
+
+#[test]
+fn check_25_memory_beyond_the_limit_ends_the_command() {
+    at_each_level("25 memory", |world, level| {
+        let hog = "import time\nheld = []\nfor i in range(40):\n    held.append(b'x' * (32 << 20)); time.sleep(0.02)\ntime.sleep(30)\n";
+        let (code, text) = world.exec(level, &["--memory-mib", "200"], &["python3", "-c", hog]);
+        assert!(
+            code == 137 && text.contains("more than 200 MiB of memory"),
+            "{code} {text}"
+        );
+    });
+}
+
+#[test]
+fn check_26_a_full_disk_quota_ends_the_command_with_a_reason() {
+    at_each_level("26 disk", |world, level| {
+        let filler = "import time\nfile = open('big', 'wb')\nfor i in range(200):\n    file.write(b'x' * (1 << 20)); file.flush(); time.sleep(0.05)\ntime.sleep(30)\n";
+        let (code, text) = world.exec(level, &["--disk-mib", "16"], &["python3", "-c", filler]);
+        assert!(
+            code == 137 && text.contains("more than 16 MiB of files"),
+            "{code} {text}"
+        );
+    });
+}
+
+#[test]
+fn check_27_and_31_no_core_files_no_input_no_terminal() {
+    at_each_level("27, 31 core files, input, terminal", |world, level| {
+        let text = world.shell(level, "ulimit -c; cat | wc -c; (exec 3</dev/tty) 2>/dev/null && echo terminal; python3 -c 'import fcntl; fcntl.ioctl(1, 0x5412, b\"x\")' 2>&1 | tail -1");
+        assert!(
+            text.starts_with("0\n0\n") && !text.contains("terminal\n") && text.contains("not permitted"),
+            "{text}"
+        );
+    });
+}
+
+#[test]
+fn checks_28_to_30_nothing_outlives_the_command_or_its_executor() {
+    at_each_level("28-30 time limit, daemons, a killed executor", |world, level| {
+        let marker = format!("61{}", std::process::id() * 10 + u32::from(level == Level::Full));
+        let daemon = format!("(setsid setsid sleep {marker} > /dev/null 2>&1 &) ; echo started; ");
+        world.shell(level, &daemon);
+        gone(&marker, "the command ended");
+        let script = daemon.clone() + "sleep 60";
+        let (_, text) = world.exec(level, &["--timeout-s", "1"], &["bash", "-c", &script]);
+        assert!(text.contains("killed after 1 s"), "{text}");
+        gone(&marker, "the time was up");
+        let mut command = world.command("exec", level);
+        let mut child = command
+            .args(["--", "bash", "-c", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 7];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        gone(&marker, "the executor was killed");
+    });
+}
+
+/// Within 2 s no process has the marker among its arguments.
+fn gone(marker: &str, after: &str) {
+    let deadline = Instant::now() + Duration::from_secs(3);
+    let lives = || {
+        let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        entries.into_iter().any(|entry| {
+            let text = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            text.starts_with(b"sleep\0") && String::from_utf8_lossy(&text).contains(marker)
+        })
+    };
+    while lives() {
+        assert!(Instant::now() < deadline, "alive after {after}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn check_32_output_is_capped_and_need_not_be_text() {
+    let world = World::new();
+    let (code, text) = world.tool(
+        "run_command",
+        &json!({ "command": "yes | head -c 50000000; printf '\\xff\\x1b[31m'" }),
+    );
+    assert!(
+        code == 0 && text.len() < 80 * 1024 && text.contains("bytes left out"),
+        "{code} {}",
+        text.len()
+    );
+    row("32 output cap, invalid UTF-8", "any", "held");
+}
+
+#[test]
+fn check_34_many_commands_leave_nothing_behind() {
+    at_each_level("34 nothing accumulates", |world, level| {
+        let count = |path: &str| fs::read_to_string(path).unwrap().lines().count();
+        let before = count("/proc/self/mountinfo");
+        for _ in 0..20 {
+            world.shell(level, "true");
+        }
+        assert_eq!(count("/proc/self/mountinfo"), before);
+        assert_eq!(fs::read_dir(world.path("work")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn checks_35_to_41_a_git_folder_of_the_repository_runs_nothing_and_is_not_followed() {
+    for shape in ["folder", "file", "link"] {
+        let world = World::new();
+        let work = world.path("work");
+        let sentinel = world.path("sentinel");
+        let run = format!("touch {}", sentinel.display());
+        if shape == "folder" {
+            plant_git(&work, &run);
+        } else if shape == "file" {
+            fs::write(
+                work.join(".git"),
+                format!("gitdir: {}\n", world.path("other").display()),
+            )
+            .unwrap();
+        } else {
+            std::os::unix::fs::symlink(world.path("other"), work.join(".git")).unwrap();
+        }
+        fs::write(
+            work.join(".gitattributes"),
+            "* filter=evil diff=evil merge=evil\n",
+        )
+        .unwrap();
+        fs::write(
+            work.join(".gitmodules"),
+            "[submodule \"x\\r\"]\n\tpath = sub\n\turl = ../other\n\tupdate = !touch x\n",
+        )
+        .unwrap();
+        std::os::unix::fs::symlink(world.path("other"), work.join("out")).unwrap();
+        fs::write(work.join("a.txt"), "a\n").unwrap();
+        for (tool, input) in [
+            ("diff", json!({})),
+            ("write_file", json!({ "path": "b.txt", "content": "b\n" })),
+            ("search_content", json!({ "pattern": "canary|a" })),
+            ("search_files", json!({ "pattern": "**/*" })),
+            ("list_directory", json!({})),
+            ("outline", json!({})),
+            ("create_branch", json!({ "branch_name": "feat/x" })),
+            (
+                "run_command",
+                json!({ "command": "git status; git diff; git log --stat" }),
+            ),
+        ] {
+            let (code, text) = world.tool(tool, &input);
+            assert_eq!(code, 0, "{shape} {tool}: {text}");
+        }
+        assert!(
+            !sentinel.exists(),
+            "{shape}: something of the planted git folder ran"
+        );
+    }
+    row(
+        "35-39, 41 a planted .git, hooks, filters, submodules",
+        "any",
+        "held",
+    );
+}
+
+fn plant_git(work: &Path, run: &str) {
+    let init = Command::new("git")
+        .args(["init", "-q"])
+        .arg(work)
+        .status()
+        .unwrap();
+    assert!(init.success());
+    let mut config = fs::File::options()
+        .append(true)
+        .open(work.join(".git/config"))
+        .unwrap();
+    for key in [
+        "fsmonitor",
+        "sshCommand",
+        "pager",
+        "editor",
+        "gitProxy",
+        "askPass",
+    ] {
+        writeln!(config, "[core]\n\t{key} = {run}").unwrap();
+    }
+    for section in ["filter", "diff", "merge"] {
+        for key in ["clean", "smudge", "process", "textconv", "command", "driver"] {
+            writeln!(config, "[{section} \"evil\"]\n\t{key} = {run}").unwrap();
+        }
+    }
+    writeln!(
+        config,
+        "[diff]\n\texternal = {run}\n[gpg]\n\tprogram = {run}\n[credential]\n\thelper = !{run}"
+    )
+    .unwrap();
+    for hook in [
+        "pre-commit",
+        "post-commit",
+        "post-checkout",
+        "post-index-change",
+        "prepare-commit-msg",
+        "pre-push",
+    ] {
+        let path = work.join(".git/hooks").join(hook);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{run}\n")).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    fs::create_dir_all(work.join(".git/objects/info")).unwrap();
+    fs::write(work.join(".git/objects/info/alternates"), "/nonexistent\n").unwrap();
+}

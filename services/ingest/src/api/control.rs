@@ -1,0 +1,66 @@
+//! The switch that stops every planner.
+
+use axum::{Json, extract::State};
+use domain::StopAll;
+use queue::{Bucket, Table};
+
+use super::{
+    Admin, ApiState, Problem, Viewer,
+    types::{ProblemView, StopAllView},
+};
+
+/// Stops every planner within seconds: steps under way are cut, nothing is lost, everything else keeps queueing.
+#[utoipa::path(post, path = "/v1/stop-all", security(("bearer" = [])),
+    responses((status = 200, body = StopAllView), (status = 403, body = ProblemView)))]
+pub(super) async fn stop_all(
+    Admin(caller): Admin,
+    State(state): State<ApiState>,
+) -> Result<Json<StopAllView>, Problem> {
+    let table = table(&state)?;
+    let known = table.get(StopAll::KEY).await?;
+    let record = match known {
+        Some((record, _)) => record,
+        None => {
+            let record = StopAll {
+                by: caller.name,
+                at: bootstrap::now(),
+            };
+            table.put(StopAll::KEY, &record, None).await?;
+            tracing::warn!(by = record.by, "every planner is asked to stop");
+            record
+        }
+    };
+    Ok(Json(on(record)))
+}
+
+/// Shows whether every planner is stopped.
+#[utoipa::path(get, path = "/v1/stop-all", security(("bearer" = [])),
+    responses((status = 200, body = StopAllView)))]
+pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Json<StopAllView>, Problem> {
+    let record = table(&state)?.get(StopAll::KEY).await?;
+    Ok(Json(record.map(|(record, _)| on(record)).unwrap_or_default()))
+}
+
+/// Lets the planners go on where they stopped.
+#[utoipa::path(delete, path = "/v1/stop-all", security(("bearer" = [])),
+    responses((status = 200, body = StopAllView), (status = 403, body = ProblemView)))]
+pub(super) async fn resume(
+    Admin(caller): Admin,
+    State(state): State<ApiState>,
+) -> Result<Json<StopAllView>, Problem> {
+    table(&state)?.delete(StopAll::KEY).await?;
+    tracing::warn!(by = caller.name, "every planner may go on");
+    Ok(Json(StopAllView::default()))
+}
+
+fn table(state: &ApiState) -> Result<Table<StopAll>, Problem> {
+    Ok(state.router()?.queue.table(Bucket::Control))
+}
+
+fn on(record: StopAll) -> StopAllView {
+    StopAllView {
+        on: true,
+        by: Some(record.by),
+        at: Some(record.at.to_string()),
+    }
+}

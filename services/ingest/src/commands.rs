@@ -1,0 +1,207 @@
+//! What people order in comments, `/stop` and `/retry`, and what a retry means for a ticket.
+
+use domain::{
+    Job, Reason, RepositoryName, Row, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger,
+    TriggerKey,
+};
+use queue::Bucket;
+
+use crate::{
+    detect::PinnedFields,
+    outcome::{Failure, Outcome},
+    router::{Request, Router},
+};
+
+/// An order in a comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// End every live run of the ticket.
+    Stop,
+    /// Try again.
+    Retry,
+}
+
+impl Command {
+    /// The order that a comment gives: its first line is the command and nothing else.
+    pub(crate) fn of(comment: &str) -> Option<Self> {
+        match comment.trim().lines().next()?.trim() {
+            "/stop" => Some(Self::Stop),
+            "/retry" => Some(Self::Retry),
+            _ => None,
+        }
+    }
+}
+
+/// Who gives an order, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) ticket: TicketKey,
+    pub(crate) key: TriggerKey,
+    pub(crate) at: Timestamp,
+    pub(crate) actor: String,
+    pub(crate) source: Source,
+}
+
+/// What a retry would do now.
+#[derive(Debug, PartialEq, Eq)]
+enum Retry {
+    /// A run waits, or the ticket is quarantined: it goes on.
+    GoOn,
+    /// The last run failed: the job is asked for again.
+    Again,
+    /// Nothing has failed.
+    Nothing,
+}
+
+impl Router {
+    /// Obeys an order that somebody may give.
+    pub(crate) async fn obey(&self, command: Command, order: Order) -> Result<Outcome, Failure> {
+        match command {
+            Command::Stop => self.write_down(order, Reason::StopRequested { run: None }).await,
+            Command::Retry => self.retry(order).await,
+        }
+    }
+
+    /// Tries again: what waits at once, what failed from the start.
+    pub(crate) async fn retry(&self, order: Order) -> Result<Outcome, Failure> {
+        let table = self.queue.table::<Row>(Bucket::Tickets);
+        let row = table.get(&order.ticket.to_string()).await?.map(|(row, _)| row);
+        match row.as_ref().map_or(Retry::Nothing, retry_of) {
+            Retry::GoOn => self.write_down(order, Reason::RetryRequested).await,
+            Retry::Nothing => Ok(Outcome::Nothing(
+                "nothing has failed that could be tried again".to_owned(),
+            )),
+            Retry::Again => {
+                let rules = self.rules_for(&order.ticket)?;
+                let request = Request {
+                    ticket: order.ticket,
+                    key: order.key,
+                    at: Some(order.at),
+                    actor: Some(order.actor),
+                    source: order.source,
+                    pinned: PinnedFields::default(),
+                };
+                Box::pin(self.job_for_issue(request, &rules)).await
+            }
+        }
+    }
+
+    /// The order of a Jira comment, when its author is in the configured group.
+    pub(crate) async fn jira_command(
+        &self,
+        command: Command,
+        order: Order,
+        account: &str,
+    ) -> Result<Outcome, Failure> {
+        let refused = |why: &str| Ok(Outcome::Nothing(why.to_owned()));
+        if self.command_group.is_empty() {
+            return refused("ingest.jira_command_group is not set: comments give no orders");
+        }
+        let groups = self.outside.jira_groups(account).await?;
+        if !groups.iter().any(|group| *group == *self.command_group) {
+            tracing::info!(ticket = %order.ticket, "order refused: its author is not in the group");
+            return refused("the author may not give orders");
+        }
+        self.obey(command, order).await
+    }
+
+    /// The order of a GitHub comment, when its author may write to the repository. A pull request of ours stands for
+    /// its ticket.
+    pub(crate) async fn github_command(
+        &self,
+        command: Command,
+        (repository, number): (&RepositoryName, u64),
+        order: Order,
+    ) -> Result<Outcome, Failure> {
+        if !self.outside.may_write(repository, &order.actor).await? {
+            tracing::info!(%repository, "order refused: its author may not write");
+            return Ok(Outcome::Nothing("the author may not give orders".to_owned()));
+        }
+        let records = self
+            .queue
+            .table::<domain::BranchRecord>(Bucket::Branches)
+            .list()
+            .await?;
+        let ours = records.into_iter().find(|(_, record)| {
+            let pull_request = record.pull_request.as_ref();
+            pull_request.is_some_and(|ours| ours.repository == *repository && ours.number == number)
+        });
+        let ticket = ours.map_or(order.ticket.clone(), |(_, record)| record.ticket);
+        self.obey(command, Order { ticket, ..order }).await
+    }
+
+    async fn write_down(&self, order: Order, reason: Reason) -> Result<Outcome, Failure> {
+        let trigger = Trigger {
+            version: Trigger::VERSION,
+            ticket: order.ticket,
+            key: order.key,
+            at: order.at,
+            source: order.source,
+            actor: Some(order.actor),
+            reason,
+        };
+        let appended = self.append(&trigger).await?;
+        Ok(Outcome::Appended {
+            trigger: Box::new(trigger),
+            appended,
+        })
+    }
+}
+
+fn retry_of(row: &Row) -> Retry {
+    if row.quarantined.is_some() || row.waiting_for_retry().next().is_some() {
+        return Retry::GoOn;
+    }
+    let last = row.runs.iter().rev().find(|run| run.job == Job::Implement);
+    match last.map(|run| &run.status) {
+        Some(RunStatus::Finished { reason }) if *reason != StopReason::Completed => Retry::Again,
+        Some(_) | None => Retry::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::RunId;
+
+    use super::*;
+
+    #[test]
+    fn an_order_stands_alone_on_the_first_line() {
+        assert_eq!(Command::of("  /stop\nit goes nowhere"), Some(Command::Stop));
+        assert_eq!(Command::of("/retry "), Some(Command::Retry));
+        for text in ["please /stop", "/stopper", "/retry now", "", "`/stop`"] {
+            assert_eq!(Command::of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_retry_goes_on_or_starts_again_or_does_nothing() {
+        let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
+        let with = |status: RunStatus| {
+            let mut row = Row::default();
+            row.open(5, run.clone(), Job::Implement, Timestamp::default());
+            row.run_mut(&run).unwrap().status = status;
+            row
+        };
+        let finished = |reason| with(RunStatus::Finished { reason });
+        let parked = |waits_for: &str| {
+            with(RunStatus::Parked {
+                waits_for: waits_for.to_owned(),
+            })
+        };
+        assert_eq!(retry_of(&Row::default()), Retry::Nothing);
+        assert_eq!(retry_of(&with(RunStatus::Active)), Retry::Nothing);
+        assert_eq!(retry_of(&parked("report")), Retry::Nothing);
+        assert_eq!(retry_of(&finished(StopReason::Completed)), Retry::Nothing);
+        assert_eq!(retry_of(&parked("retry")), Retry::GoOn);
+        assert_eq!(
+            retry_of(&finished(StopReason::TurnLimit { turns: 50 })),
+            Retry::Again
+        );
+        let quarantined = Row {
+            quarantined: Some("stuck".to_owned()),
+            ..Row::default()
+        };
+        assert_eq!(retry_of(&quarantined), Retry::GoOn);
+    }
+}

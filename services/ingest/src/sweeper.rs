@@ -1,0 +1,178 @@
+//! The sweeper: finds tickets whose wake-up or timer was lost, and wakes them.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use domain::{Row, RunStatus, TicketKey, Timestamp};
+use opentelemetry::metrics::Counter;
+use queue::{Bucket, Queue};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Wakes what should be awake.
+pub(crate) struct Sweeper {
+    queue: Queue,
+    interval: Duration,
+    /// How long a journal is kept after its run's end; 0: for ever.
+    journal_days: u32,
+    swept: Counter<u64>,
+}
+
+impl Sweeper {
+    pub(crate) fn new(queue: Queue, interval: Duration, journal_days: u32) -> Self {
+        let swept = opentelemetry::global::meter("journeyman")
+            .u64_counter("journeyman_wakeups_swept_total")
+            .with_description("Tickets that had work and no wake-up token.")
+            .build();
+        Self {
+            queue,
+            interval,
+            journal_days,
+            swept,
+        }
+    }
+
+    /// Sweeps after every interval, until shutdown.
+    pub(crate) async fn run(self, shutdown: CancellationToken) {
+        let mut expired: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(self.interval) => {}
+            }
+            if expired.is_none_or(|last| last.elapsed() >= DAY) {
+                expired = Some(Instant::now());
+                tokio::select! {
+                    () = shutdown.cancelled() => return,
+                    () = self.expire(bootstrap::now()) => {}
+                }
+            }
+            let swept = tokio::select! {
+                () = shutdown.cancelled() => return,
+                swept = Box::pin(self.sweep(bootstrap::now())) => swept,
+            };
+            match swept {
+                Ok(0) => {}
+                Ok(tickets) => tracing::warn!(tickets, "tickets had work and no wake-up; they have one now"),
+                Err(error) => tracing::warn!(%error, "sweep not finished; the next one goes on"),
+            }
+        }
+    }
+
+    /// Forgets old journals.
+    async fn expire(&self, now: Timestamp) {
+        if self.journal_days == 0 {
+            return;
+        }
+        let before = now.plus_ms(-i64::from(self.journal_days) * 24 * 60 * 60 * 1000);
+        match self.queue.journal().expire(before).await {
+            Ok(0) => {}
+            Ok(runs) => tracing::info!(runs, days = self.journal_days, "old journals forgotten"),
+            Err(error) => tracing::warn!(%error, "old journals could not be looked through"),
+        }
+    }
+
+    /// One round; gives how many tickets had lost their token.
+    async fn sweep(&self, now: Timestamp) -> Result<u64, queue::Error> {
+        let triggers = self.queue.triggers();
+        let mut unknown = triggers.tickets().await?;
+        let mut woken = 0;
+        for (key, row) in self.queue.table::<Row>(Bucket::Tickets).list().await? {
+            let Ok(ticket) = key.parse::<TicketKey>() else {
+                continue;
+            };
+            unknown.remove(&ticket);
+            let last = triggers.last_sequence(&ticket).await?;
+            if needs_waking(&row, last, now) && triggers.rewake(&ticket).await? {
+                woken += self.count(&ticket, "triggers");
+            }
+            if waits_for_report(&row) && self.queue.reports().rewake(&ticket).await? {
+                woken += self.count(&ticket, "reports");
+            }
+        }
+        woken += self.wake_new(unknown).await?;
+        Ok(woken)
+    }
+
+    /// Tickets that no planner has seen yet.
+    async fn wake_new(&self, tickets: BTreeSet<TicketKey>) -> Result<u64, queue::Error> {
+        let mut woken = 0;
+        for ticket in tickets {
+            if self.queue.triggers().rewake(&ticket).await? {
+                woken += self.count(&ticket, "triggers");
+            }
+        }
+        Ok(woken)
+    }
+
+    fn count(&self, ticket: &TicketKey, log: &'static str) -> u64 {
+        tracing::info!(%ticket, log, "ticket had no wake-up");
+        self.swept.add(1, &[opentelemetry::KeyValue::new("log", log)]);
+        1
+    }
+}
+
+/// True when a planner should have the ticket in hand or be about to.
+fn needs_waking(row: &Row, last: Option<u64>, now: Timestamp) -> bool {
+    let unread = last.is_some_and(|last| last > row.cursor);
+    let due = row.due.is_some_and(|due| due <= now);
+    let at_work = row.runs.iter().any(|run| matches!(run.status, RunStatus::Active));
+    unread || (row.quarantined.is_none() && (due || at_work))
+}
+
+fn waits_for_report(row: &Row) -> bool {
+    row.runs
+        .iter()
+        .any(|run| matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "report"))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Job, RunId};
+
+    use super::*;
+
+    fn row(status: Option<RunStatus>) -> Row {
+        let mut row = Row {
+            cursor: 5,
+            ..Row::default()
+        };
+        if let Some(status) = status {
+            let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
+            row.open(5, run.clone(), Job::Implement, Timestamp::default());
+            row.run_mut(&run).unwrap().status = status;
+        }
+        row
+    }
+
+    #[test]
+    fn unread_triggers_due_timers_and_runs_at_work_need_a_planner() {
+        let now = Timestamp::from_unix_ms(1_000);
+        let parked = || RunStatus::Parked {
+            waits_for: "report".to_owned(),
+        };
+        assert!(!needs_waking(&row(None), Some(5), now));
+        assert!(needs_waking(&row(None), Some(6), now));
+        assert!(needs_waking(&row(Some(RunStatus::Active)), Some(5), now));
+        assert!(!needs_waking(&row(Some(parked())), Some(5), now));
+        assert!(waits_for_report(&row(Some(parked()))));
+        for (due, expected) in [(999, true), (1_000, true), (1_001, false)] {
+            let row = Row {
+                due: Some(Timestamp::from_unix_ms(due)),
+                ..row(Some(parked()))
+            };
+            assert_eq!(needs_waking(&row, Some(5), now), expected);
+        }
+    }
+
+    #[test]
+    fn a_quarantined_ticket_is_woken_by_new_triggers_only() {
+        let row = Row {
+            quarantined: Some("stuck".to_owned()),
+            ..row(Some(RunStatus::Active))
+        };
+        assert!(!needs_waking(&row, Some(5), Timestamp::default()));
+        assert!(needs_waking(&row, Some(6), Timestamp::default()));
+    }
+}

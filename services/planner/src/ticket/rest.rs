@@ -1,0 +1,99 @@
+//! What a ticket needs around its runs: the end of a quarantine, and the timer for runs that wait to try again.
+
+use domain::{Fact, Reason, RunId, RunStatus, StopReason, Timestamp};
+
+use super::session::Session;
+use crate::driver::Trouble;
+
+/// Clocks differ: a timer is never set for an instant that may be over already.
+const SHORTEST_MS: i64 = 250;
+
+impl Session<'_> {
+    /// A quarantine ends when a person asks for a retry or for the job once more; true when one ended now.
+    pub(super) async fn lift_quarantine(&mut self) -> Result<bool, Trouble> {
+        self.seen = self.row.cursor;
+        if self.row.quarantined.is_none() {
+            return Ok(false);
+        }
+        let triggers = self.driver.queue.triggers();
+        let news = triggers.read_after(&self.ticket, self.row.cursor).await?;
+        self.seen = news.last().map_or(self.row.cursor, |(sequence, _)| *sequence);
+        let asked = news
+            .iter()
+            .any(|(_, trigger)| matches!(trigger.reason, Reason::RetryRequested | Reason::JobRequested(_)));
+        if asked {
+            tracing::info!(ticket = %self.ticket, "the quarantine ends");
+            self.row.quarantined = None;
+            self.row.takeovers = 0;
+        }
+        Ok(asked)
+    }
+
+    /// Takes the journals of the live runs. After a quarantine, a run whose journal cannot be continued ends, so that
+    /// it does not keep the ticket's other runs from theirs.
+    pub(super) async fn load_live(&mut self, after_quarantine: bool) -> Result<(), Trouble> {
+        let live: Vec<RunId> = self
+            .row
+            .pending
+            .iter()
+            .map(|pending| pending.run.clone())
+            .collect();
+        for run in live {
+            match self.load(&run).await {
+                Err(Trouble::Illegal(illegal)) if after_quarantine => {
+                    tracing::error!(%run, error = %illegal, "run ended: its journal cannot be continued");
+                    let detail = illegal.to_string();
+                    self.row
+                        .finish(&run, StopReason::ReportFailed { detail }, bootstrap::now());
+                    self.save().await?;
+                }
+                loaded => drop(loaded?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs whose wait is over go on.
+    pub(super) async fn wake_due(&mut self) -> Result<(), Trouble> {
+        let now = bootstrap::now();
+        for run in self.waiting() {
+            if self.due(&run).await?.is_some_and(|due| due <= now) {
+                self.append(&run, Fact::Retried { by: None }).await?;
+                self.mark(&run, RunStatus::Active);
+            }
+        }
+        Ok(())
+    }
+
+    /// The last step before the ticket is left: no planner was brought down, and the timer is set when a run waits for
+    /// it. Should the timer be lost, the sweeper finds the due time in the row.
+    pub(super) async fn rest(&mut self) -> Result<(), Trouble> {
+        let mut first: Option<Timestamp> = None;
+        for run in self.waiting() {
+            let due = self.due(&run).await?;
+            first = first.into_iter().chain(due).min();
+        }
+        let is_new = self.row.due != first || self.row.takeovers > 0;
+        (self.row.due, self.row.takeovers) = (first, 0);
+        if is_new {
+            self.save().await?;
+        }
+        if let Some(due) = first {
+            let due = due.max(bootstrap::now().plus_ms(SHORTEST_MS));
+            self.driver.queue.timers().set(&self.ticket, due).await?;
+        }
+        Ok(())
+    }
+
+    fn waiting(&self) -> Vec<RunId> {
+        self.row.waiting_for_retry().map(|run| run.id.clone()).collect()
+    }
+
+    async fn due(&mut self, run: &RunId) -> Result<Option<Timestamp>, Trouble> {
+        self.load(run).await?;
+        let state = self.runs.get(run).map(|live| &live.state);
+        Ok(state
+            .and_then(|state| state.retry.as_ref())
+            .map(|retry| retry.due))
+    }
+}

@@ -1,0 +1,115 @@
+//! The board of a ticket: what its one status comment says, and which comments are to be looked at again.
+
+use domain::{ReportFence, ReportId, RunId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// More than this is not kept: the comment must stay readable and within the outside's limits.
+const MAX_ENTRIES: usize = 20;
+
+/// What the status comment says. Kept in the ledger; one writer at a time, by its fence.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Board {
+    /// The fence of who wrote it last.
+    pub(crate) fence: ReportFence,
+    /// Newest first.
+    pub(crate) entries: Vec<Entry>,
+    /// When work on the ticket started last.
+    pub(crate) started_at: Option<Timestamp>,
+    /// Whether the comment outside says what the entries say.
+    pub(crate) is_shown: bool,
+    /// Comments that are listed again, because lists lag behind what was written.
+    #[serde(default)]
+    pub(crate) watched: Vec<Watched>,
+}
+
+/// What one report says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The report.
+    pub(crate) report: ReportId,
+    /// When it was asked for.
+    pub(crate) at: Timestamp,
+    /// The run that asked.
+    pub(crate) run: Option<RunId>,
+    /// Markdown.
+    pub(crate) text: String,
+}
+
+/// A marker of which there may be more than one comment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    /// The marker.
+    pub(crate) marker: String,
+    /// When every list shows what was written.
+    pub(crate) due: Timestamp,
+}
+
+impl Board {
+    /// Whether the comment outside says already what the report says.
+    pub(crate) fn shows(&self, report: &ReportId) -> bool {
+        self.is_shown && self.has(report)
+    }
+
+    /// Adds what a report says, once; `is_start` begins to count the time anew.
+    pub(crate) fn add(&mut self, entry: Entry, is_start: bool) {
+        if self.has(&entry.report) {
+            return;
+        }
+        if is_start {
+            self.started_at = Some(entry.at);
+        }
+        self.entries.insert(0, entry);
+        self.entries.truncate(MAX_ENTRIES);
+        self.is_shown = false;
+    }
+
+    /// Has a marker's comments listed again.
+    pub(crate) fn watch(&mut self, marker: &str, due: Timestamp) {
+        self.watched.retain(|watched| watched.marker != marker);
+        self.watched.push(Watched {
+            marker: marker.to_owned(),
+            due,
+        });
+    }
+
+    fn has(&self, report: &ReportId) -> bool {
+        self.entries.iter().any(|entry| entry.report == *report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(position: u64) -> Entry {
+        let run = RunId::new("jira:ENG-12".parse().unwrap(), 7);
+        Entry {
+            report: run.call(position).into(),
+            at: Timestamp::from_unix_ms(i64::try_from(position).unwrap() * 1000),
+            run: Some(run),
+            text: format!("text {position}"),
+        }
+    }
+
+    #[test]
+    fn a_report_is_said_once_and_the_newest_stands_first() {
+        let mut board = Board::default();
+        board.add(entry(1), true);
+        board.is_shown = true;
+        assert!(board.shows(&entry(1).report));
+        board.add(entry(1), true);
+        assert!(board.is_shown, "nothing changed");
+        board.add(entry(2), false);
+        assert!(!board.shows(&entry(2).report) && !board.shows(&entry(1).report));
+        assert_eq!(board.entries, [entry(2), entry(1)]);
+        assert_eq!(board.started_at, Some(entry(1).at));
+    }
+
+    #[test]
+    fn an_old_ticket_keeps_a_readable_board() {
+        let mut board = Board::default();
+        (1..100).for_each(|position| board.add(entry(position), false));
+        assert_eq!(board.entries.len(), MAX_ENTRIES);
+        assert_eq!(board.entries[0], entry(99));
+    }
+}

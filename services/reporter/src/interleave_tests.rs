@@ -1,0 +1,224 @@
+//! A reporter that is frozen at any await and overtaken: whatever it does when it wakes up, everything is there once.
+
+use std::{pin::Pin, sync::Arc, task::Poll, time::Duration};
+
+use bootstrap::rules::{self, RulesStore};
+use domain::{FenceStamp, Job, Report, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey};
+use queue::{Bucket, Queue};
+use secrecy::SecretString;
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    config::Settings,
+    effects::Outside,
+    ledger::{self, Ledger},
+    mirror::Mirrors,
+    perform::{Patience, Performed, Performer, Windows},
+    policy::Limits,
+    trouble::Trouble,
+};
+
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
+
+struct Scene {
+    github: FakeGitHub,
+    jira: FakeJira,
+    queue: Queue,
+    folder: tempfile::TempDir,
+    _nats: NatsServer,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let nats = NatsServer::start().await.unwrap();
+        let queue_settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&queue_settings, "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("shop.yaml"), RULES).unwrap();
+        Self {
+            github: FakeGitHub::start(GitHubOptions::default()).await.unwrap(),
+            jira: FakeJira::start(JiraOptions::default()).await.unwrap(),
+            queue,
+            folder,
+            _nats: nats,
+        }
+    }
+
+    /// A reporter of its own, with nothing shared but the ledger and the outside.
+    fn performer(&self) -> Performer {
+        let github = github::Writer::new(&github::Settings {
+            api_url: self.github.api_url(),
+            git_url: self.github.git_url(),
+            token: Some(SecretString::from(testkit::github::WRITER_TOKEN)),
+            ..github::Settings::default()
+        })
+        .unwrap();
+        let jira = jira::Writer::new(&jira::Settings {
+            base_url: self.jira.url(),
+            email: testkit::jira::WRITER_EMAIL.to_owned(),
+            api_token: SecretString::from(testkit::jira::WRITER_API_TOKEN),
+        })
+        .unwrap();
+        let dir = self.folder.path().to_owned();
+        Performer {
+            outside: Outside {
+                mirrors: Arc::new(Mirrors::new(dir.join("mirrors"), github.clone())),
+                github,
+                jira: Some(jira),
+                jira_url: self.jira.url(),
+                objects: self.queue.objects(),
+                branches: self.queue.table(Bucket::Branches),
+                limits: Limits::new(&Settings::default()).unwrap(),
+            },
+            ledger: Ledger::new(&self.queue),
+            rules: RulesStore::open(&rules::Settings { dir }).unwrap(),
+            windows: Windows {
+                unknown: Duration::from_millis(100),
+                list_lag: Duration::ZERO,
+            },
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    fn ticket(&self) -> TicketKey {
+        let key = self
+            .jira
+            .create_issue("ENG", "Totals are wrong", "They are.", "Bug", &[]);
+        TicketKey::jira(&key).unwrap()
+    }
+}
+
+fn report(ticket: &TicketKey, position: u64, request: ReportRequest) -> Report {
+    let run = RunId::new(ticket.clone(), 1);
+    Report {
+        version: Report::VERSION,
+        id: run.call(position).into(),
+        ticket: ticket.clone(),
+        run: Some(run),
+        fence: RunFence::default(),
+        at: bootstrap::now(),
+        request,
+    }
+}
+
+fn fence(sequence: u64) -> ReportFence {
+    FenceStamp {
+        epoch: 1,
+        sequence,
+        delivered: 1,
+    }
+    .into()
+}
+
+/// Polls until it has waited so many times; its result if it ended before that.
+async fn until_waits<F: Future + Unpin>(future: &mut F, times: usize) -> Option<F::Output> {
+    let mut waited = 0;
+    std::future::poll_fn(|context| match Pin::new(&mut *future).poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => {
+            waited += 1;
+            if waited < times {
+                Poll::Pending
+            } else {
+                Poll::Ready(None)
+            }
+        }
+    })
+    .await
+}
+
+async fn performed(performer: &Performer, report: &Report, fence: ReportFence) -> Performed {
+    for _ in 0..50 {
+        match Box::pin(performer.perform(report, fence, Patience::More)).await {
+            Ok(performed) => return performed,
+            // A write of the frozen one that was under way may land in between once more.
+            Err(Trouble::Later { .. } | Trouble::Unknown(_) | Trouble::Ledger(ledger::Error::Superseded)) => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(trouble) => panic!("{trouble}"),
+        }
+    }
+    panic!("never performed")
+}
+
+fn assert_superseded_or_done(zombie: &Result<Performed, Trouble>, frozen_at: usize) {
+    let harmless = matches!(
+        zombie,
+        Ok(_) | Err(Trouble::Ledger(ledger::Error::Superseded) | Trouble::Later { .. } | Trouble::Unknown(_))
+    );
+    assert!(harmless, "frozen at {frozen_at}: {zombie:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reporter_frozen_at_any_await_and_overtaken_leaves_one_of_each() {
+    let scene = Scene::start().await;
+    let (frozen, taker) = (scene.performer(), scene.performer());
+    let mut times_frozen = 0;
+    // More than the report has awaits; one whose answer is there at once is none.
+    for frozen_at in 1..=20 {
+        let ticket = scene.ticket();
+        let key = ticket.short();
+        let started = report(
+            &ticket,
+            2,
+            ReportRequest::WorkStarted {
+                job: Job::Implement,
+                repository: "acme/shop".parse().unwrap(),
+            },
+        );
+        let label = "later".to_owned();
+        let skipped = report(&ticket, 4, ReportRequest::Skipped(SkipReason::Label { label }));
+        let mut first = Box::pin(frozen.perform(&started, fence(1), Patience::More));
+        let ended = until_waits(&mut first, frozen_at).await;
+        times_frozen += u32::from(ended.is_none());
+        performed(&taker, &started, fence(2)).await;
+        performed(&taker, &skipped, fence(2)).await;
+        let zombie = match ended {
+            Some(ended) => ended,
+            None => first.await,
+        };
+        assert_superseded_or_done(&zombie, frozen_at);
+        while taker.tidy(&ticket, fence(2)).await.unwrap().is_some() {}
+        let comments = scene.jira.comments(&key);
+        assert_eq!(comments.len(), 1, "frozen at {frozen_at}: {comments:#?}");
+        let places = ["later", "has started"].map(|words| comments[0].text.find(words));
+        assert!(
+            places.iter().all(Option::is_some) && places.is_sorted(),
+            "frozen at {frozen_at}: {comments:#?}"
+        );
+        let history = scene.jira.status_history(&key);
+        assert_eq!(history, ["To Do", "In Progress"], "frozen at {frozen_at}");
+    }
+    assert!(times_frozen > 8, "frozen only {times_frozen} times");
+    assert_eq!(scene.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_fence_is_refused_before_it_reaches_outside() {
+    let scene = Scene::start().await;
+    let (older, newer) = (scene.performer(), scene.performer());
+    let ticket = scene.ticket();
+    let label = || SkipReason::Label {
+        label: "later".into(),
+    };
+    let first = report(&ticket, 2, ReportRequest::Skipped(label()));
+    performed(&newer, &first, fence(2)).await;
+    let before = scene.jira.requests().len();
+    let second = report(&ticket, 4, ReportRequest::Skipped(label()));
+    let refused = older.perform(&second, fence(1), Patience::More).await;
+    assert!(
+        matches!(refused, Err(Trouble::Ledger(ledger::Error::Superseded))),
+        "{refused:?}"
+    );
+    let refused = older.tidy(&ticket, fence(1)).await;
+    assert!(
+        matches!(refused, Err(Trouble::Ledger(ledger::Error::Superseded))),
+        "{refused:?}"
+    );
+    assert_eq!(scene.jira.requests().len(), before);
+}

@@ -1,0 +1,73 @@
+//! How names, links and foreign words are written in a text, so that they notify and reference nobody.
+
+use domain::PullRequestRef;
+
+use crate::sanitize;
+
+pub(super) fn link(pull_request: &PullRequestRef) -> String {
+    let name = format!("pull request {}#{}", pull_request.repository, pull_request.number);
+    if is_web_link(&pull_request.url) {
+        format!("[{name}](<{}>)", pull_request.url)
+    } else {
+        name
+    }
+}
+
+/// A name in code style: it neither notifies its owner nor is read as Markdown.
+pub(super) fn person(name: &str) -> String {
+    if name.trim().is_empty() {
+        "Somebody".to_owned()
+    } else {
+        code(name)
+    }
+}
+
+pub(super) fn code(text: &str) -> String {
+    format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
+}
+
+pub(super) fn harmless(text: &str) -> String {
+    sanitize::plain(&capped(&one_line(text), 300))
+}
+
+pub(super) fn quoted(markdown: &str) -> String {
+    let text = sanitize::markdown(&capped(markdown, 4_000));
+    text.trim()
+        .lines()
+        .map(|line| format!("> {line}").trim_end().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+pub(super) fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}", text.trim_end())
+}
+
+pub(super) fn is_web_link(url: &str) -> bool {
+    (url.starts_with("https://") || url.starts_with("http://"))
+        && !url
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"'))
+}
+
+pub(super) fn one_line(text: &str) -> String {
+    let visible: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn capped(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    text.chars().take(limit - 1).chain(['…']).collect()
+}
+
+pub(super) fn tail(text: &str, limit: usize) -> String {
+    let skipped = text.chars().count().saturating_sub(limit);
+    text.chars().skip(skipped).collect()
+}

@@ -1,0 +1,75 @@
+//! When a report that cannot be performed at the moment is tried again.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+
+/// Waits between tries; the last one repeats.
+const BACKOFF_S: [u64; 8] = [1, 2, 4, 15, 30, 60, 120, 300];
+/// A longer wait is not worth a slot: the ticket is handed back and comes again.
+const IN_PLACE: Duration = Duration::from_secs(5);
+/// How long a report is tried when nobody says how long the trouble lasts.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+/// How long it is tried when the outside names the waits: longer than every rate limit's window.
+const PATIENCE_WHEN_ASKED: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// What to do after a try that failed for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Wait with the ticket in hand.
+    Wait(Duration),
+    /// Hand the ticket back until then.
+    HandBack(Duration),
+    /// Try it for the last time.
+    GiveUp,
+}
+
+/// After `tries` tries since `since`, when the outside asks to wait for `asked`.
+pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, asked: Option<Duration>) -> Next {
+    let step = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
+    let backoff = BACKOFF_S.get(step).or(BACKOFF_S.last()).copied().unwrap_or(1);
+    let wait = Duration::from_secs(backoff).max(asked.unwrap_or_default());
+    let tried_ms = now.unix_ms().saturating_sub(since.unix_ms());
+    let tried = Duration::from_millis(u64::try_from(tried_ms).unwrap_or_default());
+    let patience = asked.map_or(PATIENCE, |_| PATIENCE_WHEN_ASKED);
+    if tried + wait > patience {
+        Next::GiveUp
+    } else if wait <= IN_PLACE {
+        Next::Wait(wait)
+    } else {
+        Next::HandBack(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(tries: u32, seconds: i64, asked: Option<u64>) -> Next {
+        let now = Timestamp::from_unix_ms(seconds * 1000);
+        next(tries, Timestamp::default(), now, asked.map(Duration::from_secs))
+    }
+
+    #[test]
+    fn short_waits_keep_the_ticket_and_long_ones_hand_it_back() {
+        let wait = |seconds| Next::Wait(Duration::from_secs(seconds));
+        let hand_back = |seconds| Next::HandBack(Duration::from_secs(seconds));
+        assert_eq!(after(1, 0, None), wait(1));
+        assert_eq!(after(3, 3, None), wait(4));
+        assert_eq!(after(4, 7, None), hand_back(15));
+        assert_eq!(after(40, 900, None), hand_back(300));
+        assert_eq!(after(1, 0, Some(1)), wait(1));
+        assert_eq!(after(1, 0, Some(60)), hand_back(60));
+        assert_eq!(after(2, 60, Some(3_000)), hand_back(3_000));
+    }
+
+    #[test]
+    fn patience_ends() {
+        assert_eq!(after(12, 30 * 60, None), Next::GiveUp);
+        assert_eq!(
+            after(12, 30 * 60, Some(60)),
+            Next::HandBack(Duration::from_secs(300))
+        );
+        assert_eq!(after(80, 6 * 60 * 60, Some(60)), Next::GiveUp);
+    }
+}

@@ -1,0 +1,65 @@
+//! What is counted: effects and reports, by what became of them.
+
+use std::time::Duration;
+
+use opentelemetry::{KeyValue, global};
+
+use crate::{
+    perform::{How, Settled},
+    trouble::Trouble,
+};
+
+const METER: &str = "journeyman.reporter";
+
+/// Counts one try of an effect and how long it took.
+pub(crate) fn effect(name: &'static str, took: Duration, settled: &Result<Settled, Trouble>) {
+    let labels = [
+        KeyValue::new("journeyman.effect", name),
+        KeyValue::new("journeyman.outcome", outcome(settled)),
+    ];
+    let meter = global::meter(METER);
+    meter
+        .u64_counter("journeyman.effects.tried")
+        .build()
+        .add(1, &labels);
+    meter
+        .f64_histogram("journeyman.effects.duration")
+        .with_unit("s")
+        .build()
+        .record(took.as_secs_f64(), &labels);
+}
+
+/// Counts comments that stood there twice and were deleted.
+pub(crate) fn doubles_deleted(count: u64) {
+    global::meter(METER)
+        .u64_counter("journeyman.effects.doubles_deleted")
+        .build()
+        .add(count, &[]);
+}
+
+/// Counts one settled report.
+pub(crate) fn report_settled(outcome: &'static str) {
+    global::meter(METER)
+        .u64_counter("journeyman.reports.settled")
+        .build()
+        .add(1, &[KeyValue::new("journeyman.outcome", outcome)]);
+}
+
+fn outcome(settled: &Result<Settled, Trouble>) -> &'static str {
+    match settled {
+        Ok(Settled { how, .. }) => match how {
+            How::Known => "known",
+            How::Found => "found",
+            How::Created => "created",
+        },
+        Err(trouble) => match trouble {
+            Trouble::Refused(_) => "refused",
+            Trouble::Failed(_) | Trouble::Missing(_) => "failed",
+            Trouble::Credentials { .. } => "credentials",
+            Trouble::Later { .. } | Trouble::HandBack(_) => "later",
+            Trouble::Unknown(_) => "unknown",
+            Trouble::Ledger(_) => "ledger",
+            Trouble::Shutdown => "shutdown",
+        },
+    }
+}

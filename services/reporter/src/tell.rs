@@ -1,0 +1,234 @@
+//! Tells people: keeps the one status comment of a ticket, writes comments that call a person, deletes doubles.
+
+use std::time::Duration;
+
+use domain::{ReportFence, TicketKey, Timestamp};
+
+use crate::{
+    board::{Board, Entry},
+    effects::Asked,
+    ledger,
+    message::{self, Say},
+    perform::{How, Performer, Settled, read_receipt, receipt_of},
+    plan::{Effect, Made},
+    telemetry,
+    trouble::Trouble,
+};
+
+impl Performer {
+    /// Says it in a comment of its own or in the ticket's status comment, which is written once and edited from then on.
+    pub(crate) async fn tell(
+        &self,
+        asked: &Asked<'_>,
+        ticket: &TicketKey,
+        say: &Say,
+        fence: ReportFence,
+    ) -> Result<Settled, Trouble> {
+        let run = asked.report.run.as_ref();
+        if say.calls_a_person() {
+            let text = message::comment(say, asked.made, ticket, run);
+            let asked = Asked {
+                text: &text,
+                ..*asked
+            };
+            let settled = self.write(&asked, ticket, say, fence).await?;
+            if settled.how != How::Known {
+                self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
+                    .await?;
+            }
+            return Ok(settled);
+        }
+        let entry = Entry {
+            report: asked.report.id.clone(),
+            at: asked.report.at,
+            run: run.cloned(),
+            text: message::words_of(say, asked.made, ticket, run),
+        };
+        let is_start = matches!(say, Say::Started { .. });
+        let board = self
+            .change_board(ticket, fence, |board| board.add(entry, is_start))
+            .await?;
+        if board.shows(&asked.report.id) {
+            let made = Made::default();
+            return Ok(Settled {
+                made,
+                how: How::Known,
+            });
+        }
+        let text = message::status(&board);
+        let id = status_id(ticket);
+        let asked = Asked {
+            id: &id,
+            text: &text,
+            ..*asked
+        };
+        self.show(&asked, ticket, say, fence).await
+    }
+
+    async fn write(
+        &self,
+        asked: &Asked<'_>,
+        ticket: &TicketKey,
+        say: &Say,
+        fence: ReportFence,
+    ) -> Result<Settled, Trouble> {
+        let effect = Effect::Comment {
+            ticket: ticket.clone(),
+            say: say.clone(),
+        };
+        Box::pin(self.once(asked, &effect, fence)).await
+    }
+
+    /// Makes the status comment say what the board says.
+    async fn show(
+        &self,
+        asked: &Asked<'_>,
+        ticket: &TicketKey,
+        say: &Say,
+        fence: ReportFence,
+    ) -> Result<Settled, Trouble> {
+        let settled = self.write(asked, ticket, say, fence).await?;
+        let comment = settled.made.comment.as_deref().unwrap_or_default();
+        if settled.how != How::Created {
+            let edited = self
+                .outside
+                .edit_comment(ticket, comment, asked.text, asked.id)
+                .await;
+            if let Err(Trouble::Missing(detail)) = edited {
+                // Somebody deleted it, so the next try writes a new one.
+                self.ledger.correct(asked.id, fence, None).await?;
+                return Err(Trouble::Later { detail, after: None });
+            }
+            edited?;
+        }
+        let shown = self
+            .change_board(ticket, fence, |board| {
+                board.is_shown = true;
+                if settled.how != How::Known {
+                    board.watch(asked.id, self.lists_by());
+                }
+            })
+            .await;
+        if let Err(Trouble::Ledger(ledger::Error::Superseded)) = shown {
+            self.show_newest(ticket, comment).await;
+        }
+        shown?;
+        Ok(Settled {
+            made: Made::default(),
+            how: settled.how,
+        })
+    }
+
+    /// Whoever was held up and overtaken has just written an older text: the newest one goes over it.
+    async fn show_newest(&self, ticket: &TicketKey, comment: &str) {
+        let id = status_id(ticket);
+        let healed = async {
+            let kept = self.ledger.receipt(&id).await?;
+            let kept = kept.and_then(|receipt| read_receipt(&receipt).ok()?.comment);
+            if let Some(board) = self.ledger.newest_board(ticket).await? {
+                let comment = kept.as_deref().unwrap_or(comment);
+                let text = message::status(&board);
+                self.outside.edit_comment(ticket, comment, &text, &id).await?;
+            }
+            Ok::<_, Trouble>(())
+        };
+        if let Err(error) = healed.await {
+            tracing::warn!(%error, "the status comment may be out of date until the next report");
+        }
+    }
+
+    /// Lists watched comments again once lists are up to date: the oldest stays, our others are deleted. Says how long
+    /// it is until the next one is due.
+    pub(crate) async fn tidy(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+    ) -> Result<Option<Duration>, Trouble> {
+        let (board, _) = self.ledger.board(ticket, fence).await?;
+        let now = bootstrap::now();
+        let (due, later): (Vec<_>, Vec<_>) =
+            board.watched.into_iter().partition(|watched| watched.due <= now);
+        if !due.is_empty() {
+            let ours = self.outside.our_comments(ticket).await?;
+            for watched in &due {
+                let same: Vec<&str> = ours
+                    .iter()
+                    .filter(|comment| comment.marker == watched.marker)
+                    .map(|comment| comment.id.as_str())
+                    .collect();
+                self.keep_oldest(ticket, fence, &watched.marker, &same).await?;
+            }
+            self.change_board(ticket, fence, |board| board.watched.clone_from(&later))
+                .await?;
+        }
+        let next = later.iter().map(|watched| watched.due).min();
+        Ok(next.map(|due| between(now, due)))
+    }
+
+    async fn keep_oldest(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+        marker: &str,
+        same: &[&str],
+    ) -> Result<(), Trouble> {
+        let Some((oldest, doubles)) = same.split_first() else {
+            return Ok(());
+        };
+        let made = Made {
+            comment: Some((*oldest).to_owned()),
+            ..Made::default()
+        };
+        let receipt = receipt_of(&made)?;
+        if self.ledger.receipt(marker).await?.as_ref() != Some(&receipt) {
+            self.ledger.correct(marker, fence, Some(receipt)).await?;
+            if marker == status_id(ticket) {
+                self.show_newest(ticket, oldest).await;
+            }
+        }
+        for double in doubles {
+            self.outside.delete_comment(ticket, double).await?;
+        }
+        if !doubles.is_empty() {
+            tracing::warn!(
+                marker,
+                deleted = doubles.len(),
+                "comment stood there more than once"
+            );
+            telemetry::doubles_deleted(u64::try_from(doubles.len()).unwrap_or(u64::MAX));
+        }
+        Ok(())
+    }
+
+    async fn change_board(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+        change: impl FnOnce(&mut Board),
+    ) -> Result<Board, Trouble> {
+        let (mut board, last) = self.ledger.board(ticket, fence).await?;
+        let before = board.clone();
+        // The write also shuts out whoever holds an older fence.
+        board.fence = fence;
+        change(&mut board);
+        if board != before {
+            self.ledger.keep_board(ticket, &board, last).await?;
+        }
+        Ok(board)
+    }
+
+    fn lists_by(&self) -> Timestamp {
+        let lag = i64::try_from(self.windows.list_lag.as_millis()).unwrap_or(i64::MAX);
+        bootstrap::now().plus_ms(lag)
+    }
+}
+
+/// The id of a ticket's status comment in the ledger and its marker.
+fn status_id(ticket: &TicketKey) -> String {
+    format!("status:{ticket}")
+}
+
+fn between(now: Timestamp, due: Timestamp) -> Duration {
+    let ms = due.unix_ms().saturating_sub(now.unix_ms());
+    Duration::from_millis(u64::try_from(ms).unwrap_or_default())
+}

@@ -1,0 +1,347 @@
+//! An outside that lies and limits: whatever it answers, every effect is there once in the end.
+
+use std::time::Duration;
+
+use domain::{PushBranch, Receipt, Report, ReportOutcome, ReportRequest, TicketKey};
+use secrecy::SecretString;
+use testkit::{Fault, eventually, jira};
+
+use crate::{
+    draft_of,
+    rig::{Rig, RigOptions, http_get},
+    started,
+};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+const BRANCH: &str = "fix/ENG-1-totals";
+/// Every write of the story at GitHub.
+const AT_GITHUB: [(&str, &str); 3] = [
+    ("POST", "/git-receive-pack"),
+    ("POST", "/pulls"),
+    ("POST", "/graphql"),
+];
+/// Every write of the story at Jira.
+const AT_JIRA: [(&str, &str); 4] = [
+    ("POST", "/transitions"),
+    ("POST", "/comment"),
+    ("PUT", "/comment/"),
+    ("POST", "/remotelink"),
+];
+
+/// From the start to the merge.
+async fn play(rig: &Rig) -> PushBranch {
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let done = async |position, request| match rig.settled(&rig.report(position, request)).await {
+        ReportOutcome::Done(receipt) => receipt,
+        other => panic!("report {position}: {other:?}"),
+    };
+    done(2, started()).await;
+    done(4, ReportRequest::PushBranch(push.clone())).await;
+    let Receipt::PullRequestOpened(pull_request) = done(6, draft_of(BRANCH)).await else {
+        panic!("not opened")
+    };
+    let head = push.head.clone();
+    done(
+        8,
+        ReportRequest::ChecksPassed {
+            pull_request: pull_request.clone(),
+            head,
+        },
+    )
+    .await;
+    rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
+    let by = "ann".to_owned();
+    done(10, ReportRequest::Merged { pull_request, by }).await;
+    push
+}
+
+async fn assert_everything_once(rig: &Rig, push: &PushBranch, fault: &str) {
+    let pull_requests = rig.github.pull_requests("acme/shop");
+    assert_eq!(pull_requests.len(), 1, "{fault}: {pull_requests:?}");
+    assert_eq!(pull_requests[0].head_sha, push.head.to_string(), "{fault}");
+    assert!(!pull_requests[0].draft, "{fault}");
+    let branches: Vec<String> = rig.github.branches("acme/shop").into_keys().collect();
+    assert_eq!(branches, [BRANCH, "main"], "{fault}");
+    let history = rig.jira.status_history("ENG-1");
+    assert_eq!(history, ["To Do", "In Progress", "In Review", "Done"], "{fault}");
+    assert_eq!(rig.jira.remote_links("ENG-1").len(), 1, "{fault}");
+    let comments = async || Some(rig.jira.comments("ENG-1")).filter(|comments| comments.len() == 1);
+    let comments = eventually("one comment", DEADLINE, comments).await.unwrap();
+    for words in ["merged", "All checks passed", "Draft", "has started"] {
+        assert_eq!(
+            comments[0].text.matches(words).count(),
+            1,
+            "{fault}: {comments:?}"
+        );
+    }
+    let left = (rig.github.faults_left(), rig.jira.faults_left());
+    assert_eq!(left, (0, 0), "{fault}: every write met its fault");
+}
+
+/// Each write of the story meets the fault once.
+async fn story_under(fault: impl Fn(&str) -> Fault, name: &str, list_lag: Duration) {
+    let mut rig = Rig::start().await;
+    rig.github.set_list_lag(list_lag);
+    rig.jira.set_list_lag(list_lag);
+    for (method, path) in AT_GITHUB {
+        // To git a 403 says that the credentials are no good; its limits come as 429.
+        let fault = fault(path);
+        if !(path == "/git-receive-pack" && fault.status == 403) {
+            rig.github.fail_next(fault.on(method));
+        }
+    }
+    for (method, path) in AT_JIRA {
+        // Jira never limits by 403.
+        let fault = fault(path);
+        if fault.status != 403 {
+            rig.jira.fail_next(fault.on(method));
+        }
+    }
+    let push = play(&rig).await;
+    assert_everything_once(&rig, &push, name).await;
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_are_applied_and_answered_by_an_error_are_not_repeated() {
+    let lag = Duration::from_millis(1500);
+    tokio::join!(
+        story_under(
+            |path| Fault::new(path, 1, 502).after_effect(),
+            "502 after",
+            Duration::ZERO
+        ),
+        story_under(
+            |path| Fault::new(path, 1, 504).after_effect(),
+            "504 after, lists lag",
+            lag
+        ),
+        story_under(
+            |path| Fault::new(path, 1, 200).after_effect().cut(),
+            "cut after, lists lag",
+            lag
+        ),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_are_refused_for_now_are_done_later() {
+    tokio::join!(
+        story_under(|path| Fault::new(path, 1, 502), "502 before", Duration::ZERO),
+        story_under(
+            |path| Fault::new(path, 1, 403),
+            "secondary rate limit",
+            Duration::ZERO
+        ),
+        story_under(|path| Fault::new(path, 1, 429), "rate limit", Duration::ZERO),
+    );
+}
+
+fn writer(rig: &Rig) -> ::jira::Writer {
+    ::jira::Writer::new(&::jira::Settings {
+        base_url: rig.jira.url(),
+        email: jira::WRITER_EMAIL.to_owned(),
+        api_token: SecretString::from(jira::WRITER_API_TOKEN),
+    })
+    .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_status_comments_the_oldest_stays_and_says_the_newest() {
+    let mut rig = Rig::start().await;
+    let marker = format!("status:{}", rig.ticket);
+    let earlier = writer(&rig)
+        .comment(&rig.ticket, "From a reporter that is gone.", &marker)
+        .await
+        .unwrap();
+    rig.jira.comment_as("ENG-1", "ann", &marker).unwrap();
+    rig.settled(&rig.report(2, started())).await;
+    let tidied = async || Some(rig.jira.comments("ENG-1")).filter(|comments| comments.len() == 2);
+    eventually("ours is there twice, or once again", DEADLINE, async || {
+        let comments = rig.jira.comments("ENG-1");
+        let first = comments.first()?;
+        (comments.len() == 2 && first.text.contains("has started")).then_some(())
+    })
+    .await
+    .unwrap();
+    let comments = eventually("one of ours and one of ann's", DEADLINE, tidied)
+        .await
+        .unwrap();
+    assert_eq!(comments[0].id, earlier.to_string());
+    assert_eq!(comments[1].author, "ann");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_comment_that_somebody_deleted_is_written_again() {
+    let mut rig = Rig::start().await;
+    rig.settled(&rig.report(2, started())).await;
+    let first = rig.jira.comments("ENG-1").remove(0);
+    writer(&rig)
+        .delete_comment(&rig.ticket, &::jira::CommentId(first.id))
+        .await
+        .unwrap();
+    let notice = ReportRequest::Skipped(domain::SkipReason::Label {
+        label: "later".into(),
+    });
+    rig.settled(&rig.report(4, notice)).await;
+    let comments = rig.jira.comments("ENG-1");
+    assert_eq!(comments.len(), 1, "{comments:?}");
+    assert!(comments[0].text.contains("later") && comments[0].text.contains("has started"));
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_must_wait_long_holds_no_slot() {
+    let mut rig = Rig::start_with(RigOptions { slots: 1 }).await;
+    rig.jira
+        .fail_next(Fault::new("ENG-1/transitions", 1, 429).on("POST").retry_after(8));
+    let limited = rig.report(2, started());
+    rig.queue.reports().append(&limited).await.unwrap();
+    let refused = async || (rig.jira.faults_left() == 0).then_some(());
+    eventually("the first ticket is limited", DEADLINE, refused)
+        .await
+        .unwrap();
+    let other = TicketKey::jira(&rig.jira.create_issue("ENG", "Other", "It is.", "Bug", &[])).unwrap();
+    let run = domain::RunId::new(other.clone(), 1);
+    let report = Report {
+        id: run.call(2).into(),
+        run: Some(run),
+        ticket: other,
+        ..rig.report(0, started())
+    };
+    rig.queue.reports().append(&report).await.unwrap();
+    let told = async || rig.jira.comments("ENG-2").pop();
+    eventually("the second ticket is told", DEADLINE, told)
+        .await
+        .unwrap();
+    assert!(rig.jira.comments("ENG-1").is_empty(), "the first one still waits");
+    assert_eq!(rig.settled(&limited).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(rig.jira.status_history("ENG-1"), ["To Do", "In Progress"]);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_head_is_pushed_once_however_often_it_is_asked_for() {
+    let mut rig = Rig::start().await;
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    for position in [2, 4] {
+        let report = rig.report(position, ReportRequest::PushBranch(push.clone()));
+        let head = push.head.clone();
+        let branch = BRANCH.to_owned();
+        assert_eq!(
+            rig.settled(&report).await,
+            ReportOutcome::Done(Receipt::Pushed { branch, head })
+        );
+    }
+    let pushes = rig.github.requests();
+    let pushes = pushes
+        .iter()
+        .filter(|request| request.method == "POST" && request.path.ends_with("/git-receive-pack"));
+    assert_eq!(pushes.count(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_on_github_is_told_in_one_comment_that_only_we_can_claim() {
+    let mut rig = Rig::start().await;
+    rig.github
+        .commit("acme/shop", "theirs", "docs", &[("notes.md", "x\n")])
+        .unwrap();
+    let number = rig
+        .github
+        .open_pull_request_as("acme/shop", "ann", "theirs", "Totals are wrong", "They are.")
+        .unwrap();
+    let ticket: TicketKey = format!("github:acme/shop#{number}").parse().unwrap();
+    let forged = format!("Hello\n\n<!-- journeyman:effect=status:{ticket} -->");
+    rig.github
+        .comment_as("acme/shop", number, "mallory", &forged)
+        .unwrap();
+    rig.github
+        .fail_next(Fault::new("/comments", 1, 502).on("POST").after_effect());
+    let run = domain::RunId::new(ticket.clone(), 1);
+    let of = |position: u64, request| Report {
+        id: run.call(position).into(),
+        run: Some(run.clone()),
+        ticket: ticket.clone(),
+        ..rig.report(0, request)
+    };
+    let skipped = ReportRequest::Skipped(domain::SkipReason::Label {
+        label: "later".into(),
+    });
+    for report in [of(2, started()), of(4, skipped)] {
+        rig.queue.reports().append(&report).await.unwrap();
+    }
+    let comments = eventually("both are told", DEADLINE, async || {
+        let comments = rig.github.comments("acme/shop", number);
+        let is_told = |words: &str| comments.iter().any(|comment| comment.body.contains(words));
+        (is_told("later") && is_told("has started")).then_some(comments)
+    })
+    .await
+    .unwrap();
+    assert_eq!(comments.len(), 2, "{comments:?}");
+    assert_eq!(
+        (comments[0].author.as_str(), &comments[0].body),
+        ("mallory", &forged)
+    );
+    assert!(
+        comments[1]
+            .body
+            .ends_with(&format!("<!-- journeyman:effect=status:{ticket} -->"))
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_nobody_can_read_is_buried_and_the_next_one_is_settled() {
+    let mut rig = Rig::start().await;
+    rig.append_garbage().await;
+    assert_eq!(
+        rig.settled(&rig.report(2, started())).await,
+        ReportOutcome::Done(Receipt::Told)
+    );
+    let (_, letter) = rig.queue.dead_letters().list(10).await.unwrap().remove(0);
+    assert_eq!(
+        (letter.what.as_str(), letter.ticket),
+        ("report", Some(rig.ticket.clone()))
+    );
+    assert!(!letter.reason.contains("!!!"), "{}", letter.reason);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_would_close_another_ticket_is_refused_in_words() {
+    let mut rig = Rig::start().await;
+    let files = [("cart.py", "total = 2\n")];
+    let push = rig.change_as(BRANCH, &files, "fix: totals\n\nCloses #99").await;
+    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let ReportOutcome::Refused { detail } = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(detail.contains("Closes #99"), "{detail}");
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_follows_nats_and_work_goes_on_when_it_is_back() {
+    let mut rig = Rig::start().await;
+    let address = rig.address;
+    let is = async |status: &str| http_get(address, "/readyz").await.contains(status).then_some(());
+    eventually("ready", DEADLINE, async || is("200").await)
+        .await
+        .unwrap();
+    rig.nats.kill();
+    eventually("not ready", DEADLINE, async || is("503").await)
+        .await
+        .unwrap();
+    rig.nats.restart().await.unwrap();
+    eventually("ready again", DEADLINE, async || is("200").await)
+        .await
+        .unwrap();
+    assert_eq!(
+        rig.settled(&rig.report(2, started())).await,
+        ReportOutcome::Done(Receipt::Told)
+    );
+    rig.stop().await;
+}
