@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 MODEL ?= scripted
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
@@ -15,7 +16,7 @@ setup: ## Install what demo and tests need and the machine lacks
 
 demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai for a real model)
 	@$(CARGO) build --quiet --locked --workspace --bins
-	@$(CARGO) run --quiet --locked -p e2e --bin demo -- --model $(MODEL) $(if $(MODEL_BASE_URL),--model-base-url $(MODEL_BASE_URL)) $(if $(MODEL_NAME),--model-name $(MODEL_NAME)) $(DEMO_ARGS)
+	@$(TARGET_DIR)/debug/demo --model $(MODEL) $(if $(MODEL_BASE_URL),--model-base-url $(MODEL_BASE_URL)) $(if $(MODEL_NAME),--model-name $(MODEL_NAME)) $(DEMO_ARGS)
 
 test: setup ## Run every test: unit, contract, end to end
 	$(CARGO) build --locked --workspace --bins
@@ -35,11 +36,11 @@ BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --re
 
 bench: setup ## Print one line a figure: bench <name> <value> <unit>
 	@$(BENCH_BUILD)
-	@target/release/bench
+	@$(TARGET_DIR)/release/bench
 
 up: setup ## Start everything on this machine; settings from journeyman.toml
 	@$(CARGO) build --quiet --locked --workspace --bins
-	@$(CARGO) run --quiet --locked -p journeyman -- up
+	@$(TARGET_DIR)/debug/journeyman up
 
 sandbox-check: ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
 	@scripts/sandbox-check.sh
@@ -48,5 +49,4 @@ images: ## Build the four images
 	@for service in ingest planner executor reporter; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
 
 k8s-check: ## Render and validate the manifests offline
-	@scripts/setup.sh k8s
 	@scripts/k8s-check.sh

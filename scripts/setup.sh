@@ -55,18 +55,9 @@ redis() {
     need apt-get "redis-server or valkey-server is missing; install one"
     say "installing redis-server"
     as_root apt-get update -qq
-    # Only the binary is wanted: policy-rc.d keeps the package from starting a service of its own.
+    # Only the binary is wanted: in runlevel 1 the package starts no service of its own.
     as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server >/dev/null
 }
 
 nats
 redis
-case "${1:-}" in
-k8s)
-    venv
-    .tools/venv/bin/python -c 'import kubernetes_validate' 2>/dev/null || {
-        say "installing kubernetes-validate"
-        .tools/venv/bin/pip install --quiet --disable-pip-version-check kubernetes-validate==1.35.0
-    }
-    ;;
-esac
