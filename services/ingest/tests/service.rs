@@ -26,6 +26,7 @@ fn job(trigger: &Trigger) -> &JobRequest {
 async fn a_move_to_the_agreed_status_becomes_one_trigger_however_often_it_is_delivered() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
+    h.first_poll().await;
     let key = h
         .jira
         .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &["shop"]);

@@ -154,6 +154,20 @@ impl Harness {
         format!("{}{path}", self.base)
     }
 
+    /// Waits until the poll at the start has looked at the board, so that only webhooks find what comes after.
+    pub(crate) async fn first_poll(&self) {
+        let polled = async || {
+            let requests = self.jira.requests();
+            requests
+                .iter()
+                .any(|request| request.path.contains("/search/jql"))
+                .then_some(())
+        };
+        eventually("the first poll", DEADLINE, polled)
+            .await
+            .expect("poll");
+    }
+
     pub(crate) fn listen_to_jira(&self) {
         self.jira.set_webhook(&self.url("/webhooks/jira"), JIRA_SECRET);
     }
