@@ -7,9 +7,10 @@ use async_nats::{
     jetstream::{
         ErrorCode,
         consumer::{PullConsumer, pull},
+        message::StreamMessage,
         publish::PublishAck,
         response::Response,
-        stream::LastRawMessageErrorKind,
+        stream::{LastRawMessageError, LastRawMessageErrorKind},
     },
 };
 use bytes::Bytes;
@@ -168,16 +169,7 @@ impl Connection {
             .get_stream_no_info(stream)
             .await
             .map_err(|error| failed(&error))?;
-        match handle.get_last_raw_message_by_subject(subject).await {
-            Ok(message) => Ok(Some(Stored {
-                subject: message.subject.to_string(),
-                sequence: message.sequence,
-                headers: message.headers,
-                payload: message.payload,
-            })),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(failed(&error)),
-        }
+        found(handle.get_last_raw_message_by_subject(subject).await).map_err(|error| failed(&error))
     }
 
     /// The message at a sequence; `None` when there is none (any more).
@@ -188,16 +180,7 @@ impl Connection {
             .get_stream_no_info(stream)
             .await
             .map_err(|error| failed(&error))?;
-        match handle.get_raw_message(sequence).await {
-            Ok(message) => Ok(Some(Stored {
-                subject: message.subject.to_string(),
-                sequence: message.sequence,
-                headers: message.headers,
-                payload: message.payload,
-            })),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(failed(&error)),
-        }
+        found(handle.get_raw_message(sequence).await).map_err(|error| failed(&error))
     }
 
     /// Deletes the message at a sequence; false when there was none.
@@ -331,4 +314,18 @@ fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {
         headers,
         payload: reply.payload,
     })
+}
+
+/// No message is an answer, not an error.
+fn found(answer: Result<StreamMessage, LastRawMessageError>) -> Result<Option<Stored>, LastRawMessageError> {
+    match answer {
+        Ok(message) => Ok(Some(Stored {
+            subject: message.subject.to_string(),
+            sequence: message.sequence,
+            headers: message.headers,
+            payload: message.payload,
+        })),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
