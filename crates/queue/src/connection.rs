@@ -16,6 +16,7 @@ use crate::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 
 /// What everything in this crate talks through.
@@ -24,6 +25,7 @@ pub(crate) struct Connection {
     pub(crate) context: jetstream::Context,
     pub(crate) object_store: OnceCell<ObjectStore>,
     pub(crate) replicas: usize,
+    pub(crate) ack_wait: Duration,
 }
 
 /// A connection with its topology. Cheap to clone.
@@ -68,6 +70,7 @@ impl Queue {
             context,
             object_store: OnceCell::new(),
             replicas: settings.replicas,
+            ack_wait: Duration::from_millis(settings.ack_wait_ms.max(SHORTEST_ACK_WAIT_MS)),
         };
         Ok(Self {
             connection: Arc::new(connection),

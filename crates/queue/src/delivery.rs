@@ -152,7 +152,7 @@ impl Deliveries {
         Fut: Future<Output = Disposition>,
     {
         let (message, acker) = message.split();
-        let held = Held::new(acker);
+        let held = Held::new(acker, self.connection.ack_wait);
         let delivery = match self.decode(&message).await {
             Ok(delivery) => delivery,
             Err(Error::Corrupt { what, problem }) => {

@@ -224,7 +224,7 @@ impl<T: Keyed> KeyedLog<T> {
 
     async fn wake_for(&self, prefix: &str, message: jetstream::Message) {
         let (message, acker) = message.split();
-        let held = Held::new(acker);
+        let held = Held::new(acker, self.connection.ack_wait);
         let Some(ticket) = subject::ticket_of(prefix, &message.subject) else {
             tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
             forget(held).await;

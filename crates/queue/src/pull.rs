@@ -11,7 +11,6 @@ use crate::Error;
 
 /// How long a pull request waits at the server; after a reconnect a lost one is noticed this late.
 const PULL_EXPIRES: Duration = Duration::from_secs(5);
-const PROGRESS_EVERY: Duration = Duration::from_secs(15);
 
 /// The next message; `None` when nothing came in time or at shutdown. A message that comes too late for a shutdown is
 /// given back at once.
@@ -67,9 +66,9 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(acker: Acker) -> Self {
+    pub(crate) fn new(acker: Acker, ack_wait: Duration) -> Self {
         let acker = Arc::new(acker);
-        let heartbeat = AbortOnDropHandle::new(tokio::spawn(report_progress(acker.clone())));
+        let heartbeat = AbortOnDropHandle::new(tokio::spawn(report_progress(acker.clone(), ack_wait / 4)));
         Self { acker, heartbeat }
     }
 
@@ -91,9 +90,9 @@ impl Held {
     }
 }
 
-async fn report_progress(acker: Arc<Acker>) {
+async fn report_progress(acker: Arc<Acker>, every: Duration) {
     loop {
-        sleep(PROGRESS_EVERY).await;
+        sleep(every).await;
         if let Err(error) = acker.ack_with(AckKind::Progress).await {
             tracing::warn!(%error, "progress not reported");
         }

@@ -12,6 +12,9 @@ pub struct Settings {
     pub url: String,
     /// Replicas of streams and buckets: 1, or 3 in a cluster.
     pub replicas: usize,
+    /// After this long without a sign of life of its holder a message goes to somebody else; progress is reported four
+    /// times as often. Recovery after a crash takes about this long. At least 1000; the same for all services.
+    pub ack_wait_ms: u64,
     /// A NATS credentials file, when the server asks for one.
     pub credentials_file: Option<PathBuf>,
 }
@@ -21,6 +24,7 @@ impl Default for Settings {
         Self {
             url: "nats://127.0.0.1:4222".into(),
             replicas: 1,
+            ack_wait_ms: 60_000,
             credentials_file: None,
         }
     }

@@ -66,7 +66,7 @@ impl<T: Keyed> Tokens<T> {
             .ok()
             .map(|info| (info.stream_sequence, info.delivered));
         let (message, acker) = message.split();
-        let held = Held::new(acker);
+        let held = Held::new(acker, self.log.connection.ack_wait);
         let ticket = subject::ticket_of(self.log.names.wakeup_prefix, &message.subject);
         let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
             tracing::error!(subject = %message.subject, "token without a ticket; forgotten");
@@ -98,7 +98,7 @@ async fn open_consumer<T>(log: &KeyedLog<T>) -> Result<(PullConsumer, u64), Erro
     Ok((consumer, epoch))
 }
 
-/// One delivery of a ticket's token. A heartbeat task sends progress every 15 s until it is finished, released or
+/// One delivery of a ticket's token. A heartbeat task sends progress until it is finished, released or
 /// abandoned. Dropping it without a word is `abandon`.
 pub struct Token<T: Keyed> {
     ticket: TicketKey,
@@ -126,7 +126,7 @@ impl<T: Keyed> Token<T> {
     /// Acknowledges with confirmation.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the token is then delivered again after a minute.
+    /// [`Error::Unavailable`]; the token is then delivered again after `nats.ack_wait_ms`.
     pub async fn finish(self) -> Result<(), Error> {
         self.held.finish().await
     }

@@ -57,8 +57,6 @@ pub(crate) const DEAD_PREFIX: &str = "journeyman.dead";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// After this long without progress a message goes to somebody else.
-const ACK_WAIT: Duration = Duration::from_secs(60);
 /// Delayed redeliveries count against it, so it is far above the work that is ever in hand.
 const MAX_ACK_PENDING: i64 = 10_000;
 
@@ -172,12 +170,12 @@ fn streams(replicas: usize) -> Vec<stream::Config> {
     wanted
 }
 
-fn durable(name: &str, filter: &str) -> pull::Config {
+fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
     pull::Config {
         durable_name: Some(name.to_owned()),
         deliver_policy: DeliverPolicy::All,
         ack_policy: AckPolicy::Explicit,
-        ack_wait: ACK_WAIT,
+        ack_wait,
         max_deliver: -1,
         max_ack_pending: MAX_ACK_PENDING,
         filter_subject: filter.to_owned(),
@@ -186,7 +184,8 @@ fn durable(name: &str, filter: &str) -> pull::Config {
 }
 
 /// Every wanted durable consumer, by stream.
-fn consumers() -> Vec<(&'static str, pull::Config)> {
+fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
+    let durable = |name: &str, filter: &str| durable(name, filter, ack_wait);
     let mut wanted = vec![
         (DELIVERIES, durable(ROUTER, &format!("{DELIVERIES_PREFIX}.>"))),
         (TIMERS, durable(WAKER, &format!("{TIMERS_DUE}.*"))),
@@ -213,7 +212,7 @@ pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
     for wanted in streams(connection.replicas) {
         ensure_stream(connection, &wanted).await?;
     }
-    for (stream, wanted) in consumers() {
+    for (stream, wanted) in consumers(connection.ack_wait) {
         ensure_consumer(connection, stream, &wanted).await?;
     }
     for names in [&TRIGGERS, &REPORTS] {
