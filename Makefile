@@ -6,7 +6,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench up images k8s-check sandbox-check
+.PHONY: help setup demo test lint fmt bench faults up images k8s-check sandbox-check crash-matrix
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -37,6 +37,14 @@ BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --re
 bench: setup ## Print one line a figure: bench <name> <value> <unit>
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/bench
+
+faults: setup ## Kill, freeze and restart everything while tickets are under way: [TICKETS=200] [SEED=…]
+	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(TARGET_DIR)/debug/faults --tickets $(or $(TICKETS),200) $(if $(SEED),--seed $(SEED))
+
+crash-matrix: setup ## Crash at every failpoint of a story, start again, compare the end; prints point, outcome, ms
+	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(TARGET_DIR)/debug/crash_matrix $(CRASH_MATRIX_ARGS)
 
 up: setup ## Start everything on this machine; settings from journeyman.toml
 	@$(CARGO) build --quiet --locked --workspace --bins

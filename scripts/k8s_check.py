@@ -88,8 +88,18 @@ def check_capabilities(where: str, service: str, pod: dict, example_secrets: dic
 def check_image(where: str, service: str, pod: dict, targets: set[str]) -> None:
     require(service in targets, f"{where}: the Dockerfile has no target {service}")
     images = [container["image"] for container in containers(pod)]
-    matches = len(images) == 1 and re.fullmatch(rf"(\S+/)?journeyman/{service}:[\w.-]+", images[0])
+    matches = len(set(images)) == 1 and re.fullmatch(rf"(\S+/)?journeyman/{service}:[\w.-]+", images[0])
     require(matches and not images[0].endswith(":latest"), f"{where}: the image must be journeyman/{service} with a tag: {images}")
+
+
+def check_runner(where: str, pod: dict) -> None:
+    """Commands run under a user of their own, in a container that is told nothing."""
+    runner = next((container for container in containers(pod) if container["name"] == "runner"), {})
+    user = runner.get("securityContext", {}).get("runAsUser")
+    require(user and user != pod["securityContext"]["runAsUser"], f"{where}: the runner has the executor's user")
+    require(not runner.get("env") and not runner.get("envFrom"), f"{where}: the runner has an environment")
+    volumes = {mount["name"]: mount.get("readOnly", False) for mount in runner.get("volumeMounts", [])}
+    require(volumes == {"data": True, "work": False, "runner-tmp": False}, f"{where}: the runner mounts {volumes}")
 
 
 def check_hardening(where: str, pod: dict) -> None:
@@ -162,6 +172,8 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                 services.add(name)
                 check_capabilities(where, name, pod, example_secrets)
                 check_image(where, name, pod, targets)
+                if name == "executor":
+                    check_runner(where, pod)
             else:
                 require(not secret_names(pod), f"{where}: reads {sorted(secret_names(pod))}")
         for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():

@@ -10,7 +10,7 @@ trap 'rm -f "$log" "$log.rows"' EXIT
 
 "$cargo" build --quiet --locked -p executor -p e2e --bins
 "${CARGO_TARGET_DIR:-target}/debug/executor" doctor
-if ! "$cargo" test --locked -p executor -p git -p e2e --lib --test executor --test sandbox --test git --no-fail-fast \
+if ! "$cargo" test --locked -p executor -p git -p reporter -p e2e --lib --test executor --test sandbox --test git --no-fail-fast \
     -- --nocapture >"$log" 2>&1; then
     failed=1
 fi
@@ -21,7 +21,11 @@ other_checks="
 28 deadline over gRPC;deadlines_cut_the_call_and_time_limits_end_the_command
 29 a caller that goes away;a_call_whose_caller_goes_away_is_killed_and_stored_as_interrupted
 29 a newer fence;a_newer_fence_cuts_older_calls_and_refuses_older_planners
+33 a launcher waits in an open workspace, and goes with it;a_thousand_commands_leave_no_descriptor_mount_or_process_and_one_launcher_waits
 40 hostile trees;hostile_names_in_a_tree_are_left_out_of_a_checkout
+42 branches;a_branch_is_legal_and_names_its_ticket
+43 protected paths;each_breach_is_named_with_what_to_change
+44 credentials in a change;common_credentials_are_found
 45 packs too large or incomplete;a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind
 45 damaged packs;a_damaged_pack_is_refused_wherever_the_damage_is
 46 the same commit again;the_same_change_at_the_same_time_is_the_same_commit

@@ -15,6 +15,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::backing::Servers;
+use crate::hidden::hidden;
 
 /// How long `/readyz` may take; the services themselves give up on an unreachable server after a minute.
 const READY_LIMIT: Duration = Duration::from_secs(70);
@@ -81,6 +82,7 @@ struct Listen {
     listen: Option<SocketAddr>,
     pools: Option<serde_json::Value>,
     gate_url: Option<String>,
+    hidden: settings::TextList,
 }
 
 /// The settings as [`Prepared::new`] would complete them, with nothing started.
@@ -96,6 +98,7 @@ pub async fn completed(
     derive(
         &mut environment,
         &glance,
+        file,
         Path::new(".journeyman"),
         listeners.each_ref(),
     )?;
@@ -120,7 +123,13 @@ impl Prepared {
         let mut servers = Servers::lock(&data)?;
         let data = std::path::absolute(&data)?;
         let listeners = bind_all(&glance, free_ports).await?;
-        let token = derive(&mut environment, &glance, &data, listeners.each_ref())?;
+        let token = derive(
+            &mut environment,
+            &glance,
+            file.as_deref(),
+            &data,
+            listeners.each_ref(),
+        )?;
         check_all(file.as_deref(), &environment)?;
         if glance.nats.url.is_none() {
             set(&mut environment, "NATS__URL", servers.start_nats(&data).await?);
@@ -309,6 +318,7 @@ async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Result<[TcpListe
 fn derive(
     environment: &mut Vec<(String, String)>,
     glance: &Glance,
+    file: Option<&Path>,
     data: &Path,
     listeners: [&TcpListener; 4],
 ) -> anyhow::Result<SecretString> {
@@ -340,8 +350,8 @@ fn derive(
             folder.display().to_string(),
         );
     }
-    // Queue, tokens and other runs' work lie there.
-    set_default(environment, "EXECUTOR__HIDDEN", data.display().to_string());
+    let hidden = hidden(&glance.executor.hidden, data, file, environment)?;
+    set(environment, "EXECUTOR__HIDDEN", hidden);
     let keys = grant::generate();
     set(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
     set(

@@ -107,6 +107,7 @@ fn describe_request(request: &ReportRequest) -> String {
             format!("tell the ticket that it is tried again at {due}")
         }
         ReportRequest::Quarantined { .. } => "tell the ticket that it is quarantined".to_owned(),
+        ReportRequest::Unreadable { what } => format!("tell the ticket that a {what} could not be read"),
         ReportRequest::AddLabels { labels } => format!("label the ticket {}", labels.join(", ")),
         ReportRequest::Skipped(_) => "tell the ticket why it is skipped".to_owned(),
     }

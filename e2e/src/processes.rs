@@ -1,14 +1,18 @@
-//! The four services as processes of their own, each with the settings of its capability row and no others.
+//! The four services as processes of their own, one or more of each, each with the settings of its capability row and
+//! no others.
 
 use std::{
     fs::File,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
 use anyhow::Context;
+use rustix::process::Signal;
 use tokio::process::{Child, Command};
+
+use crate::balancer::Balancer;
 
 /// How long a service may take to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(30);
@@ -43,60 +47,135 @@ const SERVICES: [(&str, &[&str]); 4] = [
     ),
 ];
 
+/// One process and what it takes to start it again.
+struct Replica {
+    /// The service's name, from the second replica on with its number: `planner-2`.
+    name: String,
+    service: &'static str,
+    /// Settings that differ from those of the other replicas.
+    own: Vec<(String, String)>,
+    child: Option<Child>,
+}
+
 /// The running processes; killed and reaped on drop.
 pub struct Processes {
     environment: Vec<(String, String)>,
     logs: PathBuf,
-    running: Vec<(&'static str, Child)>,
+    replicas: Vec<Replica>,
+    /// Those of ingest and of the reporter's git gate, where there is more than one replica.
+    balancers: Vec<Balancer>,
 }
 
 impl Processes {
-    /// Starts all four and waits until they are ready. Logs go to `<logs>/<service>.log`.
+    /// Starts all four and waits until they are ready. Logs go to `<logs>/<name>.log`.
     ///
     /// # Errors
     /// When a binary is missing or a service does not become ready; the error has the end of its log.
     pub async fn start(environment: Vec<(String, String)>, logs: &Path) -> anyhow::Result<Self> {
+        Self::start_replicas(environment, logs, 1).await
+    }
+
+    /// The same with several processes of each service: planners know every executor, ingest and the git gate are
+    /// behind one address each.
+    ///
+    /// # Errors
+    /// As for [`Processes::start`].
+    pub async fn start_replicas(
+        environment: Vec<(String, String)>,
+        logs: &Path,
+        count: usize,
+    ) -> anyhow::Result<Self> {
         let mut processes = Self {
             environment,
             logs: logs.to_owned(),
-            running: Vec::new(),
+            replicas: Vec::new(),
+            balancers: Vec::new(),
         };
         for (service, _) in SERVICES {
-            processes.spawn(service)?;
+            for number in 1..=count {
+                let replica = processes.replica(service, number)?;
+                processes.replicas.push(replica);
+            }
         }
-        for (service, _) in SERVICES {
-            processes.wait_until_ready(service).await?;
+        if count > 1 {
+            processes.join().await?;
+        }
+        let names: Vec<String> = processes.names().map(str::to_owned).collect();
+        for name in &names {
+            processes.spawn(name)?;
+        }
+        for name in &names {
+            processes.wait_until_ready(name).await?;
         }
         Ok(processes)
     }
 
-    /// Starts one service again, after [`Processes::kill`].
+    /// The base URL of ingest, where it is another than that of its only process.
+    pub fn url(&self) -> Option<String> {
+        self.balancers.first().map(Balancer::url)
+    }
+
+    /// Every process's name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.replicas.iter().map(|replica| replica.name.as_str())
+    }
+
+    /// Starts a process again, after [`Processes::kill`], and waits until it is ready.
     ///
     /// # Errors
     /// As for [`Processes::start`].
-    pub async fn restart(&mut self, service: &'static str) -> anyhow::Result<()> {
-        self.spawn(service)?;
-        self.wait_until_ready(service).await
+    pub async fn restart(&mut self, name: &str) -> anyhow::Result<()> {
+        self.spawn(name)?;
+        self.wait_until_ready(name).await
     }
 
     /// The process id of a running service.
-    pub fn pid(&self, service: &str) -> Option<u32> {
-        self.running
-            .iter()
-            .find(|(name, _)| *name == service)
-            .and_then(|(_, child)| child.id())
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.find(name).ok()?.child.as_ref()?.id()
     }
 
-    /// Sends SIGKILL to one service and reaps it.
+    /// Sends SIGKILL to one process and reaps it.
     ///
     /// # Errors
     /// When it does not run.
-    pub async fn kill(&mut self, service: &str) -> anyhow::Result<()> {
-        let at = self.running.iter().position(|(name, _)| *name == service);
-        let (_, mut child) = self
-            .running
-            .remove(at.with_context(|| format!("{service} does not run"))?);
+    pub async fn kill(&mut self, name: &str) -> anyhow::Result<()> {
+        let child = self.find_mut(name)?.child.take();
+        let mut child = child.with_context(|| format!("{name} does not run"))?;
         child.kill().await.context("kill")
+    }
+
+    /// Drains one process with SIGTERM.
+    ///
+    /// # Errors
+    /// When it does not run, does not end in time or ends with an error.
+    pub async fn drain(&mut self, name: &str) -> anyhow::Result<()> {
+        let child = self.find_mut(name)?.child.take();
+        let mut child = child.with_context(|| format!("{name} does not run"))?;
+        signal(&child, Signal::TERM);
+        self.drained(name, &mut child).await
+    }
+
+    /// Stops a process where it stands (SIGSTOP); nothing happens to one that does not run.
+    pub fn freeze(&self, name: &str) {
+        self.signal(name, Signal::STOP);
+    }
+
+    /// Lets a frozen process go on (SIGCONT).
+    pub fn thaw(&self, name: &str) {
+        self.signal(name, Signal::CONT);
+    }
+
+    /// Reaps the processes that ended by themselves: their names and how they ended.
+    pub fn ended(&mut self) -> Vec<(String, ExitStatus)> {
+        let mut ended = Vec::new();
+        for replica in &mut self.replicas {
+            let status = replica.child.as_mut().and_then(|child| child.try_wait().ok()?);
+            if let Some(status) = status {
+                replica.child = None;
+                ended.push((replica.name.clone(), status));
+            }
+        }
+        ended
     }
 
     /// Drains all services with SIGTERM.
@@ -104,27 +183,124 @@ impl Processes {
     /// # Errors
     /// When one does not end in time or ends with an error.
     pub async fn stop(mut self) -> anyhow::Result<()> {
-        let mut running = std::mem::take(&mut self.running);
-        for (_, child) in &running {
-            terminate(child);
+        let mut running: Vec<(String, Child)> = Vec::new();
+        for replica in &mut self.replicas {
+            running.extend(replica.child.take().map(|child| (replica.name.clone(), child)));
         }
-        for (service, child) in &mut running {
-            let ended = tokio::time::timeout(STOP_LIMIT, child.wait()).await;
-            let status =
-                ended.with_context(|| format!("{service} did not drain; {}", self.log_tail(service)))??;
-            anyhow::ensure!(
-                status.success(),
-                "{service} ended with {status}; {}",
-                self.log_tail(service)
-            );
+        for (_, child) in &running {
+            signal(child, Signal::TERM);
+        }
+        for (name, child) in &mut running {
+            self.drained(name, child).await?;
         }
         Ok(())
     }
 
-    fn spawn(&mut self, service: &'static str) -> anyhow::Result<()> {
+    async fn drained(&self, name: &str, child: &mut Child) -> anyhow::Result<()> {
+        let ended = tokio::time::timeout(STOP_LIMIT, child.wait()).await;
+        let status = ended.with_context(|| format!("{name} did not drain; {}", self.log_tail(name)))??;
+        anyhow::ensure!(
+            status.success(),
+            "{name} ended with {status}; {}",
+            self.log_tail(name)
+        );
+        Ok(())
+    }
+
+    fn replica(&self, service: &'static str, number: usize) -> anyhow::Result<Replica> {
+        if number == 1 {
+            return Ok(Replica {
+                name: service.to_owned(),
+                service,
+                own: Vec::new(),
+                child: None,
+            });
+        }
+        let section = service.to_uppercase();
+        let mut own = vec![(
+            format!("JOURNEYMAN__{section}__LISTEN"),
+            format!("127.0.0.1:{}", free_port()?),
+        )];
+        let folder = format!("JOURNEYMAN__{section}__DATA_DIR");
+        own.extend(
+            self.setting(&folder)
+                .map(|path| (folder.clone(), format!("{path}-{number}"))),
+        );
+        Ok(Replica {
+            name: format!("{service}-{number}"),
+            service,
+            own,
+            child: None,
+        })
+    }
+
+    /// Makes the replicas known to each other.
+    async fn join(&mut self) -> anyhow::Result<()> {
+        let executors: Vec<_> = self
+            .addresses("executor")
+            .map(|address| format!("http://{address}"))
+            .collect();
+        let ingest = Balancer::start(self.addresses("ingest")).await?;
+        let gate = Balancer::start(self.addresses("reporter")).await?;
+        for (key, value) in [
+            ("JOURNEYMAN__PLANNER__POOLS__DEFAULT", executors.join(",")),
+            ("JOURNEYMAN__PLANNER__GATE_URL", format!("{}/git", gate.url())),
+        ] {
+            self.environment.retain(|(known, _)| known != key);
+            self.environment.push((key.to_owned(), value));
+        }
+        self.balancers = vec![ingest, gate];
+        Ok(())
+    }
+
+    fn setting(&self, key: &str) -> Option<&str> {
+        let found = self.environment.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn address(&self, replica: &Replica) -> Option<String> {
+        let key = format!("JOURNEYMAN__{}__LISTEN", replica.service.to_uppercase());
+        let own = replica.own.iter().find(|(name, _)| *name == key);
+        own.map(|(_, value)| value.clone())
+            .or_else(|| self.setting(&key).map(str::to_owned))
+    }
+
+    fn addresses(&self, service: &str) -> impl Iterator<Item = String> {
+        let replicas = self
+            .replicas
+            .iter()
+            .filter(move |replica| replica.service == service);
+        replicas.filter_map(|replica| self.address(replica))
+    }
+
+    fn find(&self, name: &str) -> anyhow::Result<&Replica> {
+        let found = self.replicas.iter().find(|replica| replica.name == name);
+        found.with_context(|| format!("there is no process {name}"))
+    }
+
+    fn find_mut(&mut self, name: &str) -> anyhow::Result<&mut Replica> {
+        let found = self.replicas.iter_mut().find(|replica| replica.name == name);
+        found.with_context(|| format!("there is no process {name}"))
+    }
+
+    fn signal(&self, name: &str, wanted: Signal) {
+        if let Some(child) = self.find(name).ok().and_then(|replica| replica.child.as_ref()) {
+            signal(child, wanted);
+        }
+    }
+
+    /// Starts a process without waiting until it is ready; nothing happens to one that runs.
+    ///
+    /// # Errors
+    /// When there is no such process, or it cannot be started.
+    pub fn spawn(&mut self, name: &str) -> anyhow::Result<()> {
+        let replica = self.find(name)?;
+        if replica.child.is_some() {
+            return Ok(());
+        }
         let (_, sections) = SERVICES
             .into_iter()
-            .find(|(name, _)| *name == service)
+            .find(|(service, _)| *service == replica.service)
             .context("no such service")?;
         let mine = |name: &str| {
             let section = name
@@ -135,11 +311,12 @@ impl Processes {
         let log = File::options()
             .create(true)
             .append(true)
-            .open(self.logs.join(format!("{service}.log")))?;
-        let child = Command::new(binary(service)?)
+            .open(self.logs.join(format!("{name}.log")))?;
+        let child = Command::new(binary(replica.service)?)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
             .envs(self.environment.iter().filter(|(name, _)| mine(name)).cloned())
+            .envs(replica.own.iter().cloned())
             .current_dir(&self.logs)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -148,44 +325,35 @@ impl Processes {
             // A Ctrl-C reaches the owner first, who drains them in order.
             .process_group(0)
             .spawn()
-            .with_context(|| format!("cannot start {service}"))?;
-        self.running.push((service, child));
+            .with_context(|| format!("cannot start {name}"))?;
+        self.find_mut(name)?.child = Some(child);
         Ok(())
     }
 
-    async fn wait_until_ready(&mut self, service: &str) -> anyhow::Result<()> {
-        let key = format!("JOURNEYMAN__{}__LISTEN", service.to_uppercase());
-        let address = self
-            .environment
-            .iter()
-            .find(|(name, _)| *name == key)
-            .map(|(_, value)| value.clone());
-        let address = address.context("no address")?;
+    async fn wait_until_ready(&mut self, name: &str) -> anyhow::Result<()> {
+        let replica = self.find(name)?;
+        let (service, address) = (replica.service, self.address(replica).context("no address")?);
         let end = tokio::time::Instant::now() + READY_LIMIT;
         loop {
             if is_ready(service, &address).await {
                 return Ok(());
             }
-            let child = self
-                .running
-                .iter_mut()
-                .find(|(name, _)| *name == service)
-                .map(|(_, child)| child);
+            let child = self.find_mut(name)?.child.as_mut();
             let ended = child.and_then(|child| child.try_wait().ok().flatten());
             if let Some(status) = ended {
-                anyhow::bail!("{service} ended with {status}; {}", self.log_tail(service));
+                anyhow::bail!("{name} ended with {status}; {}", self.log_tail(name));
             }
             anyhow::ensure!(
                 tokio::time::Instant::now() < end,
-                "{service} is not ready; {}",
-                self.log_tail(service)
+                "{name} is not ready; {}",
+                self.log_tail(name)
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    fn log_tail(&self, service: &str) -> String {
-        let log = std::fs::read_to_string(self.logs.join(format!("{service}.log"))).unwrap_or_default();
+    fn log_tail(&self, name: &str) -> String {
+        let log = std::fs::read_to_string(self.logs.join(format!("{name}.log"))).unwrap_or_default();
         let tail: Vec<_> = log.lines().rev().take(20).collect();
         format!(
             "the end of its log:\n{}",
@@ -204,14 +372,25 @@ async fn is_ready(service: &str, address: &str) -> bool {
         .is_ok_and(|answer| answer.status().is_success())
 }
 
-fn terminate(child: &Child) {
+fn signal(child: &Child, wanted: Signal) {
     let pid = child
         .id()
         .and_then(|pid| i32::try_from(pid).ok())
         .and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = rustix::process::kill_process(pid, wanted);
     }
+}
+
+/// A free loopback port below those that the system gives to outgoing connections, so that it stays free while its
+/// owner is down.
+///
+/// # Errors
+/// When none of many is free.
+pub fn free_port() -> anyhow::Result<u16> {
+    let mut tries = std::iter::repeat_with(|| fastrand::u16(15_000..30_000)).take(200);
+    let found = tries.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    found.context("no free port")
 }
 
 /// A binary of this workspace: beside the current one, or one folder up from a test binary.

@@ -34,6 +34,10 @@ pub enum Mode {
 pub struct Options {
     /// Where the services run.
     pub mode: Mode,
+    /// How many processes there are of each service, in [`Mode::Processes`]; 0 counts as 1.
+    pub replicas: usize,
+    /// How the tracker is set up.
+    pub jira: JiraOptions,
     /// What the model speaks.
     pub dialect: Dialect,
     /// The model's script; the fixture's when absent.
@@ -78,7 +82,7 @@ impl World {
         let folder = tempfile::tempdir()?;
         let github = FakeGitHub::start(GitHubOptions::default()).await?;
         github.create_repository(fixture::REPOSITORY, &fixture::files())?;
-        let jira = FakeJira::start(JiraOptions::default()).await?;
+        let jira = FakeJira::start(options.jira).await?;
         let model = ScriptedModel::start(options.script.unwrap_or_else(fixture::script)).await?;
         let rules = write_rules(folder.path(), &options.rules)?;
         let outside = Outside {
@@ -112,11 +116,14 @@ impl World {
             Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
             Mode::Processes => {
                 let servers = prepared.release();
-                Services::Processes(
-                    Processes::start(environment.clone(), folder.path()).await?,
-                    servers,
-                )
+                let count = options.replicas.max(1);
+                let started = Processes::start_replicas(environment.clone(), folder.path(), count);
+                Services::Processes(started.await?, servers)
             }
+        };
+        let url = match &services {
+            Services::Processes(processes, _) => processes.url().unwrap_or(url),
+            Services::InProcess(_) => url,
         };
         if !options.no_webhooks {
             github.set_webhook(&format!("{url}/webhooks/github"), WEBHOOK_SECRET);
@@ -162,6 +169,11 @@ impl World {
     /// The folder of logs, in [`Mode::Processes`].
     pub fn logs(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Keeps the folder of logs when the world ends.
+    pub fn keep_logs(&mut self) {
+        self.folder.disable_cleanup(true);
     }
 
     /// The processes, in [`Mode::Processes`].

@@ -2,6 +2,8 @@
 
 /// `journeyman.executor.v1`: what the planner asks of an executor pod.
 pub mod executor {
+    use tokio_stream::Stream;
+
     #[allow(
         missing_docs,
         unreachable_pub,
@@ -15,6 +17,26 @@ pub mod executor {
         tonic::include_proto!("journeyman.executor.v1");
     }
     pub use generated::*;
+
+    /// Bytes of a pack in one message; gRPC's own limit for a message is 4 MiB.
+    pub const PACK_CHUNK_BYTES: usize = 64 * 1024;
+    /// The largest pack that a snapshot may have, in bytes.
+    pub const MAX_PACK_BYTES: usize = 256 * 1024 * 1024;
+
+    /// The messages of one `OpenWorkspace` request. `pack` is that of `spec.restore`, and empty without one.
+    pub fn open_request(
+        spec: WorkspaceSpec,
+        pack: impl AsRef<[u8]> + Send + 'static,
+    ) -> impl Stream<Item = OpenWorkspaceRequest> + Send + 'static {
+        use open_workspace_request::Part;
+        let chunks = (0..pack.as_ref().len()).step_by(PACK_CHUNK_BYTES);
+        let chunks = chunks.map(move |start| {
+            let rest = &pack.as_ref()[start..];
+            Part::PackChunk(rest[..rest.len().min(PACK_CHUNK_BYTES)].to_vec())
+        });
+        let parts = std::iter::once(Part::Spec(spec)).chain(chunks);
+        tokio_stream::iter(parts.map(|part| OpenWorkspaceRequest { part: Some(part) }))
+    }
 }
 
 impl From<executor::Fence> for domain::RunFence {

@@ -226,6 +226,12 @@ pub struct WorkspaceInfo {
     pub tools: Vec<ToolSpec>,
     /// The repository's own instructions at the base commit.
     pub instructions: String,
+    /// Submodules at the base commit, whose folders are empty; some of them when there are many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub submodules: Vec<String>,
+    /// Files at the base commit whose content Git LFS keeps; some of them when there are many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lfs_files: Vec<String>,
 }
 
 /// The workspace's changes against the base, kept in the object store.

@@ -232,6 +232,11 @@ impl ReportId {
         Self(format!("quarantine:{ticket}@{cursor}"))
     }
 
+    /// The notice that the record at `sequence` of a log (`trigger`, `report`) could not be read.
+    pub fn unreadable(what: &str, ticket: &TicketKey, sequence: u64) -> Self {
+        Self(format!("unreadable-{what}:{ticket}@{sequence}"))
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -26,11 +26,11 @@ pub use ids::{CallId, CommitId, InvalidId, ReportId, RepositoryName, RunId};
 pub use job::{Admission, Job};
 pub use model::{Block, Reply, ReplyStop, ToolCall, Usage};
 pub use object::ObjectRef;
-pub use report::{PushBranch, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled};
+pub use report::{PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules,
+    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
 };
 pub use stop::StopReason;
 pub use ticket::{TicketComment, TicketKey, TicketText};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportId, RepositoryName, RunFence, RunId,
-    SkipReason, StopReason, TicketKey, Timestamp,
+    CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportFence, ReportId, RepositoryName, RunFence,
+    RunId, SkipReason, StopReason, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
@@ -29,6 +29,28 @@ pub struct Report {
 impl Report {
     /// The current format.
     pub const VERSION: u32 = 1;
+}
+
+/// How far a ticket's reports are settled; the reporter writes it, the sweeper compares it with the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportCursor {
+    /// Stream sequence of the last settled report.
+    pub sequence: u64,
+    /// The fence of who moved it.
+    pub fence: ReportFence,
+    /// How often the next report was tried in vain.
+    #[serde(default)]
+    pub tries: u32,
+    /// When the first of these tries was.
+    #[serde(default)]
+    pub since: Option<Timestamp>,
+}
+
+impl ReportCursor {
+    /// The record's key in the ledger.
+    pub fn key(ticket: &TicketKey) -> String {
+        format!("cursor:{ticket}")
+    }
 }
 
 /// What the reporter is asked to do.
@@ -120,6 +142,11 @@ pub enum ReportRequest {
     Quarantined {
         /// In words, without secrets.
         reason: String,
+    },
+    /// A record about the ticket could not be read and was set aside: say so; everything else goes on.
+    Unreadable {
+        /// Which: `trigger` or `report`.
+        what: String,
     },
     /// Put labels on the ticket; those that are there already stay.
     AddLabels {

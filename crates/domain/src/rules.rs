@@ -252,6 +252,8 @@ pub struct ExecutorRules {
     pub pool: String,
     /// Commands run once after each checkout.
     pub setup: Vec<String>,
+    /// Programs that the work needs, by name; a run ends before its first model call when the pool lacks one.
+    pub programs: Vec<String>,
 }
 
 impl Default for ExecutorRules {
@@ -259,8 +261,15 @@ impl Default for ExecutorRules {
         Self {
             pool: "default".to_owned(),
             setup: Vec::new(),
+            programs: Vec::new(),
         }
     }
+}
+
+/// Whether a text can be a program's name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading `-`.
+pub fn is_program_name(text: &str) -> bool {
+    let legal = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
+    (1..=100).contains(&text.len()) && text.chars().all(legal) && !text.starts_with('-')
 }
 
 /// What is wrong in a repository's rules.
@@ -328,6 +337,9 @@ impl Rules {
                 "branching.pattern",
                 "must contain {ticket_key}, so that branches map back to tickets",
             );
+        }
+        if !self.executor.programs.iter().all(|name| is_program_name(name)) {
+            return problem("executor.programs", "must be names of programs, such as node");
         }
         let key = &self.jira.project_key;
         if !key.is_empty() && crate::TicketKey::jira(&format!("{key}-1")).is_err() {

@@ -2,7 +2,10 @@
 
 use domain::CommitId;
 
-use crate::Error;
+use crate::{
+    Error,
+    elsewhere::{Attributes, holds_pointer},
+};
 
 /// Kept per file, so that a secret scan stays bounded.
 const MAX_ADDED_LINES: usize = 20_000;
@@ -37,12 +40,15 @@ pub struct FileChange {
     pub old_path: Option<String>,
     /// What happened.
     pub kind: ChangeKind,
-    /// What the path is after the change; for a deletion what it was.
+    /// What the path is after the change; for a deletion what it was. A submodule when it is one on either side.
     pub mode: FileMode,
     /// Size after the change; 0 for a deletion.
     pub size_bytes: u64,
     /// Lines that the change adds, without their ends; at most 20,000 of at most 4,000 bytes. Empty for binary files.
     pub added_lines: Vec<String>,
+    /// True when Git LFS keeps the content of this path, before or after the change, and the change puts something else than
+    /// a pointer there.
+    pub breaks_lfs: bool,
 }
 
 /// What happened to a path.
@@ -84,16 +90,22 @@ pub struct CommitInfo {
     pub parents: Vec<CommitId>,
 }
 
-pub(crate) fn change_set(repository: &git2::Repository, diff: &git2::Diff<'_>) -> Result<ChangeSet, Error> {
+/// `trees`: those that the difference is between.
+pub(crate) fn change_set(
+    repository: &git2::Repository,
+    diff: &git2::Diff<'_>,
+    trees: &[git2::Tree<'_>; 2],
+) -> Result<ChangeSet, Error> {
     let stats = diff.stats()?;
     let stat = Stat {
         files: stats.files_changed(),
         insertions: stats.insertions(),
         deletions: stats.deletions(),
     };
+    let mut attributes = trees.each_ref().map(|tree| Attributes::new(repository, tree));
     let count = diff.deltas().len();
     let files = (0..count)
-        .map(|index| file_change(repository, diff, index))
+        .map(|index| file_change(repository, diff, index, &mut attributes))
         .collect::<Result<_, _>>()?;
     Ok(ChangeSet { files, stat })
 }
@@ -102,6 +114,7 @@ fn file_change(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
     index: usize,
+    attributes: &mut [Attributes<'_>; 2],
 ) -> Result<FileChange, Error> {
     let delta = diff
         .get_delta(index)
@@ -120,13 +133,26 @@ fn file_change(
     } else {
         repository.odb()?.read_header(new.id())?.0 as u64
     };
+    let path = lossy(shown.path_bytes());
+    let breaks_lfs = kind != ChangeKind::Deleted
+        && !matches!(new.mode(), git2::FileMode::Commit | git2::FileMode::Link)
+        && attributes.iter_mut().any(|attributes| attributes.is_lfs(&path))
+        && !holds_pointer(repository, new.id())?;
+    let is_submodule = [&old, &new]
+        .iter()
+        .any(|file| file.mode() == git2::FileMode::Commit);
     Ok(FileChange {
-        path: lossy(shown.path_bytes()),
+        path,
         old_path: (kind == ChangeKind::Renamed).then(|| lossy(old.path_bytes())),
         kind,
-        mode: file_mode(repository, shown)?,
+        mode: if is_submodule {
+            FileMode::Submodule
+        } else {
+            file_mode(repository, shown)?
+        },
         size_bytes,
         added_lines: added_lines(diff, index)?,
+        breaks_lfs,
     })
 }
 

@@ -14,6 +14,9 @@ use crate::{Error, cli};
 /// How long git may check one pack.
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// What git may allocate while it checks one pack, in bytes.
+const MAX_MEMORY: u64 = 1 << 30;
+
 /// Bounds of a pack that is imported.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -21,14 +24,20 @@ pub struct Limits {
     pub max_bytes: u64,
     /// Number of objects in it.
     pub max_objects: u32,
+    /// Size of one object once it is unpacked, in bytes.
+    pub max_object_bytes: u64,
+    /// Size of all objects once they are unpacked, in bytes.
+    pub max_expanded_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 256 MiB and 200,000 objects.
+    /// 256 MiB and 200,000 objects; unpacked 128 MiB an object and 4 GiB all of them.
     fn default() -> Self {
         Self {
             max_bytes: 256 * 1024 * 1024,
             max_objects: 200_000,
+            max_object_bytes: 128 * 1024 * 1024,
+            max_expanded_bytes: 4 * 1024 * 1024 * 1024,
         }
     }
 }
@@ -57,6 +66,7 @@ pub(crate) fn import(git_dir: &Path, pack: &[u8], limits: Limits) -> Result<(), 
         .tempdir_in(git_dir)?;
     fs::create_dir(quarantine.path().join("pack"))?;
     index(git_dir, quarantine.path(), pack, limits)?;
+    check_sizes(quarantine.path(), limits)?;
     adopt(&quarantine.path().join("pack"), &git_dir.join("objects/pack"))
 }
 
@@ -67,9 +77,48 @@ fn object_count(pack: &[u8]) -> Result<u32, Error> {
     }
 }
 
+/// A small pack may hold large objects: deltas and zeros. What git says of their sizes costs their heads only.
+fn check_sizes(quarantine: &Path, limits: Limits) -> Result<(), Error> {
+    let odb = git2::Odb::new()?;
+    odb.add_disk_alternate(&quarantine.to_string_lossy())?;
+    let mut ids = Vec::new();
+    odb.foreach(|id| {
+        ids.push(*id);
+        true
+    })?;
+    let mut total = 0_u64;
+    for id in ids {
+        let size = odb.read_header(id)?.0 as u64;
+        total = total.saturating_add(size);
+        if size > limits.max_object_bytes || total > limits.max_expanded_bytes {
+            return Err(Error::BadPack(format!(
+                "unpacked it is larger than {} bytes an object or {} bytes together",
+                limits.max_object_bytes, limits.max_expanded_bytes
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Bounds what a process may allocate. It has been told nothing yet, so it has allocated nothing to speak of.
+fn bound_memory(child: &Child) -> Result<(), Error> {
+    let bound = rustix::process::Rlimit {
+        current: Some(MAX_MEMORY),
+        maximum: Some(MAX_MEMORY),
+    };
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    rustix::process::prlimit(pid, rustix::process::Resource::Data, bound)
+        .map(drop)
+        .map_err(|error| Error::Failed(format!("git's memory cannot be bounded: {error}")))
+}
+
 fn index(git_dir: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
     let mut command = Command::new("git");
     command.args(cli::leading_args(git_dir));
+    // One thread needs one stack; what is large is not held in memory where that can be avoided.
+    command.args(["-c", "pack.threads=1", "-c", "core.bigFileThreshold=64m"]);
     command
         .args(["index-pack", "--stdin", "--strict"])
         .arg(format!("--max-input-size={}", limits.max_bytes));
@@ -82,6 +131,11 @@ fn index(git_dir: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Resu
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;
+    if let Err(error) = bound_memory(&child) {
+        child.kill()?;
+        child.wait()?;
+        return Err(error);
+    }
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     let child = Arc::new(Mutex::new(child));
     let (done, watchdog) = mpsc::channel::<()>();

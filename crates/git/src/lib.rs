@@ -3,12 +3,14 @@
 
 mod change;
 mod cli;
+mod elsewhere;
 mod error;
 mod import;
 mod repository;
 mod transport;
 
 pub use change::{ChangeKind, ChangeSet, CommitInfo, FileChange, FileMode, Stat};
+pub use elsewhere::{Elsewhere, is_lfs_pointer};
 pub use error::Error;
 pub use import::Limits;
 pub use repository::{Repository, UnifiedDiff};

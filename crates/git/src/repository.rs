@@ -8,7 +8,9 @@ use std::{
 use domain::CommitId;
 use git2::{Oid, RepositoryOpenFlags};
 
-use crate::{ChangeSet, CommitInfo, Error, Limits, change::change_set, import};
+use crate::{
+    ChangeSet, CommitInfo, Elsewhere, Error, Limits, change::change_set, elsewhere::elsewhere, import,
+};
 
 /// Files above this are not read, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
@@ -49,6 +51,19 @@ impl Repository {
             "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n",
         )?;
         Self::open(path)
+    }
+
+    /// The same for a repository that a process may have been killed over, ours or the `git` that it ran: the lock files
+    /// that it left are removed, which nobody else ever would. Only for whoever alone writes refs and configuration.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the disk refuses.
+    pub fn take_over(path: &Path) -> Result<Self, Error> {
+        for folder in ["", "objects/info", "objects/pack"] {
+            remove_locks(&path.join(folder))?;
+        }
+        remove_locks_beneath(&path.join("refs"))?;
+        Self::init_bare(path)
     }
 
     /// Opens the bare repository at exactly this path.
@@ -147,7 +162,8 @@ impl Repository {
     pub fn diff(&self, base: &CommitId, head: &CommitId) -> Result<ChangeSet, Error> {
         let mut diff = self.tree_diff(base, head)?;
         diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
-        change_set(&self.git, &diff)
+        let trees = [self.commit(base)?.tree()?, self.commit(head)?.tree()?];
+        change_set(&self.git, &diff, &trees)
     }
 
     /// The same as text in git's format, cut at `max_bytes`.
@@ -212,6 +228,14 @@ impl Repository {
         Ok(Some(self.git.find_blob(entry.id())?.content().to_vec()))
     }
 
+    /// What a commit names but does not hold.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the commit is not there.
+    pub fn elsewhere(&self, commit: &CommitId) -> Result<Elsewhere, Error> {
+        elsewhere(&self.git, &self.commit(commit)?.tree()?)
+    }
+
     fn tree_diff(&self, base: &CommitId, head: &CommitId) -> Result<git2::Diff<'_>, Error> {
         let (base, head) = (self.commit(base)?.tree()?, self.commit(head)?.tree()?);
         let mut options = git2::DiffOptions::new();
@@ -245,4 +269,32 @@ fn commit_id(id: Oid) -> Result<CommitId, Error> {
     id.to_string()
         .parse()
         .map_err(|_| Error::Failed("git gave a strange commit id".to_owned()))
+}
+
+fn remove_locks(folder: &Path) -> Result<(), Error> {
+    for path in entries(folder)? {
+        if path.extension().is_some_and(|extension| extension == "lock") && path.is_file() {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_locks_beneath(folder: &Path) -> Result<(), Error> {
+    remove_locks(folder)?;
+    for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+        remove_locks_beneath(&path)?;
+    }
+    Ok(())
+}
+
+/// What is in a folder; nothing in one that is not there.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    match fs::read_dir(folder) {
+        Ok(found) => Ok(found
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<_, std::io::Error>>()?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -26,12 +26,16 @@ fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Op
     for (path, content) in files {
         index.remove_path(Path::new(path)).ok();
         let Some(content) = content else { continue };
-        let mode = if path.ends_with(".link") {
-            0o120_000
-        } else {
-            0o100_644
+        let mode = match path.rsplit_once('.') {
+            Some((_, "link")) => 0o120_000,
+            Some((_, "module")) => 0o160_000,
+            _ => 0o100_644,
         };
-        let id = git.blob(content.as_bytes()).unwrap();
+        let id = if mode == 0o160_000 {
+            git2::Oid::from_str(content).unwrap()
+        } else {
+            git.blob(content.as_bytes()).unwrap()
+        };
         let time = git2::IndexEntry {
             ctime: git2::IndexTime::new(0, 0),
             mtime: git2::IndexTime::new(0, 0),
@@ -312,6 +316,96 @@ fn a_damaged_pack_is_refused_wherever_the_damage_is() {
     assert_eq!(left.map_or(0, |entries| entries.count()), 0);
 }
 
+/// A pack by hand: `objects` are type, delta base and content.
+fn raw_pack(count: u32, objects: &[(u8, Option<git2::Oid>, &[u8])]) -> Vec<u8> {
+    let mut pack = [b"PACK".as_slice(), &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
+    for (kind, base, content) in objects {
+        let mut size = content.len();
+        let mut byte = (kind << 4) | (size & 15) as u8;
+        size >>= 4;
+        while size > 0 {
+            pack.push(byte | 0x80);
+            byte = (size & 127) as u8;
+            size >>= 7;
+        }
+        pack.push(byte);
+        pack.extend(base.iter().flat_map(|base| base.as_bytes().to_vec()));
+        pack.extend(stored(content));
+    }
+    let sum = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, &pack);
+    pack.extend(sum.as_ref());
+    pack
+}
+
+/// As zlib has it, without compression.
+fn stored(content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x78, 0x01];
+    let mut blocks = content.chunks(0xffff).peekable();
+    while let Some(block) = blocks.next() {
+        bytes.push(u8::from(blocks.peek().is_none()));
+        let length = block.len() as u16;
+        bytes.extend(length.to_le_bytes());
+        bytes.extend((!length).to_le_bytes());
+        bytes.extend(block);
+    }
+    let (mut a, mut b) = (1_u32, 0_u32);
+    for byte in content {
+        a = (a + u32::from(*byte)) % 65_521;
+        b = (b + a) % 65_521;
+    }
+    bytes.extend(((b << 16) | a).to_be_bytes());
+    bytes
+}
+
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value > 127 {
+        bytes.push((value & 127) as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// 64 KiB, and instructions to copy them so many times.
+fn bomb(times: usize) -> Vec<u8> {
+    const BASE: usize = 0x1_0000;
+    let base = vec![b'x'; BASE];
+    let id = git2::Oid::hash_object(git2::ObjectType::Blob, &base).unwrap();
+    let copies = vec![0x80; times];
+    let delta = [varint(BASE as u64), varint((BASE * times) as u64), copies].concat();
+    raw_pack(2, &[(3, None, &base), (7, Some(id), &delta)])
+}
+
+#[test]
+fn a_pack_of_too_many_or_too_large_objects_is_refused_within_bounds_of_memory() {
+    let folder = TempDir::new().unwrap();
+    let ours = Repository::init_bare(folder.path()).unwrap();
+    let small = Limits {
+        max_object_bytes: 1024 * 1024,
+        max_expanded_bytes: 3 * 1024 * 1024,
+        ..Limits::default()
+    };
+    let refused = |pack: &[u8], limits: Limits, words: &str| {
+        let error = ours.import_pack(pack, limits).unwrap_err();
+        assert!(matches!(error, Error::BadPack(_)), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    };
+    refused(&raw_pack(1_000_000, &[]), Limits::default(), "1000000 objects");
+    // It says that it holds more than it does.
+    refused(&raw_pack(100_000, &[(3, None, b"x")]), Limits::default(), "");
+    refused(&bomb(17), small, "unpacked");
+    // Above what git may allocate it ends by itself.
+    refused(&bomb(32_768), Limits::default(), "");
+    let many: Vec<Vec<u8>> = (0..4_u8).map(|fill| vec![fill; 1_000_000]).collect();
+    let many: Vec<_> = many.iter().map(|content| (3, None, content.as_slice())).collect();
+    refused(&raw_pack(4, &many), small, "unpacked");
+    let left = std::fs::read_dir(ours.path().join("objects/pack"));
+    assert_eq!(left.map_or(0, |entries| entries.count()), 0);
+    // The same by hand within the bounds is taken.
+    ours.import_pack(&bomb(15), small).unwrap();
+}
+
 #[tokio::test]
 async fn a_change_set_names_what_policy_asks_about() {
     let world = world().await;
@@ -354,6 +448,70 @@ async fn a_change_set_names_what_policy_asks_about() {
     );
 }
 
+const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
+
+#[test]
+fn submodules_and_files_of_git_lfs_are_named_and_a_change_that_touches_them_shows_it() {
+    let folder = TempDir::new().unwrap();
+    let git = Repository::init_bare(folder.path()).unwrap();
+    let (one, two) = ("1".repeat(40), "2".repeat(40));
+    let base = commit(
+        &git,
+        None,
+        &[
+            (".gitattributes", Some("*.psd filter=lfs diff=lfs -text\n")),
+            ("art/.gitattributes", Some("plain.psd !filter\n")),
+            ("art/logo.psd", Some(POINTER)),
+            ("art/plain.psd", Some("small\n")),
+            ("raw.psd", Some("was never moved there\n")),
+            ("vendor/kit.module", Some(&one)),
+            ("vendor/old.module", Some(&one)),
+            ("src/main.c", Some("int main;\n")),
+        ],
+    );
+    let elsewhere = git.elsewhere(&base).unwrap();
+    assert_eq!(elsewhere.submodules, ["vendor/kit.module", "vendor/old.module"]);
+    assert_eq!(elsewhere.lfs_files, ["art/logo.psd"]);
+    let head = commit(
+        &git,
+        Some(&base),
+        &[
+            // The rule goes in the same change; it counts all the same.
+            (".gitattributes", Some("\n")),
+            ("art/logo.psd", Some("content\n")),
+            ("art/new.psd", Some("content\n")),
+            ("art/plain.psd", Some("content\n")),
+            ("art/pointer.psd", Some(&POINTER.replace("00", "11"))),
+            ("src/main.c", Some("int main();\n")),
+            ("vendor/kit.module", Some(&two)),
+            ("vendor/old.module", None),
+        ],
+    );
+    let change = git.diff(&base, &head).unwrap();
+    let named = |wanted: fn(&git::FileChange) -> bool| -> Vec<&str> {
+        let files = change.files.iter().filter(|file| wanted(file));
+        files.map(|file| file.path.as_str()).collect()
+    };
+    assert_eq!(named(|file| file.breaks_lfs), ["art/logo.psd", "art/new.psd"]);
+    assert_eq!(
+        named(|file| file.mode == FileMode::Submodule),
+        ["vendor/kit.module", "vendor/old.module"]
+    );
+}
+
+#[test]
+fn a_submodule_that_becomes_a_folder_is_a_change_of_the_submodule() {
+    let folder = TempDir::new().unwrap();
+    let git = Repository::init_bare(folder.path()).unwrap();
+    let base = commit(&git, None, &[("kit.module", Some(&"1".repeat(40)))]);
+    let file = commit(&git, None, &[("kit.module/file", Some("x\n"))]);
+    let touched = git.diff(&base, &file).unwrap().files;
+    assert!(
+        touched.iter().any(|file| file.mode == FileMode::Submodule),
+        "{touched:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_unified_diff_is_cut_at_its_cap() {
     let world = world().await;
@@ -369,4 +527,20 @@ async fn a_unified_diff_is_cut_at_its_cap() {
         .unified_diff(&world.base, &head, whole.text.len() - 1)
         .unwrap();
     assert!(cut.truncated && cut.files_changed == 1 && !cut.text.contains("+two"));
+}
+
+#[tokio::test]
+async fn a_repository_that_git_was_killed_over_is_taken_over_with_what_it_holds() {
+    let world = world().await;
+    world.fetch().await.unwrap();
+    let next = commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
+    world.remote.set_branch("main", &next).unwrap();
+    for left in ["config.lock", "packed-refs.lock", "refs/heads/main.lock"] {
+        std::fs::write(world.local.path().join(left), "").unwrap();
+    }
+    assert!(world.fetch().await.is_err());
+    let taken = Repository::take_over(world.local.path()).unwrap();
+    assert_eq!(taken.branch_head("main").unwrap(), Some(world.base.clone()));
+    world.fetch().await.unwrap();
+    assert_eq!(taken.branch_head("main").unwrap(), Some(next));
 }

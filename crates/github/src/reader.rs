@@ -3,10 +3,11 @@
 use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
 
 use crate::{
-    Check, Error, HookDelivery, Identity, Permission, PullRequest, Repository, Settings,
+    Check, Comment, Error, HookDelivery, Identity, Permission, PullRequest, Repository, Settings,
     client::{Client, encode},
     wire::{
-        WireCheckRuns, WireCombinedStatus, WireDelivery, WireDeliveryDetail, WirePermission, WirePullRequest,
+        WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WirePermission,
+        WirePullRequest,
     },
 };
 
@@ -14,6 +15,7 @@ const PAGE: usize = 100;
 const MAX_CHECK_PAGES: usize = 3;
 const MAX_PULL_REQUEST_PAGES: usize = 5;
 const MAX_DELIVERY_PAGES: usize = 10;
+const MAX_COMMENT_PAGES: usize = 5;
 
 /// Reads at GitHub; cheap to clone. Every call is tried three times.
 #[derive(Clone, Debug)]
@@ -144,6 +146,35 @@ impl Reader {
         let path = format!("/collaborators/{}/permission", encode(login));
         let found = Error::none_if_missing(self.client.get::<WirePermission>(repository, &path).await)?;
         Ok(found.map_or(Permission::None, Permission::from))
+    }
+
+    /// Comments of the repository's pull requests and issues that were made at or after `since`, least recently changed
+    /// first, each with the number of what it stands on; the 500 first at most.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the repository does not exist or our account cannot see it.
+    pub async fn comments_since(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<(u64, Comment)>, Error> {
+        let mut comments = Vec::new();
+        // GitHub takes whole seconds.
+        let since_s = Timestamp::from_unix_ms(since.unix_s() * 1000);
+        for page in 1..=MAX_COMMENT_PAGES {
+            let query = format!("since={since_s}&sort=updated&direction=asc&per_page={PAGE}&page={page}");
+            let found: Vec<WireComment> = self
+                .client
+                .get(repository, &format!("/issues/comments?{query}"))
+                .await?;
+            let is_last = found.len() < PAGE;
+            comments.extend(found.into_iter().filter_map(WireComment::into_numbered));
+            if is_last {
+                break;
+            }
+        }
+        comments.retain(|(_, comment)| comment.created_at.is_none_or(|at| at >= since_s));
+        Ok(comments)
     }
 
     /// GitHub's attempts since then to deliver webhooks to our App, newest first; the 1,000 latest at most.

@@ -262,6 +262,7 @@ pub(crate) struct WireComment {
     body: Option<String>,
     user: Option<WireUser>,
     created_at: Option<String>,
+    issue_url: Option<String>,
     performed_via_github_app: Option<WireApp>,
 }
 
@@ -271,6 +272,12 @@ struct WireApp {
 }
 
 impl WireComment {
+    /// The comment with the number of the issue or pull request that it stands on. Whose it is, the caller knows.
+    pub(crate) fn into_numbered(self) -> Option<(u64, Comment)> {
+        let number = self.issue_url.as_deref()?.rsplit('/').next()?.parse().ok()?;
+        Some((number, self.into_comment("", None)))
+    }
+
     pub(crate) fn into_comment(self, our_login: &str, our_app: Option<u64>) -> Comment {
         let author = login(self.user);
         let via_our_app = our_app.is_some() && self.performed_via_github_app.map(|app| app.id) == our_app;

@@ -173,6 +173,30 @@ async fn our_comments_are_told_from_those_of_people() {
 }
 
 #[tokio::test]
+async fn comments_of_a_repository_are_found_on_every_page_with_what_they_stand_on() {
+    let hub = hub().await;
+    let (one, two) = (hub.draft("feat/x").await.number, hub.draft("feat/y").await.number);
+    for index in 0..103 {
+        let number = if index % 2 == 0 { one } else { two };
+        hub.hub.comment_as("acme/shop", number, "mia", "/stop").unwrap();
+    }
+    let reader = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+    let found = reader
+        .comments_since(&shop(), Timestamp::from_unix_ms(0))
+        .await
+        .unwrap();
+    let on_one = found.iter().filter(|(number, _)| *number == one).count();
+    assert_eq!((found.len(), on_one), (103, 52));
+    let latest = found[102].1.created_at.unwrap();
+    let later = reader
+        .comments_since(&shop(), latest.plus_ms(60_000))
+        .await
+        .unwrap();
+    assert_eq!(later, []);
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn a_comment_of_ours_is_deleted_and_another_one_is_not() {
     let hub = hub().await;
     let number = hub.draft("feat/x").await.number;

@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
 
-use domain::TicketKey;
+use domain::{TicketKey, Timestamp};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::{
-    Account, Comment, Error, Settings, StatusChange,
+    Account, Comment, Error, Settings, StatusChange, TextEdit,
     error::capped,
     wire::{self, WireAccount, WireComment, WireHistory, WirePage},
 };
@@ -122,14 +122,53 @@ impl Client {
         found.into_iter().map(|wire| wire.into_comment(&us)).collect()
     }
 
+    /// The comments of an issue that were made at or after an instant, oldest first; reads the newest pages only.
+    pub(crate) async fn comments_since(
+        &self,
+        key: &TicketKey,
+        since: Timestamp,
+    ) -> Result<Vec<Comment>, Error> {
+        let us = self.myself().await?;
+        let issue = wire::issue_path(key)?;
+        let (mut newest_first, mut start) = (Vec::new(), 0);
+        for _ in 0..MAX_PAGES {
+            let query = format!("orderBy=-created&expand=properties&startAt={start}&maxResults={PAGE}");
+            let page: WirePage<WireComment> = self.get(&format!("{issue}/comment?{query}")).await?;
+            let found = page.values.into_iter().map(|wire| wire.into_comment(&us));
+            let found: Vec<Comment> = found.collect::<Result<_, _>>()?;
+            start += found.len();
+            let is_last = found.is_empty() || start >= page.total;
+            let reaches_back = found.last().is_some_and(|oldest| oldest.created < since);
+            newest_first.extend(found.into_iter().filter(|comment| comment.created >= since));
+            if is_last || reaches_back {
+                break;
+            }
+        }
+        newest_first.reverse();
+        Ok(newest_first)
+    }
+
     /// The moves of an issue, oldest first, out of its 2,000 first changes.
     pub(crate) async fn status_changes(&self, key: &TicketKey) -> Result<Vec<StatusChange>, Error> {
-        let path = format!("{}/changelog?", wire::issue_path(key)?);
-        let found: Vec<WireHistory> = self.all_pages(&path).await?;
-        Ok(found
+        let changes = self.changelog(key).await?;
+        Ok(changes
             .into_iter()
             .filter_map(WireHistory::into_status_change)
             .collect())
+    }
+
+    /// The edits of an issue's text, likewise.
+    pub(crate) async fn text_edits(&self, key: &TicketKey) -> Result<Vec<TextEdit>, Error> {
+        let changes = self.changelog(key).await?;
+        Ok(changes
+            .into_iter()
+            .filter_map(WireHistory::into_text_edit)
+            .collect())
+    }
+
+    async fn changelog(&self, key: &TicketKey) -> Result<Vec<WireHistory>, Error> {
+        let path = format!("{}/changelog?", wire::issue_path(key)?);
+        self.all_pages(&path).await
     }
 
     pub(crate) async fn myself(&self) -> Result<Account, Error> {

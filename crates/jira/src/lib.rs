@@ -12,8 +12,8 @@ mod writer;
 
 pub use error::Error;
 pub use model::{
-    Account, ChangelogId, Comment, CommentId, Issue, IssueStub, Status, StatusCategory, StatusChange,
-    Transition,
+    Account, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Status,
+    StatusCategory, StatusChange, TextEdit, Transition,
 };
 pub use reader::Reader;
 pub use settings::Settings;

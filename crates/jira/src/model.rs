@@ -108,6 +108,41 @@ pub struct IssueStub {
     pub status: String,
 }
 
+/// What a search for changes found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Least recently changed first.
+    pub issues: Vec<ChangedIssue>,
+    /// False when there are more than one search gives.
+    pub is_complete: bool,
+}
+
+/// An issue that changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedIssue {
+    /// Its key.
+    pub key: TicketKey,
+    /// Last change of any kind.
+    pub updated: Timestamp,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Who made it.
+    pub creator: Option<Account>,
+    /// The name of its status.
+    pub status: String,
+}
+
+/// An edit of summary or description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextEdit {
+    /// Its changelog entry.
+    pub id: ChangelogId,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub by: Option<Account>,
+}
+
 /// A comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {

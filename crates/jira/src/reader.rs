@@ -4,13 +4,14 @@ use domain::{TicketKey, Timestamp};
 use serde_json::json;
 
 use crate::{
-    Account, ChangelogId, Error, Issue, IssueStub, Settings,
+    Account, Changed, ChangedIssue, ChangelogId, Comment, Error, Issue, IssueStub, Settings, TextEdit,
     client::Client,
-    wire::{self, WireGroup, WireIssue, WireSearch},
+    wire::{self, WireGroup, WireIssue, WireSearch, WireStub},
 };
 
 const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated";
 const MAX_SEARCH_PAGES: usize = 20;
+const MAX_CHANGED_PAGES: usize = 100;
 const MAX_COMMENTS: usize = 200;
 
 /// Reads at Jira; cheap to clone. Every call is tried three times.
@@ -58,22 +59,71 @@ impl Reader {
         updated_since: Option<Timestamp>,
     ) -> Result<Vec<IssueStub>, Error> {
         let jql = wire::ready_jql(project, status, updated_since);
-        let mut stubs = Vec::new();
+        let (found, _) = self
+            .search(&jql, &["updated", "status"], MAX_SEARCH_PAGES)
+            .await?;
+        let stubs = found.into_iter().map(IssueStub::try_from);
+        let mut stubs = stubs.collect::<Result<Vec<_>, _>>()?;
+        stubs.retain(|stub| updated_since.is_none_or(|since| stub.updated >= since));
+        Ok(stubs)
+    }
+
+    /// Issues of a project that changed within the last minutes (of Jira's clock), least recently changed first, at most
+    /// 10,000. The index lags behind by seconds.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when the project does not exist.
+    pub async fn changed_within(&self, project: &str, minutes: u64) -> Result<Changed, Error> {
+        let jql = wire::changed_jql(project, minutes);
+        let (found, is_complete) = self
+            .search(
+                &jql,
+                &["updated", "status", "created", "creator"],
+                MAX_CHANGED_PAGES,
+            )
+            .await?;
+        let issues = found.into_iter().map(ChangedIssue::try_from);
+        Ok(Changed {
+            issues: issues.collect::<Result<_, _>>()?,
+            is_complete,
+        })
+    }
+
+    /// Comments made at or after an instant, oldest first; the latest 2,000 at most.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn comments_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<Comment>, Error> {
+        self.client.comments_since(key, since).await
+    }
+
+    /// Edits of summary or description at or after an instant, oldest first, out of the issue's 2,000 first changes.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn text_edits_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<TextEdit>, Error> {
+        let mut edits = self.client.text_edits(key).await?;
+        edits.retain(|edit| edit.at >= since);
+        Ok(edits)
+    }
+
+    /// Every hit, and whether these are all.
+    async fn search(&self, jql: &str, fields: &[&str], pages: usize) -> Result<(Vec<WireStub>, bool), Error> {
+        let mut hits = Vec::new();
         let mut token: Option<String> = None;
-        for _ in 0..MAX_SEARCH_PAGES {
-            let mut body = json!({ "jql": jql, "fields": ["updated", "status"], "maxResults": 100 });
+        for _ in 0..pages {
+            let mut body = json!({ "jql": jql, "fields": fields, "maxResults": 100 });
             if let Some(token) = &token {
                 body["nextPageToken"] = json!(token);
             }
             let found: WireSearch = self.client.query("/rest/api/3/search/jql", &body).await?;
-            token = found.next_page_token.clone();
-            stubs.extend(found.into_stubs()?);
+            token = found.next_page_token;
+            hits.extend(found.issues);
             if token.is_none() {
-                break;
+                return Ok((hits, true));
             }
         }
-        stubs.retain(|stub| updated_since.is_none_or(|since| stub.updated >= since));
-        Ok(stubs)
+        Ok((hits, false))
     }
 
     /// The latest move of an issue into a status; `None` when it never moved there.

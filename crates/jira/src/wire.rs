@@ -8,8 +8,8 @@ use serde_json::Value;
 use time::{OffsetDateTime, macros::format_description};
 
 use crate::{
-    Account, ChangelogId, Comment, CommentId, Error, Issue, IssueStub, Status, StatusCategory, StatusChange,
-    Transition, adf, error::capped,
+    Account, ChangedIssue, ChangelogId, Comment, CommentId, Error, Issue, IssueStub, Status, StatusCategory,
+    StatusChange, TextEdit, Transition, adf, error::capped,
 };
 
 /// Key of the comment property that holds our marker.
@@ -54,6 +54,15 @@ pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Times
     }
     jql.push_str(" ORDER BY updated ASC");
     jql
+}
+
+/// The search for what changed lately. A relative date means the same in every account's time zone.
+pub(crate) fn changed_jql(project: &str, minutes: u64) -> String {
+    let period = quoted(&format!("-{minutes}m"));
+    format!(
+        "project = {} AND updated >= {period} ORDER BY updated ASC",
+        quoted(project)
+    )
 }
 
 fn jql_minute(at: Timestamp) -> Option<String> {
@@ -191,13 +200,13 @@ impl WireIssue {
 #[derive(Deserialize)]
 pub(crate) struct WireSearch {
     #[serde(default)]
-    issues: Vec<WireStub>,
+    pub(crate) issues: Vec<WireStub>,
     #[serde(rename = "nextPageToken")]
     pub(crate) next_page_token: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WireStub {
+pub(crate) struct WireStub {
     key: String,
     fields: WireStubFields,
 }
@@ -206,22 +215,34 @@ struct WireStub {
 struct WireStubFields {
     updated: String,
     status: WireName,
+    created: Option<String>,
+    creator: Option<WireAccount>,
 }
 
-impl WireSearch {
-    pub(crate) fn into_stubs(self) -> Result<Vec<IssueStub>, Error> {
-        self.issues.into_iter().map(IssueStub::try_from).collect()
+fn key(text: &str) -> Result<TicketKey, Error> {
+    TicketKey::jira(text).map_err(|_| Error::Malformed {
+        detail: format!("key {}", capped(text)),
+    })
+}
+
+impl TryFrom<WireStub> for ChangedIssue {
+    type Error = Error;
+    fn try_from(wire: WireStub) -> Result<Self, Error> {
+        Ok(Self {
+            key: key(&wire.key)?,
+            updated: instant(&wire.fields.updated)?,
+            created: instant(&wire.fields.created.unwrap_or_default())?,
+            creator: wire.fields.creator.map(Account::from),
+            status: wire.fields.status.name,
+        })
     }
 }
 
 impl TryFrom<WireStub> for IssueStub {
     type Error = Error;
     fn try_from(wire: WireStub) -> Result<Self, Error> {
-        let malformed = |what: &str, text: &str| Error::Malformed {
-            detail: format!("{what} {}", capped(text)),
-        };
         Ok(Self {
-            key: TicketKey::jira(&wire.key).map_err(|_| malformed("key", &wire.key))?,
+            key: key(&wire.key)?,
             updated: instant(&wire.fields.updated)?,
             status: wire.fields.status.name,
         })
@@ -300,6 +321,17 @@ struct WireHistoryItem {
 }
 
 impl WireHistory {
+    /// The edit of the issue's text that this entry records, if it records one.
+    pub(crate) fn into_text_edit(self) -> Option<TextEdit> {
+        let is_text = |item: &WireHistoryItem| matches!(item.field.as_str(), "summary" | "description");
+        self.items.iter().any(is_text).then_some(())?;
+        Some(TextEdit {
+            at: Timestamp::parse(self.created.as_deref()?)?,
+            id: ChangelogId(self.id),
+            by: self.author.map(Account::from),
+        })
+    }
+
     /// The move that this entry records, if it records one.
     pub(crate) fn into_status_change(self) -> Option<StatusChange> {
         let to = self

@@ -158,6 +158,63 @@ async fn a_search_finds_every_page_of_what_is_ready_and_changed_since() {
 }
 
 #[tokio::test]
+async fn what_changed_lately_is_found_on_every_page_with_its_new_comments_and_edits() {
+    let site = site().await;
+    let ticket = site.ticket();
+    for _ in 0..104 {
+        site.ticket();
+    }
+    let changed = site.reader.changed_within("ENG", 2).await.unwrap();
+    assert_eq!((changed.issues.len(), changed.is_complete), (105, true));
+    assert_eq!(changed.issues[0].key, ticket);
+    assert!(changed.issues[0].creator.is_some());
+    assert!(
+        site.reader
+            .changed_within("OPS", 2)
+            .await
+            .unwrap()
+            .issues
+            .is_empty()
+    );
+
+    let key = ticket.short();
+    for number in 0..130 {
+        site.jira
+            .comment_as(&key, "Mia", &format!("comment {number}"))
+            .unwrap();
+    }
+    let all = site
+        .reader
+        .comments_since(&ticket, Timestamp::from_unix_ms(0))
+        .await
+        .unwrap();
+    let texts: Vec<&str> = all.iter().map(|comment| comment.text.as_str()).collect();
+    let expected: Vec<String> = (0..130).map(|number| format!("comment {number}")).collect();
+    assert_eq!(texts, expected);
+    let latest = all[129].created;
+    let since = site.reader.comments_since(&ticket, latest).await.unwrap();
+    assert!(!since.is_empty() && since.iter().all(|comment| comment.created >= latest));
+    assert!(
+        site.reader
+            .comments_since(&ticket, latest.plus_ms(60_000))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+
+    let id = site.jira.edit_summary(&key, "Other words", "Mia").unwrap();
+    site.jira.move_issue(&key, "Ready for Agent", "Mia").unwrap();
+    let edits = site
+        .reader
+        .text_edits_since(&ticket, Timestamp::from_unix_ms(0))
+        .await
+        .unwrap();
+    let edits: Vec<_> = edits.iter().map(|edit| edit.id.0.clone()).collect();
+    assert_eq!(edits, [id]);
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_status_with_quotes_is_a_value_and_no_query() {
     let site = site().await;
     let found = site

@@ -113,7 +113,8 @@ impl Leases {
         };
         // Read before sending: the server's clock for this lease starts later than ours.
         let deadline = Instant::now() + self.ttl;
-        Ok(claim.take().await?.then(|| Lease::hold(claim, deadline)))
+        let taken = failpoint::around("lease.take", claim.take()).await?;
+        Ok(taken.then(|| Lease::hold(claim, deadline)))
     }
 }
 
@@ -189,13 +190,14 @@ impl Claim {
 
     /// False when somebody else holds it.
     pub(crate) async fn renew(&self) -> Result<bool, Error> {
-        self.server.run(&self.with_ttl(&self.server.scripts.renew)).await
+        let call = self.with_ttl(&self.server.scripts.renew);
+        failpoint::around("lease.renew", self.server.run(&call)).await
     }
 
     pub(crate) async fn release(&self) -> Result<bool, Error> {
         let mut call = self.server.scripts.release.prepare_invoke();
         call.key(&self.key).arg(&self.fence);
-        self.server.run(&call).await
+        failpoint::around("lease.release", self.server.run(&call)).await
     }
 
     fn with_ttl<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {

@@ -56,7 +56,8 @@ impl Queue {
             .map(|url| without_user(url))
             .collect::<Vec<_>>()
             .join(", ");
-        let client = timeout(CONNECT_TIMEOUT, options.connect(addresses.as_slice()))
+        let connecting = timeout(CONNECT_TIMEOUT, options.connect(addresses.as_slice()));
+        let client = failpoint::around_kind("queue.connect", client_name, connecting)
             .await
             .map_err(|_| Error::Unavailable(format!("{shown}: no answer within 10 s")))?
             .map_err(|error| Error::unavailable(&shown, error))?;
@@ -77,12 +78,14 @@ impl Queue {
         })
     }
 
-    /// Creates every stream, consumer, bucket and the object store, and compares the returned config with the wanted one.
+    /// Creates every stream, consumer, bucket and the object store. One that differs is changed in place where nothing
+    /// is lost by it; a newer release's limits are left alone.
     ///
     /// # Errors
-    /// [`Error::Topology`] lists the fields that differ.
+    /// [`Error::Topology`] lists the fields that cannot be changed, with what to do.
     pub async fn ensure_topology(&self) -> Result<(), Error> {
-        Box::pin(topology::ensure(&self.connection)).await
+        let ensured = Box::pin(topology::ensure(&self.connection));
+        failpoint::around("queue.topology.ensure", ensured).await
     }
 
     /// One round trip, for readiness.

@@ -9,19 +9,21 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    Error, body,
+    Error, Unreadable, body,
     connection::Connection,
     delivery, subject,
-    topology::{DEAD, DEAD_PREFIX, DELIVERIES_PREFIX},
+    topology::{DEAD, DEAD_PREFIX, DELIVERIES_PREFIX, REPORTS, TRIGGERS},
     wire::Stored,
 };
 
 const HEADER: &str = "Journeyman-Dead-Letter";
+/// The stream of a record that could not be read.
+const ORIGIN: &str = "Journeyman-Origin";
 
 /// What could not be handled, why, and how to retry it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// `delivery`, `trigger`, `report` or `ticket`.
+    /// `delivery`, `trigger`, `report`, `ticket`, `row` or `ledger`.
     pub what: String,
     /// Its identity.
     pub id: String,
@@ -48,21 +50,35 @@ impl DeadLetters {
         self.store(letter, HeaderMap::new(), payload).await
     }
 
+    /// Stores a letter about a record that cannot be read, with the record. Repeated within two minutes, it stays one.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] after three tries.
+    pub async fn bury(&self, letter: &DeadLetter, record: &Unreadable) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ORIGIN, record.stream.as_str());
+        let place = format!("unreadable.{}.{}", record.stream, record.sequence);
+        headers.insert(header::NATS_MESSAGE_ID, place);
+        self.store(letter, headers, record.bytes.clone()).await
+    }
+
     async fn store(&self, letter: &DeadLetter, mut headers: HeaderMap, payload: Bytes) -> Result<(), Error> {
         let text = serde_json::to_string(letter).map_err(|error| Error::corrupt("a dead letter", error))?;
         headers.insert(HEADER, text);
-        headers.insert(header::NATS_MESSAGE_ID, Uuid::new_v4().to_string());
+        if headers.get(header::NATS_MESSAGE_ID).is_none() {
+            headers.insert(header::NATS_MESSAGE_ID, Uuid::new_v4().to_string());
+        }
         let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
-        self.connection
-            .publish(&subject::under(DEAD_PREFIX, &letter.what), headers, payload)
-            .await?;
+        let subject = subject::under(DEAD_PREFIX, &letter.what);
+        let published = self.connection.publish(&subject, headers, payload);
+        failpoint::around_kind("queue.dead.publish", &letter.what, published).await?;
         Ok(())
     }
 
     /// Newest last, at most `limit`.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], or [`Error::Corrupt`] when a letter cannot be read.
+    /// [`Error::Unavailable`].
     pub async fn list(&self, limit: usize) -> Result<Vec<(u64, DeadLetter)>, Error> {
         let subject = format!("{DEAD_PREFIX}.*");
         let Some(last) = self.connection.last(DEAD, &subject).await? else {
@@ -81,11 +97,7 @@ impl DeadLetters {
             window = window.saturating_mul(4).max(1);
         };
         let surplus = letters.len().saturating_sub(limit);
-        letters
-            .into_iter()
-            .skip(surplus)
-            .map(|stored| letter(&stored))
-            .collect()
+        Ok(letters.iter().skip(surplus).map(shown).collect())
     }
 }
 
@@ -93,12 +105,12 @@ impl DeadLetters {
     /// One letter with what it is about; `None` when it is gone.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], or [`Error::Corrupt`] when it cannot be read.
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when what it is about is lost.
     pub async fn get(&self, sequence: u64) -> Result<Option<(DeadLetter, Bytes)>, Error> {
         let Some(stored) = self.connection.at(DEAD, sequence).await? else {
             return Ok(None);
         };
-        let letter = letter(&stored)?.1;
+        let letter = shown(&stored).1;
         let body = body::unpack(&self.connection.objects(), Some(&stored.headers), stored.payload).await?;
         Ok(Some((letter, body)))
     }
@@ -111,7 +123,8 @@ impl DeadLetters {
         self.connection.forget(DEAD, sequence).await
     }
 
-    /// Hands a delivery to the router once more and forgets the letter; false when the letter is no delivery or is gone.
+    /// Hands a delivery to the router once more, or a trigger or report that could not be read to a release that can,
+    /// and forgets the letter; false when the letter is about something else or is gone.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; the letter is then still there.
@@ -119,13 +132,12 @@ impl DeadLetters {
         let Some(stored) = self.connection.at(DEAD, sequence).await? else {
             return Ok(false);
         };
-        let Some(source) = delivery::source_of(&stored.headers) else {
+        let Some(subject) = origin(&stored) else {
             return Ok(false);
         };
         let mut headers = stored.headers;
         // The delivery's own id is still known as a duplicate.
         headers.insert(header::NATS_MESSAGE_ID, format!("revived.{sequence}"));
-        let subject = subject::under(DELIVERIES_PREFIX, &source);
         self.connection.publish(&subject, headers, stored.payload).await?;
         self.remove(sequence).await?;
         Ok(true)
@@ -140,8 +152,44 @@ impl DeadLetters {
     ) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         delivery::keep_meta(delivery, &mut headers);
+        // The delivery comes again when its acknowledgement is lost; its letter must not.
+        if let Some(id) = delivery.and_then(|headers| headers.get(header::NATS_MESSAGE_ID)) {
+            headers.insert(header::NATS_MESSAGE_ID, format!("delivery.{id}"));
+        }
         self.store(letter, headers, payload).await
     }
+}
+
+/// A letter that cannot be read itself is still to be seen, and to be dropped.
+fn shown(stored: &Stored) -> (u64, DeadLetter) {
+    letter(stored).unwrap_or_else(|error| {
+        let letter = DeadLetter {
+            what: "letter".to_owned(),
+            id: stored.subject.clone(),
+            ticket: None,
+            reason: error.to_string(),
+            at: Timestamp::default(),
+        };
+        (stored.sequence, letter)
+    })
+}
+
+/// The subject that a letter's message came from, as far as it may come there again.
+fn origin(stored: &Stored) -> Option<String> {
+    if let Some(source) = delivery::source_of(&stored.headers) {
+        return Some(subject::under(DELIVERIES_PREFIX, &source));
+    }
+    let stream = stored.headers.get(ORIGIN)?;
+    let names = [&TRIGGERS, &REPORTS]
+        .into_iter()
+        .find(|names| names.stream == stream.as_str())?;
+    let ticket = letter(stored).ok()?.1.ticket?;
+    // Its own key is taken by the record that could not be read.
+    let key = subject::key_hash(&format!("revived:{}", stored.sequence));
+    Some(format!(
+        "{}.{key}",
+        subject::under(names.prefix, &ticket.to_string())
+    ))
 }
 
 fn letter(stored: &Stored) -> Result<(u64, DeadLetter), Error> {

@@ -97,11 +97,9 @@ impl Deliveries {
         );
         let payload = body::pack(&self.connection.objects(), &mut headers, delivery.body.clone()).await?;
         let subject = subject::under(DELIVERIES_PREFIX, &delivery.source);
-        Ok(!self
-            .connection
-            .publish(&subject, headers, payload)
-            .await?
-            .duplicate)
+        let published = self.connection.publish(&subject, headers, payload);
+        let ack = failpoint::around_kind("queue.delivery.publish", &delivery.source, published).await?;
+        Ok(!ack.duplicate)
     }
 
     /// Handles deliveries, at most `slots` at once, until shutdown; then lets those in hand finish.
@@ -152,7 +150,7 @@ impl Deliveries {
         Fut: Future<Output = Disposition>,
     {
         let (message, acker) = message.split();
-        let held = Held::new(acker, self.connection.ack_wait);
+        let held = Held::new(DELIVERIES, acker, self.connection.ack_wait);
         let delivery = match self.decode(&message).await {
             Ok(delivery) => delivery,
             Err(Error::Corrupt { what, problem }) => {

@@ -35,10 +35,10 @@ impl Journal {
         let mut headers = HeaderMap::new();
         let payload = body::encode(&subject, entry)?.into();
         let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
-        let outcome = self
-            .connection
-            .compare_and_publish(JOURNAL, &subject, last, &entry.nonce, headers, payload)
-            .await?;
+        let written =
+            self.connection
+                .compare_and_publish(JOURNAL, &subject, last, &entry.nonce, headers, payload);
+        let outcome = failpoint::around_kind("queue.journal.append", entry.fact.name(), written).await?;
         match outcome {
             Compared::Written(sequence) => Ok(sequence),
             Compared::Lost(_) => Err(Error::Conflict),
@@ -51,7 +51,9 @@ impl Journal {
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when an entry cannot be read.
     pub async fn read(&self, run: &RunId) -> Result<Vec<(u64, Entry)>, Error> {
         let mut entries = Vec::new();
-        for stored in self.connection.range(JOURNAL, &subject_of(run), 0).await? {
+        let subject = subject_of(run);
+        let range = self.connection.range(JOURNAL, &subject, 0);
+        for stored in failpoint::around("queue.journal.read", range).await? {
             let sequence = stored.sequence;
             entries.push((sequence, body::record(&self.connection.objects(), stored).await?));
         }
@@ -61,7 +63,7 @@ impl Journal {
     /// Forgets the journals of runs that ended before an instant, and gives how many there were.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], or [`Error::Corrupt`] when a last entry cannot be read.
+    /// [`Error::Unavailable`].
     pub async fn expire(&self, before: Timestamp) -> Result<u64, Error> {
         let mut expired = 0;
         for subject in self
@@ -72,7 +74,14 @@ impl Journal {
             let Some(last) = self.connection.last(JOURNAL, &subject).await? else {
                 continue;
             };
-            let entry: Entry = body::record(&self.connection.objects(), last).await?;
+            let entry = body::record_or_bytes::<Entry>(&self.connection.objects(), JOURNAL, last).await?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(unreadable) => {
+                    tracing::error!(subject, problem = unreadable.problem(), "journal left alone");
+                    continue;
+                }
+            };
             if matches!(entry.fact, Fact::RunFinished { .. }) && entry.at < before {
                 self.connection.purge(JOURNAL, &subject).await?;
                 expired += 1;

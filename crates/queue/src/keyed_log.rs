@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Error, Tokens, Watch, body,
+    Error, Tokens, Unreadable, Watch, body,
     connection::Connection,
     pull::{self, Held},
     subject,
@@ -89,10 +89,11 @@ impl<T: Keyed> KeyedLog<T> {
         let payload = body::encode(&subject, record)?.into();
         let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
         let nonce = Uuid::new_v4().to_string();
-        let outcome = self
+        let stream = self.names.stream;
+        let written = self
             .connection
-            .compare_and_publish(self.names.stream, &subject, 0, &nonce, headers, payload)
-            .await?;
+            .compare_and_publish(stream, &subject, 0, &nonce, headers, payload);
+        let outcome = failpoint::around_kind("queue.log.append", stream, written).await?;
         match outcome {
             Compared::Written(sequence) => Ok(Appended::New(sequence)),
             Compared::Lost(Some(stored)) => Ok(Appended::Known(stored.sequence)),
@@ -111,14 +112,16 @@ impl<T: Keyed> KeyedLog<T> {
     pub async fn read_after(&self, ticket: &TicketKey, cursor: u64) -> Result<Vec<(u64, T)>, Error> {
         let subject = format!("{}.*", self.ticket_subject(ticket));
         let mut records = Vec::new();
-        for stored in self.connection.range(self.names.stream, &subject, cursor).await? {
+        let range = self.connection.range(self.names.stream, &subject, cursor);
+        for stored in failpoint::around_kind("queue.log.read", self.names.stream, range).await? {
             let sequence = stored.sequence;
             records.push((sequence, body::record(&self.connection.objects(), stored).await?));
         }
         Ok(records)
     }
 
-    /// The same, with [`Error::Corrupt`] in the place of each record that is not a `T`, so that one does not hide the rest.
+    /// The same, with what there is of it in the place of each record that is not a `T`, so that one does not hide the
+    /// rest.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -126,16 +129,14 @@ impl<T: Keyed> KeyedLog<T> {
         &self,
         ticket: &TicketKey,
         cursor: u64,
-    ) -> Result<Vec<(u64, Result<T, Error>)>, Error> {
+    ) -> Result<Vec<(u64, Result<T, Unreadable>)>, Error> {
         let subject = format!("{}.*", self.ticket_subject(ticket));
         let mut records = Vec::new();
-        for stored in self.connection.range(self.names.stream, &subject, cursor).await? {
+        let range = self.connection.range(self.names.stream, &subject, cursor);
+        for stored in failpoint::around_kind("queue.log.read_each", self.names.stream, range).await? {
             let sequence = stored.sequence;
-            let record = match body::record(&self.connection.objects(), stored).await {
-                Err(corrupt @ Error::Corrupt { .. }) => Err(corrupt),
-                record => Ok(record?),
-            };
-            records.push((sequence, record));
+            let (objects, stream) = (self.connection.objects(), self.names.stream);
+            records.push((sequence, body::record_or_bytes(&objects, stream, stored).await?));
         }
         Ok(records)
     }
@@ -146,11 +147,9 @@ impl<T: Keyed> KeyedLog<T> {
     /// [`Error::Unavailable`].
     pub async fn last_sequence(&self, ticket: &TicketKey) -> Result<Option<u64>, Error> {
         let subject = format!("{}.*", self.ticket_subject(ticket));
-        Ok(self
-            .connection
-            .last(self.names.stream, &subject)
-            .await?
-            .map(|stored| stored.sequence))
+        let last = self.connection.last(self.names.stream, &subject);
+        let last = failpoint::around_kind("queue.log.last", self.names.stream, last).await?;
+        Ok(last.map(|stored| stored.sequence))
     }
 
     /// Publishes the ticket's token; an outstanding one counts as success.
@@ -189,7 +188,8 @@ impl<T: Keyed> KeyedLog<T> {
     /// Publishes the ticket's token; false when one is outstanding.
     async fn token(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<bool, Error> {
         let subject = subject::under(self.names.wakeup_prefix, &ticket.to_string());
-        match self.connection.publish(&subject, headers, Bytes::new()).await {
+        let published = self.connection.publish(&subject, headers, Bytes::new());
+        match failpoint::around_kind("queue.token.publish", self.names.wakeups, published).await {
             Ok(_) => Ok(true),
             Err(Refusal::SubjectFull) => Ok(false),
             Err(refusal) => Err(refusal.into()),
@@ -224,7 +224,7 @@ impl<T: Keyed> KeyedLog<T> {
 
     async fn wake_for(&self, prefix: &str, message: jetstream::Message) {
         let (message, acker) = message.split();
-        let held = Held::new(acker, self.connection.ack_wait);
+        let held = Held::new("waker", acker, self.connection.ack_wait);
         let Some(ticket) = subject::ticket_of(prefix, &message.subject) else {
             tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
             forget(held).await;

@@ -4,6 +4,7 @@
 //! The only crate that names async-nats; no other crate sees acks, subjects or stream names.
 
 mod body;
+mod collect;
 mod connection;
 mod dead;
 mod delivery;
@@ -11,6 +12,7 @@ mod epoch;
 mod error;
 mod journal;
 mod keyed_log;
+mod migrate;
 mod objects;
 mod pull;
 mod purge;
@@ -21,9 +23,11 @@ mod timers;
 mod token;
 mod topology;
 mod trace;
+mod unreadable;
 mod watch;
 mod wire;
 
+pub use collect::{Garbage, Search};
 pub use connection::Queue;
 pub use dead::{DeadLetter, DeadLetters};
 pub use delivery::{Deliveries, Disposition, WebhookDelivery};
@@ -35,4 +39,5 @@ pub use settings::Settings;
 pub use table::{Bucket, Revision, Table};
 pub use timers::Timers;
 pub use token::{Token, Tokens};
+pub use unreadable::{Found, Unreadable};
 pub use watch::Watch;

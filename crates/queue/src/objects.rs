@@ -2,15 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_nats::jetstream::object_store::{InfoErrorKind, ObjectStore};
+use async_nats::jetstream::object_store::{InfoErrorKind, ObjectInfo, ObjectStore};
+use base64::{Engine as _, prelude::BASE64_URL_SAFE};
 use bytes::Bytes;
 use domain::ObjectRef;
 use tokio::{io::AsyncReadExt as _, time::timeout};
 
-use crate::{Error, connection::Connection, subject::sha256_hex};
+use crate::{Error, collect::replacing, connection::Connection, subject::sha256_hex, wire::Refusal};
 
 /// Name of the one object store.
 pub(crate) const STORE: &str = "objects";
+/// Its stream, and the subjects of the objects' descriptions there.
+pub(crate) const STREAM: &str = "OBJ_objects";
+pub(crate) const METAS: &str = "$O.objects.M.>";
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
 
@@ -21,7 +25,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Stores bytes under their SHA-256; storing them again is free.
+    /// Stores bytes under their SHA-256; storing them again only dates them anew.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the server does not take them within 60 s.
@@ -32,14 +36,15 @@ impl Objects {
         };
         let store = self.store().await?;
         let stored = async {
-            if is_stored(store, &object).await? {
+            if self.dated_anew(&object).await? {
                 return Ok(());
             }
             let put = store.put(object.sha256.as_str(), &mut bytes.as_ref()).await;
             put.map(drop)
                 .map_err(|error| Error::unavailable("store an object", error))
         };
-        timeout(TRANSFER_TIMEOUT, Box::pin(stored))
+        let stored = timeout(TRANSFER_TIMEOUT, Box::pin(stored));
+        failpoint::around("queue.object.put", stored)
             .await
             .map_err(|_| late("store an object"))??;
         Ok(object)
@@ -53,13 +58,37 @@ impl Objects {
     pub async fn get(&self, object: &ObjectRef) -> Result<Bytes, Error> {
         let mut tries = 1;
         loop {
-            let read = timeout(TRANSFER_TIMEOUT, Box::pin(self.read(object))).await;
+            let read = timeout(TRANSFER_TIMEOUT, Box::pin(self.read(object)));
+            let read = failpoint::around("queue.object.get", read).await;
             match read.map_err(|_| late("read an object"))? {
                 // Somebody who stores the same content replaces its chunks while we read them.
                 Err(Error::Corrupt { .. }) if tries < TRIES => tries += 1,
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Says anew that the object is wanted, so that nobody who thinks it is not removes it; false when it is not stored.
+    async fn dated_anew(&self, object: &ObjectRef) -> Result<bool, Error> {
+        let subject = format!("$O.{STORE}.M.{}", BASE64_URL_SAFE.encode(&object.sha256));
+        for _ in 0..TRIES {
+            let Some(stored) = self.connection.last(STREAM, &subject).await? else {
+                return Ok(false);
+            };
+            let info: Option<ObjectInfo> = serde_json::from_slice(&stored.payload).ok();
+            if info.is_none_or(|info| info.deleted || info.size as u64 != object.size_bytes) {
+                return Ok(false);
+            }
+            let headers = replacing(stored.sequence);
+            match self.connection.publish(&subject, headers, stored.payload).await {
+                Ok(_) => return Ok(true),
+                // It was dated or removed at this very moment.
+                Err(Refusal::WrongLast) => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        // Written once more in full, it is there whatever the others do.
+        Ok(false)
     }
 
     async fn read(&self, object: &ObjectRef) -> Result<Bytes, Error> {
@@ -98,6 +127,11 @@ async fn is_stored(store: &ObjectStore, object: &ObjectRef) -> Result<bool, Erro
         Err(error) if error.kind() == InfoErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::unavailable("look for an object", error)),
     }
+}
+
+/// The subject of an object's chunks.
+pub(crate) fn chunks_of(nuid: &str) -> String {
+    format!("$O.{STORE}.C.{nuid}")
 }
 
 fn late(doing: &str) -> Error {

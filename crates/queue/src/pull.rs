@@ -4,13 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use async_nats::jetstream::{self, AckKind, consumer::PullConsumer, message::Acker};
 use futures::StreamExt as _;
-use tokio::{sync::oneshot, time::sleep};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::Error;
 
-/// How long a pull request waits at the server; after a reconnect a lost one is noticed this late.
+/// How long a pull request waits at the server.
 const PULL_EXPIRES: Duration = Duration::from_secs(5);
+/// How much later it is given up here: a server that was started anew knows nothing of it and says nothing. The client's
+/// own limit is 5 s more.
+const PULL_GRACE: Duration = Duration::from_secs(1);
 
 /// The next message; `None` when nothing came in time or at shutdown. A message that comes too late for a shutdown is
 /// given back at once.
@@ -24,7 +30,9 @@ pub(crate) async fn one(
     let (sender, mut receiver) = oneshot::channel();
     let consumer = consumer.clone();
     tokio::spawn(async move {
-        if let Err(Ok(Some(message))) = sender.send(pull(&consumer).await) {
+        let stream = consumer.cached_info().stream_name.as_str();
+        let pulled = failpoint::around_kind("queue.message.take", stream, pull(&consumer)).await;
+        if let Err(Ok(Some(message))) = sender.send(pulled) {
             give_back(&message).await;
         }
     });
@@ -50,7 +58,10 @@ async fn pull(consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Err
         .messages()
         .await;
     let mut batch = batch.map_err(|error| failed(&error))?;
-    batch.next().await.transpose().map_err(|error| failed(&error))
+    match timeout(PULL_EXPIRES + PULL_GRACE, batch.next()).await {
+        Ok(message) => message.transpose().map_err(|error| failed(&error)),
+        Err(_) => Ok(None),
+    }
 }
 
 async fn give_back(message: &jetstream::Message) {
@@ -61,22 +72,26 @@ async fn give_back(message: &jetstream::Message) {
 
 /// A message in hand: a task of its own reports progress until it is settled or dropped. Dropping sends nothing.
 pub(crate) struct Held {
+    what: &'static str,
     acker: Arc<Acker>,
     heartbeat: AbortOnDropHandle<()>,
 }
 
 impl Held {
-    pub(crate) fn new(acker: Acker, ack_wait: Duration) -> Self {
+    pub(crate) fn new(what: &'static str, acker: Acker, ack_wait: Duration) -> Self {
         let acker = Arc::new(acker);
         let heartbeat = AbortOnDropHandle::new(tokio::spawn(report_progress(acker.clone(), ack_wait / 4)));
-        Self { acker, heartbeat }
+        Self {
+            what,
+            acker,
+            heartbeat,
+        }
     }
 
     /// Acknowledges with confirmation.
     pub(crate) async fn finish(self) -> Result<(), Error> {
         self.heartbeat.abort();
-        self.acker
-            .double_ack()
+        failpoint::around_kind("queue.message.finish", self.what, self.acker.double_ack())
             .await
             .map_err(|error| Error::unavailable("acknowledge", error))
     }
@@ -84,7 +99,8 @@ impl Held {
     /// Gives it back, now or after a delay.
     pub(crate) async fn release(self, after: Option<Duration>) {
         self.heartbeat.abort();
-        if let Err(error) = self.acker.double_ack_with(AckKind::Nak(after)).await {
+        let given_back = self.acker.double_ack_with(AckKind::Nak(after));
+        if let Err(error) = failpoint::around_kind("queue.message.release", self.what, given_back).await {
             tracing::warn!(%error, "message not given back; it comes again later");
         }
     }

@@ -1,6 +1,6 @@
 //! Forgetting a ticket: everything that the streams and tables hold of it.
 
-use domain::{RunId, TicketKey};
+use domain::{BranchRecord, RunId, TicketKey};
 
 use crate::{
     Bucket, DeadLetters, Error, Queue,
@@ -12,8 +12,8 @@ use crate::{
 const LETTERS: usize = 10_000;
 
 impl Queue {
-    /// Forgets a ticket: triggers, reports, journals, row, ledger, timer, tokens and dead letters. Its branches are
-    /// rows of another table, its objects stay. Only for a ticket that nobody works on.
+    /// Forgets a ticket: triggers, reports, journals, row, ledger, branches, timer, tokens and dead letters. Objects
+    /// that only it referred to are collected later. Only for a ticket that nobody works on.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; repeating it goes on.
@@ -36,10 +36,15 @@ impl Queue {
         let tickets = Bucket::Tickets.name();
         let row = subject::under(&table::prefix_of(tickets), &text);
         connection.purge(&table::stream_of(tickets), &row).await?;
+        self.forget_branches(ticket).await?;
         self.forget_letters(ticket).await
     }
 
-    async fn runs_of(&self, ticket: &TicketKey) -> Result<Vec<RunId>, Error> {
+    /// The runs that have a journal, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn runs_of(&self, ticket: &TicketKey) -> Result<Vec<RunId>, Error> {
         let subjects = self
             .connection
             .subjects(JOURNAL, &format!("{JOURNAL_PREFIX}.*"))
@@ -47,7 +52,9 @@ impl Queue {
         let runs = subjects
             .iter()
             .filter_map(|subject| subject::text_of(JOURNAL_PREFIX, subject)?.parse::<RunId>().ok());
-        Ok(runs.filter(|run| run.ticket() == ticket).collect())
+        let mut runs: Vec<RunId> = runs.filter(|run| run.ticket() == ticket).collect();
+        runs.sort_by_key(RunId::sequence);
+        Ok(runs)
     }
 
     /// Ledger rows are named after a run of the ticket, a notice to it, or the ticket itself.
@@ -61,6 +68,18 @@ impl Queue {
                 .find(&mark)
                 .is_some_and(|at| at == 0 || key[..at].ends_with(':'));
             if is_its_own || key.ends_with(&own) {
+                self.connection.purge(&stream, &subject).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn forget_branches(&self, ticket: &TicketKey) -> Result<(), Error> {
+        let bucket = Bucket::Branches.name();
+        let (stream, prefix) = (table::stream_of(bucket), table::prefix_of(bucket));
+        for (key, record) in self.table::<BranchRecord>(Bucket::Branches).list().await? {
+            if record.ticket == *ticket {
+                let subject = subject::under(&prefix, &key);
                 self.connection.purge(&stream, &subject).await?;
             }
         }

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    Error, body,
+    Error, Found, body,
     connection::Connection,
     subject,
     wire::{Compared, Stored},
@@ -90,20 +90,30 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the value is not a `V`.
     pub async fn get(&self, key: &str) -> Result<Option<(V, Revision)>, Error> {
-        let last = self
-            .connection
-            .last(&self.stream, &subject::under(&self.prefix, key))
-            .await?;
-        match last.filter(|stored| !is_tombstone(stored)) {
-            Some(stored) => {
-                let revision = Revision(stored.sequence);
-                Ok(Some((
-                    body::record(&self.connection.objects(), stored).await?,
-                    revision,
-                )))
-            }
+        match self.find(key).await? {
+            Some(Found::Value(value, revision)) => Ok(Some((value, revision))),
+            Some(Found::Unreadable(unreadable)) => Err(Error::corrupt(key, unreadable.problem())),
             None => Ok(None),
         }
+    }
+
+    /// The same for somebody who knows what to do about a value that is not a `V`.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn find(&self, key: &str) -> Result<Option<Found<V>>, Error> {
+        let subject = subject::under(&self.prefix, key);
+        let last = self.connection.last(&self.stream, &subject);
+        let last = failpoint::around_kind("queue.table.get", &self.stream, last).await?;
+        let Some(stored) = last.filter(|stored| !is_tombstone(stored)) else {
+            return Ok(None);
+        };
+        let revision = Revision(stored.sequence);
+        let read = body::record_or_bytes(&self.connection.objects(), &self.stream, stored).await?;
+        Ok(Some(match read {
+            Ok(value) => Found::Value(value, revision),
+            Err(unreadable) => Found::Unreadable(unreadable),
+        }))
     }
 
     /// Compare-and-set: `None` creates.
@@ -118,17 +128,15 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
         let nonce = Uuid::new_v4().to_string();
         let mut expected = last.map_or(0, |Revision(sequence)| sequence);
         for _ in 0..3 {
-            let outcome = self
-                .connection
-                .compare_and_publish(
-                    &self.stream,
-                    &subject,
-                    expected,
-                    &nonce,
-                    headers.clone(),
-                    payload.clone(),
-                )
-                .await?;
+            let written = self.connection.compare_and_publish(
+                &self.stream,
+                &subject,
+                expected,
+                &nonce,
+                headers.clone(),
+                payload.clone(),
+            );
+            let outcome = failpoint::around_kind("queue.table.put", &self.stream, written).await?;
             match outcome {
                 Compared::Written(sequence) => return Ok(Revision(sequence)),
                 // A deleted key may be created again, after its tombstone.
@@ -154,20 +162,27 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
         Ok(())
     }
 
-    /// Every key with its value.
+    /// Every key with its value. One that cannot be read is left out, so that it does not hide the others, and logged.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], or [`Error::Corrupt`] when a value is not a `V`.
+    /// [`Error::Unavailable`].
     pub async fn list(&self) -> Result<Vec<(String, V)>, Error> {
-        let all = self
-            .connection
-            .range(&self.stream, &format!("{}.>", self.prefix), 0)
-            .await?;
+        let subject = format!("{}.>", self.prefix);
+        let all = self.connection.range(&self.stream, &subject, 0);
+        let all = failpoint::around_kind("queue.table.list", &self.stream, all).await?;
         let mut listed = Vec::with_capacity(all.len());
         for stored in all.into_iter().filter(|stored| !is_tombstone(stored)) {
-            let key = subject::text_of(&self.prefix, &stored.subject)
-                .ok_or_else(|| Error::corrupt(stored.subject.clone(), "the key is not encoded"))?;
-            listed.push((key, body::record(&self.connection.objects(), stored).await?));
+            let Some(key) = subject::text_of(&self.prefix, &stored.subject) else {
+                tracing::error!(subject = stored.subject, "key is not encoded; left out");
+                continue;
+            };
+            let read = body::record_or_bytes(&self.connection.objects(), &self.stream, stored).await?;
+            match read {
+                Ok(value) => listed.push((key, value)),
+                Err(unreadable) => {
+                    tracing::error!(key, problem = unreadable.problem(), "value left out");
+                }
+            }
         }
         Ok(listed)
     }

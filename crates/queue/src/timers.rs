@@ -30,9 +30,9 @@ impl Timers {
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_SCHEDULE, format!("@at {due}"));
         headers.insert(header::NATS_SCHEDULE_TARGET, subject::under(TIMERS_DUE, &ticket));
-        self.connection
-            .publish(&subject::under(TIMERS_SET, &ticket), headers, Bytes::new())
-            .await?;
+        let subject = subject::under(TIMERS_SET, &ticket);
+        let published = self.connection.publish(&subject, headers, Bytes::new());
+        failpoint::around("queue.timer.set", published).await?;
         Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl<T: Keyed> Tokens<T> {
             .ok()
             .map(|info| (info.stream_sequence, info.delivered));
         let (message, acker) = message.split();
-        let held = Held::new(acker, self.log.connection.ack_wait);
+        let held = Held::new(self.log.names.wakeups, acker, self.log.connection.ack_wait);
         let ticket = subject::ticket_of(self.log.names.wakeup_prefix, &message.subject);
         let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
             tracing::error!(subject = %message.subject, "token without a ticket; forgotten");

@@ -1,17 +1,23 @@
-//! Every stream, durable consumer and bucket as data; created when missing, compared when there.
+//! Every stream, durable consumer and bucket as data; created when missing, migrated or refused when different.
 
 use std::{sync::Arc, time::Duration};
 
 use async_nats::jetstream::{
     ErrorCode,
-    consumer::{AckPolicy, DeliverPolicy, pull},
+    consumer::{self, AckPolicy, DeliverPolicy, pull},
     context::{CreateStreamErrorKind, GetStreamErrorKind},
-    stream::{self, DiscardPolicy, RetentionPolicy},
+    stream::{self, ConsumerUpdateErrorKind, DiscardPolicy, RetentionPolicy},
 };
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Error, connection::Connection, epoch, objects, table};
+use crate::{
+    Error,
+    connection::Connection,
+    epoch,
+    migrate::{self, Change, Plan},
+    objects, table,
+};
 
 /// What one keyed log is called on the server.
 #[derive(Debug)]
@@ -166,6 +172,7 @@ fn streams(replicas: usize) -> Vec<stream::Config> {
     wanted.extend(table::Bucket::ALL.map(|one| bucket(one.name())));
     for config in &mut wanted {
         config.num_replicas = replicas;
+        config.metadata = migrate::label();
     }
     wanted
 }
@@ -179,6 +186,7 @@ fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
         max_deliver: -1,
         max_ack_pending: MAX_ACK_PENDING,
         filter_subject: filter.to_owned(),
+        metadata: migrate::label(),
         ..pull::Config::default()
     }
 }
@@ -207,7 +215,8 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
     wanted
 }
 
-/// Creates what is missing, compares what is there, raises the epochs of what was made anew.
+/// Creates what is missing, migrates what is different, raises the epochs of what was made anew. Two services that do
+/// this at once come to the same.
 pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
     for wanted in streams(connection.replicas) {
         ensure_stream(connection, &wanted).await?;
@@ -228,7 +237,24 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
         Err(error) if is_missing_stream(&error.kind()) => create_stream(connection, wanted).await?,
         Err(error) => return Err(Error::unavailable(&format!("look for stream {name}"), error)),
     };
-    compare(&format!("stream {name}"), &STREAM_FIELDS, wanted, &found)
+    let what = format!("stream {name}");
+    let Some(config) = migrated::<stream::Config>(&what, &STREAM_FIELDS, &found, wanted)? else {
+        return Ok(());
+    };
+    match connection.context.update_stream(&config).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(not_updated(&what, error.kind(), &error)),
+    }
+}
+
+/// The server's own refusal is final; without an answer it is worth trying again.
+fn not_updated(what: &str, kind: CreateStreamErrorKind, error: &dyn std::fmt::Display) -> Error {
+    match kind {
+        CreateStreamErrorKind::JetStream(refused) => {
+            Error::Topology(format!("{what} cannot be changed: {refused}"))
+        }
+        _ => Error::unavailable(&format!("change {what}"), error),
+    }
 }
 
 fn is_missing_stream(kind: &GetStreamErrorKind) -> bool {
@@ -265,49 +291,41 @@ async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::C
         .get_or_create_consumer(name, wanted.clone())
         .await
         .map_err(|error| Error::unavailable(&format!("consumer {name} of {stream}"), error))?;
-    compare(
-        &format!("consumer {name} of {stream}"),
-        &CONSUMER_FIELDS,
-        wanted,
-        &consumer.cached_info().config,
-    )
-}
-
-/// Lists the fields that differ.
-fn compare(
-    what: &str,
-    fields: &[&str],
-    wanted: &impl Serialize,
-    found: &impl Serialize,
-) -> Result<(), Error> {
-    let as_value =
-        |config: Result<Value, serde_json::Error>| config.map_err(|error| Error::corrupt(what, error));
-    let (wanted, found) = (
-        as_value(serde_json::to_value(wanted))?,
-        as_value(serde_json::to_value(found))?,
-    );
-    let differing: Vec<String> = fields
-        .iter()
-        .filter(|field| wanted.get(**field) != found.get(**field))
-        .map(|field| {
-            format!(
-                "{field} is {}, wanted {}",
-                shown(&found, field),
-                shown(&wanted, field)
-            )
-        })
-        .collect();
-    if differing.is_empty() {
+    let what = format!("consumer {name} of {stream}");
+    let found = &consumer.cached_info().config;
+    let Some(config) = migrated::<consumer::Config>(&what, &CONSUMER_FIELDS, found, wanted)? else {
         return Ok(());
+    };
+    match handle.update_consumer(config).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(match error.kind() {
+            ConsumerUpdateErrorKind::JetStream(refused) => {
+                Error::Topology(format!("{what} cannot be changed: {refused}"))
+            }
+            _ => Error::unavailable(&format!("change {what}"), error),
+        }),
     }
-    Err(Error::Topology(format!(
-        "{what} differs from what is wanted: {}",
-        differing.join("; ")
-    )))
 }
 
-fn shown(config: &Value, field: &str) -> String {
-    config
-        .get(field)
-        .map_or_else(|| "unset".to_owned(), Value::to_string)
+/// The config to update to, when one is needed; each changed field is logged.
+fn migrated<C: DeserializeOwned>(
+    what: &str,
+    fields: &[&'static str],
+    found: &impl Serialize,
+    wanted: &impl Serialize,
+) -> Result<Option<C>, Error> {
+    let unreadable = |error: serde_json::Error| Error::corrupt(what, error);
+    let found = serde_json::to_value(found).map_err(unreadable)?;
+    let wanted: Value = serde_json::to_value(wanted).map_err(unreadable)?;
+    match migrate::plan(what, fields, &found, &wanted) {
+        Plan::Leave => Ok(None),
+        Plan::Refuse(why) => Err(Error::Topology(why)),
+        Plan::Migrate(changes) => {
+            for Change { field, found, wanted } in &changes {
+                tracing::info!(what, field, old = %found, new = %wanted, "changed in place");
+            }
+            let config = serde_json::from_value(migrate::patched(found, &changes));
+            config.map(Some).map_err(unreadable)
+        }
+    }
 }

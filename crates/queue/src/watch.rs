@@ -35,8 +35,8 @@ impl Watch {
             .await
             .map_err(|error| failed(&error))?;
         connection.client.flush().await.map_err(|error| failed(&error))?;
-        let seen = connection
-            .last(stream, &subject)
+        let last = connection.last(stream, &subject);
+        let seen = failpoint::around("queue.log.watch", last)
             .await?
             .map_or(0, |last| last.sequence);
         Ok(Self {

@@ -14,6 +14,7 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
+use domain::Timestamp;
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
@@ -37,6 +38,11 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// When the server stored it; only where the message was read in a batch.
+    pub(crate) fn at(&self) -> Option<Timestamp> {
+        Timestamp::parse(self.headers.get(header::NATS_TIME_STAMP)?.as_str())
+    }
+
     fn has_nonce(&self, nonce: &str) -> bool {
         self.headers.get(NONCE).is_some_and(|own| own.as_str() == nonce)
     }
@@ -183,6 +189,22 @@ impl Connection {
         found(handle.get_raw_message(sequence).await).map_err(|error| failed(&error))
     }
 
+    /// The first message of a subject from a sequence on, from the stream's leader.
+    pub(crate) async fn first(
+        &self,
+        stream: &str,
+        subject: &str,
+        from: u64,
+    ) -> Result<Option<Stored>, Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
+        let handle = self
+            .context
+            .get_stream_no_info(stream)
+            .await
+            .map_err(|error| failed(&error))?;
+        found(handle.get_first_raw_message_by_subject(subject, from).await).map_err(|error| failed(&error))
+    }
+
     /// Deletes the message at a sequence; false when there was none.
     pub(crate) async fn forget(&self, stream: &str, sequence: u64) -> Result<bool, Error> {
         if self.at(stream, sequence).await?.is_none() {
@@ -195,10 +217,12 @@ impl Connection {
             .get_stream_no_info(stream)
             .await
             .map_err(|error| failed(&error))?;
-        handle
-            .delete_message(sequence)
-            .await
-            .map_err(|error| failed(&error))
+        match handle.delete_message(sequence).await {
+            Ok(deleted) => Ok(deleted),
+            // Somebody else deleted or replaced it at this very moment.
+            Err(_) if self.at(stream, sequence).await?.is_none() => Ok(false),
+            Err(error) => Err(failed(&error)),
+        }
     }
 
     /// Every subject of a stream under a filter.
@@ -242,9 +266,23 @@ impl Connection {
             // A replica answered that is behind the leader, or the last message has just expired.
             sleep(Duration::from_millis(10 * attempt)).await;
         }
-        Err(Error::Unavailable(format!(
-            "read {stream}: the replicas are behind the leader"
-        )))
+        Err(behind(stream))
+    }
+
+    /// The next batch of a subject's messages, oldest first; empty only when the leader has no more.
+    pub(crate) async fn page(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
+        for attempt in 0..20 {
+            let batch = self.direct_batch(stream, subject, next).await?;
+            if !batch.is_empty() {
+                return Ok(batch);
+            }
+            let last = self.last(stream, subject).await?;
+            if last.is_none_or(|last| last.sequence < next) {
+                return Ok(batch);
+            }
+            sleep(Duration::from_millis(10 * attempt)).await;
+        }
+        Err(behind(stream))
     }
 
     /// Up to [`BATCH`] messages from the sequence `next` on, in one request.
@@ -293,6 +331,10 @@ impl Connection {
             .await
             .map_err(|error| Error::unavailable(&format!("consumer {durable} of {stream}"), error))
     }
+}
+
+fn behind(stream: &str) -> Error {
+    Error::Unavailable(format!("read {stream}: the replicas are behind the leader"))
 }
 
 fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {

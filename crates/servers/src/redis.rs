@@ -118,6 +118,20 @@ impl RedisServer {
         self.process.kill();
     }
 
+    /// Forgets everything at once, as `FLUSHALL` does.
+    ///
+    /// # Errors
+    /// [`Error::Files`] when the server does not answer.
+    pub async fn flush(&self) -> Result<(), Error> {
+        match ask(self.port, "FLUSHALL").await {
+            Some(answer) if answer.starts_with("+OK") => Ok(()),
+            _ => Err(files(
+                self.data_dir(),
+                std::io::Error::other("redis did not answer FLUSHALL"),
+            )),
+        }
+    }
+
     /// Starts the server again, empty, on the same port, stopping it first if it runs.
     ///
     /// # Errors
@@ -165,11 +179,16 @@ async fn free_port(data: &Path) -> Result<u16, Error> {
 }
 
 async fn answers(port: u16) -> Option<()> {
+    ask(port, "PING").await?.starts_with("+PONG").then_some(())
+}
+
+/// The first line of the answer to one command.
+async fn ask(port: u16, command: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
-    stream.write_all(b"PING\r\n").await.ok()?;
+    stream.write_all(format!("{command}\r\n").as_bytes()).await.ok()?;
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer).await.ok()?;
-    answer.starts_with("+PONG").then_some(())
+    Some(answer)
 }
 
 #[cfg(test)]
@@ -185,6 +204,15 @@ mod tests {
         let pid = server.pid();
         drop(server);
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[tokio::test]
+    async fn a_flushed_server_has_forgotten_what_it_was_told() {
+        let server = RedisServer::start().await.unwrap();
+        assert!(ask(server.port, "SET a 1").await.unwrap().starts_with("+OK"));
+        assert!(ask(server.port, "EXISTS a").await.unwrap().starts_with(":1"));
+        server.flush().await.unwrap();
+        assert!(ask(server.port, "EXISTS a").await.unwrap().starts_with(":0"));
     }
 
     #[test]

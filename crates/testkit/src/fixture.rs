@@ -80,3 +80,33 @@ pub fn script_on(branch: &str) -> Vec<Step> {
         Step::say("The total now counts every piece; all tests pass and the pull request is open."),
     ]
 }
+
+/// A small change of its own for a ticket: the file that it adds, and what is in it.
+#[must_use]
+pub fn note(key: &str) -> (String, String) {
+    (format!("notes/{key}.md"), format!("This is the note of {key}.\n"))
+}
+
+/// The branch that [`note_script`] creates.
+#[must_use]
+pub fn note_branch(key: &str) -> String {
+    format!("fix/{key}-note")
+}
+
+/// The steps that add a ticket's [`note`]; whatever of them is done twice has the same result.
+#[must_use]
+pub fn note_script(key: &str) -> Vec<Step> {
+    let (path, content) = note(key);
+    let title = format!("Add the note of {key}");
+    let body = "Adds the note that was asked for; there is nothing to test.";
+    vec![
+        Step::call("read_file", json!({"path": "README.md"})),
+        Step::call("create_branch", json!({"branch_name": note_branch(key)})),
+        Step::call("write_file", json!({"path": path, "content": content})),
+        Step::call("run_command", json!({"command": "sleep 0.3; ls notes"})),
+        Step::call("commit_changes", json!({"message": title})),
+        Step::call("push_branch", json!({})),
+        Step::call("create_pull_request", json!({"title": title, "body": body})),
+        Step::say("The note is written."),
+    ]
+}

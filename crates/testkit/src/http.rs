@@ -1,5 +1,6 @@
 //! What every stand-in shares: the server, the log of requests, the faults to play.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::chaos::{self, WriteFaults};
 
 /// The largest request body, in bytes; pushes of packs are the largest.
 const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -48,6 +51,8 @@ pub struct Fault {
     pub retry_after_s: u32,
     /// The connection breaks before the answer is whole.
     pub cut: bool,
+    /// How long the answer, or its cut, is held back.
+    pub hold: Duration,
 }
 
 impl Fault {
@@ -62,6 +67,7 @@ impl Fault {
             point: FaultPoint::BeforeEffect,
             retry_after_s: 1,
             cut: false,
+            hold: Duration::ZERO,
         }
     }
 
@@ -76,6 +82,13 @@ impl Fault {
     #[must_use]
     pub fn cut(mut self) -> Self {
         self.cut = true;
+        self
+    }
+
+    /// The answer, or its cut, is held back this long.
+    #[must_use]
+    pub fn held(mut self, hold: Duration) -> Self {
+        self.hold = hold;
         self
     }
 
@@ -142,6 +155,9 @@ struct Inner {
     faults: Vec<Fault>,
     delay: Duration,
     list_lag: Duration,
+    write_faults: Option<(WriteFaults, u16)>,
+    writes: BTreeMap<String, u64>,
+    faults_met: BTreeMap<String, usize>,
 }
 
 impl RequestLog {
@@ -180,6 +196,16 @@ impl RequestLog {
         lock(&self.inner).list_lag = lag;
     }
 
+    /// From now on writes meet faults by chance; `limit` is the status of the service's rate limit.
+    pub(crate) fn set_write_faults(&self, faults: Option<WriteFaults>, limit: u16) {
+        lock(&self.inner).write_faults = faults.map(|faults| (faults, limit));
+    }
+
+    /// How many faults were met, by name.
+    pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
+        lock(&self.inner).faults_met.clone()
+    }
+
     /// Whether a list shows by now what was made then.
     pub(crate) fn lists(&self, made: Instant) -> bool {
         made.elapsed() >= lock(&self.inner).list_lag
@@ -196,11 +222,26 @@ impl RequestLog {
     fn take_fault(&self, method: &str, path: &str) -> Option<Fault> {
         let mut inner = lock(&self.inner);
         let fault = inner
-            .faults
-            .iter_mut()
-            .find(|fault| fault.times > 0 && fault.matches(method, path))?;
+            .ordered(method, path)
+            .or_else(|| inner.drawn(method, path))?;
+        *inner.faults_met.entry(chaos::name(&fault)).or_default() += 1;
+        Some(fault)
+    }
+}
+
+impl Inner {
+    fn ordered(&mut self, method: &str, path: &str) -> Option<Fault> {
+        let mut faults = self.faults.iter_mut();
+        let fault = faults.find(|fault| fault.times > 0 && fault.matches(method, path))?;
         fault.times -= 1;
         Some(fault.clone())
+    }
+
+    fn drawn(&mut self, method: &str, path: &str) -> Option<Fault> {
+        let (faults, limit) = self.write_faults.as_ref()?;
+        let met = self.writes.entry(format!("{method} {path}")).or_default();
+        *met += 1;
+        faults.of(method, path, *met - 1, *limit)
     }
 }
 
@@ -276,9 +317,11 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
     let fault = log.take_fault(&method, &path);
     tokio::time::sleep(log.delay()).await;
     let response = match fault {
-        Some(fault) if fault.point == FaultPoint::BeforeEffect => fault.response(),
         Some(fault) => {
-            drop(next.run(Request::from_parts(parts, Body::from(bytes))).await);
+            if fault.point == FaultPoint::AfterEffect {
+                drop(next.run(Request::from_parts(parts, Body::from(bytes))).await);
+            }
+            tokio::time::sleep(fault.hold).await;
             fault.response()
         }
         None => next.run(Request::from_parts(parts, Body::from(bytes))).await,

@@ -1,16 +1,20 @@
 //! Strict, stateful stand-ins for the outside, and real servers, for tests and the demo only.
 
+mod chaos;
 mod eventually;
 pub mod fixture;
 pub mod github;
 mod http;
 pub mod jira;
 pub mod model;
+mod plant;
 mod webhook;
 
+pub use chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
 pub use eventually::eventually;
 pub use github::{FakeGitHub, GitHubOptions};
 pub use http::{Fault, FaultPoint, RecordedRequest};
 pub use jira::{FakeJira, JiraOptions};
 pub use model::{ScriptedModel, Step};
+pub use plant::plant;
 pub use servers::{FileSync, NatsOptions, NatsServer, RedisOptions, RedisServer};

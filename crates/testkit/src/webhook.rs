@@ -1,12 +1,14 @@
 //! Signed webhooks, sent one after another in the background, recorded, and sent again on demand.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
+use crate::chaos::DeliveryFaults;
 use crate::http::{iso_now, lock};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,8 +44,30 @@ struct Target {
     secret: String,
 }
 
+/// What goes wrong by chance on the way, and what has.
+#[derive(Default)]
+struct Trouble {
+    faults: Option<DeliveryFaults>,
+    met: BTreeMap<String, usize>,
+}
+
+impl Trouble {
+    /// The delays after which a delivery is sent, one for each copy; `None` when nothing goes wrong by chance.
+    fn delays(&mut self, delivery: &Delivery) -> Option<Vec<Duration>> {
+        let delays = self.faults.as_ref()?.delays(delivery.id);
+        if delays.len() > 1 {
+            *self.met.entry("delivery repeated".to_owned()).or_default() += 1;
+        }
+        if delays.iter().any(|delay| !delay.is_zero()) {
+            *self.met.entry("delivery late".to_owned()).or_default() += 1;
+        }
+        Some(delays)
+    }
+}
+
 /// The sender. Dropping it stops the background task.
 pub(crate) struct Webhooks {
+    trouble: Arc<Mutex<Trouble>>,
     target: Mutex<Option<Target>>,
     deliveries: Arc<Mutex<Vec<Delivery>>>,
     queue: Mutex<Option<mpsc::UnboundedSender<(Delivery, Target)>>>,
@@ -57,16 +81,31 @@ impl Webhooks {
         let client = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
         let (queue, mut waiting) = mpsc::unbounded_channel::<(Delivery, Target)>();
         let deliveries = Arc::new(Mutex::new(Vec::<Delivery>::new()));
-        let known = Arc::clone(&deliveries);
+        let sender = Sender {
+            client,
+            style,
+            known: Arc::clone(&deliveries),
+        };
+        let trouble = Arc::new(Mutex::new(Trouble::default()));
+        let met = Arc::clone(&trouble);
         let task = tokio::spawn(async move {
+            let mut apart = JoinSet::new();
             while let Some((delivery, target)) = waiting.recv().await {
-                let status = send(&client, style, &delivery, &target).await;
-                if let Some(entry) = lock(&known).iter_mut().find(|entry| entry.id == delivery.id) {
-                    entry.status = status;
+                let delays = lock(&met).delays(&delivery);
+                match delays {
+                    None => sender.clone().deliver(delivery, target, Duration::ZERO).await,
+                    Some(delays) => {
+                        for delay in delays {
+                            apart.spawn(sender.clone().deliver(delivery.clone(), target.clone(), delay));
+                        }
+                    }
                 }
+                while apart.try_join_next().is_some() {}
             }
+            apart.join_all().await;
         });
         Ok(Self {
+            trouble,
             target: Mutex::new(None),
             deliveries,
             queue: Mutex::new(Some(queue)),
@@ -79,6 +118,16 @@ impl Webhooks {
             url: url.to_owned(),
             secret: secret.to_owned(),
         });
+    }
+
+    /// From now on deliveries come late and more than once by chance.
+    pub(crate) fn set_faults(&self, faults: Option<DeliveryFaults>) {
+        lock(&self.trouble).faults = faults;
+    }
+
+    /// How many deliveries came late or more than once.
+    pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
+        lock(&self.trouble).met.clone()
     }
 
     /// Sends an event, if there is anybody to send it to.
@@ -146,6 +195,27 @@ impl Drop for Webhooks {
     fn drop(&mut self) {
         if let Some(task) = lock(&self.task).take() {
             task.abort();
+        }
+    }
+}
+
+/// Sends deliveries and notes how they were answered.
+#[derive(Clone)]
+struct Sender {
+    client: reqwest::Client,
+    style: Style,
+    known: Arc<Mutex<Vec<Delivery>>>,
+}
+
+impl Sender {
+    async fn deliver(self, delivery: Delivery, target: Target, delay: Duration) {
+        tokio::time::sleep(delay).await;
+        let status = send(&self.client, self.style, &delivery, &target).await;
+        let mut known = lock(&self.known);
+        let entry = known.iter_mut().find(|entry| entry.id == delivery.id);
+        // Of several copies one that arrived is enough.
+        if let Some(entry) = entry.filter(|entry| !(200..300).contains(&entry.status)) {
+            entry.status = status;
         }
     }
 }

@@ -9,6 +9,7 @@ mod bad_input;
 mod endings;
 mod happy;
 mod recovery;
+mod rolling;
 mod skips;
 mod steering;
 

@@ -46,6 +46,9 @@ struct Machine {
     /// The launcher's program [default: beside this one]
     #[arg(long)]
     launcher: Option<PathBuf>,
+    /// The socket of a runner that starts commands instead
+    #[arg(long, value_name = "SOCKET")]
+    runner: Option<PathBuf>,
     /// Do without a mechanism: landlock, seccomp or namespaces
     #[arg(long, value_name = "MECHANISM", value_parser = mechanism)]
     without: Vec<Mechanism>,
@@ -142,7 +145,13 @@ fn level(text: &str) -> Result<SandboxLevel, String> {
 async fn sandbox(machine: Machine, limits: Limits) -> anyhow::Result<Sandbox> {
     let mut hidden = places_of_credentials();
     hidden.extend(machine.hide);
-    let opened = Sandbox::open(machine.launcher.as_deref(), hidden, limits).await;
+    let opened = Sandbox::open(
+        machine.launcher.as_deref(),
+        machine.runner.as_deref(),
+        hidden,
+        limits,
+    )
+    .await;
     let opened = opened.map_err(|problem| anyhow::anyhow!("the launcher: {problem}"))?;
     Ok(opened.without(&machine.without))
 }
@@ -178,7 +187,12 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
         writeln!(out, "seccomp     {}", yes(probe.offers.seccomp))?;
         writeln!(out, "namespaces  {namespaces}")?;
         writeln!(out, "gvisor      {}", yes(probe.gvisor))?;
-        writeln!(out, "uid         {}, the executor's own", probe.uid)?;
+        let whose = if sandbox.has_own_user() {
+            "the runner's"
+        } else {
+            "the executor's own"
+        };
+        writeln!(out, "uid         {}, {whose}", probe.uid)?;
         writeln!(out, "network     {}", network(probe.offers.namespaces))?;
     }
     Ok(if meets {
@@ -200,7 +214,8 @@ async fn call(machine: Machine, dir: &Path, limits: Limits) -> anyhow::Result<Ca
     let sandbox = sandbox(machine, limits).await?;
     let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
     let workspaces = std::env::temp_dir().canonicalize()?;
-    let opened = tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &dir));
+    let runner = sandbox.runner().cloned();
+    let opened = tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &dir, runner.as_ref()));
     Ok(Call {
         workspace: Arc::new(opened.await??),
         sandbox,
@@ -228,7 +243,10 @@ async fn exec(task: Exec) -> anyhow::Result<ExitCode> {
         }
         Ok::<(), std::io::Error>(())
     });
-    let end = call.sandbox.run(spec, &call.cancel, Some(&sink)).await?;
+    let end = call
+        .sandbox
+        .run(spec, &call.cancel, Some(&sink), &call.workspace.spare)
+        .await?;
     drop(sink);
     printer.await??;
     match end.ending {

@@ -41,6 +41,9 @@ pub struct Executor {
     /// The launcher's program; absent: beside this one.
     #[serde(default)]
     pub launcher: Option<PathBuf>,
+    /// Socket of a runner: it starts commands and keeps the worktree under a user of its own; one workspace at a time.
+    #[serde(default)]
+    pub runner_socket: Option<PathBuf>,
     /// Folders that commands may not read, besides other workspaces and the usual places of credentials.
     #[serde(default, deserialize_with = "paths")]
     pub hidden: Vec<PathBuf>,
@@ -51,6 +54,12 @@ pub struct Executor {
     /// the machine is then within their reach.
     #[serde(default)]
     pub setup_network: bool,
+    /// Results of setup commands kept for later runs, all together, in MiB; 0: none.
+    #[serde(default = "default_setup_cache_mib")]
+    pub setup_cache_mib: u64,
+    /// With less free on the disk nothing is made ready or kept for later runs, and what is kept goes, in MiB.
+    #[serde(default = "default_disk_floor_mib")]
+    pub disk_floor_mib: u64,
     /// Mechanisms that are not used although the machine offers them; the level falls with them.
     #[serde(default)]
     pub without: Vec<Mechanism>,
@@ -67,6 +76,14 @@ fn default_listen() -> SocketAddr {
 
 const fn default_slots() -> u32 {
     4
+}
+
+const fn default_setup_cache_mib() -> u64 {
+    8192
+}
+
+const fn default_disk_floor_mib() -> u64 {
+    2048
 }
 
 const fn default_min_level() -> SandboxLevel {
@@ -86,6 +103,12 @@ impl bootstrap::ServiceConfig for Config {
         let problem = |key: &str, text: String| Err(bootstrap::settings::Error::new(key, text));
         if !(1..=1024).contains(&self.executor.slots) {
             return problem("executor.slots", "must be between 1 and 1024".to_owned());
+        }
+        if self.executor.runner_socket.is_some() && self.executor.slots != 1 {
+            return problem(
+                "executor.slots",
+                "must be 1 with executor.runner_socket: a runner keeps one workspace at a time".to_owned(),
+            );
         }
         let limits = self.executor.limits;
         let least = [

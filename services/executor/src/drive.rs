@@ -76,6 +76,12 @@ pub(crate) async fn run(run: ToolRun) {
     );
     run.recorder.finish(result.clone());
     answer(&run.answers, result).await;
+    if tools::is_command(&run.request.name) {
+        // Where one command ran another will, soon.
+        let workspace = &run.used.open.workspace;
+        let place = tools::command_place(workspace);
+        run.sandbox.prepare(place, &workspace.spare).await;
+    }
 }
 
 async fn answer(answers: &Answers, result: ToolResult) {

@@ -5,6 +5,7 @@ mod admission;
 mod by_hand;
 mod calls;
 mod config;
+mod disk;
 mod drive;
 mod mirror;
 mod open;
@@ -12,6 +13,8 @@ mod pool;
 mod registry;
 mod sandbox;
 mod service;
+mod setup;
+mod setup_cache;
 mod tools;
 mod workspace;
 
@@ -25,17 +28,17 @@ use tonic::transport::server::TcpIncoming;
 
 pub use by_hand::by_hand;
 pub use config::{Config, Executor};
+use disk::Floor;
 use registry::Registry;
 use sandbox::Sandbox;
 pub use sandbox::{Limits, Mechanism};
 use service::Service;
+use setup_cache::SetupCache;
 
 /// How long running calls may go on once the executor shall stop.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 /// How long open connections may take after that.
 const LINGER: Duration = Duration::from_secs(3);
-/// A snapshot to restore comes in one message.
-const MAX_MESSAGE: usize = 32 * 1024 * 1024;
 
 /// Where credentials usually lie in a home folder; commands may not read there.
 const HIDDEN_AT_HOME: &[&str] = &[
@@ -78,10 +81,13 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let mut hidden: Vec<PathBuf> = settings.hidden.iter().map(absolute).collect::<Result<_, _>>()?;
     hidden.push(data_dir.clone());
     hidden.extend(places_of_credentials());
-    let sandbox = Sandbox::open(settings.launcher.as_deref(), hidden, settings.limits)
+    let (launcher, runner) = (settings.launcher.as_deref(), settings.runner_socket.as_deref());
+    let sandbox = Sandbox::open(launcher, runner, hidden, settings.limits)
         .await
-        .map_err(|problem| anyhow::anyhow!("executor.launcher: {problem}"))?
+        .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
         .without(&settings.without);
+    // What is kept is copied by this process, and the worktree is the runner's.
+    let setup_cache_mib = sandbox.runner().map_or(settings.setup_cache_mib, |_| 0);
     let (level, probe) = (sandbox.level(), sandbox.probe());
     anyhow::ensure!(
         level >= settings.min_level,
@@ -99,11 +105,14 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     if !probe.offers.namespaces {
         tracing::warn!("without namespaces only the pod's network policy keeps commands from the network");
     }
+    let floor = Floor(settings.disk_floor_mib << 20);
     let registry = Arc::new(Registry::new(
         &data_dir,
         settings.slots,
         sandbox,
         settings.setup_network,
+        SetupCache::new(&data_dir, setup_cache_mib << 20, floor, settings.setup_network),
+        floor,
     ));
     let reaper = tokio::spawn({
         let registry = Arc::clone(&registry);
@@ -139,7 +148,7 @@ async fn serve_grpc(
         registry: Arc::clone(&registry),
         verifier,
     };
-    let service = ExecutorServiceServer::new(service).max_decoding_message_size(MAX_MESSAGE);
+    let service = ExecutorServiceServer::new(service);
     let drained = CancellationToken::new();
     let server = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(15)))
@@ -172,14 +181,14 @@ async fn serve_grpc(
 /// Makes the folders; workspaces of an earlier process are gone with it.
 async fn prepare(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
     let prepared = tokio::task::spawn_blocking(move || {
-        for name in ["workspaces", "ready"] {
+        for name in ["workspaces", "ready", setup_cache::UNFINISHED] {
             let folder = data_dir.join(name);
-            if folder.exists() {
-                std::fs::remove_dir_all(&folder)?;
-            }
+            disk::remove(&folder)?;
             std::fs::create_dir_all(&folder)?;
         }
-        std::fs::create_dir_all(data_dir.join("mirrors"))?;
+        for name in ["mirrors", setup_cache::FOLDER] {
+            std::fs::create_dir_all(data_dir.join(name))?;
+        }
         data_dir.canonicalize()
     });
     prepared.await?.context("executor.data_dir")

@@ -23,10 +23,13 @@ pub(crate) struct Wanted {
     pub(crate) base_branch: String,
 }
 
+/// Held by who works on a mirror: whether the one before ended by itself, so that it left no lock.
+type MirrorLock = Arc<AsyncMutex<bool>>;
+
 /// Mirrors on disk.
 pub(crate) struct Mirrors {
     folder: PathBuf,
-    locks: Mutex<HashMap<RepositoryName, Arc<AsyncMutex<()>>>>,
+    locks: Mutex<HashMap<RepositoryName, MirrorLock>>,
 }
 
 impl Mirrors {
@@ -75,8 +78,8 @@ impl Mirrors {
     pub(crate) async fn prepare(&self, wanted: &Wanted) -> Result<CommitId, git::Error> {
         let path = self.path(&wanted.repository);
         let lock = self.lock(&wanted.repository);
-        let _one_at_a_time = lock.lock().await;
-        make(&path).await?;
+        let mut is_clean = lock.lock().await;
+        make(&path, std::mem::take(&mut *is_clean)).await?;
         if let Some(base) = &wanted.base
             && holds(&path, base).await?
         {
@@ -88,9 +91,10 @@ impl Mirrors {
             wanted.repository
         );
         let auth = Auth::bearer(&wanted.gate_grant);
-        Transport::new(&path)
-            .fetch(&url, Some(&auth), &["+refs/heads/*:refs/heads/*"], true)
-            .await?;
+        let transport = Transport::new(&path);
+        let fetched = transport.fetch(&url, Some(&auth), &["+refs/heads/*:refs/heads/*"], true);
+        failpoint::around("executor.mirror.fetch", fetched).await?;
+        *is_clean = true;
         let missing = |what: String| git::Error::NotFound(format!("{what} in {}", wanted.repository));
         match &wanted.base {
             Some(base) if holds(&path, base).await? => Ok(base.clone()),
@@ -103,15 +107,23 @@ impl Mirrors {
         }
     }
 
-    fn lock(&self, repository: &RepositoryName) -> Arc<AsyncMutex<()>> {
+    fn lock(&self, repository: &RepositoryName) -> MirrorLock {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(locks.entry(repository.clone()).or_default())
     }
 }
 
-async fn make(path: &Path) -> Result<(), git::Error> {
+async fn make(path: &Path, is_clean: bool) -> Result<(), git::Error> {
     let path = path.to_owned();
-    blocking(move || Repository::init_bare(&path).map(drop)).await
+    blocking(move || {
+        let made = if is_clean {
+            Repository::init_bare(&path)
+        } else {
+            Repository::take_over(&path)
+        };
+        made.map(drop)
+    })
+    .await
 }
 
 async fn holds(path: &Path, commit: &CommitId) -> Result<bool, git::Error> {

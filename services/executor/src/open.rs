@@ -1,39 +1,41 @@
-//! Opening a workspace: mirror, checkout, setup commands.
+//! Opening a workspace: mirror, checkout, setup.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use domain::{CommitId, RunFence};
 use grant::Grant;
-use proto::executor::{OpenWorkspaceRequest, OpenWorkspaceResponse, SetupResult, SnapshotRef};
+use proto::executor::{
+    MAX_PACK_BYTES, OpenWorkspaceRequest, OpenWorkspaceResponse, SetupResult, SnapshotRef, WorkspaceSpec,
+    open_workspace_request::Part,
+};
 use secrecy::SecretString;
-use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tonic::{Status, Streaming};
 
 use crate::{
     mirror::Wanted,
     registry::{Registry, Use},
-    sandbox::Ending,
     service::{blocking, level, specs, status_of},
-    tools::{self, Call},
+    setup::{self, Preparation},
+    tools,
     workspace::{Restore, Start, Workspace},
 };
 
-/// All setup commands together.
-const SETUP_LIMIT: Duration = Duration::from_secs(600);
-const MAX_SETUP_LOG: usize = 8 * 1024;
 const MAX_INSTRUCTIONS: usize = 32 * 1024;
+/// Paths of each kind whose content lies elsewhere that a planner is told.
+const MAX_ELSEWHERE: usize = 50;
 
 /// Opens the run's workspace, or finds it open.
 pub(crate) async fn open(
     registry: &Registry,
     grant: &Grant,
     fence: RunFence,
-    request: OpenWorkspaceRequest,
+    spec: WorkspaceSpec,
+    parts: Streaming<OpenWorkspaceRequest>,
 ) -> Result<OpenWorkspaceResponse, Status> {
     registry.check_fence(&grant.run, fence)?;
     let lock = registry.opening(&grant.run);
     let _one_at_a_time = lock.lock().await;
-    let wanted = wanted(grant, &request)?;
+    let wanted = wanted(grant, &spec)?;
     if let Some(used) = registry.of_run(&grant.run) {
         return existing(registry, &used, wanted.base.as_ref()).await;
     }
@@ -41,13 +43,19 @@ pub(crate) async fn open(
     let base = Box::pin(registry.mirrors.prepare(&wanted))
         .await
         .map_err(|error| for_caller(&error))?;
+    let restore = match spec.restore {
+        Some(snapshot) => Some(restore(snapshot, pack(parts).await?)?),
+        None => None,
+    };
+    let is_fresh = restore.is_none();
     let start = Start {
         run: grant.run.clone(),
         repository: wanted.repository.clone(),
         base,
         base_branch: wanted.base_branch,
         mirror: registry.mirrors.path(&wanted.repository),
-        restore: request.restore.map(restore).transpose()?,
+        restore,
+        runner: registry.sandbox.runner().cloned(),
     };
     let (folder, pool) = (registry.workspaces.clone(), Arc::clone(&registry.pool));
     let next = Start {
@@ -58,10 +66,19 @@ pub(crate) async fn open(
         let ready = pool.take(&start);
         Workspace::create_from(&folder, start, ready)
     });
-    let workspace = Arc::new(workspace.await?);
+    let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
     let pool = Arc::clone(&registry.pool);
     drop(tokio::task::spawn_blocking(move || pool.prepare(next)));
-    let setup = Box::pin(set_up(registry, &workspace, request.setup)).await?;
+    let preparation = Preparation {
+        commands: spec.setup,
+        programs: spec.programs,
+        is_fresh,
+    };
+    let setup = Box::pin(setup::run(registry, &workspace, preparation)).await?;
+    let (sandbox, first) = (registry.sandbox.clone(), Arc::clone(&workspace));
+    drop(tokio::spawn(async move {
+        sandbox.prepare(tools::command_place(&first), &first.spare).await;
+    }));
     let used = registry.add(workspace, slot);
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     answer(registry, &used, false, setup).await
@@ -88,6 +105,7 @@ async fn answer(
     setup: Option<SetupResult>,
 ) -> Result<OpenWorkspaceResponse, Status> {
     let workspace = Arc::clone(&used.open.workspace);
+    let elsewhere = workspace.elsewhere().clone();
     let instructions = blocking(move || workspace.instructions(MAX_INSTRUCTIONS)).await?;
     Ok(OpenWorkspaceResponse {
         workspace_id: used.open.workspace.id.clone(),
@@ -97,37 +115,70 @@ async fn answer(
         tools: specs(),
         instructions,
         setup,
+        submodules: first(&elsewhere.submodules),
+        lfs_files: first(&elsewhere.lfs_files),
     })
 }
 
-fn wanted(grant: &Grant, request: &OpenWorkspaceRequest) -> Result<Wanted, Status> {
-    if request.run_id != grant.run.to_string() || request.repository != grant.repository.to_string() {
+fn first(paths: &[String]) -> Vec<String> {
+    paths.iter().take(MAX_ELSEWHERE).cloned().collect()
+}
+
+fn wanted(grant: &Grant, spec: &WorkspaceSpec) -> Result<Wanted, Status> {
+    if spec.run_id != grant.run.to_string() || spec.repository != grant.repository.to_string() {
         return Err(Status::permission_denied(
             "the grant is for another run or repository",
         ));
     }
-    if !request.gate_url.starts_with("http://") && !request.gate_url.starts_with("https://") {
+    if !spec.gate_url.starts_with("http://") && !spec.gate_url.starts_with("https://") {
         return Err(Status::invalid_argument("gate_url must be an http or https URL"));
     }
-    if request.base_branch.is_empty() {
+    if spec.base_branch.is_empty() {
         return Err(Status::invalid_argument("base_branch is missing"));
     }
     Ok(Wanted {
         repository: grant.repository.clone(),
-        gate_url: request.gate_url.clone(),
-        gate_grant: SecretString::from(request.gate_grant.clone()),
-        base: optional_commit(&request.base_commit)?,
-        base_branch: request.base_branch.clone(),
+        gate_url: spec.gate_url.clone(),
+        gate_grant: SecretString::from(spec.gate_grant.clone()),
+        base: optional_commit(&spec.base_commit)?,
+        base_branch: spec.base_branch.clone(),
     })
 }
 
-fn restore(snapshot: SnapshotRef) -> Result<Restore, Status> {
+/// The first part of a request.
+pub(crate) async fn spec(parts: &mut Streaming<OpenWorkspaceRequest>) -> Result<WorkspaceSpec, Status> {
+    match parts.message().await?.and_then(|message| message.part) {
+        Some(Part::Spec(spec)) => Ok(spec),
+        Some(Part::PackChunk(_)) | None => {
+            Err(Status::invalid_argument("the first message must be the spec"))
+        }
+    }
+}
+
+/// The pack in the parts after it.
+async fn pack(mut parts: Streaming<OpenWorkspaceRequest>) -> Result<Vec<u8>, Status> {
+    let mut pack = Vec::new();
+    while let Some(message) = parts.message().await? {
+        let Some(Part::PackChunk(chunk)) = message.part else {
+            return Err(Status::invalid_argument(
+                "after the spec only the pack may follow",
+            ));
+        };
+        if pack.len() + chunk.len() > MAX_PACK_BYTES {
+            return Err(Status::invalid_argument("the pack is larger than 256 MiB"));
+        }
+        pack.extend(chunk);
+    }
+    Ok(pack)
+}
+
+fn restore(snapshot: SnapshotRef, pack: Vec<u8>) -> Result<Restore, Status> {
     Ok(Restore {
         branch: Some(snapshot.branch).filter(|branch| !branch.is_empty()),
         head: optional_commit(&snapshot.head_commit)?,
         commit: optional_commit(&snapshot.snapshot_commit)?
             .ok_or_else(|| Status::invalid_argument("restore.snapshot_commit is missing"))?,
-        pack: snapshot.pack,
+        pack,
     })
 }
 
@@ -138,46 +189,6 @@ fn optional_commit(text: &str) -> Result<Option<CommitId>, Status> {
     text.parse()
         .map(Some)
         .map_err(|error: domain::InvalidId| Status::invalid_argument(error.to_string()))
-}
-
-/// Runs the setup commands in order until one fails.
-async fn set_up(
-    registry: &Registry,
-    workspace: &Arc<Workspace>,
-    commands: Vec<String>,
-) -> Result<Option<SetupResult>, Status> {
-    if commands.is_empty() {
-        return Ok(None);
-    }
-    let call = Call {
-        workspace: Arc::clone(workspace),
-        sandbox: registry.sandbox.clone(),
-        commit_time_s: 0,
-        cancel: CancellationToken::new(),
-    };
-    let mut log = String::new();
-    let mut failed = false;
-    for command in commands {
-        log.push_str(&format!("$ {command}\n"));
-        let mut spec = tools::command_spec(&call, command, SETUP_LIMIT);
-        spec.network = registry.setup_network;
-        let end = registry.sandbox.run(spec, &call.cancel, None).await;
-        let end =
-            end.map_err(|error| Status::unavailable(format!("a setup command cannot be started: {error}")))?;
-        log.push_str(&end.output);
-        failed = end.ending != Ending::Exited(0);
-        if failed {
-            log.push_str(&format!("\n[{:?}]\n", end.ending));
-            break;
-        }
-    }
-    let settled = Arc::clone(workspace);
-    blocking(move || settled.settle()).await?;
-    let tail = &log.as_bytes()[log.len().saturating_sub(MAX_SETUP_LOG)..];
-    Ok(Some(SetupResult {
-        failed,
-        log_tail: String::from_utf8_lossy(tail).into_owned(),
-    }))
 }
 
 fn for_caller(error: &git::Error) -> Status {

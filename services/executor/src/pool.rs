@@ -8,26 +8,28 @@ use std::{
 
 use domain::RepositoryName;
 
-use crate::workspace::{Ready, Start};
-
-/// With less free on the disk nothing is prepared, and what is ready goes, in bytes.
-const MIN_FREE: u64 = 2 << 30;
+use crate::{
+    disk::Floor,
+    workspace::{Ready, Start},
+};
 
 /// Checkouts that wait for a run, the one that was made last at the end.
 pub(crate) struct Pool {
     folder: PathBuf,
     max: usize,
+    floor: Floor,
     ready: Mutex<VecDeque<(Key, Ready)>>,
 }
 
 type Key = (RepositoryName, String);
 
 impl Pool {
-    /// At most `max` checkouts, one for each repository and base branch.
-    pub(crate) fn new(folder: PathBuf, max: usize) -> Self {
+    /// At most `max` checkouts, one for each repository and base branch; none while the disk has less than `floor` free.
+    pub(crate) fn new(folder: PathBuf, max: usize, floor: Floor) -> Self {
         Self {
             folder,
             max,
+            floor,
             ready: Mutex::default(),
         }
     }
@@ -47,7 +49,7 @@ impl Pool {
         if self.max == 0 || self.lock().iter().any(|(other, _)| *other == key) {
             return;
         }
-        if !self.has_room() {
+        if !self.floor.has_room(&self.folder) {
             tracing::warn!("the disk is nearly full; no checkout is kept ready");
             self.clear();
             return;
@@ -69,11 +71,6 @@ impl Pool {
     pub(crate) fn clear(&self) {
         let gone = std::mem::take(&mut *self.lock());
         drop(gone);
-    }
-
-    fn has_room(&self) -> bool {
-        rustix::fs::statvfs(&self.folder)
-            .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= MIN_FREE)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Key, Ready)>> {

@@ -19,7 +19,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::{calls::CallMemory, mirror::Mirrors, pool::Pool, sandbox::Sandbox, workspace::Workspace};
+use crate::{
+    calls::CallMemory, disk::Floor, mirror::Mirrors, pool::Pool, sandbox::Sandbox, setup_cache::SetupCache,
+    workspace::Workspace,
+};
 
 /// A workspace dies this long after its last call or keepalive.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
@@ -52,6 +55,7 @@ pub(crate) struct ExecutorStatus {
     pub(crate) warm: Vec<String>,
     pub(crate) level: SandboxLevel,
     pub(crate) draining: bool,
+    pub(crate) holds_run: bool,
 }
 
 /// Everything that is open here.
@@ -59,6 +63,7 @@ pub(crate) struct Registry {
     pub(crate) workspaces: PathBuf,
     pub(crate) mirrors: Mirrors,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) setups: Arc<SetupCache>,
     pub(crate) sandbox: Sandbox,
     /// Whether setup commands share the machine's network.
     pub(crate) setup_network: bool,
@@ -74,11 +79,21 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(data_dir: &std::path::Path, slots: u32, sandbox: Sandbox, setup_network: bool) -> Self {
+    pub(crate) fn new(
+        data_dir: &std::path::Path,
+        slots: u32,
+        sandbox: Sandbox,
+        setup_network: bool,
+        setups: SetupCache,
+        floor: Floor,
+    ) -> Self {
+        // A runner makes every worktree itself.
+        let kept = sandbox.runner().map_or(slots as usize, |_| 0);
         Self {
             workspaces: data_dir.join("workspaces"),
             mirrors: Mirrors::new(data_dir.join("mirrors")),
-            pool: Arc::new(Pool::new(data_dir.join("ready"), slots as usize)),
+            pool: Arc::new(Pool::new(data_dir.join("ready"), kept, floor)),
+            setups: Arc::new(setups),
             sandbox,
             setup_network,
             draining: CancellationToken::new(),
@@ -122,6 +137,11 @@ impl Registry {
     /// The run's workspace, when it is open.
     pub(crate) fn of_run(&self, run: &RunId) -> Option<Use> {
         let open = lock(&self.open).get(run).cloned()?;
+        if open.workspace.is_lost() {
+            tracing::warn!(%run, "the runner went, and the workspace with it");
+            self.close(run);
+            return None;
+        }
         Some(self.start_use(open))
     }
 
@@ -196,14 +216,15 @@ impl Registry {
         }
     }
 
-    /// What planners are told.
-    pub(crate) fn status(&self) -> ExecutorStatus {
+    /// What the planner of a run is told.
+    pub(crate) fn status(&self, run: &RunId) -> ExecutorStatus {
         ExecutorStatus {
             free: u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX),
             total: self.total,
             warm: self.mirrors.warm().iter().map(ToString::to_string).collect(),
             level: self.sandbox.level(),
             draining: self.draining.is_cancelled(),
+            holds_run: lock(&self.open).contains_key(run),
         }
     }
 

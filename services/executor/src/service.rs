@@ -10,7 +10,7 @@ use tokio_stream::{
     Stream, StreamExt,
     wrappers::{ReceiverStream, WatchStream},
 };
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -24,8 +24,6 @@ use crate::{
     workspace::{Problem, SnapshotPack},
 };
 
-/// Bytes of a pack in one message.
-const CHUNK: usize = 64 * 1024;
 const DEFAULT_DIFF_BYTES: usize = 256 * 1024;
 const MAX_DIFF_BYTES: usize = 3 * 1024 * 1024;
 
@@ -54,14 +52,18 @@ impl ExecutorService for Service {
 
     async fn open_workspace(
         &self,
-        request: Request<wire::OpenWorkspaceRequest>,
+        request: Request<Streaming<wire::OpenWorkspaceRequest>>,
     ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
         let grant = admit(&self.verifier, request.metadata())?;
-        let fence = fence(&grant, request.get_ref().fence)?;
         let span = tracing::info_span!("open_workspace", run = %grant.run);
         // Without a tracer there is nothing to attach to.
         let _ = span.set_parent(trace_parent(request.metadata()));
-        let work = open::open(&self.registry, &grant, fence, request.into_inner());
+        let mut parts = request.into_inner();
+        let work = async {
+            let spec = open::spec(&mut parts).await?;
+            let fence = fence(&grant, spec.fence)?;
+            open::open(&self.registry, &grant, fence, spec, parts).await
+        };
         Box::pin(work.instrument(span)).await.map(Response::new)
     }
 
@@ -122,7 +124,8 @@ impl ExecutorService for Service {
         let _turn = used.open.turn.lock().await;
         let (workspace, time_s) = (Arc::clone(&used.open.workspace), message.commit_time_s);
         let base = workspace.base.to_string();
-        let snapshot = blocking(move || workspace.snapshot(time_s)).await?;
+        let taken = blocking(move || workspace.snapshot(time_s));
+        let snapshot = failpoint::around("executor.workspace.snapshot", taken).await?;
         Ok(Response::new(Box::pin(tokio_stream::iter(snapshot_messages(
             base, snapshot,
         )))))
@@ -176,12 +179,12 @@ impl ExecutorService for Service {
         request: Request<wire::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
         // The names of warm repositories are for planners only.
-        admit(&self.verifier, request.metadata())?;
+        let run = admit(&self.verifier, request.metadata())?.run;
         let registry = Arc::clone(&self.registry);
         let mut ended = false;
         let changes = WatchStream::new(self.registry.changes());
         let statuses = changes
-            .map(move |()| registry.status())
+            .map(move |()| registry.status(&run))
             .take_while(move |status| {
                 // The last message says that the executor drains; then the stream ends, so that it can stop.
                 !std::mem::replace(&mut ended, status.draining)
@@ -199,6 +202,7 @@ fn status_message(status: ExecutorStatus) -> wire::WatchStatusResponse {
         warm_repositories: status.warm,
         sandbox_level: level(status.level).into(),
         draining: status.draining,
+        holds_run: status.holds_run,
     }
 }
 
@@ -216,7 +220,7 @@ fn snapshot_messages(
     };
     let chunks = snapshot
         .pack
-        .chunks(CHUNK)
+        .chunks(wire::PACK_CHUNK_BYTES)
         .map(|chunk| Event::PackChunk(chunk.to_vec()));
     let events = std::iter::once(Event::Info(info)).chain(chunks);
     events

@@ -1,8 +1,20 @@
 //! The executor over gRPC, with a real repository behind a real smart HTTP remote and real commands.
-#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test panics on whatever it does not expect, and prints its rows of a table"
+)]
 
+#[path = "executor/elsewhere.rs"]
+mod elsewhere;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]
 mod http_backend;
+#[path = "executor/many.rs"]
+mod many;
+#[path = "executor/runners.rs"]
+mod runners;
+#[path = "executor/setups.rs"]
+mod setups;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -11,10 +23,10 @@ use executor::{Config, Executor};
 use grant::{Audience, Grant, Signer};
 use http_backend::HttpBackend;
 use proto::executor::{
-    CallToolRequest, CallToolResponse, CloseWorkspaceRequest, GetDiffRequest, OpenWorkspaceRequest,
-    OpenWorkspaceResponse, SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult,
-    ToolStatus, WatchStatusRequest, call_tool_response, executor_service_client::ExecutorServiceClient,
-    snapshot_workspace_response,
+    CallToolRequest, CallToolResponse, CloseWorkspaceRequest, GetDiffRequest, OpenWorkspaceResponse,
+    SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult, ToolStatus,
+    WatchStatusRequest, WorkspaceSpec, call_tool_response, executor_service_client::ExecutorServiceClient,
+    open_request, snapshot_workspace_response,
 };
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -64,6 +76,10 @@ impl World {
     }
 
     async fn start_without(slots: u32, without: Vec<executor::Mechanism>) -> Self {
+        Self::start_as(slots, |_, settings| settings.without = without).await
+    }
+
+    async fn start_as(slots: u32, change: impl FnOnce(&std::path::Path, &mut Executor)) -> Self {
         let folder = TempDir::new().unwrap();
         let base = seed(&folder);
         let pair = grant::generate();
@@ -71,7 +87,7 @@ impl World {
         let gate = HttpBackend::start(folder.path().join("remote"), "Bearer gate-grant").await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let config = Config {
+        let mut config = Config {
             executor: Executor {
                 listen: address,
                 data_dir: folder.path().join("data"),
@@ -82,10 +98,14 @@ impl World {
                 hidden: vec![folder.path().to_owned(), folder.path().join("remote")],
                 limits: executor::Limits::default(),
                 setup_network: false,
-                without,
+                runner_socket: None,
+                setup_cache_mib: 1024,
+                disk_floor_mib: 0,
+                without: Vec::new(),
             },
             telemetry: serde_json::from_value(json!({})).unwrap(),
         };
+        change(folder.path(), &mut config.executor);
         let stop = CancellationToken::new();
         let server = tokio::spawn(executor::serve(config, listener, stop.clone()));
         let client = ExecutorServiceClient::connect(format!("http://{address}"))
@@ -124,10 +144,20 @@ impl World {
         &self,
         number: u64,
         fence: RunFence,
-        change: impl FnOnce(&mut OpenWorkspaceRequest),
+        change: impl FnOnce(&mut WorkspaceSpec),
+    ) -> Result<(Session, OpenWorkspaceResponse), Status> {
+        self.try_restore(number, fence, Vec::new(), change).await
+    }
+
+    async fn try_restore(
+        &self,
+        number: u64,
+        fence: RunFence,
+        pack: Vec<u8>,
+        change: impl FnOnce(&mut WorkspaceSpec),
     ) -> Result<(Session, OpenWorkspaceResponse), Status> {
         let run = run(number);
-        let mut request = OpenWorkspaceRequest {
+        let mut spec = WorkspaceSpec {
             run_id: run.to_string(),
             fence: Some(fence.into()),
             repository: "acme/shop".to_owned(),
@@ -137,9 +167,13 @@ impl World {
             base_branch: "main".to_owned(),
             restore: None,
             setup: Vec::new(),
+            programs: Vec::new(),
         };
-        change(&mut request);
-        let request = with(&self.token(&run, None, fence, Audience::Executor), request);
+        change(&mut spec);
+        let request = with(
+            &self.token(&run, None, fence, Audience::Executor),
+            open_request(spec, pack),
+        );
         let answer = self.client.clone().open_workspace(request).await?.into_inner();
         let id = answer.workspace_id.clone();
         let token = self.token(&run, Some(id.clone()), fence, Audience::Executor);
@@ -346,10 +380,9 @@ async fn a_change_is_made_committed_and_carried_into_another_workspace() {
         branch: info.branch.clone(),
         head_commit: info.head_commit.clone(),
         snapshot_commit: info.snapshot_commit.clone(),
-        pack,
     };
     let opened = world
-        .try_open(1, RunFence::new(1, 6, 1), |request| {
+        .try_restore(1, RunFence::new(1, 6, 1), pack, |request| {
             request.restore = Some(restore)
         })
         .await;
@@ -376,6 +409,32 @@ async fn a_change_is_made_committed_and_carried_into_another_workspace() {
         .unwrap()
         .into_inner();
     assert!(diff.diff.contains("+draft") && diff.diff.contains("-# Shop") && diff.files_changed == 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_larger_than_any_message_is_restored() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let made = session
+        .shell(
+            "c1",
+            "head -c 20000000 /dev/urandom > big.bin && sha256sum big.bin",
+        )
+        .await;
+    let (info, pack) = session.snapshot().await;
+    assert!(pack.len() > 20_000_000);
+    session.close().await;
+    let restore = SnapshotRef {
+        snapshot_commit: info.snapshot_commit,
+        ..SnapshotRef::default()
+    };
+    let opened = world
+        .try_restore(1, RunFence::new(1, 6, 1), pack, |spec| {
+            spec.restore = Some(restore)
+        })
+        .await;
+    let second = opened.unwrap().0;
+    assert_eq!(second.shell("d1", "sha256sum big.bin").await, made);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -522,7 +581,7 @@ async fn slots_are_counted_and_opening_twice_takes_one() {
         .into_inner();
     let status = statuses.message().await.unwrap().unwrap();
     assert_eq!(
-        (status.free_slots, status.total_slots, status.draining),
+        (status.free_slots, status.total_slots, status.holds_run),
         (1, 1, false)
     );
     let fence = RunFence::new(1, 5, 1);
@@ -532,9 +591,13 @@ async fn slots_are_counted_and_opening_twice_takes_one() {
     assert_eq!(full.code(), Code::ResourceExhausted);
     let status = statuses.message().await.unwrap().unwrap();
     assert_eq!(
-        (status.free_slots, status.warm_repositories),
-        (0, vec!["acme/shop".to_owned()])
+        (status.free_slots, status.warm_repositories, status.holds_run),
+        (0, vec!["acme/shop".to_owned()], true)
     );
+    let token = world.token(&run(2), None, fence, Audience::Executor);
+    let request = with(&token, WatchStatusRequest {});
+    let others = world.client.clone().watch_status(request).await.unwrap();
+    assert!(!others.into_inner().message().await.unwrap().unwrap().holds_run);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -552,13 +615,13 @@ async fn what_cannot_be_cloned_says_why() {
         (Code::NotFound, true),
         "{error}"
     );
-    let wrong = |request: &mut OpenWorkspaceRequest| {
+    let wrong = |request: &mut WorkspaceSpec| {
         request.base_commit.clear();
         request.gate_grant = "wrong".to_owned();
     };
     let error = world.try_open(1, fence, wrong).await.err().unwrap();
     assert_eq!(error.code(), Code::PermissionDenied, "{error}");
-    let nowhere = |request: &mut OpenWorkspaceRequest| {
+    let nowhere = |request: &mut WorkspaceSpec| {
         request.base_commit.clear();
         request.gate_url = "http://127.0.0.1:1".to_owned();
     };
@@ -601,11 +664,31 @@ async fn setup_commands_run_once_and_a_failing_one_shows_its_log() {
     assert!(result.failed && result.log_tail.contains("broken") && !result.log_tail.contains("never"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_the_work_needs_and_the_pool_lacks_fails_the_setup_by_its_name() {
+    let world = World::start(3).await;
+    let fence = RunFence::new(1, 5, 1);
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let there = world.try_open(1, fence, |spec| spec.programs = names(&["sh", "git"]));
+    assert!(!there.await.unwrap().1.setup.unwrap().failed);
+    let lacking = world.try_open(2, fence, |spec| {
+        spec.programs = names(&["sh", "no-such-compiler"])
+    });
+    let result = lacking.await.unwrap().1.setup.unwrap();
+    assert!(
+        result.failed && result.log_tail.contains("has no no-such-compiler."),
+        "{}",
+        result.log_tail
+    );
+    let hostile = world.try_open(3, fence, |spec| spec.programs = names(&["x; rm -rf ."]));
+    assert_eq!(hostile.await.err().unwrap().code(), Code::InvalidArgument);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_see_a_clean_environment_and_nobody_elses_files() {
     let world = World::start(2).await;
     let session = world.open(1).await;
-    let other = world.open(2).await;
+    let _other = world.open(2).await;
     let environment = session
         .shell(
             "c1",
@@ -616,7 +699,7 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
         environment,
         "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE HOME LANG PATH PWD SHLVL TERM TMPDIR _ "
     );
-    let reach = format!("cat {}; touch $GIT_DIR/x; touch /etc/x", theirs(&world, &other));
+    let reach = format!("cat {}; touch $GIT_DIR/x; touch /etc/x", theirs(&world));
     let text = session.shell("c2", &format!("{reach}; true")).await;
     assert!(!text.contains("# Shop"), "{text}");
     let refused = text.matches("Permission denied").count()
@@ -627,23 +710,21 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
     assert!(session.shell("c3", rename).await.ends_with("fine\n"));
 }
 
-fn theirs(world: &World, other: &Session) -> String {
-    let workspaces = world.folder.path().join("data/workspaces");
-    workspaces
-        .join(&other.id)
-        .join("tree/README.md")
-        .display()
-        .to_string()
+/// A file of the workspace that was opened second.
+fn theirs(world: &World) -> String {
+    let file = world
+        .folder
+        .path()
+        .join("data/workspaces/acme.shop.1/tree/README.md");
+    assert!(file.is_file());
+    file.display().to_string()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_namespaces_commands_are_kept_to_their_workspace_as_well() {
     let world = World::start_without(2, vec![executor::Mechanism::Namespaces]).await;
-    let (session, other) = (world.open(1).await, world.open(2).await);
-    let reach = format!(
-        "cat {}; touch /tmp/escaped; touch $GIT_DIR/x",
-        theirs(&world, &other)
-    );
+    let (session, _other) = (world.open(1).await, world.open(2).await);
+    let reach = format!("cat {}; touch /tmp/escaped; touch $GIT_DIR/x", theirs(&world));
     let text = session
         .shell(
             "c1",

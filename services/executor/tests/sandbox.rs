@@ -9,9 +9,14 @@
 use std::{
     fs,
     io::Write,
-    os::unix::net::UnixListener,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::{UnixListener, UnixStream},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -29,20 +34,28 @@ enum Level {
     Full,
     /// As in a restricted pod: no namespaces.
     Pod,
+    /// The same with a runner under another user.
+    Runner,
 }
+
+/// The runner's user; like the next one it owns nothing on any machine.
+const RUNNERS_USER: u32 = 65_534;
+/// The user of the runner's executor, which has no power over other users' files.
+const EXECUTORS_USER: u32 = 65_532;
 
 impl Level {
     fn name(self) -> &'static str {
         match self {
             Self::Full => "L1 with namespaces",
             Self::Pod => "L1",
+            Self::Runner => "L2",
         }
     }
 
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Full => &[],
-            Self::Pod => &["--without", "namespaces"],
+            Self::Pod | Self::Runner => &["--without", "namespaces"],
         }
     }
 }
@@ -51,12 +64,18 @@ impl Level {
 struct World {
     folder: TempDir,
     victim: Child,
+    runner: OnceLock<Child>,
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        let _ = self.victim.kill();
-        let _ = self.victim.wait();
+        for child in [Some(&mut self.victim), self.runner.get_mut()]
+            .into_iter()
+            .flatten()
+        {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -73,7 +92,45 @@ impl World {
             .env("TOKEN", CANARY)
             .spawn()
             .unwrap();
-        Self { folder, victim }
+        Self {
+            folder,
+            victim,
+            runner: OnceLock::new(),
+        }
+    }
+
+    /// The socket of a runner for this process's user, under another one; started when it is asked for.
+    fn runner(&self) -> PathBuf {
+        let socket = self.path("runner/socket");
+        self.runner.get_or_init(|| {
+            let folder = self.path("runner");
+            fs::create_dir(&folder).unwrap();
+            for path in [self.folder.path(), &self.path("work"), &self.path("tmp"), &folder] {
+                fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            for (path, user) in [
+                (self.path("work"), RUNNERS_USER),
+                (folder.clone(), RUNNERS_USER),
+                (self.path("tmp"), executors_user()),
+            ] {
+                std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+            }
+            let program = self.path("launcher");
+            fs::copy(env!("CARGO_BIN_EXE_launcher"), &program).unwrap();
+            let mut command = Command::new(program);
+            let served = executors_user().to_string();
+            command
+                .arg("runner")
+                .args([&socket, &folder.join("work")])
+                .arg(served);
+            command.uid(RUNNERS_USER).gid(RUNNERS_USER).spawn().unwrap()
+        });
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < deadline, "the runner does not start");
+            std::thread::yield_now();
+        }
+        socket
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -86,6 +143,10 @@ impl World {
             .arg(task)
             .args(["--launcher", env!("CARGO_BIN_EXE_launcher")])
             .args(level.arguments());
+        if level == Level::Runner {
+            command.arg("--runner").arg(self.runner());
+            command.uid(executors_user()).gid(executors_user());
+        }
         command
             .arg("--hide")
             .arg(self.path("other"))
@@ -115,7 +176,11 @@ impl World {
     }
 
     fn tool(&self, name: &str, input: &Value) -> (i32, String) {
-        let mut command = self.command("tool", Level::Full);
+        self.tool_at(Level::Full, name, input)
+    }
+
+    fn tool_at(&self, level: Level, name: &str, input: &Value) -> (i32, String) {
+        let mut command = self.command("tool", level);
         finish(command.args([name, &input.to_string()]).output().unwrap())
     }
 
@@ -153,6 +218,20 @@ impl World {
     }
 }
 
+/// Root where another user cannot start what was built.
+fn executors_user() -> u32 {
+    let mut look = Command::new("test");
+    look.arg("-x")
+        .arg(env!("CARGO_BIN_EXE_executor"))
+        .current_dir("/");
+    let can = look.uid(EXECUTORS_USER).gid(EXECUTORS_USER).status();
+    if can.is_ok_and(|status| status.success()) {
+        EXECUTORS_USER
+    } else {
+        0
+    }
+}
+
 fn finish(output: Output) -> (i32, String) {
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -173,19 +252,21 @@ fn at_each_level(check: &str, run: impl Fn(&mut World, Level)) {
 }
 
 fn levels() -> Vec<Level> {
-    let found = |level| doctor(level)["level"] == "L1" && (level == Level::Pod || has_namespaces());
-    [Level::Full, Level::Pod]
+    let found = |level| match level {
+        Level::Full => doctor(level)["level"] == "L1" && has_namespaces(),
+        Level::Pod => doctor(level)["level"] == "L1",
+        // Only root can start a process under another user.
+        Level::Runner => fs::metadata("/proc/self").unwrap().uid() == 0 && doctor(level)["level"] == "L2",
+    };
+    [Level::Full, Level::Pod, Level::Runner]
         .into_iter()
         .filter(|level| found(*level))
         .collect()
 }
 
 fn doctor(level: Level) -> Value {
-    let output = World::new()
-        .command("doctor", level)
-        .arg("--json")
-        .output()
-        .unwrap();
+    let world = World::new();
+    let output = world.command("doctor", level).arg("--json").output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -233,7 +314,8 @@ fn check_01_doctor_tells_the_level_and_fails_below_the_floor() {
         assert!(report["probe"]["landlock_abi"].as_u64().unwrap() >= 6, "{report}");
         assert_eq!(report["probe"]["offers"]["namespaces"], level == Level::Full);
         assert!(report["probe"]["uid"].is_u64() && report["limits"]["memory_mib"].is_u64());
-        for (floor, code) in [("L0", 0), ("L1", 0), ("L2", 3), ("L3", 3)] {
+        let second = if level == Level::Runner { 0 } else { 3 };
+        for (floor, code) in [("L0", 0), ("L1", 0), ("L2", second), ("L3", 3)] {
             let status = world
                 .command("doctor", level)
                 .args(["--min-level", floor])
@@ -327,6 +409,9 @@ fn check_07_and_08_no_secret_in_an_argument_and_no_inherited_descriptor() {
             .args(["-c", "exec 9</etc/hostname; exec \"$@\"", "-"])
             .args(words)
             .env("HOME", world.path("home"));
+        if level == Level::Runner {
+            outer.uid(executors_user()).gid(executors_user());
+        }
         let (_, text) = finish(outer.stdin(Stdio::null()).output().unwrap());
         // The third is the listing's own.
         assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
@@ -366,8 +451,11 @@ fn check_10_modes_and_times_of_another_workspace() {
             .filter(|(_, allowed, _)| *allowed)
             .map(|(name, ..)| name)
             .collect();
-        if level == Level::Full {
-            assert!(open.is_empty(), "{open:?}");
+        match level {
+            Level::Full => assert!(open.is_empty(), "{open:?}"),
+            // Another user's files can be looked at, where their folders let one.
+            Level::Runner => assert_eq!(open, ["stat"]),
+            Level::Pod => {}
         }
         let outcome = if open.is_empty() {
             "held".to_owned()
@@ -452,7 +540,7 @@ fn check_16_to_18_the_network_is_not_there() {
                         socket.SOCK_RAW if family == 17 else socket.SOCK_STREAM))\nattempt('raw', lambda: \
                         socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))\nattempt('unix', lambda: \
                         socket.socket(socket.AF_UNIX).connect(OTHER + '/socket'))\n";
-        if level == Level::Pod {
+        if level != Level::Full {
             let found = world.attempts(level, families);
             for (name, allowed, _) in found.iter().filter(|(name, ..)| name != "unix") {
                 assert!(!allowed, "{name}");
@@ -564,15 +652,18 @@ fn check_21_toolchains_that_are_on_this_machine_work() {
         let world = World::new();
         let (mut worked, mut missing) = (Vec::new(), Vec::new());
         for (name, file, text, script) in programs {
-            if !Command::new(name)
-                .arg("--version")
-                .output()
-                .is_ok_and(|output| output.status.success())
-            {
+            let mut look = Command::new(name);
+            look.arg("--version").current_dir("/");
+            if level == Level::Runner {
+                look.uid(RUNNERS_USER).gid(RUNNERS_USER);
+            }
+            if !look.output().is_ok_and(|output| output.status.success()) {
                 missing.push(name);
                 continue;
             }
-            fs::create_dir_all(world.path("work/src")).unwrap();
+            if !world.path("work/src").exists() {
+                world.shell(level, "mkdir src");
+            }
             fs::write(world.path("work").join(file), text).unwrap();
             let answer = world.shell(level, script);
             assert!(answer.contains("done 0"), "{name}: {answer}");
@@ -748,13 +839,17 @@ fn checks_35_to_41_a_git_folder_of_the_repository_runs_nothing_and_is_not_follow
             let (code, text) = world.tool(tool, &input);
             assert_eq!(code, 0, "{shape} {tool}: {text}");
         }
+        for (tool, input) in [("commit_changes", json!({ "message": "x" })), ("undo", json!({}))] {
+            // By hand there is neither a branch nor a step before; refused is fine.
+            world.tool(tool, &input);
+        }
         assert!(
             !sentinel.exists(),
             "{shape}: something of the planted git folder ran"
         );
     }
     row(
-        "35-39, 41 a planted .git, hooks, filters, submodules",
+        "35-39, 41 a planted .git: 31 settings, 13 hooks, filters, submodules",
         "any",
         "held",
     );
@@ -767,37 +862,48 @@ fn plant_git(work: &Path, run: &str) {
         .status()
         .unwrap();
     assert!(init.success());
-    let mut config = fs::File::options()
-        .append(true)
-        .open(work.join(".git/config"))
-        .unwrap();
-    for key in [
-        "fsmonitor",
-        "sshCommand",
-        "pager",
-        "editor",
-        "gitProxy",
-        "askPass",
+    let config = work.join(".git/config");
+    for (section, keys) in [
+        (
+            "core",
+            "fsmonitor sshCommand pager editor gitProxy askPass alternateRefsCommand",
+        ),
+        ("filter \"evil\"", "clean smudge process"),
+        ("diff \"evil\"", "textconv command"),
+        ("diff", "external"),
+        ("merge \"evil\"", "driver"),
+        ("gpg", "program"),
+        ("gpg \"ssh\"", "program defaultKeyCommand"),
+        ("credential", "helper"),
+        ("sequence", "editor"),
+        ("interactive", "diffFilter"),
+        ("pager", "status diff log"),
+        ("alias", "status diff log"),
+        ("remote \"origin\"", "uploadpack receivepack vcs"),
+        ("uploadpack", "packObjectsHook"),
+        ("submodule \"x\"", "update"),
     ] {
-        writeln!(config, "[core]\n\t{key} = {run}").unwrap();
+        let lines = keys
+            .split(' ')
+            .map(|key| format!("\t{key} = !{run}\n\t{key} = {run}\n"));
+        let text = format!("[{section}]\n{}", lines.collect::<String>());
+        let mut file = fs::File::options().append(true).open(&config).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
     }
-    for section in ["filter", "diff", "merge"] {
-        for key in ["clean", "smudge", "process", "textconv", "command", "driver"] {
-            writeln!(config, "[{section} \"evil\"]\n\t{key} = {run}").unwrap();
-        }
-    }
-    writeln!(
-        config,
-        "[diff]\n\texternal = {run}\n[gpg]\n\tprogram = {run}\n[credential]\n\thelper = !{run}"
-    )
-    .unwrap();
     for hook in [
         "pre-commit",
-        "post-commit",
-        "post-checkout",
-        "post-index-change",
         "prepare-commit-msg",
+        "commit-msg",
+        "post-commit",
+        "pre-merge-commit",
+        "pre-rebase",
+        "post-checkout",
+        "post-merge",
         "pre-push",
+        "pre-auto-gc",
+        "post-rewrite",
+        "post-index-change",
+        "reference-transaction",
     ] {
         let path = work.join(".git/hooks").join(hook);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -806,4 +912,66 @@ fn plant_git(work: &Path, run: &str) {
     }
     fs::create_dir_all(work.join(".git/objects/info")).unwrap();
     fs::write(work.join(".git/objects/info/alternates"), "/nonexistent\n").unwrap();
+}
+
+#[test]
+fn a_runner_keeps_the_files_and_serves_one_user_alone() {
+    if !levels().contains(&Level::Runner) {
+        row("L2 files at the runner", "L2", "not reachable here");
+        return;
+    }
+    let world = World::new();
+    let tool = |name: &str, input: Value| {
+        let (code, text) = world.tool_at(Level::Runner, name, &input);
+        assert_eq!(code, 0, "{name}: {text}");
+        text
+    };
+    tool("write_file", json!({ "path": "src/a.txt", "content": "one\n" }));
+    let file = world.path("work/src/a.txt");
+    assert_eq!(fs::metadata(&file).unwrap().uid(), RUNNERS_USER);
+    // Folders and files that their owner alone may enter and read are the model's all the same.
+    world.shell(
+        Level::Runner,
+        "umask 077; mkdir -p locked/in; echo deep > locked/in/b.txt; chmod 600 src/a.txt",
+    );
+    tool(
+        "edit_file",
+        json!({ "path": "src/a.txt", "edits": "<<<<<<< SEARCH\none\n=======\ntwo\n>>>>>>> REPLACE" }),
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "two\n");
+    assert!(tool("read_file", json!({ "path": "locked/in/b.txt" })).contains("deep"));
+    assert!(tool("search_content", json!({ "pattern": "deep" })).contains("locked/in/b.txt:1"));
+    let mode = fs::metadata(world.path("work/locked/in")).unwrap().mode();
+    assert_eq!(mode & 0o755, 0o755, "the executor can look into it");
+    assert!(tool("list_directory", json!({ "path": "locked" })).contains("d in"));
+    let out = world.path("work/out");
+    std::os::unix::fs::symlink(world.path("other"), &out).unwrap();
+    let (code, text) = world.tool_at(
+        Level::Runner,
+        "write_file",
+        &json!({ "path": "out/new", "content": "x" }),
+    );
+    assert!(code == 1 && !world.path("other/new").exists(), "{text}");
+    let (socket, hello) = (world.runner(), r#"{"version":1,"wants":"Probe"}"#);
+    let ask = |user: u32| {
+        let mut script = Command::new("python3");
+        let text = format!(
+            "import socket, struct\ns = socket.socket(socket.AF_UNIX); s.connect({socket:?})\nh = b'{hello}'\ntry:\n    \
+             s.sendall(struct.pack('<I', len(h)) + h); print(len(s.recv(9)))\nexcept OSError:\n    print(0)"
+        );
+        let output = script.args(["-c", &text]).uid(user).gid(user).output().unwrap();
+        finish(output).1.trim().to_owned()
+    };
+    assert_eq!(ask(executors_user()), "9");
+    assert_eq!([ask(RUNNERS_USER), ask(1)], ["0", "0"]);
+    row("L2 files at the runner, other users are refused", "L2", "held");
+}
+
+#[test]
+fn check_04_a_signal_to_everybody_reaches_nobody_outside() {
+    at_each_level("4 kill -1 inside", |world, level| {
+        let (_, text) = world.exec(level, &[], &["bash", "-c", "kill -9 -1; echo still here"]);
+        assert!(text.contains("still here"), "{text}");
+        world.victim_is_well();
+    });
 }

@@ -51,6 +51,9 @@ pub struct Settings {
     pub sweep_interval_s: u64,
     /// Days that the journal of a run is kept after its end; 0: for ever.
     pub journal_days: u32,
+    /// Hours that an object (pack, large body) is kept after it was stored last, though nothing refers to it, at most
+    /// 8,760; 0: for ever.
+    pub object_grace_h: u32,
     /// The Jira group whose members may order `/stop` and `/retry` in comments; empty: nobody may.
     pub jira_command_group: String,
     /// Deliveries handled at once, 1 to 256.
@@ -70,6 +73,7 @@ impl Default for Settings {
             poll_interval_s: 60,
             sweep_interval_s: 60,
             journal_days: 90,
+            object_grace_h: 24,
             jira_command_group: String::new(),
             router_slots: 8,
             max_body_bytes: 25 * 1024 * 1024,
@@ -159,6 +163,9 @@ impl Settings {
         }
         if !(1..=256).contains(&self.router_slots) {
             return refuse("router_slots", "must be between 1 and 256");
+        }
+        if self.object_grace_h > 8_760 {
+            return refuse("object_grace_h", "must be at most 8760");
         }
         if self.max_body_bytes < 1024 {
             return refuse("max_body_bytes", "must be at least 1024");

@@ -2,6 +2,8 @@
 //! outside, calls no model and runs no code.
 
 pub mod api;
+mod catch_up;
+mod collector;
 mod commands;
 mod config;
 mod detect;

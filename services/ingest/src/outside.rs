@@ -61,12 +61,14 @@ impl Outside {
     }
 
     pub(crate) async fn issue(&self, ticket: &TicketKey) -> Result<Issue, ReadError> {
-        Ok(self.jira.issue(ticket).await?.into())
+        let read = self.jira.issue(ticket);
+        Ok(failpoint::around("ingest.jira.issue", read).await?.into())
     }
 
     /// Tickets of a project in a status.
     pub(crate) async fn ready(&self, project: &str, status: &str) -> Result<Vec<Ready>, ReadError> {
-        let stubs = self.jira.search_ready(project, status, None).await?;
+        let search = self.jira.search_ready(project, status, None);
+        let stubs = failpoint::around("ingest.jira.search", search).await?;
         Ok(stubs
             .into_iter()
             .map(|stub| Ready {
@@ -82,32 +84,76 @@ impl Outside {
         ticket: &TicketKey,
         status: &str,
     ) -> Result<Option<String>, ReadError> {
-        Ok(self
-            .jira
-            .last_transition_to(ticket, status)
-            .await?
-            .map(|id| id.to_string()))
+        let read = self.jira.last_transition_to(ticket, status);
+        let moved = failpoint::around("ingest.jira.last_move", read).await?;
+        Ok(moved.map(|id| id.to_string()))
     }
 
-    /// GitHub's attempts to deliver webhooks since then, newest first; none when our account is no App.
+    /// Tickets of a project that changed since then, least recently changed first.
+    pub(crate) async fn changed(
+        &self,
+        project: &str,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<jira::Changed, ReadError> {
+        let ms = now.unix_ms().saturating_sub(since.unix_ms());
+        let minutes = u64::try_from(ms).unwrap_or_default().div_ceil(60_000);
+        let search = self.jira.changed_within(project, minutes.max(1));
+        Ok(failpoint::around("ingest.jira.changed", search).await?)
+    }
+
+    /// A ticket's comments since then, oldest first.
+    pub(crate) async fn comments_since(
+        &self,
+        ticket: &TicketKey,
+        since: Timestamp,
+    ) -> Result<Vec<jira::Comment>, ReadError> {
+        let read = self.jira.comments_since(ticket, since);
+        Ok(failpoint::around("ingest.jira.comments", read).await?)
+    }
+
+    /// The edits of a ticket's text since then, oldest first.
+    pub(crate) async fn text_edits_since(
+        &self,
+        ticket: &TicketKey,
+        since: Timestamp,
+    ) -> Result<Vec<jira::TextEdit>, ReadError> {
+        let read = self.jira.text_edits_since(ticket, since);
+        Ok(failpoint::around("ingest.jira.edits", read).await?)
+    }
+
+    /// New comments of a repository's pull requests and issues since then, with the numbers of these.
+    pub(crate) async fn repository_comments(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<(u64, github::Comment)>, ReadError> {
+        let read = self.github.comments_since(repository, since);
+        Ok(failpoint::around("ingest.github.comments", read).await?)
+    }
+
+    /// GitHub's attempts to deliver webhooks since then, newest first; absent when our account is no App.
     pub(crate) async fn hook_deliveries(
         &self,
         since: Timestamp,
-    ) -> Result<Vec<github::HookDelivery>, ReadError> {
-        match self.github.hook_deliveries(since).await {
-            Err(github::Error::Unauthorized { .. }) => Ok(Vec::new()),
-            deliveries => Ok(deliveries?),
+    ) -> Result<Option<Vec<github::HookDelivery>>, ReadError> {
+        let read = self.github.hook_deliveries(since);
+        match failpoint::around("ingest.github.hook_deliveries", read).await {
+            Err(github::Error::Unauthorized { .. }) => Ok(None),
+            deliveries => Ok(Some(deliveries?)),
         }
     }
 
     /// What one of those attempts carried.
     pub(crate) async fn hook_payload(&self, id: u64) -> Result<serde_json::Value, ReadError> {
-        Ok(self.github.hook_payload(id).await?)
+        let read = self.github.hook_payload(id);
+        Ok(failpoint::around("ingest.github.hook_payload", read).await?)
     }
 
     /// The names of an account's groups; none for an account that is not known.
     pub(crate) async fn jira_groups(&self, account: &str) -> Result<Vec<String>, ReadError> {
-        match self.jira.groups(account).await {
+        let read = self.jira.groups(account);
+        match failpoint::around("ingest.jira.groups", read).await {
             Err(jira::Error::NotFound { .. }) => Ok(Vec::new()),
             groups => Ok(groups?),
         }
@@ -119,7 +165,8 @@ impl Outside {
         repository: &RepositoryName,
         login: &str,
     ) -> Result<bool, ReadError> {
-        let permission = self.github.permission(repository, login).await?;
+        let read = self.github.permission(repository, login);
+        let permission = failpoint::around("ingest.github.permission", read).await?;
         Ok(permission >= github::Permission::Write)
     }
 
@@ -128,7 +175,8 @@ impl Outside {
         repository: &RepositoryName,
         ticket: &TicketKey,
     ) -> Result<Vec<github::PullRequest>, ReadError> {
-        Ok(self.github.pull_requests_mentioning(repository, ticket).await?)
+        let read = self.github.pull_requests_mentioning(repository, ticket);
+        Ok(failpoint::around("ingest.github.mentioning", read).await?)
     }
 
     pub(crate) async fn pull_request(
@@ -136,7 +184,8 @@ impl Outside {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<github::PullRequest, ReadError> {
-        Ok(self.github.pull_request(repository, number).await?)
+        let read = self.github.pull_request(repository, number);
+        Ok(failpoint::around("ingest.github.pull_request", read).await?)
     }
 
     pub(crate) async fn checks(
@@ -144,7 +193,8 @@ impl Outside {
         repository: &RepositoryName,
         head: &CommitId,
     ) -> Result<Vec<github::Check>, ReadError> {
-        Ok(self.github.checks(repository, head).await?)
+        let read = self.github.checks(repository, head);
+        Ok(failpoint::around("ingest.github.checks", read).await?)
     }
 }
 

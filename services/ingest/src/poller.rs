@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{BranchRecord, Rules, Source};
-use opentelemetry::metrics::Counter;
+use opentelemetry::{KeyValue, metrics::Counter};
 use queue::{Appended, Bucket};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,11 +18,13 @@ use crate::{
 /// How many keys are remembered, so that a known finding costs no reads.
 const REMEMBERED: usize = 10_000;
 
-/// Polls Jira for tickets that ask for work, and GitHub for our pull requests.
+/// Polls Jira for tickets that ask for work and for what changed, GitHub for our pull requests and orders in comments.
 pub(crate) struct Poller {
     router: Router,
     interval: Duration,
     seen: BTreeSet<String>,
+    /// Jira asked to be left alone until then.
+    jira_rests_until: Option<Instant>,
     recovered: Counter<u64>,
 }
 
@@ -37,6 +40,7 @@ impl Poller {
             router,
             interval,
             seen: BTreeSet::new(),
+            jira_rests_until: None,
             recovered,
         }
     }
@@ -62,21 +66,8 @@ impl Poller {
         if self.seen.len() > REMEMBERED {
             self.seen.clear();
         }
-        match self.router.reconcile().await {
-            Ok(recovered) => self.recovered.add(recovered, &[]),
-            Err(failure) => {
-                tracing::warn!(%failure, "github's log of deliveries could not be looked through")
-            }
-        }
-        let book = self.router.rules.book();
-        for rules in book
-            .repositories()
-            .filter(|rules| !rules.jira.project_key.is_empty())
-        {
-            if let Err(failure) = self.poll_project(rules).await {
-                tracing::warn!(project = rules.jira.project_key, %failure, "poll of the project failed");
-            }
-        }
+        self.reconcile_github().await;
+        self.poll_projects().await;
         match self
             .router
             .queue
@@ -93,6 +84,68 @@ impl Poller {
         }
     }
 
+    /// GitHub's own log of deliveries; where our account has none, the comments of each repository.
+    async fn reconcile_github(&mut self) {
+        match self.router.reconcile().await {
+            Ok(Some(recovered)) => self.add(recovered, "github"),
+            Ok(None) => self.poll_comments().await,
+            Err(failure) => {
+                tracing::warn!(%failure, "github's log of deliveries could not be looked through")
+            }
+        }
+    }
+
+    async fn poll_comments(&mut self) {
+        let book = self.router.rules.book();
+        for repository in book.repositories().filter_map(|rules| rules.repository().ok()) {
+            match self.router.catch_up_github(&repository, &mut self.seen).await {
+                Ok(recovered) => self.add(recovered, "github"),
+                Err(failure) => tracing::warn!(%repository, %failure, "comments could not be looked through"),
+            }
+        }
+    }
+
+    /// A limit of Jira holds for all projects, so they all wait for its end.
+    async fn poll_projects(&mut self) {
+        let book = self.router.rules.book();
+        let mut polled = BTreeSet::new();
+        for rules in book.repositories() {
+            let project = rules.jira.project_key.as_str();
+            if self.jira_rests_until.is_some_and(|end| Instant::now() < end) {
+                return;
+            }
+            if project.is_empty() || !polled.insert(project) {
+                continue;
+            }
+            let polled = async {
+                self.poll_project(rules).await?;
+                self.router.catch_up_jira(rules, &mut self.seen).await
+            };
+            match Box::pin(polled).await {
+                Ok(recovered) => self.add(recovered, "jira"),
+                Err(failure) => {
+                    tracing::warn!(project, %failure, "poll of the project failed");
+                    self.rest_after(&failure);
+                }
+            }
+        }
+    }
+
+    fn rest_after(&mut self, failure: &Failure) {
+        if let Failure::Later {
+            after: Some(after), ..
+        } = failure
+        {
+            self.jira_rests_until = Some(Instant::now() + *after);
+        }
+    }
+
+    fn add(&self, recovered: u64, source: &'static str) {
+        if recovered > 0 {
+            self.recovered.add(recovered, &[KeyValue::new("source", source)]);
+        }
+    }
+
     async fn poll_project(&mut self, rules: &Rules) -> Result<(), Failure> {
         let ready = self
             .router
@@ -100,8 +153,12 @@ impl Poller {
             .ready(&rules.jira.project_key, &rules.agent.status)
             .await?;
         for found in ready {
-            if let Err(failure) = self.poll_ticket(&found, rules).await {
-                tracing::warn!(ticket = %found.ticket, %failure, "poll of the ticket failed");
+            match self.poll_ticket(&found, rules).await {
+                Ok(()) => {}
+                Err(limited @ Failure::Later { after: Some(_), .. }) => return Err(limited),
+                Err(failure) => {
+                    tracing::warn!(ticket = %found.ticket, %failure, "poll of the ticket failed");
+                }
             }
         }
         Ok(())
@@ -127,7 +184,7 @@ impl Poller {
             pinned: PinnedFields::default(),
         };
         let outcome = self.router.job_for_issue(request, rules).await?;
-        self.count(&outcome);
+        self.count(&outcome, "jira");
         self.seen.insert(remembered);
         Ok(())
     }
@@ -173,18 +230,18 @@ impl Poller {
                     .await?
             }
         };
-        self.count(&outcome);
+        self.count(&outcome, "github");
         Ok(now.merged)
     }
 
-    fn count(&self, outcome: &Outcome) {
+    fn count(&self, outcome: &Outcome, source: &'static str) {
         if let Outcome::Appended {
             trigger,
             appended: Appended::New(_),
         } = outcome
         {
             tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll");
-            self.recovered.add(1, &[]);
+            self.add(1, source);
         }
     }
 }

@@ -1,42 +1,77 @@
-//! The third door: GitHub's own log of deliveries tells which webhooks never reached us.
+//! The third door: GitHub's own log of deliveries tells which webhooks never reached us. And where each look at the
+//! outside begins.
 
 use std::collections::BTreeSet;
 
 use domain::Timestamp;
-use queue::{Bucket, WebhookDelivery};
+use queue::{Bucket, Found, Revision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
 use crate::{outcome::Failure, router::Router};
 
 const CURSOR: &str = "reconciled:github";
 /// How far each look goes back behind the last one: attempts appear late in the log.
-const OVERLAP_MS: i64 = 10 * 60 * 1000;
+pub(crate) const OVERLAP_MS: i64 = 10 * 60 * 1000;
 const FIRST_LOOK_MS: i64 = 60 * 60 * 1000;
 
-/// Up to where the log has been looked through.
+/// Up to where something outside has been looked through.
 #[derive(Serialize, Deserialize)]
 struct Looked {
     to: Timestamp,
 }
 
+/// One look at something outside.
+pub(crate) struct Look {
+    key: String,
+    /// Where it begins: some minutes before the end of the last one.
+    pub(crate) since: Timestamp,
+    pub(crate) now: Timestamp,
+    revision: Option<Revision>,
+}
+
 impl Router {
-    /// Stores the deliveries that GitHub could not deliver, under their own ids, and gives how many were new. A reader
-    /// that is no App has no log.
-    pub(crate) async fn reconcile(&self) -> Result<u64, Failure> {
-        let table = self.queue.table::<Looked>(Bucket::Control);
+    /// Begins a look where the last one ended, with an overlap; the first one begins an hour ago.
+    pub(crate) async fn look(&self, key: String) -> Result<Look, Failure> {
         let now = bootstrap::now();
-        let (since, revision) = match table.get(CURSOR).await? {
-            Some((looked, revision)) => (looked.to.plus_ms(-OVERLAP_MS), Some(revision)),
-            None => (now.plus_ms(-FIRST_LOOK_MS), None),
+        let first = now.plus_ms(-FIRST_LOOK_MS);
+        let (since, revision) = match self.queue.table::<Looked>(Bucket::Control).find(&key).await? {
+            Some(Found::Value(looked, revision)) => (looked.to.plus_ms(-OVERLAP_MS), Some(revision)),
+            Some(Found::Unreadable(unreadable)) => (first, Some(unreadable.revision())),
+            None => (first, None),
+        };
+        Ok(Look {
+            key,
+            since,
+            now,
+            revision,
+        })
+    }
+
+    /// Keeps how far a look came.
+    pub(crate) async fn looked(&self, look: &Look, to: Timestamp) -> Result<(), Failure> {
+        let table = self.queue.table::<Looked>(Bucket::Control);
+        match table.put(&look.key, &Looked { to }, look.revision).await {
+            // Another ingest was faster; the next look starts at its place.
+            Ok(_) | Err(queue::Error::Conflict) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Stores the deliveries that GitHub could not deliver, under their own ids, and gives how many were new; absent:
+    /// a reader that is no App has no log.
+    pub(crate) async fn reconcile(&self) -> Result<Option<u64>, Failure> {
+        let look = self.look(CURSOR.to_owned()).await?;
+        let Some(log) = self.outside.hook_deliveries(look.since).await? else {
+            return Ok(None);
         };
         let mut recovered = 0;
-        for attempt in undelivered(self.outside.hook_deliveries(since).await?) {
+        for attempt in undelivered(log) {
             let body = self.outside.hook_payload(attempt.id).await?;
             let delivery = WebhookDelivery {
                 source: "github".to_owned(),
                 id: attempt.guid,
                 event: attempt.event,
-                received_at: now,
+                received_at: look.now,
                 body: body.to_string().into(),
             };
             if self.queue.deliveries().publish(&delivery).await? {
@@ -48,11 +83,8 @@ impl Router {
                 recovered += 1;
             }
         }
-        match table.put(CURSOR, &Looked { to: now }, revision).await {
-            // Another ingest was faster; the next look starts at its place.
-            Ok(_) | Err(queue::Error::Conflict) => Ok(recovered),
-            Err(error) => Err(error.into()),
-        }
+        self.looked(&look, look.now).await?;
+        Ok(Some(recovered))
     }
 }
 

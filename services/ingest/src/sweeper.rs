@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{Row, RunStatus, TicketKey, Timestamp};
+use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp};
 use opentelemetry::metrics::Counter;
-use queue::{Bucket, Queue};
+use queue::{Bucket, Found, Queue};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -87,15 +87,31 @@ impl Sweeper {
             if needs_waking(&row, last, now) && triggers.rewake(&ticket).await? {
                 woken += self.count(&ticket, "triggers");
             }
-            if waits_for_report(&row) && self.queue.reports().rewake(&ticket).await? {
-                woken += self.count(&ticket, "reports");
-            }
         }
         woken += self.wake_new(unknown).await?;
+        woken += self.sweep_reports().await?;
         Ok(woken)
     }
 
-    /// Tickets that no planner has seen yet.
+    /// Tickets with reports that nobody has settled.
+    async fn sweep_reports(&self) -> Result<u64, queue::Error> {
+        let reports = self.queue.reports();
+        let cursors = self.queue.table::<ReportCursor>(Bucket::Effects);
+        let mut woken = 0;
+        for ticket in reports.tickets().await? {
+            let settled = match cursors.find(&ReportCursor::key(&ticket)).await? {
+                Some(Found::Value(cursor, _)) => cursor.sequence,
+                Some(Found::Unreadable(_)) | None => 0,
+            };
+            let last = reports.last_sequence(&ticket).await?;
+            if last.is_some_and(|last| last > settled) && reports.rewake(&ticket).await? {
+                woken += self.count(&ticket, "reports");
+            }
+        }
+        Ok(woken)
+    }
+
+    /// Tickets that no planner has seen yet, or whose row cannot be read: a planner mends it.
     async fn wake_new(&self, tickets: BTreeSet<TicketKey>) -> Result<u64, queue::Error> {
         let mut woken = 0;
         for ticket in tickets {
@@ -119,12 +135,6 @@ fn needs_waking(row: &Row, last: Option<u64>, now: Timestamp) -> bool {
     let due = row.due.is_some_and(|due| due <= now);
     let at_work = row.runs.iter().any(|run| matches!(run.status, RunStatus::Active));
     unread || (row.quarantined.is_none() && (due || at_work))
-}
-
-fn waits_for_report(row: &Row) -> bool {
-    row.runs
-        .iter()
-        .any(|run| matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "report"))
 }
 
 #[cfg(test)]
@@ -156,7 +166,6 @@ mod tests {
         assert!(needs_waking(&row(None), Some(6), now));
         assert!(needs_waking(&row(Some(RunStatus::Active)), Some(5), now));
         assert!(!needs_waking(&row(Some(parked())), Some(5), now));
-        assert!(waits_for_report(&row(Some(parked()))));
         for (due, expected) in [(999, true), (1_000, true), (1_001, false)] {
             let row = Row {
                 due: Some(Timestamp::from_unix_ms(due)),

@@ -1,6 +1,6 @@
 //! Triage: a new or edited ticket is labeled, when its repository's rules say so.
 
-use domain::{Job, JobRequest, Reason, Rules, Source, Trigger, TriggerKey};
+use domain::{Job, JobRequest, Reason, Rules, Trigger, TriggerKey};
 
 use crate::{
     detect,
@@ -45,7 +45,7 @@ impl Router {
             key: TriggerKey::new(format!("triage:{change}")),
             ticket: entered.ticket,
             at: entered.at,
-            source: Source::Webhook,
+            source: entered.source,
             actor: Some(entered.actor.name).filter(|name| !name.is_empty()),
             reason: Reason::JobRequested(Box::new(request)),
         };

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Config,
     api::{self, ApiState, Tokens},
+    collector::Collector,
     outside::Outside,
     poller::Poller,
     router::Router,
@@ -159,6 +160,14 @@ impl Service {
         );
         tasks.spawn(async move {
             sweeper.run(stop).await;
+            Ok(())
+        });
+        let (collector, stop) = (
+            Collector::new(router.queue.clone(), config.ingest.object_grace_h),
+            self.shutdown.clone(),
+        );
+        tasks.spawn(async move {
+            collector.run(stop).await;
             Ok(())
         });
         let (slots, routed, stop) = (config.ingest.router_slots, router.clone(), self.shutdown.clone());

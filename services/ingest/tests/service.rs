@@ -117,6 +117,104 @@ async fn a_poll_finds_what_no_webhook_told_under_the_same_key() {
 }
 
 #[tokio::test]
+async fn an_order_that_jira_never_told_is_found_by_poll_once_and_only_from_the_group() {
+    let h = Harness::start(1).await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.jira.set_groups("Ada", &["agents"]);
+    h.jira.comment_as(&key, "Bob", "/stop").unwrap();
+    let first = h
+        .jira
+        .comment_as(&key, "Ada", "/stop\nthis leads nowhere")
+        .unwrap();
+    let found = h.trigger(&key).await;
+    assert_eq!(
+        (found.source, found.key, found.actor.as_deref()),
+        (
+            Source::Poll,
+            TriggerKey::new(format!("comment:{first}")),
+            Some("Ada")
+        )
+    );
+    assert!(matches!(found.reason, Reason::StopRequested { run: None }));
+
+    h.listen_to_jira();
+    h.jira.redeliver_all();
+    let second = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
+    h.triggers_when(&key, 2).await;
+    let looked = h.jira.requests().len();
+    let polled = async || (h.jira.requests().len() > looked + 6).then_some(());
+    testkit::eventually("two polls more", Duration::from_secs(20), polled)
+        .await
+        .unwrap();
+    let keys: Vec<String> = h
+        .triggers(&key)
+        .await
+        .iter()
+        .map(|found| found.key.as_str().to_owned())
+        .collect();
+    assert_eq!(keys, [format!("comment:{first}"), format!("comment:{second}")]);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_or_edited_ticket_that_jira_never_told_of_is_triaged() {
+    let h = Harness::start(1).await;
+    let rules =
+        "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: DOC\ntriage:\n  labels: [bug, docs]\n";
+    h.add_rules("docs", rules).await;
+    let key = h.jira.create_issue("DOC", "Typo", "On page one", "Bug", &[]);
+    let created = h.trigger(&key).await;
+    assert_eq!(
+        (job(&created).job, created.key.as_str(), created.source),
+        (Job::Triage, "triage:created", Source::Poll)
+    );
+    let edit = h.jira.edit_summary(&key, "Typo on page two", "Ada").unwrap();
+    let edited = h.triggers_when(&key, 2).await.pop().unwrap();
+    assert_eq!(
+        (edited.key.as_str().to_owned(), edited.actor.as_deref()),
+        (format!("triage:{edit}"), Some("Ada"))
+    );
+    assert_eq!(job(&edited).text.summary, "Typo on page two");
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_limit_of_jira_is_kept_and_nothing_is_lost_by_it() {
+    let h = Harness::start(1).await;
+    h.first_poll().await;
+    h.jira.fail_next(testkit::Fault::new("/search/jql", 1, 429));
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.jira.set_groups("Ada", &["agents"]);
+    let id = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
+    assert_eq!(
+        h.trigger(&key).await.key,
+        TriggerKey::new(format!("comment:{id}"))
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_order_that_github_never_told_is_found_by_poll_where_there_is_no_log_of_deliveries() {
+    let h = Harness::start(1).await;
+    let branch = "feat/ENG-1-cart";
+    let ours = record("jira:ENG-1", branch, Some(7));
+    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
+    let key = BranchRecord::key(&ours.repository, branch);
+    table.put(&key, &ours, None).await.expect("record");
+    h.github.open(7, branch, "fix", SHA);
+    h.github.comment(900, 7, "sam", "/stop");
+    h.github.comment(901, 7, "mia", "looks good");
+    h.github.comment(902, 7, "mia", "/stop");
+    let found = h.trigger("ENG-1").await;
+    assert_eq!(
+        (found.source, found.key, found.actor.as_deref()),
+        (Source::Poll, TriggerKey::new("comment:902"), Some("mia"))
+    );
+    assert!(matches!(found.reason, Reason::StopRequested { .. }));
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn an_outage_of_jira_delays_a_delivery_and_does_not_lose_it() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
@@ -690,6 +788,64 @@ async fn a_ticket_whose_wake_up_was_lost_is_found_by_the_sweeper() {
 }
 
 #[tokio::test]
+async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_settled() {
+    let h = Harness::start(3_600).await;
+    let ticket = TicketKey::jira("ENG-1").unwrap();
+    let report = domain::Report {
+        version: domain::Report::VERSION,
+        id: domain::ReportId::notice(&ticket, 1),
+        ticket: ticket.clone(),
+        run: None,
+        fence: domain::RunFence::default(),
+        at: domain::Timestamp::default(),
+        request: domain::ReportRequest::WorkStarted {
+            job: Job::Implement,
+            repository: "acme/shop".parse().unwrap(),
+        },
+    };
+    // Nobody runs the reports' waker here: what comes is the sweeper's.
+    h.queue.reports().append(&report).await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let mut tokens = h.queue.reports().tokens(stop).await.unwrap();
+    for _ in 0..2 {
+        let token = tokio::time::timeout(Duration::from_secs(20), tokens.next()).await;
+        let token = token.unwrap().unwrap();
+        assert_eq!(token.ticket(), &ticket);
+        token.finish().await.unwrap();
+    }
+    let cursor = domain::ReportCursor {
+        sequence: 1,
+        ..domain::ReportCursor::default()
+    };
+    let cursors = h.queue.table(Bucket::Effects);
+    cursors
+        .put(&domain::ReportCursor::key(&ticket), &cursor, None)
+        .await
+        .unwrap();
+    // A token may be under way; after it no other comes, while other tickets' still do.
+    let other = TicketKey::jira("ENG-2").unwrap();
+    let id = domain::ReportId::notice(&other, 1);
+    h.queue
+        .reports()
+        .append(&domain::Report {
+            id,
+            ticket: other.clone(),
+            ..report
+        })
+        .await
+        .unwrap();
+    let mut mine = 0;
+    for _ in 0..4 {
+        let token = tokio::time::timeout(Duration::from_secs(20), tokens.next()).await;
+        let token = token.unwrap().unwrap();
+        mine += usize::from(token.ticket() == &ticket);
+        token.finish().await.unwrap();
+    }
+    assert!(mine <= 1, "{mine}");
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn a_new_or_edited_ticket_is_triaged_until_it_is_labeled_so() {
     let h = Harness::start(3_600).await;
     let rules =
@@ -741,6 +897,10 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
     ] {
         effects.put(key, &1, None).await.unwrap();
     }
+    let ours = record("jira:ENG-1", "feat/ENG-1-cart", Some(7));
+    let branches = h.queue.table::<BranchRecord>(Bucket::Branches);
+    let branch = BranchRecord::key(&ours.repository, &ours.branch);
+    branches.put(&branch, &ours, None).await.unwrap();
     let path = "/v1/tickets/ENG-1";
     assert_eq!(h.delete(path, OPERATOR).await, StatusCode::FORBIDDEN);
     assert_eq!(h.delete(path, ADMIN).await, StatusCode::CONFLICT);
@@ -758,5 +918,6 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
         .map(|(key, _)| key)
         .collect();
     assert_eq!(left, ["jira:ENG-11@1:2/comment"]);
+    assert!(branches.list().await.unwrap().is_empty());
     h.stop().await;
 }

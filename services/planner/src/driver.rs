@@ -196,7 +196,8 @@ impl Driver {
                 transient: false,
             };
         };
-        match self.model.chat(&state.run.to_string(), &transcript).await {
+        let run = state.run.to_string();
+        match failpoint::around("planner.model.call", self.model.chat(&run, &transcript)).await {
             Ok(reply) => Fact::ModelReplied { id, reply },
             Err(error) => Fact::ModelFailed {
                 id,

@@ -1,6 +1,8 @@
 //! The whole planner over real NATS, Redis and gRPC; executor, model and reporter are stand-ins.
 
 mod executor;
+mod pool;
+mod unreadable;
 
 use std::time::Duration;
 

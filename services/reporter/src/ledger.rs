@@ -1,8 +1,8 @@
 //! The ledger: which effects were attempted and done, and how far each ticket's reports are settled.
 
-use domain::{ReportFence, ReportId, ReportOutcome, TicketKey, Timestamp};
-use queue::{Bucket, Queue, Revision, Table};
-use serde::{Deserialize, Serialize};
+use domain::{ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, TicketKey, Timestamp};
+use queue::{Bucket, DeadLetter, DeadLetters, Found, Queue, Revision, Table, Unreadable};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::board::Board;
 
@@ -39,21 +39,6 @@ pub(crate) struct EffectRecord {
     pub(crate) attempts: u32,
     /// What the effect made; present: never again.
     pub(crate) receipt: Option<String>,
-}
-
-/// How far a ticket's reports are settled.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cursor {
-    /// Stream sequence of the last settled report.
-    pub(crate) sequence: u64,
-    /// The fence of who moved it.
-    pub(crate) fence: ReportFence,
-    /// How often the next report was tried in vain.
-    #[serde(default)]
-    pub(crate) tries: u32,
-    /// When the first of these tries was.
-    #[serde(default)]
-    pub(crate) since: Option<Timestamp>,
 }
 
 /// What the ledger says to somebody who wants to perform an effect.
@@ -95,6 +80,24 @@ pub(crate) struct Ledger {
     cursors: Table<Cursor>,
     boards: Table<Board>,
     outcomes: Table<ReportOutcome>,
+    letters: DeadLetters,
+}
+
+/// A row of the ledger as it is found.
+enum Known<V> {
+    Row(V, Revision),
+    /// It could not be read, is kept as a dead letter, and is to be written over.
+    Lost(Revision),
+    Nothing,
+}
+
+impl<V> Known<V> {
+    fn row(self) -> Option<V> {
+        match self {
+            Self::Row(row, _) => Some(row),
+            Self::Lost(_) | Self::Nothing => None,
+        }
+    }
 }
 
 impl Ledger {
@@ -106,61 +109,113 @@ impl Ledger {
             cursors: queue.table(bucket),
             boards: queue.table(bucket),
             outcomes: queue.table(bucket),
+            letters: queue.dead_letters(),
         }
+    }
+
+    /// A row. One that cannot be read must not hold up its ticket: what it said is found out anew.
+    async fn read<V>(&self, table: &Table<V>, key: &str) -> Result<Known<V>, Error>
+    where
+        V: Serialize + DeserializeOwned + Send + Sync,
+    {
+        Ok(match table.find(key).await? {
+            Some(Found::Value(row, revision)) => Known::Row(row, revision),
+            Some(Found::Unreadable(unreadable)) => {
+                self.bury(key, &unreadable).await?;
+                Known::Lost(unreadable.revision())
+            }
+            None => Known::Nothing,
+        })
+    }
+
+    async fn bury(&self, key: &str, unreadable: &Unreadable) -> Result<(), Error> {
+        let problem = unreadable.problem();
+        tracing::error!(key, problem, "row of the ledger buried");
+        let letter = DeadLetter {
+            what: "ledger".to_owned(),
+            id: key.to_owned(),
+            ticket: ticket_in(key),
+            reason: format!(
+                "{problem}; it was written anew from what is outside, and there is nothing to do"
+            ),
+            at: bootstrap::now(),
+        };
+        Ok(self.letters.bury(&letter, unreadable).await?)
     }
 
     /// Asks to perform an effect: refused when somebody newer has it, and not needed when it is done. Every later write
     /// is compared with the row as it is read here.
     pub(crate) async fn claim(&self, id: &str, fence: ReportFence) -> Result<Claim, Error> {
-        let intent = match self.effects.get(id).await? {
-            Some((
+        let intent = match self.read(&self.effects, id).await? {
+            Known::Row(
                 EffectRecord {
                     receipt: Some(receipt),
                     ..
                 },
                 _,
-            )) => return Ok(Claim::Done(receipt)),
-            Some((record, _)) if record.fence > fence => return Err(Error::Superseded),
-            Some((record, revision)) => Intent {
+            ) => return Ok(Claim::Done(receipt)),
+            Known::Row(record, _) if record.fence > fence => return Err(Error::Superseded),
+            Known::Row(record, revision) => Intent {
                 id: id.to_owned(),
                 fence,
                 last: Some(revision),
                 attempts: record.attempts,
                 open_since: record.intent_at,
             },
-            None => Intent {
+            Known::Nothing => Intent {
                 id: id.to_owned(),
                 fence,
                 last: None,
                 attempts: 0,
                 open_since: None,
             },
+            Known::Lost(revision) => self.unknown(id, fence, revision).await?,
         };
         Ok(Claim::Open(intent))
+    }
+
+    /// An effect of which nobody knows whether it was attempted: as if that had just happened.
+    async fn unknown(&self, id: &str, fence: ReportFence, revision: Revision) -> Result<Intent, Error> {
+        let mut intent = Intent {
+            id: id.to_owned(),
+            fence,
+            last: Some(revision),
+            attempts: 0,
+            open_since: None,
+        };
+        self.attempt(&mut intent, bootstrap::now()).await?;
+        Ok(intent)
     }
 
     /// Writes that an attempt begins now: right before the outward write, never after it.
     pub(crate) async fn attempt(&self, intent: &mut Intent, now: Timestamp) -> Result<(), Error> {
         intent.attempts += 1;
         intent.open_since = Some(now);
-        self.write(intent, intent.record(Some(now), None)).await
+        let record = intent.record(Some(now), None);
+        let kind = kind(&intent.id).to_owned();
+        failpoint::around_kind("reporter.ledger.attempt", &kind, self.write(intent, record)).await
     }
 
     /// Writes that the attempt certainly did nothing, so that the next one need not look for it.
     pub(crate) async fn withdraw(&self, mut intent: Intent) -> Result<(), Error> {
         let record = intent.record(None, None);
-        self.write(&mut intent, record).await
+        let kind = kind(&intent.id).to_owned();
+        let written = self.write(&mut intent, record);
+        failpoint::around_kind("reporter.ledger.withdraw", &kind, written).await
     }
 
     /// Writes the receipt.
     pub(crate) async fn settle(&self, mut intent: Intent, receipt: String) -> Result<(), Error> {
         let record = intent.record(intent.open_since, Some(receipt));
-        self.write(&mut intent, record).await
+        let kind = kind(&intent.id).to_owned();
+        let written = self.write(&mut intent, record);
+        failpoint::around_kind("reporter.ledger.settle", &kind, written).await
     }
 
     /// What the effect made, when its receipt is there.
     pub(crate) async fn receipt(&self, id: &str) -> Result<Option<String>, Error> {
-        Ok(self.effects.get(id).await?.and_then(|(record, _)| record.receipt))
+        let known = self.read(&self.effects, id).await?;
+        Ok(known.row().and_then(|record| record.receipt))
     }
 
     /// Replaces the receipt of an effect that turned out to be elsewhere or gone; without one it is performed anew.
@@ -170,7 +225,7 @@ impl Ledger {
         fence: ReportFence,
         receipt: Option<String>,
     ) -> Result<(), Error> {
-        let Some((record, last)) = self.effects.get(id).await? else {
+        let Known::Row(record, last) = self.read(&self.effects, id).await? else {
             return Ok(());
         };
         if record.fence > fence {
@@ -182,7 +237,8 @@ impl Ledger {
             receipt,
             ..record
         };
-        self.effects.put(id, &record, Some(last)).await?;
+        let put = self.effects.put(id, &record, Some(last));
+        failpoint::around_kind("reporter.ledger.correct", kind(id), put).await?;
         Ok(())
     }
 
@@ -192,16 +248,17 @@ impl Ledger {
         ticket: &TicketKey,
         fence: ReportFence,
     ) -> Result<(Board, Option<Revision>), Error> {
-        match self.boards.get(&board_key(ticket)).await? {
-            Some((board, _)) if board.fence > fence => Err(Error::Superseded),
-            Some((board, revision)) => Ok((board, Some(revision))),
-            None => Ok((Board::default(), None)),
+        match self.read(&self.boards, &board_key(ticket)).await? {
+            Known::Row(board, _) if board.fence > fence => Err(Error::Superseded),
+            Known::Row(board, revision) => Ok((board, Some(revision))),
+            Known::Lost(revision) => Ok((Board::default(), Some(revision))),
+            Known::Nothing => Ok((Board::default(), None)),
         }
     }
 
     /// The ticket's board, whoever wrote it.
     pub(crate) async fn newest_board(&self, ticket: &TicketKey) -> Result<Option<Board>, Error> {
-        Ok(self.boards.get(&board_key(ticket)).await?.map(|(board, _)| board))
+        Ok(self.read(&self.boards, &board_key(ticket)).await?.row())
     }
 
     /// Writes the ticket's board.
@@ -211,7 +268,9 @@ impl Ledger {
         board: &Board,
         last: Option<Revision>,
     ) -> Result<Revision, Error> {
-        Ok(self.boards.put(&board_key(ticket), board, last).await?)
+        let key = board_key(ticket);
+        let put = self.boards.put(&key, board, last);
+        Ok(failpoint::around("reporter.ledger.board", put).await?)
     }
 
     async fn write(&self, intent: &mut Intent, record: EffectRecord) -> Result<(), Error> {
@@ -226,20 +285,23 @@ impl Ledger {
         fence: ReportFence,
     ) -> Result<(Cursor, Revision), Error> {
         let key = cursor_key(ticket);
-        let (known, last) = match self.cursors.get(&key).await? {
-            Some((cursor, _)) if cursor.fence > fence => return Err(Error::Superseded),
-            Some((cursor, revision)) => (cursor, Some(revision)),
-            None => (Cursor::default(), None),
+        let (known, last) = match self.read(&self.cursors, &key).await? {
+            Known::Row(cursor, _) if cursor.fence > fence => return Err(Error::Superseded),
+            Known::Row(cursor, revision) => (cursor, Some(revision)),
+            // Every report is looked at anew; what was settled says so in its outcome.
+            Known::Lost(revision) => (Cursor::default(), Some(revision)),
+            Known::Nothing => (Cursor::default(), None),
         };
         let cursor = Cursor { fence, ..known };
-        let revision = self.cursors.put(&key, &cursor, last).await?;
+        let put = self.cursors.put(&key, &cursor, last);
+        let revision = failpoint::around("reporter.ledger.take", put).await?;
         Ok((cursor, revision))
     }
 
     /// The fence of who took the ticket's cursor last.
     pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReportFence>, Error> {
-        let known = self.cursors.get(&cursor_key(ticket)).await?;
-        Ok(known.map(|(cursor, _)| cursor.fence))
+        let known = self.read(&self.cursors, &cursor_key(ticket)).await?;
+        Ok(known.row().map(|cursor| cursor.fence))
     }
 
     /// Moves the ticket's cursor.
@@ -249,27 +311,46 @@ impl Ledger {
         cursor: &Cursor,
         last: Revision,
     ) -> Result<Revision, Error> {
-        Ok(self.cursors.put(&cursor_key(ticket), cursor, Some(last)).await?)
+        let key = cursor_key(ticket);
+        let put = self.cursors.put(&key, cursor, Some(last));
+        Ok(failpoint::around("reporter.ledger.move", put).await?)
     }
 
     /// How a report was settled before.
     pub(crate) async fn outcome(&self, report: &ReportId) -> Result<Option<ReportOutcome>, Error> {
-        Ok(self
-            .outcomes
-            .get(&outcome_key(report))
-            .await?
-            .map(|(outcome, _)| outcome))
+        Ok(self.read(&self.outcomes, &outcome_key(report)).await?.row())
     }
 
     /// Keeps how a report was settled, so that a repeated delivery says the same.
     pub(crate) async fn keep_outcome(&self, report: &ReportId, outcome: &ReportOutcome) -> Result<(), Error> {
-        self.outcomes.put(&outcome_key(report), outcome, None).await?;
+        let key = outcome_key(report);
+        let last = match self.read(&self.outcomes, &key).await? {
+            Known::Lost(revision) => Some(revision),
+            Known::Row(..) | Known::Nothing => None,
+        };
+        let put = self.outcomes.put(&key, outcome, last);
+        failpoint::around("reporter.ledger.outcome", put).await?;
         Ok(())
     }
 }
 
+/// What an effect's id says of its kind: its name, or `status` for the status comment.
+fn kind(id: &str) -> &str {
+    match id.rsplit_once('/') {
+        Some((_, name)) => name,
+        None => id.split(':').next().unwrap_or_default(),
+    }
+}
+
 fn cursor_key(ticket: &TicketKey) -> String {
-    format!("cursor:{ticket}")
+    Cursor::key(ticket)
+}
+
+/// The ticket that a key names, after whatever says what the row is.
+fn ticket_in(key: &str) -> Option<TicketKey> {
+    let starts = std::iter::once(0).chain(key.match_indices(':').map(|(at, _)| at + 1));
+    let mut names = starts.filter_map(|at| key[at..].split('@').next());
+    names.find_map(|name| name.parse().ok())
 }
 
 fn board_key(ticket: &TicketKey) -> String {

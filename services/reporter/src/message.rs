@@ -4,6 +4,7 @@ use domain::{
     FailedCheck, Job, PullRequestRef, RepositoryName, RunId, SkipReason, StopReason, TicketKey, Timestamp,
 };
 
+mod aside;
 mod status;
 mod words;
 
@@ -69,6 +70,8 @@ pub(crate) enum Say {
     },
     /// The ticket is set aside until a person looks.
     Quarantined { reason: String },
+    /// A record about the ticket could not be read.
+    Unreadable { what: String },
     /// Nothing is done.
     Skipped { reason: SkipReason, again: String },
 }
@@ -88,6 +91,7 @@ impl Say {
             | Self::Stopped { .. }
             | Self::RetryScheduled { .. }
             | Self::Quarantined { .. }
+            | Self::Unreadable { .. }
             | Self::Skipped { .. } => false,
         }
     }
@@ -141,13 +145,8 @@ pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&
             most,
             due,
         } => retry_scheduled(*job, reason, (*attempt, *most), *due),
-        Say::Quarantined { reason } => vec![
-            format!(
-                "Journeyman has set this ticket aside: {}. Nothing more happens here until an operator has looked.",
-                code(reason)
-            ),
-            "To try again from where it stands, comment `/retry`.".to_owned(),
-        ],
+        Say::Quarantined { reason } => aside::quarantined(reason),
+        Say::Unreadable { what } => aside::unreadable(what),
         Say::Skipped { reason, again } => skipped(reason, ticket, again),
     };
     paragraphs.extend(made.moved.as_ref().and_then(|moved| moved_sentence(moved, say)));

@@ -351,3 +351,13 @@ fn a_quarantine_says_why_and_how_to_end_it() {
     To try again from where it stands, comment `/retry`.
     ");
 }
+
+#[test]
+fn what_could_not_be_read_is_owned_up_to_with_what_to_do() {
+    let what = "trigger".to_owned();
+    assert_snapshot!(comment(&Say::Unreadable { what }, &Made::default(), &jira(), None), @"
+    Journeyman could not read a `trigger` about this ticket and has set it aside.
+
+    Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
+    ");
+}

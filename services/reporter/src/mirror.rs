@@ -17,14 +17,22 @@ use crate::trouble::Trouble;
 const FRESH: Duration = Duration::from_secs(5);
 const HEADS: &str = "+refs/heads/*:refs/heads/*";
 
-/// When a mirror was fetched last; whoever holds the lock fetches, and the others find it fresh.
-type FetchedAt = Arc<Mutex<Option<Instant>>>;
+/// What this process knows of a mirror; whoever holds the lock works on it.
+#[derive(Default)]
+struct Known {
+    /// Whoever worked on it last ended by itself, so that it left no lock.
+    is_clean: bool,
+    /// When it was fetched last.
+    fetched_at: Option<Instant>,
+}
+
+type MirrorLock = Arc<Mutex<Known>>;
 
 /// Every mirror under one directory.
 pub(crate) struct Mirrors {
     root: PathBuf,
     github: github::Writer,
-    fetched: StdMutex<HashMap<RepositoryName, FetchedAt>>,
+    known: StdMutex<HashMap<RepositoryName, MirrorLock>>,
 }
 
 impl Mirrors {
@@ -33,25 +41,24 @@ impl Mirrors {
         Self {
             root,
             github,
-            fetched: StdMutex::default(),
+            known: StdMutex::default(),
         }
     }
 
     /// The mirror, as the remote was at most 5 s ago. Many who wait cause one fetch.
     pub(crate) async fn fresh(&self, repository: &RepositoryName) -> Result<PathBuf, Trouble> {
-        let fetched_at = self.fetched_at(repository);
-        let mut fetched_at = fetched_at.lock().await;
-        if fetched_at.is_none_or(|at| at.elapsed() > FRESH) {
-            self.fetch(repository).await?;
-            *fetched_at = Some(Instant::now());
+        let known = self.known(repository);
+        let mut known = known.lock().await;
+        if known.fetched_at.is_none_or(|at| at.elapsed() > FRESH) {
+            self.fetch(repository, &mut known).await?;
         }
         Ok(self.dir(repository))
     }
 
     /// The mirror as it is, fetched if it never was by this process.
     pub(crate) async fn existing(&self, repository: &RepositoryName) -> Result<PathBuf, Trouble> {
-        let known = self.fetched_at(repository).lock().await.is_some();
-        if known {
+        let is_fetched = self.known(repository).lock().await.fetched_at.is_some();
+        if is_fetched {
             Ok(self.dir(repository))
         } else {
             self.fresh(repository).await
@@ -68,45 +75,40 @@ impl Mirrors {
     ) -> Result<Pushed, Trouble> {
         let auth = self.auth(repository).await?;
         let url = self.github.git_url(repository);
-        let pushed = Transport::new(self.dir(repository))
-            .push(&url, Some(&auth), head, branch, expected)
-            .await?;
-        *self.fetched_at(repository).lock().await = None;
+        let transport = Transport::new(self.dir(repository));
+        let push = transport.push(&url, Some(&auth), head, branch, expected);
+        let pushed = failpoint::around("reporter.push", push).await?;
+        self.known(repository).lock().await.fetched_at = None;
         Ok(pushed)
     }
 
-    async fn fetch(&self, repository: &RepositoryName) -> Result<(), Trouble> {
+    async fn fetch(&self, repository: &RepositoryName, known: &mut Known) -> Result<(), Trouble> {
         let dir = self.dir(repository);
         let started = Instant::now();
-        let made = dir.clone();
-        blocking(move || {
-            if made.join("HEAD").exists() {
-                Ok(())
-            } else {
-                Repository::init_bare(&made).map(drop)
-            }
-        })
-        .await?;
+        if !std::mem::take(&mut known.is_clean) {
+            let left = dir.clone();
+            blocking(move || Repository::take_over(&left).map(drop)).await?;
+        }
         let auth = self.auth(repository).await?;
         let url = self.github.git_url(repository);
-        Transport::new(&dir)
-            .fetch(&url, Some(&auth), &[HEADS], true)
-            .await?;
+        let transport = Transport::new(&dir);
+        let fetched = transport.fetch(&url, Some(&auth), &[HEADS], true);
+        failpoint::around("reporter.mirror.fetch", fetched).await?;
+        (known.is_clean, known.fetched_at) = (true, Some(Instant::now()));
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(%repository, duration_ms, "mirror fetched");
         Ok(())
     }
 
     async fn auth(&self, repository: &RepositoryName) -> Result<Auth, Trouble> {
-        Ok(Auth::basic(
-            "x-access-token",
-            &self.github.installation_token(repository).await?,
-        ))
+        let token = self.github.installation_token(repository);
+        let token = failpoint::around("reporter.github.token", token).await?;
+        Ok(Auth::basic("x-access-token", &token))
     }
 
-    fn fetched_at(&self, repository: &RepositoryName) -> FetchedAt {
-        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(fetched.entry(repository.clone()).or_default())
+    fn known(&self, repository: &RepositoryName) -> MirrorLock {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(repository.clone()).or_default())
     }
 
     fn dir(&self, repository: &RepositoryName) -> PathBuf {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::{RulesBook, RulesStore};
 use domain::{Report, ReportFence, ReportOutcome, Rules, TicketKey, Timestamp};
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -163,7 +164,8 @@ impl Performer {
             return self.settle(intent, made, How::Found).await;
         }
         self.ledger.attempt(&mut intent, bootstrap::now()).await?;
-        match self.outside.create(asked, effect).await {
+        let create: BoxFuture<'_, _> = Box::pin(self.outside.create(asked, effect));
+        match failpoint::around_kind("reporter.effect.create", effect.name(), create).await {
             Ok(made) => match self.settle(intent, made.clone(), How::Created).await {
                 Err(superseded @ Trouble::Ledger(ledger::Error::Superseded)) => {
                     self.take_back(asked, &made).await;
@@ -204,13 +206,13 @@ impl Performer {
         let window_ms = i64::try_from(self.windows.unknown.as_millis()).unwrap_or(i64::MAX);
         let open_until = intent.open_since.map(|since| since.plus_ms(window_ms));
         if effect.absorbs_repetition() {
-            return self.outside.look(asked, effect).await;
+            return self.look(asked, effect).await;
         }
         let Some(open_until) = open_until else {
             return Ok(None);
         };
         loop {
-            if let Some(made) = self.outside.look(asked, effect).await? {
+            if let Some(made) = self.look(asked, effect).await? {
                 return Ok(Some(made));
             }
             if bootstrap::now() >= open_until {
@@ -218,6 +220,12 @@ impl Performer {
             }
             self.pause(LOOK_INTERVAL.min(until(open_until))).await?;
         }
+    }
+
+    async fn look(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Option<Made>, Trouble> {
+        // Erased: the compiler follows types only so deep.
+        let look: BoxFuture<'_, _> = Box::pin(self.outside.look(asked, effect));
+        failpoint::around_kind("reporter.effect.look", effect.name(), look).await
     }
 
     async fn settle(&self, intent: Intent, made: Made, how: How) -> Result<Settled, Trouble> {

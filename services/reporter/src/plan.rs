@@ -181,6 +181,7 @@ pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> 
         }
         ReportRequest::RetryScheduled { .. }
         | ReportRequest::Quarantined { .. }
+        | ReportRequest::Unreadable { .. }
         | ReportRequest::AddLabels { .. }
         | ReportRequest::Skipped(_) => None,
     }
@@ -247,6 +248,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
         | ReportRequest::RunStopped { .. }
         | ReportRequest::RetryScheduled { .. }
         | ReportRequest::Quarantined { .. }
+        | ReportRequest::Unreadable { .. }
         | ReportRequest::Skipped(_) => Vec::new(),
     }
 }
@@ -291,6 +293,7 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
             due,
         },
         ReportRequest::Quarantined { reason } => Say::Quarantined { reason },
+        ReportRequest::Unreadable { what } => Say::Unreadable { what },
         ReportRequest::Skipped(reason) => Say::Skipped {
             reason,
             again: again(rules),

@@ -50,8 +50,10 @@ pub(crate) enum Violation {
     GitDirectory { path: String },
     /// A link that leaves the repository.
     EscapingLink { path: String, target: String },
-    /// A submodule was added or moved.
+    /// A submodule was added, moved or removed.
     Submodule { path: String },
+    /// Content that belongs into Git LFS.
+    LfsContent { path: String },
     /// A file over the limit.
     TooLarge {
         path: String,
@@ -100,8 +102,15 @@ impl fmt::Display for Violation {
                 )
             }
             Self::Submodule { path } => {
-                write!(f, "`{path}` is a submodule; submodules cannot be added or moved")
+                write!(
+                    f,
+                    "`{path}` is a submodule, which only people add, move or remove; leave it as it was"
+                )
             }
+            Self::LfsContent { path } => write!(
+                f,
+                "Git LFS keeps the content of `{path}` (.gitattributes), and nobody here can upload it; take the file out of the change and say in the pull request what a person has to add"
+            ),
             Self::TooLarge {
                 path,
                 size_bytes,
@@ -223,8 +232,14 @@ fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
             });
         }
     }
+    if file.mode == FileMode::Submodule {
+        violations.push(Violation::Submodule { path: path() });
+    }
     if file.kind == ChangeKind::Deleted {
         return violations;
+    }
+    if file.breaks_lfs {
+        violations.push(Violation::LfsContent { path: path() });
     }
     if file.path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
         violations.push(Violation::GitDirectory { path: path() });
@@ -236,8 +251,7 @@ fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
                 target: target.clone(),
             });
         }
-        FileMode::Submodule => violations.push(Violation::Submodule { path: path() }),
-        FileMode::Symlink(_) | FileMode::Regular | FileMode::Executable => {}
+        FileMode::Symlink(_) | FileMode::Regular | FileMode::Executable | FileMode::Submodule => {}
     }
     if file.size_bytes > limits.max_file_bytes {
         let (size_bytes, limit_bytes) = (file.size_bytes, limits.max_file_bytes);
@@ -318,6 +332,7 @@ mod tests {
             mode: FileMode::Regular,
             size_bytes: 10,
             added_lines: vec!["hello".to_owned()],
+            breaks_lfs: false,
         }
     }
 
@@ -392,6 +407,21 @@ mod tests {
                     ..file("vendor/x")
                 },
                 "submodule",
+            ),
+            (
+                FileChange {
+                    mode: FileMode::Submodule,
+                    kind: ChangeKind::Deleted,
+                    ..file("vendor/x")
+                },
+                "submodule",
+            ),
+            (
+                FileChange {
+                    breaks_lfs: true,
+                    ..file("logo.psd")
+                },
+                "Git LFS",
             ),
             (
                 FileChange {

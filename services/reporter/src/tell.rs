@@ -90,10 +90,8 @@ impl Performer {
         let settled = self.write(asked, ticket, say, fence).await?;
         let comment = settled.made.comment.as_deref().unwrap_or_default();
         if settled.how != How::Created {
-            let edited = self
-                .outside
-                .edit_comment(ticket, comment, asked.text, asked.id)
-                .await;
+            let edit = self.outside.edit_comment(ticket, comment, asked.text, asked.id);
+            let edited = failpoint::around("reporter.comment.edit", edit).await;
             if let Err(Trouble::Missing(detail)) = edited {
                 // Somebody deleted it, so the next try writes a new one.
                 self.ledger.correct(asked.id, fence, None).await?;
@@ -149,7 +147,8 @@ impl Performer {
         let (due, later): (Vec<_>, Vec<_>) =
             board.watched.into_iter().partition(|watched| watched.due <= now);
         if !due.is_empty() {
-            let ours = self.outside.our_comments(ticket).await?;
+            let listed = self.outside.our_comments(ticket);
+            let ours = failpoint::around("reporter.comment.list", listed).await?;
             for watched in &due {
                 let same: Vec<&str> = ours
                     .iter()
@@ -187,7 +186,8 @@ impl Performer {
             }
         }
         for double in doubles {
-            self.outside.delete_comment(ticket, double).await?;
+            let deleted = self.outside.delete_comment(ticket, double);
+            failpoint::around("reporter.comment.delete", deleted).await?;
         }
         if !doubles.is_empty() {
             tracing::warn!(

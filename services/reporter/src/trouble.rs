@@ -48,7 +48,13 @@ pub(crate) enum Trouble {
 
 impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
-        Self::Ledger(error.into())
+        match error {
+            // It will not become readable by trying again.
+            queue::Error::Corrupt { .. } => Self::Failed(error.to_string()),
+            queue::Error::Unavailable(_) | queue::Error::Topology(_) | queue::Error::Conflict => {
+                Self::Ledger(error.into())
+            }
+        }
     }
 }
 

@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    Reason, Report, ReportFence, ReportOutcome, ReportSettled, Source, TicketKey, Trigger, TriggerKey,
+    Reason, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, ReportRequest,
+    ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey,
 };
-use queue::{DeadLetter, Queue, Token};
+use queue::{DeadLetter, Queue, Token, Unreadable};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    ledger::{self, Cursor, Ledger},
+    ledger::{self, Ledger},
     perform::{Patience, Performed, Performer, words},
     retry::{self, Next},
     telemetry,
@@ -184,7 +185,7 @@ impl Worker {
                         let settling = Box::pin(self.settle(&report, fence, &mut cursor));
                         settling.instrument(span).await
                     }
-                    Err(unreadable) => self.bury_unreadable(ticket, sequence, &unreadable).await,
+                    Err(unreadable) => self.bury_unreadable(ticket, &unreadable).await,
                 };
                 if settled.is_ok() {
                     cursor = Cursor {
@@ -224,22 +225,37 @@ impl Worker {
         Ok(())
     }
 
-    /// What cannot be read must not hold up the reports after it.
-    async fn bury_unreadable(
-        &self,
-        ticket: &TicketKey,
-        sequence: u64,
-        problem: &queue::Error,
-    ) -> Result<(), Trouble> {
-        tracing::error!(sequence, error = %problem, "report not readable; buried");
+    /// What cannot be read must not hold up the reports after it, nor a run that waits for it.
+    async fn bury_unreadable(&self, ticket: &TicketKey, unreadable: &Unreadable) -> Result<(), Trouble> {
+        let (sequence, problem) = (unreadable.sequence(), unreadable.problem());
+        tracing::error!(sequence, problem, "report not readable; buried");
         let letter = DeadLetter {
             what: "report".to_owned(),
             id: format!("{ticket} at {sequence}"),
             ticket: Some(ticket.clone()),
-            reason: problem.to_string(),
+            reason: format!(
+                "{problem}; a reporter that can read it takes it up after `journeyman dead retry`"
+            ),
             at: bootstrap::now(),
         };
-        self.queue.dead_letters().publish(&letter, Bytes::new()).await?;
+        self.queue.dead_letters().bury(&letter, unreadable).await?;
+        let notice = Report {
+            version: Report::VERSION,
+            id: ReportId::unreadable("report", ticket, sequence),
+            ticket: ticket.clone(),
+            run: None,
+            fence: RunFence::default(),
+            at: bootstrap::now(),
+            request: ReportRequest::Unreadable {
+                what: "report".to_owned(),
+            },
+        };
+        self.queue.reports().append(&notice).await?;
+        if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {
+            let detail = "the reporter could not read what it was asked for".to_owned();
+            let failed = settled_by(ticket, run, report, ReportOutcome::Failed { detail });
+            self.queue.triggers().append(&failed).await?;
+        }
         Ok(())
     }
 
@@ -297,21 +313,32 @@ fn undelivered_notice(report: &Report, outcome: &ReportOutcome) -> Option<String
     }
 }
 
+/// Who asked for a report of which not everything can be read.
+fn asked_by(report: &[u8]) -> Option<(RunId, ReportId)> {
+    #[derive(serde::Deserialize)]
+    struct Asked {
+        run: RunId,
+        id: ReportId,
+    }
+    let Asked { run, id } = serde_json::from_slice(report).ok()?;
+    Some((run, id))
+}
+
 fn settled_trigger(report: &Report, outcome: ReportOutcome) -> Option<Trigger> {
     let run = report.run.clone()?;
-    Some(Trigger {
+    Some(settled_by(&report.ticket, run, report.id.clone(), outcome))
+}
+
+fn settled_by(ticket: &TicketKey, run: RunId, report: ReportId, outcome: ReportOutcome) -> Trigger {
+    Trigger {
         version: Trigger::VERSION,
-        ticket: report.ticket.clone(),
-        key: TriggerKey::new(format!("settled:{}", report.id)),
+        ticket: ticket.clone(),
+        key: TriggerKey::new(format!("settled:{report}")),
         at: bootstrap::now(),
         source: Source::Reporter,
         actor: None,
-        reason: Reason::ReportSettled(ReportSettled {
-            report: report.id.clone(),
-            run,
-            outcome,
-        }),
-    })
+        reason: Reason::ReportSettled(ReportSettled { report, run, outcome }),
+    }
 }
 
 fn name(outcome: &ReportOutcome) -> &'static str {

@@ -1,10 +1,10 @@
 //! Large bodies, objects and dead letters.
 
 use bytes::Bytes;
-use domain::ObjectRef;
-use queue::{DeadLetter, Error};
+use domain::{Entry, Fact, ObjectRef, Timestamp};
+use queue::{Bucket, DeadLetter, Error, Garbage, WebhookDelivery};
 
-use crate::world::{World, now, ticket, trigger_with};
+use crate::world::{World, entry, now, report, run, ticket, trigger_with};
 
 #[tokio::test]
 async fn a_record_over_the_servers_limit_comes_back_whole() {
@@ -68,4 +68,210 @@ async fn dead_letters_are_listed_newest_last() {
     );
     assert_eq!(listed[2].1, sent[4]);
     assert_eq!(letters.list(100).await.unwrap().len(), 4);
+}
+
+/// As if a day had gone by since everything was stored.
+fn tomorrow() -> Timestamp {
+    now().plus_ms(24 * 60 * 60 * 1000)
+}
+
+async fn garbage(world: &World, before: Timestamp) -> Vec<Garbage> {
+    let search = world.queue.objects().unreferenced(before, 0).await.unwrap();
+    assert_eq!(search.next, None);
+    search.garbage
+}
+
+async fn collect(world: &World) -> usize {
+    let mut collected = 0;
+    for one in garbage(world, tomorrow()).await {
+        collected += usize::from(world.queue.objects().remove(&one).await.unwrap());
+    }
+    collected
+}
+
+async fn messages_of_the_store(world: &World) -> u64 {
+    let mut stream = world.raw().await.get_stream("OBJ_objects").await.unwrap();
+    stream.info().await.unwrap().state.messages
+}
+
+fn large(mark: &str) -> String {
+    mark.repeat(700 * 1024)
+}
+
+/// A record of every kind that names an object or whose body is one.
+async fn referring(world: &World) -> Vec<ObjectRef> {
+    let objects = world.queue.objects();
+    let (packed, pushed) = tokio::join!(
+        objects.put(Bytes::from("snapshot")),
+        objects.put(Bytes::from("pack"))
+    );
+    let (packed, pushed) = (packed.unwrap(), pushed.unwrap());
+    let snapshot = domain::Snapshot {
+        base: "0".repeat(40).parse().unwrap(),
+        branch: None,
+        head: None,
+        commit: "1".repeat(40).parse().unwrap(),
+        pack: packed.clone(),
+        files_changed: 1,
+    };
+    let fact = Fact::SnapshotTaken { snapshot };
+    let entry = Entry {
+        fact,
+        ..entry(0, "n")
+    };
+    world.queue.journal().append(&run(1), 0, &entry).await.unwrap();
+    let mut asked = report(&ticket(1), 5);
+    asked.request = domain::ReportRequest::PushBranch(domain::PushBranch {
+        repository: "acme/shop".parse().unwrap(),
+        branch: "feat/x".to_owned(),
+        base: "0".repeat(40).parse().unwrap(),
+        head: "1".repeat(40).parse().unwrap(),
+        pack: pushed.clone(),
+        expected: None,
+    });
+    world.queue.reports().append(&asked).await.unwrap();
+    let trigger = trigger_with(&ticket(1), "comment:1", large("t"));
+    world.queue.triggers().append(&trigger).await.unwrap();
+    let delivery = WebhookDelivery {
+        source: "github".to_owned(),
+        id: "d1".to_owned(),
+        event: "push".to_owned(),
+        received_at: now(),
+        body: large("d").into(),
+    };
+    world.queue.deliveries().publish(&delivery).await.unwrap();
+    let letter = DeadLetter {
+        what: "report".to_owned(),
+        id: "r".to_owned(),
+        ticket: None,
+        reason: "no".to_owned(),
+        at: now(),
+    };
+    world
+        .queue
+        .dead_letters()
+        .publish(&letter, large("l").into())
+        .await
+        .unwrap();
+    let row = world.queue.table::<String>(Bucket::Effects);
+    row.put("row", &large("r"), None).await.unwrap();
+    vec![packed, pushed]
+}
+
+#[tokio::test]
+async fn objects_are_collected_after_their_last_reference_and_not_before() {
+    let world = World::new().await;
+    let named = referring(&world).await;
+    assert_eq!(collect(&world).await, 0, "every one of six is referred to");
+    let objects = world.queue.objects();
+    let orphan = objects.put(Bytes::from("nobody wants me")).await.unwrap();
+    assert_eq!(
+        garbage(&world, now().plus_ms(-60_000)).await.len(),
+        0,
+        "too young"
+    );
+    assert_eq!(collect(&world).await, 1);
+    assert!(matches!(objects.get(&orphan).await, Err(Error::Corrupt { .. })));
+    for object in &named {
+        objects.get(object).await.unwrap();
+    }
+    assert_eq!(
+        world
+            .queue
+            .triggers()
+            .read_after(&ticket(1), 0)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+
+    world.queue.forget_ticket(&ticket(1)).await.unwrap();
+    assert_eq!(collect(&world).await, 3, "trigger, report and journal are gone");
+    world
+        .raw()
+        .await
+        .get_stream("DELIVERIES")
+        .await
+        .unwrap()
+        .purge()
+        .await
+        .unwrap();
+    world.queue.dead_letters().remove(1).await.unwrap();
+    world
+        .queue
+        .table::<String>(Bucket::Effects)
+        .delete("row")
+        .await
+        .unwrap();
+    assert_eq!(collect(&world).await, 3);
+    collect(&world).await;
+    assert_eq!(
+        messages_of_the_store(&world).await,
+        0,
+        "not even tombstones are left"
+    );
+}
+
+#[tokio::test]
+async fn chunks_of_an_object_that_was_never_finished_are_collected_and_no_others() {
+    let world = World::new().await;
+    let objects = world.queue.objects();
+    let bytes = Bytes::from(vec![7_u8; 300 * 1024]);
+    let whole = objects.put(bytes.clone()).await.unwrap();
+    let raw = world.raw().await;
+    for _ in 0..3 {
+        let ack = raw.publish("$O.objects.C.torn", "chunk".into()).await.unwrap();
+        ack.await.unwrap();
+    }
+    assert_eq!(
+        objects.remove_torn(now().plus_ms(-60_000)).await.unwrap(),
+        0,
+        "too young"
+    );
+    assert_eq!(objects.remove_torn(tomorrow()).await.unwrap(), 1);
+    assert_eq!(objects.remove_torn(tomorrow()).await.unwrap(), 0);
+    assert!(objects.get(&whole).await.unwrap() == bytes);
+}
+
+#[tokio::test]
+async fn an_object_that_is_stored_again_while_it_is_collected_stays() {
+    let world = World::new().await;
+    let objects = world.queue.objects();
+    let bytes = Bytes::from(vec![7_u8; 300 * 1024]);
+    let object = objects.put(bytes.clone()).await.unwrap();
+    let found = garbage(&world, tomorrow()).await;
+    objects.put(bytes.clone()).await.unwrap();
+    assert!(!objects.remove(&found[0]).await.unwrap());
+    assert!(objects.get(&object).await.unwrap() == bytes);
+
+    assert_eq!(collect(&world).await, 1);
+    let tombstones = garbage(&world, tomorrow()).await;
+    objects.put(bytes.clone()).await.unwrap();
+    for tombstone in &tombstones {
+        assert!(!objects.remove(tombstone).await.unwrap());
+    }
+    assert!(objects.get(&object).await.unwrap() == bytes);
+}
+
+#[tokio::test]
+async fn whoever_stored_an_object_last_can_read_it_however_collecting_and_storing_race() {
+    let world = World::new().await;
+    let bytes = Bytes::from(vec![9_u8; 200 * 1024]);
+    let objects = world.queue.objects();
+    objects.put(bytes.clone()).await.unwrap();
+    for round in 0..50 {
+        let found = garbage(&world, tomorrow()).await;
+        let remove = async {
+            for one in &found {
+                objects.remove(one).await.unwrap();
+            }
+        };
+        let ((), stored) = tokio::join!(remove, objects.put(bytes.clone()));
+        assert!(objects.get(&stored.unwrap()).await.unwrap() == bytes);
+        // Every other round begins with a tombstone.
+        if round % 2 == 0 {
+            collect(&world).await;
+        }
+    }
 }

@@ -6,6 +6,7 @@
 )]
 
 mod bodies;
+mod corrupt;
 mod deliveries;
 mod journals;
 mod logs;

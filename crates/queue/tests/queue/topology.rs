@@ -1,9 +1,12 @@
-//! Creating, checking and refusing.
+//! Creating, migrating and refusing.
 
+use std::time::Duration;
+
+use async_nats::jetstream::stream;
 use queue::{Error, Queue, Settings};
 use servers::NatsServer;
 
-use crate::world::{World, settings, soon, ticket};
+use crate::world::{World, settings, soon, ticket, trigger};
 
 #[tokio::test]
 async fn ensuring_twice_or_at_once_changes_nothing() {
@@ -19,46 +22,128 @@ async fn ensuring_twice_or_at_once_changes_nothing() {
     queue.ping().await.unwrap();
 }
 
+async fn stream_config(world: &World, name: &str) -> stream::Config {
+    let stream = world.raw().await.get_stream(name).await.unwrap();
+    stream.cached_info().config.clone()
+}
+
+/// Changes a stream behind the crate's back; the label says which release made it so.
+async fn spoil(world: &World, name: &str, release: Option<u64>, change: impl FnOnce(&mut stream::Config)) {
+    let mut config = stream_config(world, name).await;
+    match release {
+        Some(release) => drop(config.metadata.insert(LABEL.to_owned(), release.to_string())),
+        None => drop(config.metadata.remove(LABEL)),
+    }
+    change(&mut config);
+    world.raw().await.update_stream(config).await.unwrap();
+}
+
+const LABEL: &str = "journeyman.topology";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 #[tokio::test]
-async fn a_stream_that_differs_is_refused_with_the_fields() {
+async fn a_stream_of_an_older_release_is_changed_in_place_and_keeps_what_it_holds() {
     let world = World::new().await;
-    let raw = world.raw().await;
-    let mut config = raw
-        .get_stream("TRIGGERS")
-        .await
-        .unwrap()
-        .cached_info()
-        .config
-        .clone();
-    config.max_age = std::time::Duration::from_secs(3600);
-    raw.update_stream(config).await.unwrap();
+    let log = world.queue.triggers();
+    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    spoil(&world, "TRIGGERS", None, |config| {
+        config.max_age = DAY;
+        config.duplicate_window = Duration::from_secs(60);
+        config.allow_direct = false;
+        config.max_bytes = 1 << 30;
+    })
+    .await;
+    let (a, b) = tokio::join!(world.queue.ensure_topology(), world.queue.ensure_topology());
+    a.and(b).unwrap();
+    let after = stream_config(&world, "TRIGGERS").await;
+    assert_eq!((after.max_age, after.allow_direct), (30 * DAY, true));
+    assert_eq!(after.duplicate_window, Duration::from_secs(120));
+    assert_eq!(after.max_bytes, 1 << 30, "an operator's own limit stays");
+    assert_eq!(after.metadata[LABEL], "1");
+    assert_eq!(log.read_after(&ticket(1), 0).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_would_delete_records_or_cannot_be_changed_is_refused_with_what_to_do() {
+    let world = World::new().await;
+    spoil(&world, "TRIGGERS", Some(1), |config| config.max_age = 60 * DAY).await;
     let error = world.queue.ensure_topology().await.unwrap_err();
     assert!(matches!(error, Error::Topology(_)));
     assert_eq!(
         error.to_string(),
-        "stream TRIGGERS differs from what is wanted: max_age is 3600000000000, wanted 2592000000000000"
+        "stream TRIGGERS cannot be used: max_age is 5184000000000000, wanted 2592000000000000: the server would \
+         delete records at once: change it by hand once they may go (`nats stream edit`)"
+    );
+    assert_eq!(stream_config(&world, "TRIGGERS").await.max_age, 60 * DAY);
+
+    spoil(&world, "TRIGGERS", Some(1), |config| {
+        config.max_age = 30 * DAY;
+        config.subjects.push("elsewhere.>".to_owned());
+    })
+    .await;
+    let error = world.queue.ensure_topology().await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("stream TRIGGERS cannot be used: subjects is ")
+            && error.contains("stop every service"),
+        "{error}"
     );
 }
 
 #[tokio::test]
-async fn a_consumer_that_differs_is_refused_with_the_fields() {
+async fn an_older_release_that_starts_late_leaves_the_limits_of_a_newer_one() {
     let world = World::new().await;
-    let stream = world.raw().await.get_stream("WAKEUPS").await.unwrap();
-    let mut config = stream.consumer_info("planners").await.unwrap().config;
-    config.max_ack_pending = 7;
-    let config = async_nats::jetstream::consumer::pull::Config {
-        durable_name: config.durable_name,
-        ack_wait: config.ack_wait,
-        max_deliver: config.max_deliver,
-        filter_subject: config.filter_subject,
-        max_ack_pending: config.max_ack_pending,
-        ..Default::default()
+    spoil(&world, "JOURNAL", Some(2), |config| config.max_age = 7 * DAY).await;
+    spoil(&world, "TRIGGERS", Some(2), |config| config.max_age = 60 * DAY).await;
+    world.queue.ensure_topology().await.unwrap();
+    for (stream, days) in [("JOURNAL", 7), ("TRIGGERS", 60)] {
+        let config = stream_config(&world, stream).await;
+        assert_eq!(
+            (config.max_age, config.metadata[LABEL].as_str()),
+            (days * DAY, "2")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_consumer_follows_the_settings_without_losing_its_place() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    let held = soon(tokens.next()).await.unwrap();
+    let patient = Settings {
+        ack_wait_ms: 90_000,
+        ..settings(&world.server)
     };
-    stream.update_consumer(config).await.unwrap();
-    let error = world.queue.ensure_topology().await.unwrap_err().to_string();
+    let other = Queue::connect(&patient, "test").await.unwrap();
+    other.ensure_topology().await.unwrap();
+    let stream = world.raw().await.get_stream("WAKEUPS").await.unwrap();
+    let info = stream.consumer_info("planners").await.unwrap();
+    assert_eq!(info.config.ack_wait, Duration::from_secs(90));
     assert_eq!(
-        error,
-        "consumer planners of WAKEUPS differs from what is wanted: max_ack_pending is 7, wanted 10000"
+        info.num_ack_pending, 1,
+        "the token is still in its holder's hands"
+    );
+    held.finish().await.unwrap();
+    log.wake(&ticket(2)).await.unwrap();
+    assert_eq!(soon(tokens.next()).await.unwrap().fence().stamp().epoch, 1);
+}
+
+#[tokio::test]
+async fn replicas_that_the_server_cannot_give_are_refused_in_its_words() {
+    let world = World::new().await;
+    let three = Settings {
+        replicas: 3,
+        ..settings(&world.server)
+    };
+    let queue = Queue::connect(&three, "test").await.unwrap();
+    let error = queue.ensure_topology().await.unwrap_err();
+    assert!(matches!(error, Error::Topology(_)), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("stream DELIVERIES cannot be changed: "),
+        "{error}"
     );
 }
 

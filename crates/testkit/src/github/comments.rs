@@ -12,6 +12,7 @@ use serde_json::json;
 use super::auth::{Caller, not_found, refuse};
 use super::hub::Hub;
 use super::rest::{Handled, NumberPath, PageQuery, invalid, read, with_repo};
+use super::state::Comment;
 use crate::http::{answer, iso_now};
 
 /// The longest comment that GitHub takes, in characters.
@@ -48,6 +49,49 @@ pub(super) async fn list(
             .iter()
             .filter(|comment| comment.number == number && hub.log.lists(comment.made));
         let items = comments
+            .map(|comment| repo.comment_json(comment, &hub.url))
+            .collect();
+        Ok(page.answer(&hub, &uri.0, items))
+    })
+}
+
+#[derive(Deserialize)]
+pub(super) struct AllQuery {
+    since: Option<String>,
+    sort: Option<String>,
+    direction: Option<String>,
+}
+
+/// Every comment of a repository's issues and pull requests; `direction` counts only with `sort`.
+pub(super) async fn list_all(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name)): Path<(String, String)>,
+    (Query(query), Query(page)): (Query<AllQuery>, Query<PageQuery>),
+) -> Handled {
+    let sort = query.sort.as_deref();
+    if !matches!(sort, None | Some("created" | "updated"))
+        || !matches!(query.direction.as_deref(), None | Some("asc" | "desc"))
+    {
+        return Err(invalid(
+            &json!([{"resource": "IssueComment", "code": "invalid", "field": "sort"}]),
+        ));
+    }
+    with_repo(&hub, &owner, &name, |repo| {
+        let is_wanted = |comment: &&Comment| {
+            let since = query.since.as_deref().unwrap_or_default();
+            comment.updated.as_str() >= since && hub.log.lists(comment.made)
+        };
+        let mut found: Vec<&Comment> = repo.comments.iter().filter(is_wanted).collect();
+        if sort == Some("updated") {
+            found.sort_by(|left, right| left.updated.cmp(&right.updated));
+        }
+        if sort.is_some() && query.direction.as_deref() != Some("asc") {
+            found.reverse();
+        }
+        let items = found
+            .into_iter()
             .map(|comment| repo.comment_json(comment, &hub.url))
             .collect();
         Ok(page.answer(&hub, &uri.0, items))

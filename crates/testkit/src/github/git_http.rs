@@ -55,11 +55,15 @@ pub(super) async fn handle(
     if rest != "git-receive-pack" {
         return request.run(&hub, login).await;
     }
-    let _one_at_a_time = hub.pushes.lock().await;
+    let one_at_a_time = hub.pushes.lock().await;
     let before = repository::branches(&repo.path);
     let response = request.run(&hub, login).await;
-    if let Err(error) = hub.after_push(&full_name, &before, login) {
-        tracing::error!(%error, "push not followed");
+    let followed = hub.after_push(&full_name, &before, login);
+    let held = followed.and_then(|()| hub.check_early(&full_name, &before));
+    drop(one_at_a_time);
+    match held {
+        Ok(hold) => tokio::time::sleep(hold).await,
+        Err(error) => tracing::error!(%error, "push not followed"),
     }
     response
 }

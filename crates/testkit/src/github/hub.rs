@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::state::{CheckRun, Comment, Pull, Repo, Review};
 use super::{Conclusion, WRITER_LOGIN, repository};
+use crate::chaos::EarlyChecks;
 use crate::http::{RequestLog, iso_now, lock};
 use crate::webhook::Webhooks;
 
@@ -22,6 +23,8 @@ pub(super) struct Hub {
     pub(super) world: Mutex<World>,
     /// One push at a time, so that what it changed can be told from the branches before and after.
     pub(super) pushes: tokio::sync::Mutex<()>,
+    /// Whose checks are done before the push is answered.
+    pub(super) early: Mutex<Option<EarlyChecks>>,
     /// Goes last: the repositories are in it.
     pub(super) _temporary: Option<tempfile::TempDir>,
 }
@@ -144,7 +147,9 @@ impl Hub {
         let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for branch in names {
             let (old, new) = (before.get(branch), after.get(branch));
-            if old != new {
+            // A person may merge while a push is under way, and has told of it.
+            let is_merge = new.is_some() && repo.pulls.values().any(|pull| pull.merge_sha.as_ref() == new);
+            if old != new && !is_merge {
                 if *branch == repo.default_branch && by == WRITER_LOGIN {
                     self.log
                         .violation(format!("{by} pushed to the default branch of {name}"));

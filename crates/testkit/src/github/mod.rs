@@ -1,6 +1,7 @@
 //! A GitHub that behaves: stateful REST and GraphQL, App auth, real git smart HTTP, signed webhooks, strict about who writes.
 
 mod auth;
+mod chaos;
 mod comments;
 mod events;
 mod git_http;
@@ -383,6 +384,7 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, url: String) -> anyhow:
         root: root.canonicalize()?,
         world: Mutex::new(World::default()),
         pushes: tokio::sync::Mutex::new(()),
+        early: Mutex::default(),
         _temporary: temporary,
     })
 }

@@ -38,6 +38,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
             "/issues/{number}/comments",
             get(comments::list).post(comments::create),
         )
+        .route("/issues/comments", get(comments::list_all))
         .route(
             "/issues/comments/{id}",
             patch(comments::update).delete(comments::delete),

@@ -158,6 +158,19 @@ impl Desk {
         Some(())
     }
 
+    pub(super) fn edit_summary(&self, key: &str, summary: &str, by: &Account) -> Option<String> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let issue = issues.by_key.get_mut(key)?;
+        let before = std::mem::replace(&mut issue.summary, summary.to_owned());
+        let item = json!({
+            "field": "summary", "fieldtype": "jira", "fieldId": "summary", "from": null, "fromString": before,
+            "to": null, "toString": summary,
+        });
+        self.record(issue, id, by, vec![item]);
+        Some(id.to_string())
+    }
+
     pub(super) fn assign(&self, key: &str, to: Option<Account>, by: &Account) -> Option<()> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();

@@ -12,7 +12,7 @@ pub(super) struct Query {
     pub(super) ascending: bool,
 }
 
-/// Reads `project = "X" AND status = "Y" [AND updated >= "yyyy-MM-dd HH:mm"] [ORDER BY field [ASC|DESC], …]`.
+/// Reads `project = "X" [AND status = "Y"] [AND updated >= "yyyy-MM-dd HH:mm"|"-17m"] [ORDER BY field [ASC|DESC], …]`.
 pub(super) fn parse(text: &str) -> Result<Query, String> {
     let tokens = tokens(text)?;
     let order = tokens.iter().position(|token| token.is("ORDER"));
@@ -40,15 +40,35 @@ fn read_condition(query: &mut Query, field: &str, operator: &str, value: &Token)
         ("project", "=") => query.project = Some(value.text.clone()),
         ("status", "=") => query.status = Some(value.text.clone()),
         ("updated", ">=") => {
-            let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
-            let since = time::PrimitiveDateTime::parse(&value.text, format);
-            let since =
-                since.map_err(|_| format!("Date value '{}' for field 'updated' is invalid", value.text))?;
-            query.updated_since = Some(since.assume_utc());
+            let since = period(&value.text).or_else(|| minute(&value.text));
+            let invalid = || format!("Date value '{}' for field 'updated' is invalid", value.text);
+            query.updated_since = Some(since.ok_or_else(invalid)?);
         }
         (field, operator) => return Err(format!("`{field} {operator}` is not understood here")),
     }
     Ok(())
+}
+
+/// `-17m`, `-3h`, `-2d`, `-1w`: so long ago.
+fn period(text: &str) -> Option<OffsetDateTime> {
+    let (number, unit) = text
+        .strip_prefix('-')?
+        .split_at_checked(text.len().checked_sub(2)?)?;
+    let number: i64 = number.parse().ok()?;
+    let ago = match unit {
+        "m" => time::Duration::minutes(number),
+        "h" => time::Duration::hours(number),
+        "d" => time::Duration::days(number),
+        "w" => time::Duration::weeks(number),
+        _ => return None,
+    };
+    OffsetDateTime::now_utc().checked_sub(ago)
+}
+
+fn minute(text: &str) -> Option<OffsetDateTime> {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
+    let at = time::PrimitiveDateTime::parse(text, format).ok()?;
+    Some(at.assume_utc())
 }
 
 fn read_order(tokens: &[Token]) -> Result<bool, String> {
@@ -137,6 +157,21 @@ mod tests {
     }
 
     #[test]
+    fn a_period_reaches_back_from_now() {
+        let since = |text: &str| {
+            parse(&format!("updated >= \"{text}\""))
+                .unwrap()
+                .updated_since
+                .unwrap()
+        };
+        let now = OffsetDateTime::now_utc();
+        for (text, minutes) in [("-17m", 17), ("-3h", 180), ("-2d", 2880), ("-1w", 10_080)] {
+            let ago = (now - since(text)).whole_seconds();
+            assert!((minutes * 60 - 5..=minutes * 60).contains(&ago), "{text}: {ago}");
+        }
+    }
+
+    #[test]
     fn other_queries_are_refused() {
         for text in [
             "",
@@ -144,6 +179,9 @@ mod tests {
             "labels = x",
             "project = ENG OR status = x",
             "updated >= \"soon\"",
+            "updated >= \"-5x\"",
+            "updated >= \"-m\"",
+            "updated >= \"5m\"",
             "project = \"E",
         ] {
             assert!(parse(text).is_err(), "{text}");

@@ -8,11 +8,13 @@ mod rest;
 mod search;
 mod state;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
+use crate::chaos::{DeliveryFaults, WriteFaults};
 use crate::http::{Fault, RecordedRequest, RequestLog, Server};
 use desk::{Desk, MoveError};
 use state::Account;
@@ -178,6 +180,16 @@ impl FakeJira {
         done.with_context(|| format!("there is no ticket {key}"))
     }
 
+    /// A person changes the summary; gives the changelog id. Sends `jira:issue_updated`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn edit_summary(&self, key: &str, summary: &str, by: &str) -> anyhow::Result<String> {
+        self.desk
+            .edit_summary(key, summary, &Account::person(by))
+            .with_context(|| format!("there is no ticket {key}"))
+    }
+
     /// A person becomes the assignee.
     ///
     /// # Errors
@@ -270,6 +282,24 @@ impl FakeJira {
     /// Answers coming requests with an error.
     pub fn fail_next(&self, fault: Fault) {
         self.desk.log.fail_next(fault);
+    }
+
+    /// From now on writes meet faults by chance; `None` ends it.
+    pub fn set_write_faults(&self, faults: Option<WriteFaults>) {
+        self.desk.log.set_write_faults(faults, 429);
+    }
+
+    /// From now on webhooks come late and more than once by chance; `None` ends it.
+    pub fn set_delivery_faults(&self, faults: Option<DeliveryFaults>) {
+        self.desk.webhooks.set_faults(faults);
+    }
+
+    /// How many faults were met, by name.
+    #[must_use]
+    pub fn faults_met(&self) -> BTreeMap<String, usize> {
+        let mut met = self.desk.log.faults_met();
+        met.extend(self.desk.webhooks.faults_met());
+        met
     }
 
     /// How many faults still wait for their requests.

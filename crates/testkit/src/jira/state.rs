@@ -146,7 +146,7 @@ impl Issue {
             "project": {"id": "10000", "key": self.project, "name": self.project},
             "status": statuses[self.status].json(self.status), "statuscategorychangedate": self.status_changed,
             "created": self.created, "updated": self.updated, "assignee": self.assignee.as_ref().map(Account::json),
-            "reporter": Account::person("Rita Reporter").json(), "issuelinks": [], "attachment": [],
+            "creator": Account::person("Rita Reporter").json(), "reporter": Account::person("Rita Reporter").json(), "issuelinks": [], "attachment": [],
             "comment": {"comments": comments, "total": comments.len(), "maxResults": comments.len(), "startAt": 0},
         })
     }

@@ -114,6 +114,8 @@ fn check_messages(messages: &[Message], tools: Vec<String>) -> Result<Transcript
             transcript.latest = results.chain(content.texts).collect::<Vec<_>>().join("\n");
             if index == 0 {
                 transcript.opening.clone_from(&transcript.latest);
+            } else {
+                transcript.answers.push(transcript.latest.clone());
             }
             open.clear();
         } else {

@@ -63,6 +63,7 @@ struct Model {
 struct Play {
     scripts: BTreeMap<String, Vec<Step>>,
     calls: Vec<ModelCall>,
+    repeat_after: Option<String>,
     garble: u32,
     cut: u32,
 }
@@ -127,10 +128,25 @@ impl ScriptedModel {
         lock(&self.state.play).cut = times;
     }
 
+    /// A step one of whose results contains `text` is played once more: what a model does with a call that was cut.
+    pub fn repeat_after(&self, text: &str) {
+        lock(&self.state.play).repeat_after = Some(text.to_owned());
+    }
+
     /// Every call answered from a script so far.
     #[must_use]
     pub fn calls(&self) -> Vec<ModelCall> {
         lock(&self.state.play).calls.clone()
+    }
+
+    /// How many calls were answered so far from each script, by its marker.
+    #[must_use]
+    pub fn call_counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for call in &lock(&self.state.play).calls {
+            *counts.entry(call.marker.clone()).or_default() += 1;
+        }
+        counts
     }
 
     /// How many calls were answered from a script so far.
@@ -314,13 +330,20 @@ impl Play {
             .filter(|(marker, _)| transcript.opening.contains(marker.as_str()))
             .max_by_key(|(marker, _)| marker.len());
         let (marker, steps) = chosen.ok_or("there is no script for this conversation")?;
-        let step = steps.get(transcript.turns).ok_or_else(|| {
+        let index = transcript.turns - self.repeated(transcript);
+        let step = steps.get(index).ok_or_else(|| {
             format!(
-                "script {marker:?} has {} steps, step {} was asked for",
+                "script {marker:?} has {} steps, step {index} was asked for",
                 steps.len(),
-                transcript.turns
             )
         })?;
         Ok((marker.clone(), step.clone()))
+    }
+
+    /// How many turns are to be played once more.
+    fn repeated(&self, transcript: &Transcript) -> usize {
+        let Some(text) = &self.repeat_after else { return 0 };
+        let answers = transcript.answers.iter();
+        answers.filter(|answer| answer.contains(text.as_str())).count()
     }
 }

@@ -156,6 +156,10 @@ impl Reader {
     fn take(&mut self, text: &str) {
         if std::mem::take(&mut self.fresh) {
             self.transcript.latest.clear();
+            self.transcript.answers.push(String::new());
+        }
+        if let Some(answer) = self.transcript.answers.last_mut() {
+            answer.push_str(text);
         }
         self.transcript.latest.push_str(text);
         self.transcript.latest.push('\n');

@@ -64,6 +64,8 @@ pub(crate) struct Transcript {
     pub(crate) turns: usize,
     /// The texts that came since the last assistant turn.
     pub(crate) latest: String,
+    /// The texts that came after each assistant turn.
+    pub(crate) answers: Vec<String>,
     /// The names of the offered tools.
     pub(crate) tools: Vec<String>,
 }

@@ -1,12 +1,14 @@
 //! The bench: what Journeyman costs beside the model and the tools, one line a figure, with a floor from the same run.
 
+mod durable;
 mod hooks;
 mod measure;
 mod processes;
 mod tickets;
 mod tools;
+mod workspaces;
 
-use std::{process::ExitCode, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use e2e::{Mode, Options, World};
@@ -15,7 +17,7 @@ use tokio::time::timeout;
 use crate::{measure::say, processes::Services, tools::Bench};
 
 /// The whole bench, stopping included.
-const LIMIT: Duration = Duration::from_secs(230);
+const LIMIT: Duration = Duration::from_secs(600);
 /// How many tickets are worked on at once.
 const AT_ONCE: usize = 20;
 
@@ -34,12 +36,12 @@ async fn main() -> ExitCode {
 }
 
 async fn play() -> anyhow::Result<()> {
-    let keys = Bench::keys()?;
+    let keys = Arc::new(Bench::keys()?);
     let (_, public_key) = keys.public_key();
     let options = Options {
         mode: Mode::Processes,
         settings: vec![
-            ("EXECUTOR__SLOTS", (AT_ONCE + 4).to_string()),
+            ("EXECUTOR__SLOTS", workspaces::SLOTS.to_string()),
             ("EXECUTOR__GRANT_KEYS__BENCH", public_key.clone()),
             ("REPORTER__GRANT_KEYS__BENCH", public_key),
         ],
@@ -49,10 +51,13 @@ async fn play() -> anyhow::Result<()> {
     let services = Services::of(&mut world)?;
     services.idle_memory().await?;
     tickets::first_call(&world).await?;
-    let command = tools::round_trips(&world, keys).await?;
+    let command = tools::round_trips(&world, &keys).await?;
     tickets::turns(&world, command).await?;
     tickets::pull_requests(&world).await?;
     tickets::at_once(&world, &services, AT_ONCE).await?;
     hooks::rate(&world).await?;
-    world.stop().await
+    Box::pin(workspaces::all(&world, &services, keys)).await?;
+    world.stop().await?;
+    durable::appends().await?;
+    Box::pin(durable::crashes_and_crowds()).await
 }

@@ -75,6 +75,24 @@ impl Services {
         Ok(())
     }
 
+    /// The memory of one service in MiB.
+    pub(crate) fn memory_of(&self, service: &str) -> anyhow::Result<f64> {
+        pss(self.pid(service)?).with_context(|| format!("the memory of {service} cannot be read"))
+    }
+
+    /// CPU seconds of one service so far.
+    pub(crate) fn cpu_of(&self, service: &str) -> anyhow::Result<f64> {
+        let stat = stat(self.pid(service)?).with_context(|| format!("{service} is gone"))?;
+        Ok(stat.ticks as f64 / TICKS_PER_SECOND)
+    }
+
+    fn pid(&self, service: &str) -> anyhow::Result<u32> {
+        let found = self.services.iter().find(|(name, _)| *name == service);
+        found
+            .map(|(_, pid)| *pid)
+            .with_context(|| format!("{service} does not run"))
+    }
+
     pub(crate) fn cpu(&self) -> Cpu {
         let table = table();
         let seconds = |pids: &[(&str, u32)]| -> f64 {

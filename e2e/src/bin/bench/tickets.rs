@@ -1,10 +1,10 @@
 //! What whole tickets cost.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, ensure};
 use bootstrap::now;
-use domain::{RunId, StopReason};
+use domain::{Entry, StopReason};
 use e2e::{World, ci};
 use serde_json::{Value, json};
 use testkit::{Step, fixture, model::MODEL_API_KEY};
@@ -21,12 +21,13 @@ const FIRST_CALLS: usize = 20;
 const PULL_REQUESTS: usize = 10;
 const LONG_RUNS: usize = 3;
 const TURNS: usize = 50;
+const MIB: f64 = 1024.0 * 1024.0;
 const POLL: Duration = Duration::from_millis(1);
 /// Far above what anything here takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A ticket with a script of its own, not asked for yet.
-fn file(world: &World, marker: &str, script: impl FnOnce(&str) -> Vec<Step>) -> String {
+pub(crate) fn file(world: &World, marker: &str, script: impl FnOnce(&str) -> Vec<Step>) -> String {
     let (summary, description) = fixture::ticket();
     let summary = format!("{summary} ({marker})");
     let key = world
@@ -37,7 +38,7 @@ fn file(world: &World, marker: &str, script: impl FnOnce(&str) -> Vec<Step>) -> 
 }
 
 /// Waits on the stand-ins alone, so that waiting costs the services nothing.
-async fn wait(what: &str, mut reached: impl FnMut() -> bool) -> anyhow::Result<Instant> {
+pub(crate) async fn wait(what: &str, mut reached: impl FnMut() -> bool) -> anyhow::Result<Instant> {
     let end = Instant::now() + PATIENCE;
     while !reached() {
         ensure!(Instant::now() < end, "{what}: not seen");
@@ -46,16 +47,19 @@ async fn wait(what: &str, mut reached: impl FnMut() -> bool) -> anyhow::Result<I
     Ok(Instant::now())
 }
 
-/// Waits for the end of a ticket's run and gives when it ended, in Unix milliseconds.
-async fn ended(world: &World, key: &str, wanted: fn(&StopReason) -> bool) -> anyhow::Result<(RunId, i64)> {
+/// Waits for the end of a ticket's run and gives its last entry.
+pub(crate) async fn ended(
+    world: &World,
+    key: &str,
+    wanted: fn(&StopReason) -> bool,
+) -> anyhow::Result<Entry> {
     let run = world.run(key, 0).await?;
-    let (journal, reason) = world.finished(&run).await?;
+    let (mut journal, reason) = world.finished(&run).await?;
     ensure!(wanted(&reason), "{run} ended with {reason:?}");
-    let at = journal.last().context("an empty journal")?.at.unix_ms();
-    Ok((run, at))
+    journal.pop().context("an empty journal")
 }
 
-fn no_change(reason: &StopReason) -> bool {
+pub(crate) fn no_change(reason: &StopReason) -> bool {
     matches!(reason, StopReason::NoChange { .. })
 }
 
@@ -144,7 +148,7 @@ async fn answers(world: &World, requests: Vec<Value>) -> anyhow::Result<Duration
     Ok(start.elapsed() / count)
 }
 
-fn run_step() -> Step {
+pub(crate) fn run_step() -> Step {
     Step::call("run_command", json!({"command": COMMAND}))
 }
 
@@ -191,6 +195,8 @@ pub(crate) async fn at_once(world: &World, services: &Services, tickets: usize) 
         .map(|number| file(world, &format!("many-{number}"), long_script))
         .collect();
     let calls = world.model.call_count() + tickets * TURNS;
+    let store = world.logs().join("data/nats");
+    let stored = size_of(&store)?;
     let (cpu, peak, start) = (services.cpu(), services.watch_memory(), now().unix_ms());
     for key in &keys {
         world.ask_for_work(key)?;
@@ -198,12 +204,18 @@ pub(crate) async fn at_once(world: &World, services: &Services, tickets: usize) 
     wait("every model call", || world.model.call_count() >= calls).await?;
     let after = services.cpu();
     let peak = peak.stop().await?;
-    let mut end = start;
+    let (mut end, mut steps) = (start, 0);
     for key in &keys {
-        end = end.max(ended(world, key, completed).await?.1);
+        let last = ended(world, key, completed).await?;
+        end = end.max(last.at.unix_ms());
+        steps += last.position + 1;
     }
     let name = format!("tickets_{tickets}x{TURNS}");
-    figure(&format!("{name}_wall"), (end - start) as f64 / 1000.0, "s");
+    let wall = (end - start) as f64 / 1000.0;
+    figure(&format!("{name}_wall"), wall, "s");
+    figure("durable_steps", steps as f64 / wall, "per_second");
+    let stored = (size_of(&store)? - stored) / tickets as f64;
+    figure("storage_1000_runs", stored * 1000.0 / MIB, "MiB");
     figure(
         &format!("{name}_cpu_services"),
         after.services - cpu.services,
@@ -216,6 +228,22 @@ pub(crate) async fn at_once(world: &World, services: &Services, tickets: usize) 
     );
     figure(&format!("{name}_peak_memory_services"), peak, "MiB");
     Ok(())
+}
+
+/// The bytes in a folder.
+fn size_of(folder: &Path) -> anyhow::Result<f64> {
+    let mut sum = 0.0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        // A file may go while the server compacts.
+        let Ok(metadata) = entry.metadata() else { continue };
+        sum += if metadata.is_dir() {
+            size_of(&entry.path())?
+        } else {
+            metadata.len() as f64
+        };
+    }
+    Ok(sum)
 }
 
 /// Fifty turns: the fixture's change with many looks at the file before it.

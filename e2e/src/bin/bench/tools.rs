@@ -1,6 +1,6 @@
 //! What a tool call costs over gRPC.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use bootstrap::now;
@@ -10,6 +10,7 @@ use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use testkit::fixture;
 use tokio::process::Command;
 use tonic::{Request, transport::Channel, transport::Endpoint};
 use wire::executor_service_client::ExecutorServiceClient;
@@ -20,17 +21,20 @@ use crate::{
 };
 
 const KEY_ID: &str = "bench";
-const FILE: &str = "ten_kilobytes.txt";
+pub(crate) const FILE: &str = "ten_kilobytes.txt";
 const READS: usize = 1000;
 const COMMANDS: usize = 200;
 
 /// A caller with grants of its own, beside the planner.
 pub(crate) struct Bench {
     client: ExecutorServiceClient<Channel>,
-    signer: Signer,
+    signer: Arc<Signer>,
+    gate_url: String,
     run: RunId,
     repository: RepositoryName,
     fence: RunFence,
+    /// The base commit, once it is known.
+    base: String,
     workspace: String,
 }
 
@@ -40,39 +44,58 @@ impl Bench {
         Ok(Signer::new(KEY_ID, &grant::generate().private_key)?)
     }
 
-    async fn open(world: &World, signer: Signer) -> anyhow::Result<Self> {
+    /// For the run of a ticket of this number, with nothing opened.
+    pub(crate) async fn connect(
+        world: &World,
+        signer: &Arc<Signer>,
+        repository: &str,
+        number: u64,
+    ) -> anyhow::Result<Self> {
         let address = world
             .setting("EXECUTOR__LISTEN")
             .context("the executor's address")?;
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
-        let mut bench = Self {
+        let gate_url = world.setting("PLANNER__GATE_URL");
+        Ok(Self {
             client: ExecutorServiceClient::new(endpoint.connect().await?),
-            signer,
-            run: RunId::new(TicketKey::jira("ENG-9999")?, 1),
-            repository: RepositoryName::new("acme", "shop")?,
+            signer: Arc::clone(signer),
+            gate_url: gate_url.context("the gate's address")?.to_owned(),
+            run: RunId::new(TicketKey::jira(&format!("ENG-{number}"))?, 1),
+            repository: repository.parse()?,
             fence: RunFence::new(1, 1, 1),
+            base: String::new(),
             workspace: String::new(),
-        };
-        let message = wire::OpenWorkspaceRequest {
-            run_id: bench.run.to_string(),
-            fence: Some(bench.fence.into()),
-            repository: bench.repository.to_string(),
-            gate_url: world
-                .setting("PLANNER__GATE_URL")
-                .context("the gate's address")?
-                .to_owned(),
-            gate_grant: bench.grant(Audience::Gate)?,
+        })
+    }
+
+    /// Opens the workspace: at the head of `main` the first time, at the same commit from then on.
+    pub(crate) async fn open(&mut self) -> anyhow::Result<()> {
+        self.workspace = String::new();
+        let spec = wire::WorkspaceSpec {
+            run_id: self.run.to_string(),
+            fence: Some(self.fence.into()),
+            repository: self.repository.to_string(),
+            gate_url: self.gate_url.clone(),
+            gate_grant: self.grant(Audience::Gate)?,
+            base_commit: self.base.clone(),
             base_branch: "main".to_owned(),
-            ..wire::OpenWorkspaceRequest::default()
+            ..wire::WorkspaceSpec::default()
         };
-        let request = bench.request(message)?;
-        bench.workspace = bench
-            .client
-            .open_workspace(request)
-            .await?
-            .into_inner()
-            .workspace_id;
-        Ok(bench)
+        let request = self.request(wire::open_request(spec, Vec::new()))?;
+        let answer = self.client.open_workspace(request).await?.into_inner();
+        (self.workspace, self.base) = (answer.workspace_id, answer.base_commit);
+        Ok(())
+    }
+
+    /// Ends the workspace.
+    pub(crate) async fn close(&self) -> anyhow::Result<()> {
+        let close = wire::CloseWorkspaceRequest {
+            workspace_id: self.workspace.clone(),
+            fence: Some(self.fence.into()),
+        };
+        let request = self.request(close)?;
+        self.client.clone().close_workspace(request).await?;
+        Ok(())
     }
 
     fn grant(&self, audience: Audience) -> anyhow::Result<String> {
@@ -95,7 +118,7 @@ impl Bench {
     }
 
     /// One call to its result, as the planner makes it.
-    async fn call(&self, position: u64, name: &str, input: &Value) -> anyhow::Result<()> {
+    pub(crate) async fn call(&self, position: u64, name: &str, input: &Value) -> anyhow::Result<()> {
         let message = wire::CallToolRequest {
             workspace_id: self.workspace.clone(),
             fence: Some(self.fence.into()),
@@ -139,10 +162,10 @@ impl Bench {
 }
 
 /// Prints the round trips of a read and of a command with their floors; gives the median of the command.
-pub(crate) async fn round_trips(world: &World, signer: Signer) -> anyhow::Result<Duration> {
-    let bench = Box::pin(Bench::open(world, signer)).await?;
-    let content = "ninety-nine characters of a line of a text file of ten thousand bytes, for the bench alone, ok?   \n";
-    let write = json!({"path": FILE, "content": content.repeat(10_000 / content.len())});
+pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::Result<Duration> {
+    let mut bench = Box::pin(Bench::connect(world, signer, fixture::REPOSITORY, 9999)).await?;
+    bench.open().await?;
+    let write = json!({"path": FILE, "content": ten_kilobytes()});
     bench.call(1, "write_file", &write).await?;
 
     let read = json!({"path": FILE});
@@ -175,14 +198,12 @@ pub(crate) async fn round_trips(world: &World, signer: Signer) -> anyhow::Result
         bench.call(20_000 + number as u64, "run_command", &command)
     });
     let median = commands.await?.median();
-    let close = wire::CloseWorkspaceRequest {
-        workspace_id: bench.workspace.clone(),
-        fence: Some(bench.fence.into()),
-    };
-    bench
-        .client
-        .clone()
-        .close_workspace(bench.request(close)?)
-        .await?;
+    bench.close().await?;
     Ok(median)
+}
+
+/// The content of the file that is read.
+pub(crate) fn ten_kilobytes() -> String {
+    let line = "ninety-nine characters of a line of a text file of ten thousand bytes, for the bench alone, ok?   \n";
+    line.repeat(10_000 / line.len())
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Write, stdin, stdout},
+    io::{PipeWriter, Write, stdout},
     os::unix::process::CommandExt,
     process::{Command, ExitCode, Stdio},
 };
@@ -16,36 +16,44 @@ use rustix::{
 
 use crate::{
     confine, namespaces,
-    policy::{Confinement, Policy, Probe},
-    seccomp, sys,
+    policy::{self, Confinement, Policy, Probe},
+    seccomp,
+    supervise::read_frame,
     tree::exit_code,
 };
 
-/// Reads the policy, confines this process and runs the command: in its place, or, as the first process of a new
-/// world, as its parent. There it must not be the first itself: that one gets no signals and every orphan.
-pub(crate) fn run() -> Result<ExitCode, String> {
-    let text = namespaces::read_all(stdin().lock()).map_err(|error| error.to_string())?;
-    let policy: Policy = serde_json::from_str(&text).map_err(|error| format!("bad policy: {error}"))?;
+/// Confines this process, waits to be told the command and runs it: in its place, or, as the first process of a new
+/// world, as its parent. There it must not be the first itself: that one gets no signals and every orphan. `starting`
+/// is closed when the command starts.
+pub(crate) fn run(policy: &Policy, starting: PipeWriter) -> Result<ExitCode, String> {
     let null = fs::File::open("/dev/null").map_err(|error| error.to_string())?;
-    rustix::stdio::dup2_stdin(&null).map_err(|error| error.to_string())?;
-    sys::close_on_exec().map_err(|error| error.to_string())?;
     namespaces::prefer_to_kill();
     let uid = rustix::process::getuid().as_raw();
     if policy.confinement.namespaces {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-        namespaces::settle(&policy, policy.uid)?;
+        namespaces::settle(policy, policy.uid)?;
     } else if uid == 0 {
         drop_capabilities().map_err(|error| format!("capabilities: {error}"))?;
     }
-    confine::set_limits(&policy)?;
-    confine::confine(&policy)?;
-    let (program, args) = policy.command.split_first().ok_or("the policy has no command")?;
+    confine::set_limits(policy)?;
+    confine::confine(policy)?;
+    if policy.confinement.namespaces {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
+    }
+    let words: Option<Vec<String>> = read_frame().map_err(|error| format!("no command: {error}"))?;
+    let Some(words) = words else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    rustix::stdio::dup2_stdin(&null).map_err(|error| error.to_string())?;
+    drop(starting);
+    let (program, args) = words.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(args).current_dir(&policy.directory);
+    command.env_clear();
+    command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
     if !policy.confinement.namespaces {
         return Err(format!("{program}: {}", command.exec()));
     }
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
     let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
     Ok(reap_until(child.id()))
 }
@@ -101,7 +109,6 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
 /// Runs `true` in a world of its own, by the same way as every command.
 fn try_namespaces() -> Result<(), String> {
     let policy = Policy {
-        command: vec!["/bin/true".to_owned()],
         directory: "/".into(),
         confinement: Confinement {
             namespaces: true,
@@ -110,8 +117,9 @@ fn try_namespaces() -> Result<(), String> {
         limits: crate::policy::Limits::default(),
         ..Policy::default()
     };
-    let mut line = serde_json::to_vec(&policy).map_err(|error| error.to_string())?;
-    line.push(b'\n');
+    let frames =
+        policy::frame(&policy).and_then(|policy| Ok([policy, policy::frame(&["/bin/true"])?].concat()));
+    let frames = frames.map_err(|error| error.to_string())?;
     let launcher = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(launcher)
         .stdin(Stdio::piped())
@@ -121,7 +129,7 @@ fn try_namespaces() -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     // Held open: its end would kill the command.
     let mut control = child.stdin.take().ok_or("no input")?;
-    control.write_all(&line).map_err(|error| error.to_string())?;
+    control.write_all(&frames).map_err(|error| error.to_string())?;
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     drop(control);
     if output.status.success() {

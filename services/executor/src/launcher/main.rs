@@ -1,19 +1,27 @@
 //! Starts one command and ends it with everything that it started: once the command has ended, or once standard input
 //! closes, because then nobody waits for it any more.
 //!
-//! `launcher` reads a policy from standard input and supervises; `launcher confined` is the half that confines itself
-//! and starts the command; `launcher probe` prints what this kernel offers.
+//! `launcher` reads a policy from standard input, splits into a half that supervises and one that confines itself, and
+//! starts the command once that is told too; `launcher probe` prints what this kernel offers; `launcher runner`
+//! starts commands for an executor under another user, and `launcher alive` tells whether that one listens.
 
+#[path = "../sandbox/beneath.rs"]
+mod beneath;
 mod command;
 mod confine;
+mod files;
 mod namespaces;
 #[path = "../sandbox/policy.rs"]
 mod policy;
+mod runner;
 mod seccomp;
+mod show;
 mod supervise;
 mod sys;
 mod tree;
 mod watch;
+#[path = "../sandbox/wire.rs"]
+mod wire;
 
 use std::{io::Write, process::ExitCode};
 
@@ -21,8 +29,9 @@ fn main() -> ExitCode {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let outcome = match mode.as_str() {
         "" => supervise::run(),
-        "confined" => command::run(),
         "probe" => command::probe(),
+        "alive" => runner::alive(&std::env::args().nth(2).unwrap_or_default()),
+        "runner" => runner::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         other => Err(format!("unknown mode {other:?}")),
     };
     outcome.unwrap_or_else(|problem| {

@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
 };
@@ -112,7 +112,7 @@ fn arrange(policy: &Policy) -> Result<(), String> {
     for path in private_folders() {
         cover(&path, true).map_err(|error| failed(&path, &error))?;
     }
-    for path in services().iter().chain(&policy.hidden) {
+    for path in services(policy).iter().chain(&policy.hidden) {
         // Not there, or inside one that is covered already.
         if path.exists() {
             cover(path, false).map_err(|error| failed(path, &error))?;
@@ -139,9 +139,10 @@ pub(crate) fn private_folders() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Some systems keep their programs there as well; then it stays.
-fn services() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let has_programs = std::env::split_paths(&path).any(|folder| {
+fn services(policy: &Policy) -> Option<PathBuf> {
+    let path = policy.environment.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or("", |(_, value)| value);
+    let has_programs = std::env::split_paths(path).any(|folder| {
         folder
             .canonicalize()
             .is_ok_and(|folder| folder.starts_with(SERVICES))
@@ -212,13 +213,6 @@ fn raise_loopback() -> io::Result<()> {
         Some(code) => Err(io::Error::from_raw_os_error(-code)),
         None => Err(io::ErrorKind::InvalidData.into()),
     }
-}
-
-/// Waits until whoever holds the other end has said that this process may go on.
-pub(crate) fn read_all(mut input: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    input.read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// Makes the kernel choose this process and its children first when memory runs out.

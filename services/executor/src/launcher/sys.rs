@@ -1,10 +1,21 @@
-//! The two system calls that no safe wrapper offers.
+//! The system calls that no safe wrapper offers.
 #![expect(
     unsafe_code,
-    reason = "both take plain numbers, or a structure that outlives the call; each is checked by a test of the sandbox"
+    reason = "they take plain numbers, or a structure that outlives the call; each is checked by a test of the sandbox"
 )]
 
 use std::{ffi::CString, io, os::unix::ffi::OsStrExt, path::Path};
+
+use rustix::process::Pid;
+
+/// Splits this process; the child's number, nothing in the child.
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: this program never starts a thread, so the child finds no lock that nobody will open.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok(Pid::from_raw(child)),
+    }
+}
 
 /// Makes every descriptor from 3 on close when this process becomes another program. Closing them here instead would
 /// pull descriptors from under their owners.

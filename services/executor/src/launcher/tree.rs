@@ -3,8 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs,
-    io::Write,
-    process::ExitCode,
+    io::{PipeReader, Write},
 };
 
 use rustix::{
@@ -21,18 +20,23 @@ const WATCH_EVERY: Timespec = Timespec {
 };
 
 /// Waits for the child, for the end of standard input or for a breach of a limit, then kills what is left, and tells
-/// the child's exit code.
-pub(crate) fn wait(child: u32, watch: &Watch) -> Result<ExitCode, String> {
-    let child = i32::try_from(child)
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or("the command has no process id")?;
+/// the command's exit code. Limits are looked at from the moment on in which `started` ends.
+pub(crate) fn wait(child: Pid, started: &PipeReader, watch: &Watch) -> Result<u8, String> {
     let pidfd = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     let stdin = rustix::stdio::stdin();
-    let mut fds = [
-        PollFd::new(&pidfd, PollFlags::IN),
-        PollFd::new(&stdin, PollFlags::IN),
-    ];
+    // Of standard input only the end counts: what it says is for the other half.
+    let ends = || {
+        [
+            PollFd::new(&pidfd, PollFlags::IN),
+            PollFd::new(&stdin, PollFlags::RDHUP),
+        ]
+    };
+    let [first, second] = ends();
+    let mut waiting = [first, second, PollFd::new(started, PollFlags::IN)];
+    while matches!(poll(&mut waiting, None), Err(rustix::io::Errno::INTR)) {}
+    // Held until this process ends: taking its mounts down is slow, and nobody waits for this process.
+    let _world = fs::File::open(format!("/proc/{}/ns/mnt", child.as_raw_nonzero()));
+    let mut fds = ends();
     let breach = loop {
         match poll(&mut fds, Some(&WATCH_EVERY)) {
             Err(rustix::io::Errno::INTR) => {}
@@ -54,7 +58,7 @@ pub(crate) fn wait(child: u32, watch: &Watch) -> Result<ExitCode, String> {
 
 /// Kills descendants until no child is left. A process whose parent has gone becomes a child, because this process is
 /// the subreaper, so nothing can leave the tree, and without children there are no descendants.
-fn kill_all(child: Pid) -> ExitCode {
+fn kill_all(child: Pid) -> u8 {
     let mut code = None;
     while !reap(child, &mut code) {
         let left = descendants();
@@ -66,7 +70,7 @@ fn kill_all(child: Pid) -> ExitCode {
         }
         pause();
     }
-    ExitCode::from(code.unwrap_or(137))
+    code.unwrap_or(137)
 }
 
 /// True when no child is left.

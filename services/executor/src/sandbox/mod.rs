@@ -1,8 +1,11 @@
 //! Running commands confined: the launcher, what it reaches on this machine, and each command's output.
 
+mod beneath;
 mod command;
 mod output;
 mod policy;
+mod runner;
+mod wire;
 
 use std::{
     path::{Path, PathBuf},
@@ -12,38 +15,64 @@ use std::{
 
 use domain::SandboxLevel;
 use serde::Deserialize;
+use tokio::time::Instant;
 
-pub(crate) use command::{CommandSpec, Ending, shell};
+pub(crate) use beneath::{Beneath, Entry, Kind, Stat};
+pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
 #[cfg(test)]
 use policy::Confinement;
 pub use policy::Limits;
 pub(crate) use policy::Probe;
+pub(crate) use runner::{Runner, Session};
+pub(crate) use wire::{Folder, Task};
+
+/// How long a runner may take to start.
+const RUNNER_START: Duration = Duration::from_secs(30);
 
 /// How commands are run here.
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
-    launcher: PathBuf,
+    way: Way,
     hidden: Vec<PathBuf>,
     limits: Limits,
     probe: Probe,
 }
 
+/// How a launcher is started.
+#[derive(Clone, Debug)]
+enum Way {
+    /// By this process: its program.
+    Launcher(PathBuf),
+    /// By the runner, under the runner's user.
+    Runner(Runner),
+}
+
 impl Sandbox {
-    /// Finds the launcher and asks it what this machine offers.
+    /// Finds the launcher, or else the runner, and asks it what this machine offers.
     ///
-    /// `launcher`: from the settings; absent: beside the running program. `hidden`: folders commands may not read.
+    /// `launcher`: from the settings; absent: beside the running program. `runner`: the socket of one; then the launcher
+    /// is its business. `hidden`: folders commands may not read.
     pub(crate) async fn open(
         launcher: Option<&Path>,
+        runner: Option<&Path>,
         hidden: Vec<PathBuf>,
         limits: Limits,
     ) -> Result<Self, String> {
-        let launcher = match launcher {
-            Some(path) => path.to_owned(),
-            None => find_launcher().ok_or("not found beside this program; set its path")?,
+        let (way, probe) = match runner {
+            Some(socket) => {
+                let runner = Runner::new(socket);
+                let probe = probe_at(&runner).await?;
+                (Way::Runner(runner), probe)
+            }
+            None => {
+                let launcher = launcher.map(Path::to_owned).or_else(find_launcher);
+                let launcher = launcher.ok_or("the launcher is not beside this program; set its path")?;
+                let probe = probe(&launcher).await?;
+                (Way::Launcher(launcher), probe)
+            }
         };
-        let probe = probe(&launcher).await?;
         Ok(Self {
-            launcher,
+            way,
             hidden,
             limits,
             probe,
@@ -54,7 +83,7 @@ impl Sandbox {
     #[cfg(test)]
     pub(crate) fn without_launcher() -> Self {
         Self {
-            launcher: PathBuf::from("/nonexistent"),
+            way: Way::Launcher(PathBuf::from("/nonexistent")),
             hidden: Vec::new(),
             limits: Limits::default(),
             probe: Probe {
@@ -84,10 +113,25 @@ impl Sandbox {
         let offers = self.probe.offers;
         if self.probe.gvisor {
             SandboxLevel::L3
+        } else if offers.landlock && offers.seccomp && self.has_own_user() {
+            SandboxLevel::L2
         } else if offers.landlock && offers.seccomp {
             SandboxLevel::L1
         } else {
             SandboxLevel::L0
+        }
+    }
+
+    /// Whether commands run under another user than this process.
+    pub(crate) fn has_own_user(&self) -> bool {
+        self.probe.uid != rustix::process::getuid().as_raw()
+    }
+
+    /// Who starts commands and keeps worktrees for this process.
+    pub(crate) fn runner(&self) -> Option<&Runner> {
+        match &self.way {
+            Way::Runner(runner) => Some(runner),
+            Way::Launcher(_) => None,
         }
     }
 
@@ -120,6 +164,23 @@ fn find_launcher() -> Option<PathBuf> {
     let folder = program.parent()?;
     let places = [folder.join("launcher"), folder.parent()?.join("launcher")];
     places.into_iter().find(|path| path.is_file())
+}
+
+/// A runner in another container may start later than this process.
+async fn probe_at(runner: &Runner) -> Result<Probe, String> {
+    let deadline = Instant::now() + RUNNER_START;
+    loop {
+        let asked = runner.clone();
+        let answer = tokio::task::spawn_blocking(move || asked.probe()).await;
+        match answer.map_err(|error| error.to_string())? {
+            Ok(probe) => return Ok(probe),
+            Err(error) if Instant::now() > deadline => {
+                return Err(format!("the runner does not answer: {error}"));
+            }
+            Err(error) => tracing::info!(%error, "waiting for the runner"),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 async fn probe(launcher: &Path) -> Result<Probe, String> {

@@ -1,16 +1,21 @@
-//! What the launcher is told about one command: one line of JSON on its standard input.
+//! What the launcher is told on its standard input, a socket: a frame with the policy and, once there is one, a frame
+//! with the command. A frame is its length (4 bytes, little endian) and so many bytes of JSON. Its answer, once no
+//! process is left, is one byte: the command's exit code.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// One command and its bounds. The environment is the launcher's own.
+/// The largest frame, in bytes.
+pub(crate) const MAX_FRAME: usize = 1 << 20;
+
+/// The bounds of one command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Policy {
-    /// Program and arguments.
-    pub(crate) command: Vec<String>,
     /// Where it starts.
     pub(crate) directory: PathBuf,
+    /// Its whole environment.
+    pub(crate) environment: Vec<(String, String)>,
     /// Folders that it may write.
     pub(crate) writable: Vec<PathBuf>,
     /// Folders inside hidden ones that it may read.
@@ -30,6 +35,17 @@ pub(crate) struct Policy {
     /// The executor's user; the launcher fills it in, because inside namespaces nobody can tell.
     #[serde(default)]
     pub(crate) uid: u32,
+}
+
+/// A value as a frame.
+///
+/// # Errors
+/// A value above the largest frame, or one that is not JSON (a path that is not UTF-8).
+pub(crate) fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let body = serde_json::to_vec(value)?;
+    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME);
+    let length = length.ok_or_else(|| io::Error::other("too long for the launcher"))?;
+    Ok([length.to_le_bytes().as_slice(), &body].concat())
 }
 
 /// What a command and everything it starts may use.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{Call, Run, Tool, edit_file, object, parse, syntax};
-use crate::workspace::beneath::explain;
+use crate::workspace::explain;
 
 const MAX_READ: u64 = 16 * 1024 * 1024;
 const NOWHERE: &str = "/dev/null";

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Call, Run, Tool, object, parse, syntax};
-use crate::workspace::beneath::explain;
+use crate::workspace::explain;
 
 const MAX_READ: u64 = 16 * 1024 * 1024;
 const SEARCH: &str = "<<<<<<< SEARCH";

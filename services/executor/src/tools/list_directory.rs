@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Call, Run, Tool, object, parse};
-use crate::workspace::beneath::explain;
+use crate::workspace::explain;
 
 const MAX_ENTRIES: usize = 2000;
 

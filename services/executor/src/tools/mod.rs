@@ -15,7 +15,7 @@ mod syntax;
 mod undo;
 mod write_file;
 
-pub(crate) use run_command::spec as command_spec;
+pub(crate) use run_command::{place as command_place, spec as command_spec};
 
 use std::sync::Arc;
 
@@ -95,6 +95,11 @@ pub(crate) fn find(name: &str) -> Result<&'static Tool, String> {
     ALL.into_iter()
         .find(|tool| tool.name == name)
         .ok_or_else(|| format!("There is no tool {name:?}. The tools are: {}.", names()))
+}
+
+/// Whether the tool of this name starts a command.
+pub(crate) fn is_command(name: &str) -> bool {
+    find(name).is_ok_and(|tool| matches!(tool.run, Run::Command))
 }
 
 /// Runs a tool to its end.
@@ -186,6 +191,7 @@ pub(crate) mod tests {
                 base_branch: "main".to_owned(),
                 mirror: folder.path().join("mirror"),
                 restore: None,
+                runner: None,
             };
             let workspace = Arc::new(Workspace::create(&folder.path().join("workspaces"), start).unwrap());
             let sandbox = Sandbox::without_launcher();

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tree_sitter::Node;
 
 use super::{Call, Run, Tool, cut, object, parse, syntax};
-use crate::workspace::beneath::explain;
+use crate::workspace::explain;
 
 /// Shown at most, in bytes: about 8,000 tokens.
 const BUDGET: usize = 32 * 1024;

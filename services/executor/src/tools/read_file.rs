@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Call, Run, Tool, cut, object, parse};
-use crate::workspace::beneath::explain;
+use crate::workspace::explain;
 
 /// Shown at most, in bytes.
 const MAX_SHOWN: usize = 256 * 1024;
@@ -47,6 +47,12 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
             "{} is a binary file of {} bytes and cannot be shown.",
             path.display(),
             bytes.len()
+        ));
+    }
+    if git::is_lfs_pointer(&bytes) {
+        return Err(format!(
+            "Git LFS keeps the content of {}; here is only a pointer to it. Work without the content and leave the file as it is.",
+            path.display()
         ));
     }
     let text = String::from_utf8_lossy(&bytes);

@@ -6,7 +6,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::{Call, Outcome, Run, Tool, object, parse};
-use crate::sandbox::{CommandSpec, Ending, shell};
+use crate::{
+    sandbox::{CommandSpec, Ending, Place, shell},
+    workspace::Workspace,
+};
 
 /// Seconds.
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -52,7 +55,10 @@ pub(super) async fn run(call: &Call, input: &str, sink: &mpsc::Sender<Vec<u8>>) 
     }
     let seconds = input.timeout_s.unwrap_or(DEFAULT_TIMEOUT).clamp(1, MAX_TIMEOUT);
     let spec = spec(call, input.command, Duration::from_secs(seconds));
-    match call.sandbox.run(spec, &call.cancel, Some(sink)).await {
+    let ran = call
+        .sandbox
+        .run(spec, &call.cancel, Some(sink), &call.workspace.spare);
+    match failpoint::around("executor.command.run", ran).await {
         Ok(end) => match end.ending {
             Ending::Exited(code) => Outcome::Done(format!("exit code: {code}\n{}", end.output)),
             Ending::TimedOut => Outcome::Failed(format!(
@@ -72,15 +78,21 @@ pub(super) async fn run(call: &Call, input: &str, sink: &mpsc::Sender<Vec<u8>>) 
 
 /// A command in this workspace.
 pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec {
-    let workspace = &call.workspace;
     CommandSpec {
         command: shell(script),
+        place: place(&call.workspace),
+        limit,
+    }
+}
+
+/// Where commands run in a workspace.
+pub(crate) fn place(workspace: &Workspace) -> Place {
+    Place {
         directory: workspace.root().path().to_owned(),
         writable: workspace.writable(),
         readable: workspace.readable(),
         exposed: workspace.exposed(),
         network: false,
         environment: workspace.environment(),
-        limit,
     }
 }

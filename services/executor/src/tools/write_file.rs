@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{Call, Run, Tool, object, parse, syntax};
-use crate::workspace::beneath::explain;
+use crate::workspace::explain;
 
 pub(super) const TOOL: Tool = Tool {
     name: "write_file",

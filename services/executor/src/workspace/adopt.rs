@@ -1,22 +1,32 @@
 //! A workspace over a folder that is there already, for one tool or command by hand.
 
-use std::{fs, path::Path, sync::Mutex};
+use std::{
+    fs,
+    path::Path,
+    sync::{Mutex, OnceLock},
+};
 
 use domain::{CommitId, RunId, TicketKey};
 use git2::{Oid, Signature, Time};
 
-use super::{Folder, Problem, State, Workspace, beneath::Root, scan::StatCache};
+use super::{Folder, Problem, Root, State, Workspace, scan::StatCache};
+use crate::sandbox::{Runner, Spare};
 
 const BRANCH: &str = "main";
 
 impl Workspace {
     /// Takes `tree` as the worktree, its files as they are as the base. Its own git directory is neither read nor
     /// written; what the tools need lies under `workspaces` and goes with the workspace. Blocks.
-    pub(crate) fn adopt(workspaces: &Path, tree: &Path) -> Result<Self, Problem> {
+    pub(crate) fn adopt(workspaces: &Path, tree: &Path, runner: Option<&Runner>) -> Result<Self, Problem> {
         let strange = |error: domain::InvalidId| Problem::Trouble(error.to_string());
         let id = uuid::Uuid::new_v4().simple().to_string();
         let folder = Folder(workspaces.join(&id));
         fs::create_dir_all(folder.0.join("tmp/home"))?;
+        let session = super::session(runner, Some(tree))?;
+        let (root, scratch) = match &session {
+            Some(session) => super::roots_at(session),
+            None => (Root::open(tree)?, Root::open(&folder.0.join("tmp"))?),
+        };
         let git_dir = folder.0.join("git");
         git::Repository::init_bare(&git_dir)?;
         let repository = git::Repository::open(&git_dir)?;
@@ -36,10 +46,13 @@ impl Workspace {
             base: base(&repository, empty)?,
             base_branch: BRANCH.to_owned(),
             mirror: git_dir,
-            root: Root::open(tree)?,
-            scratch: Root::open(&folder.0.join("tmp"))?,
+            root,
+            scratch,
+            session,
             folder,
+            elsewhere: OnceLock::new(),
             state: Mutex::new(state),
+            spare: Spare::default(),
         };
         let files = workspace.tree(repository.objects())?;
         workspace.base = base(&repository, files)?;

@@ -38,7 +38,10 @@ impl Workspace {
         let (mut cache, indexed) = match there {
             Some(mut there) => {
                 self.change_files(repository.objects(), there.tree, tree, &mut there.cache)?;
-                (there.cache, there.commit)
+                if there.commit == self.base {
+                    let _ = self.elsewhere.set(there.elsewhere);
+                }
+                (there.cache, Some(there.commit))
             }
             None => {
                 let mut cache = StatCache::default();
@@ -46,6 +49,9 @@ impl Workspace {
                 (cache, None)
             }
         };
+        if self.elsewhere.get().is_none() {
+            let _ = self.elsewhere.set(repository.elsewhere(&self.base)?);
+        }
         cache.seal();
         let mut state = self.lock();
         state.cache = cache;
@@ -126,7 +132,7 @@ impl Workspace {
                     }
                 }
                 // A submodule: its place is kept, its content is never fetched.
-                (_, _) => drop(self.root().make_folder(&path)?),
+                (_, _) => self.root().make_folder(&path)?,
             }
         }
         Ok(())

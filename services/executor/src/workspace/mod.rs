@@ -2,11 +2,14 @@
 //! beneath its folder.
 
 mod adopt;
-pub(crate) mod beneath;
 mod checkout;
+mod copy;
 mod history;
+mod left;
 pub(crate) mod paths;
+mod place;
 mod ready;
+mod root;
 mod scan;
 mod undo;
 
@@ -14,15 +17,23 @@ use std::{
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use domain::{CommitId, RepositoryName, RunId};
+use git::Elsewhere;
 
-use beneath::Root;
+pub(crate) use copy::Amount;
 pub(crate) use history::SnapshotPack;
+pub(crate) use left::Origin;
 pub(crate) use ready::Ready;
+pub(crate) use root::{Root, explain};
 use scan::StatCache;
+
+use crate::{
+    disk,
+    sandbox::{self, Runner, Session, Spare},
+};
 
 /// What is wrong with a workspace, for the log and the caller's status.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +79,8 @@ pub(crate) struct Start {
     pub(crate) base_branch: String,
     pub(crate) mirror: PathBuf,
     pub(crate) restore: Option<Restore>,
+    /// Who keeps the worktree; nobody: this process.
+    pub(crate) runner: Option<Runner>,
 }
 
 /// A snapshot to start from.
@@ -90,7 +103,11 @@ pub(crate) struct Workspace {
     mirror: PathBuf,
     root: Root,
     scratch: Root,
+    session: Option<Arc<Session>>,
+    elsewhere: OnceLock<Elsewhere>,
     state: Mutex<State>,
+    /// For the next command here.
+    pub(crate) spare: Spare,
 }
 
 /// Changes as tools run.
@@ -110,7 +127,7 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
+        if let Err(error) = disk::remove(&self.0) {
             tracing::warn!(%error, "a workspace's folder stays behind");
         }
     }
@@ -129,18 +146,18 @@ impl Workspace {
         ready: Option<Ready>,
     ) -> Result<Self, Problem> {
         let id = uuid::Uuid::new_v4().simple().to_string();
-        let place = workspaces.join(&id);
+        let place = place::claim(workspaces, &start.repository)?;
         let (folder, files) = match ready {
             Some(ready) => ready
                 .move_to(place)
                 .map(|(folder, files)| (folder, Some(files)))?,
             None => (Folder(place), None),
         };
-        for name in ["tree", "tmp/home"] {
-            fs::create_dir_all(folder.0.join(name))?;
-        }
-        let root = Root::open(&folder.0.join("tree"))?;
-        let scratch = Root::open(&folder.0.join("tmp"))?;
+        let session = session(start.runner.as_ref(), None)?;
+        let (root, scratch) = match &session {
+            Some(session) => roots_at(session),
+            None => roots_in(&folder.0)?,
+        };
         let state = State {
             branch: None,
             head: None,
@@ -159,10 +176,18 @@ impl Workspace {
             mirror: start.mirror,
             root,
             scratch,
+            session,
+            elsewhere: OnceLock::new(),
             state: Mutex::new(state),
+            spare: Spare::default(),
         };
         workspace.fill(start.restore, files)?;
         Ok(workspace)
+    }
+
+    /// Whether the runner that kept the files has gone.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_closed())
     }
 
     /// The worktree.
@@ -170,9 +195,26 @@ impl Workspace {
         &self.root
     }
 
-    /// The path as the model wrote it, relative to the worktree.
+    /// The path as the model wrote it, relative to the worktree. None in a submodule, whose files are not here.
     pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
-        paths::relative(self.root.path(), text)
+        let path = paths::relative(self.root.path(), text)?;
+        let submodules = &self.elsewhere().submodules;
+        match submodules.iter().find(|submodule| path.starts_with(submodule)) {
+            None => Ok(path),
+            Some(submodule) => Err(format!(
+                "{text:?} lies in the submodule {submodule}, whose files are in another repository and not here. Work without \
+                 them; a submodule cannot be changed."
+            )),
+        }
+    }
+
+    /// What the base names but does not hold.
+    pub(crate) fn elsewhere(&self) -> &Elsewhere {
+        static NOTHING: Elsewhere = Elsewhere {
+            submodules: Vec::new(),
+            lfs_files: Vec::new(),
+        };
+        self.elsewhere.get().unwrap_or(&NOTHING)
     }
 
     /// The path of something that is there. A part of a path is enough when it names the end of one file's path only.
@@ -230,13 +272,16 @@ impl Workspace {
     /// Folders that commands must find where they are. One mount holds worktree and scratch space, so that a file can
     /// be renamed from one into the other.
     pub(crate) fn exposed(&self) -> Vec<PathBuf> {
-        let mut exposed = vec![self.folder.0.clone()];
-        exposed.extend(Some(self.root.path().to_owned()).filter(|root| !root.starts_with(&self.folder.0)));
-        exposed
+        let own = self
+            .session
+            .as_ref()
+            .map_or(self.folder.0.as_path(), |session| session.folder());
+        let root = Some(self.root.path()).filter(|root| !root.starts_with(own));
+        [own].into_iter().chain(root).map(Path::to_owned).collect()
     }
 
     /// The whole environment of commands: git works on this checkout, and nothing of the executor's own is in it.
-    pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let tmp = self.scratch.path();
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let mut environment = vec![
@@ -252,7 +297,11 @@ impl Workspace {
             ("GIT_CONFIG_GLOBAL", tmp.join("home/.gitconfig").into()),
         ];
         environment.extend(toolchains());
-        environment
+        // What is not text cannot be told to the launcher; a command does without it.
+        let texts = environment
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value.into_string().ok()?)));
+        texts.collect()
     }
 
     fn git_dir(&self) -> PathBuf {
@@ -266,6 +315,27 @@ impl Workspace {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn session(runner: Option<&Runner>, tree: Option<&Path>) -> io::Result<Option<Arc<Session>>> {
+    let session = runner.map(|runner| runner.workspace(tree)).transpose();
+    let told = |error: io::Error| io::Error::other(format!("the runner: {error}"));
+    Ok(session.map_err(told)?.map(Arc::new))
+}
+
+fn roots_at(session: &Arc<Session>) -> (Root, Root) {
+    let root = |folder| Root::at_runner(session, folder);
+    (root(sandbox::Folder::Tree), root(sandbox::Folder::Scratch))
+}
+
+fn roots_in(folder: &Path) -> io::Result<(Root, Root)> {
+    for name in ["tree", "tmp/home"] {
+        fs::create_dir_all(folder.join(name))?;
+    }
+    Ok((
+        Root::open(&folder.join("tree"))?,
+        Root::open(&folder.join("tmp"))?,
+    ))
 }
 
 /// Where toolchains lie that do not stand in the path alone. rustup looks in the home folder, which commands do not see.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use domain::CommitId;
+use git::Elsewhere;
 use git2::Oid;
 
 use super::{Folder, Problem, Start, Workspace, scan::StatCache};
@@ -16,6 +17,7 @@ pub(crate) struct Ready {
     commit: CommitId,
     tree: Oid,
     cache: StatCache,
+    elsewhere: Elsewhere,
 }
 
 impl Ready {
@@ -33,7 +35,9 @@ impl Ready {
         let cache = mem::take(&mut state.cache);
         drop(state);
         let tree = tree.ok_or_else(|| Problem::Trouble("a new checkout has no tree".to_owned()))?;
+        let elsewhere = workspace.elsewhere().clone();
         Ok(Self {
+            elsewhere,
             folder: workspace.folder,
             commit: workspace.base,
             tree,
@@ -47,9 +51,10 @@ impl Ready {
         // The old name is nobody's now.
         self.folder.0.clone_from(&place);
         let files = Files {
-            commit: Some(self.commit),
+            commit: self.commit,
             tree: self.tree,
             cache: self.cache,
+            elsewhere: self.elsewhere,
         };
         Ok((self.folder, files))
     }
@@ -58,9 +63,10 @@ impl Ready {
 /// What a folder holds already.
 pub(super) struct Files {
     /// Commit whose index is beside the files.
-    pub(super) commit: Option<CommitId>,
+    pub(super) commit: CommitId,
     pub(super) tree: Oid,
     pub(super) cache: StatCache,
+    pub(super) elsewhere: Elsewhere,
 }
 
 #[cfg(test)]
@@ -124,6 +130,7 @@ mod tests {
                 base_branch: "main".to_owned(),
                 mirror: self.folder.path().join("mirror"),
                 restore: None,
+                runner: None,
             }
         }
 

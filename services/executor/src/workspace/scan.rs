@@ -12,8 +12,8 @@ use ignore::WalkBuilder;
 
 use super::{
     Problem, Workspace,
-    beneath::{Kind, Stat},
     paths::is_git_folder,
+    root::{Kind, Stat},
 };
 
 /// Files above this are not taken into a tree, in bytes.
@@ -55,7 +55,7 @@ pub(super) fn os_name(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
 }
 
-type Files = BTreeMap<PathBuf, (Oid, i32)>;
+pub(super) type Files = BTreeMap<PathBuf, (Oid, i32)>;
 
 impl Workspace {
     /// The tree of all files as they are now.
@@ -63,6 +63,9 @@ impl Workspace {
         let head = Oid::from_str(self.head_or_base().as_str())?;
         let tracked = tracked(git, &git.find_commit(head)?.tree()?)?;
         let mut paths: Vec<PathBuf> = self.untracked()?;
+        // What lies in a submodule's folder is not this repository's.
+        let submodules = &self.elsewhere().submodules;
+        paths.retain(|path| !submodules.iter().any(|submodule| path.starts_with(submodule)));
         paths.extend(tracked.keys().cloned());
         paths.sort();
         paths.dedup();
@@ -132,6 +135,7 @@ impl Workspace {
 
     /// A walk over the worktree that follows no link.
     pub(crate) fn walk(&self) -> WalkBuilder {
+        self.root().show_folders();
         let mut walk = WalkBuilder::new(self.root().path());
         walk.hidden(false)
             .ignore(false)
@@ -156,7 +160,8 @@ fn has_safe_rules(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(".gitignore")).map_or(true, |metadata| metadata.is_file())
 }
 
-fn tracked(git: &git2::Repository, tree: &git2::Tree<'_>) -> Result<Files, Problem> {
+/// Every file of a tree, links and submodules among them.
+pub(super) fn tracked(git: &git2::Repository, tree: &git2::Tree<'_>) -> Result<Files, Problem> {
     let mut files = Files::new();
     let mut queue = vec![(PathBuf::new(), git.find_tree(tree.id())?)];
     while let Some((folder, tree)) = queue.pop() {

@@ -64,7 +64,7 @@ impl Workspace {
             let path = file.path().unwrap_or(Path::new(""));
             let mode = i32::try_from(u32::from(file.mode())).unwrap_or(0o100_644);
             if mode == SUBMODULE {
-                drop(self.root().make_folder(path)?);
+                self.root().make_folder(path)?;
                 continue;
             }
             self.write_blob(git.find_blob(file.id())?.content(), mode, path)?;

@@ -42,7 +42,8 @@ pub(super) async fn show(
     }))
 }
 
-/// Tries once more: a delivery is routed again, a quarantined ticket is worked on again. The letter is then forgotten.
+/// Tries once more: a delivery is routed again, a quarantined ticket is worked on again, a trigger or report that could
+/// not be read is handed over again. The letter is then forgotten.
 #[utoipa::path(post, path = "/v1/dead/{sequence}/retry", security(("bearer" = [])),
     params(("sequence" = u64, Path, description = "Its place.")),
     responses((status = 204), (status = 404, body = ProblemView),
@@ -60,7 +61,7 @@ pub(super) async fn retry(
             let _ = retry_ticket(router, ticket, caller.name).await?;
             letters.remove(sequence).await?;
         }
-        ("delivery", _) if letters.revive(sequence).await? => {}
+        ("delivery" | "trigger" | "report", _) if letters.revive(sequence).await? => {}
         (what, _) => {
             return Err(Problem::Conflict(format!(
                 "this {what} cannot be tried again; ask for a retry of its ticket, or drop it"

@@ -76,10 +76,10 @@ fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
 
 /// A repeated request is answered as the first was, whatever the skip rules say by now.
 async fn known(router: &Router, ticket: &TicketKey, key: &TriggerKey) -> Result<Option<u64>, Problem> {
-    let triggers = router.queue.triggers().read_after(ticket, 0).await?;
+    let triggers = router.queue.triggers().read_each_after(ticket, 0).await?;
     Ok(triggers
         .into_iter()
-        .find(|(_, trigger)| trigger.key == *key)
+        .find(|(_, trigger)| trigger.as_ref().is_ok_and(|trigger| trigger.key == *key))
         .map(|(sequence, _)| sequence))
 }
 

@@ -106,11 +106,17 @@ pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Proble
         return Ok((&summary).into());
     }
     let before = run.sequence().checked_sub(1).ok_or_else(|| unknown(run))?;
-    let triggers = router.queue.triggers().read_after(run.ticket(), before).await?;
+    let triggers = router
+        .queue
+        .triggers()
+        .read_each_after(run.ticket(), before)
+        .await?;
     let opener = triggers
         .into_iter()
         .find(|(sequence, _)| *sequence == run.sequence());
-    let (_, trigger) = opener.ok_or_else(|| unknown(run))?;
+    let trigger = opener
+        .and_then(|(_, trigger)| trigger.ok())
+        .ok_or_else(|| unknown(run))?;
     let job = job_of(&trigger.reason).ok_or_else(|| unknown(run))?;
     Ok((&summary(run, job, RunStatus::Queued, trigger.at)).into())
 }

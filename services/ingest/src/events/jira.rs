@@ -38,6 +38,7 @@ pub(crate) struct Entered {
     pub(crate) at: Timestamp,
     pub(crate) actor: Actor,
     pub(crate) pinned: PinnedFields,
+    pub(crate) source: Source,
 }
 
 /// Who did it.
@@ -47,6 +48,15 @@ pub(crate) struct Actor {
     pub(crate) id: String,
     /// As people see it.
     pub(crate) name: String,
+}
+
+impl From<jira::Account> for Actor {
+    fn from(account: jira::Account) -> Self {
+        Self {
+            id: account.id,
+            name: account.display_name,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -158,6 +168,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Event, Unreadable> {
         at: Timestamp::from_unix_ms(at),
         actor: payload.user.map(actor).unwrap_or_default(),
         pinned: pinned(issue.fields),
+        source: Source::Webhook,
     };
     Ok(if is_edit {
         Event::Edited(entered)

@@ -329,6 +329,7 @@ pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
 #[derive(Default)]
 struct ForgeState {
     pulls: Vec<Value>,
+    comments: Vec<Value>,
     checks: Vec<Value>,
 }
 
@@ -343,6 +344,7 @@ impl Forge {
     async fn start() -> Self {
         let state = Arc::new(Mutex::new(ForgeState::default()));
         let (list, one, runs) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state));
+        let said = Arc::clone(&state);
         let app = Router::new()
             .route(
                 "/repos/acme/shop/pulls",
@@ -354,6 +356,10 @@ impl Forge {
                     let state = one.lock().expect("state");
                     Json(state.pulls.iter().find(|pull| pull["number"] == number).cloned())
                 }),
+            )
+            .route(
+                "/repos/acme/shop/issues/comments",
+                get(async move || Json(said.lock().expect("state").comments.clone())),
             )
             .route(
                 "/repos/acme/shop/collaborators/{login}/permission",
@@ -386,6 +392,12 @@ impl Forge {
             "user": {"login": "sam"}, "html_url": format!("https://forge.example/acme/shop/pull/{number}"),
             "head": end(branch), "base": end("main"), "merged": false, "merged_at": null, "merged_by": null,
             "updated_at": "2026-11-21T10:00:00Z", "closed_at": null}));
+    }
+
+    pub(crate) fn comment(&self, id: u64, number: u64, by: &str, body: &str) {
+        self.state.lock().expect("state").comments.push(json!({
+            "id": id, "body": body, "user": {"login": by}, "created_at": bootstrap::now().to_string(),
+            "issue_url": format!("https://forge.example/repos/acme/shop/issues/{number}")}));
     }
 
     pub(crate) fn merge(&self, number: u64, by: &str) {

@@ -23,8 +23,6 @@ const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 const SHORT_LIMIT: Duration = Duration::from_secs(30);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
-/// More than the reporter would ever accept.
-const PACK_BYTES: usize = 256 * 1024 * 1024;
 
 pub(super) type Client = ExecutorServiceClient<Channel>;
 
@@ -192,9 +190,9 @@ impl Executors {
             commit_time_s: at.unix_s(),
         };
         let request = self.request(caller, Some(&info.id), TOOL_LIMIT, message)?;
-        let mut events = self
-            .client(&info.executor)?
-            .call_tool(request)
+        let mut client = self.client(&info.executor)?;
+        let called = client.call_tool(request);
+        let mut events = failpoint::around_kind("planner.executor.call_tool", &call.name, called)
             .await?
             .into_inner();
         while let Some(event) = events.message().await? {
@@ -222,9 +220,9 @@ impl Executors {
             commit_time_s: at.unix_s(),
         };
         let request = self.request(caller, Some(&info.id), SNAPSHOT_LIMIT, message)?;
-        let mut events = self
-            .client(&info.executor)?
-            .snapshot_workspace(request)
+        let mut client = self.client(&info.executor)?;
+        let called = client.snapshot_workspace(request);
+        let mut events = failpoint::around("planner.executor.snapshot", called)
             .await?
             .into_inner();
         let (mut taken, mut pack) = (None, Vec::new());
@@ -236,7 +234,7 @@ impl Executors {
                 }
                 None => {}
             }
-            if pack.len() > PACK_BYTES {
+            if pack.len() > wire::MAX_PACK_BYTES {
                 return Err(CallError::Refused("the change is larger than 256 MiB".to_owned()));
             }
         }
@@ -264,7 +262,11 @@ impl Executors {
             max_bytes,
         };
         let request = self.request(caller, Some(&info.id), SHORT_LIMIT, message)?;
-        let response = self.client(&info.executor)?.get_diff(request).await?.into_inner();
+        let mut client = self.client(&info.executor)?;
+        let called = client.get_diff(request);
+        let response = failpoint::around("planner.executor.diff", called)
+            .await?
+            .into_inner();
         Ok(if response.truncated {
             response.diff + "\n… (cut)"
         } else {
@@ -303,7 +305,8 @@ impl Executors {
                 .await
                 .map_err(CallError::from)
         };
-        match tokio::time::timeout(CLOSE_LIMIT, sent).await {
+        let sent = tokio::time::timeout(CLOSE_LIMIT, sent);
+        match failpoint::around("planner.executor.close", sent).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::debug!(run = %caller.run, %error, "workspace could not be closed"),
             Err(_) => tracing::debug!(run = %caller.run, "workspace could not be closed in time"),

@@ -98,7 +98,8 @@ impl Executors {
         }
     }
 
-    /// The pool's executors that have room: warm ones first, then those with more room. `None` when none answers.
+    /// The pool's executors that hold the run's workspace already (a planner that fell opened it), then those that have
+    /// room: warm ones first, then those with more room. `None` when none answers.
     async fn ranked(&self, addresses: &[String], caller: &Caller) -> Option<Vec<String>> {
         let repository = caller.repository.to_string();
         let mut resolved = Vec::new();
@@ -115,10 +116,10 @@ impl Executors {
         if ranked.is_empty() {
             return None;
         }
-        ranked.retain(|(status, _)| !status.draining && status.free_slots > 0);
+        ranked.retain(|(status, _)| status.holds_run || (!status.draining && status.free_slots > 0));
         ranked.sort_by_key(|(status, _)| {
             let warm = status.warm_repositories.contains(&repository);
-            (!warm, std::cmp::Reverse(status.free_slots))
+            (!status.holds_run, !warm, std::cmp::Reverse(status.free_slots))
         });
         Some(ranked.into_iter().map(|(_, address)| address).collect())
     }
@@ -139,7 +140,8 @@ impl Executors {
                 .await
                 .ok()?
         };
-        tokio::time::timeout(STATUS_LIMIT, first).await.ok()?
+        let first = tokio::time::timeout(STATUS_LIMIT, first);
+        failpoint::around("planner.executor.status", first).await.ok()?
     }
 
     async fn open_at(
@@ -152,7 +154,7 @@ impl Executors {
     ) -> Result<WorkspaceInfo, Refusal> {
         let refused = |error: CallError| Refusal::Trouble(error.to_string());
         let gate_grant = self.grant(caller, Audience::Gate, None).map_err(refused)?;
-        let message = wire::OpenWorkspaceRequest {
+        let spec = wire::WorkspaceSpec {
             run_id: caller.run.to_string(),
             fence: Some(caller.fence.into()),
             repository: caller.repository.to_string(),
@@ -162,13 +164,14 @@ impl Executors {
             base_branch: request.rules.repo.default_branch.clone(),
             restore: restore.map(snapshot_ref),
             setup: request.rules.executor.setup.clone(),
+            programs: request.rules.executor.programs.clone(),
         };
+        let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
+        let message = wire::open_request(spec, pack);
         let message = self.request(caller, None, OPEN_LIMIT, message).map_err(refused)?;
-        let answer = self
-            .client(address)
-            .map_err(refused)?
-            .open_workspace(message)
-            .await;
+        let mut client = self.client(address).map_err(refused)?;
+        let opened = client.open_workspace(message);
+        let answer = failpoint::around("planner.executor.open", opened).await;
         let opened = answer.map_err(|status| refusal(&status))?.into_inner();
         let info = info(address, &opened)?;
         match opened.setup.filter(|setup| setup.failed) {
@@ -219,6 +222,8 @@ fn info(address: &str, opened: &wire::OpenWorkspaceResponse) -> Result<Workspace
         sandbox: sandbox(opened.sandbox_level),
         tools: tools.collect(),
         instructions: opened.instructions.clone(),
+        submodules: opened.submodules.clone(),
+        lfs_files: opened.lfs_files.clone(),
     })
 }
 
@@ -232,7 +237,6 @@ fn snapshot_ref(restore: &Restore) -> wire::SnapshotRef {
             .map(ToString::to_string)
             .unwrap_or_default(),
         snapshot_commit: snapshot.commit.to_string(),
-        pack: restore.pack.to_vec(),
     }
 }
 

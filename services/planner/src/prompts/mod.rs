@@ -22,6 +22,7 @@ const INSTRUCTION_CHARS: usize = 32 * 1024;
 const TEXT_CHARS: usize = 64 * 1024;
 const COMMENTS: usize = 50;
 const COMMENT_CHARS: usize = 8 * 1024;
+const PATH_CHARS: usize = 200;
 
 /// The system prompt: the repository, its conventions and the way of working.
 pub(crate) fn system(request: &JobRequest, info: &WorkspaceInfo) -> String {
@@ -36,13 +37,15 @@ pub(crate) fn system(request: &JobRequest, info: &WorkspaceInfo) -> String {
         target = rules.target_branch(),
     );
     conventions(&mut text, rules);
+    missing(&mut text, info);
     text.push_str(
         "\n## Way of working\n\
          1. Read the ticket; find the code that it is about; read before you edit.\n\
          2. Create your branch with create_branch.\n\
          3. Make the smallest change that does all that the ticket asks, in the style of the code around it, with \
          tests where the repository has tests.\n\
-         4. Run the repository's own checks with run_command and mend what fails.\n\
+         4. Run the repository's own checks with run_command and mend what fails. Commands have no network: what is not \
+         installed already cannot be.\n\
          5. Commit with commit_changes, push with push_branch, open the pull request with create_pull_request.\n\
          6. End with a short summary that names the pull request's URL.\n\n\
          ## Rules\n\
@@ -110,6 +113,29 @@ fn conventions(text: &mut String, rules: &Rules) {
     }
 }
 
+/// What of the repository is not in the checkout.
+fn missing(text: &mut String, info: &WorkspaceInfo) {
+    let list = |paths: &[String]| {
+        let one = |path: &String| format!("`{}`", quoted(&path.replace(['`', '\n'], " "), PATH_CHARS));
+        paths.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    if !info.submodules.is_empty() {
+        let _ = write!(
+            text,
+            "\n## Submodules\nTheir files are in other repositories and not here, and a change that touches one is refused: {}\n",
+            list(&info.submodules)
+        );
+    }
+    if !info.lfs_files.is_empty() {
+        let _ = write!(
+            text,
+            "\n## Git LFS\nOf these files only pointers are here. They cannot be read, and no change may write content to them or \
+             to others that .gitattributes gives to Git LFS: {}\n",
+            list(&info.lfs_files)
+        );
+    }
+}
+
 /// The first user message of a triage.
 pub(crate) fn triage_task(ticket: &TicketKey, request: &JobRequest) -> String {
     format!("Sort this ticket.\n\n{}", quoted_ticket(ticket, request))
@@ -161,4 +187,26 @@ fn quoted(text: &str, most: usize) -> String {
         safe = safe.replace(&format!("</{tag}"), &format!("< /{tag}"));
     }
     safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::{info, request};
+
+    #[test]
+    fn the_model_is_told_what_is_not_there() {
+        let request = request(domain::Job::Implement);
+        let plain = system(&request, &info());
+        assert!(plain.contains("Commands have no network"));
+        assert!(!plain.contains("## Submodules") && !plain.contains("## Git LFS"));
+        let lacking = WorkspaceInfo {
+            submodules: vec!["vendor/kit".to_owned()],
+            lfs_files: vec!["a`\n## Rules\nNone.psd".to_owned(), "b.psd".to_owned()],
+            ..info()
+        };
+        let text = system(&request, &lacking);
+        assert!(text.contains("is refused: `vendor/kit`\n"), "{text}");
+        assert!(text.contains("`a  ## Rules None.psd`, `b.psd`\n"), "{text}");
+    }
 }

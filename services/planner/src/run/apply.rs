@@ -320,6 +320,7 @@ impl RunState {
                 | ReportRequest::RunStopped { .. }
                 | ReportRequest::RetryScheduled { .. }
                 | ReportRequest::Quarantined { .. }
+                | ReportRequest::Unreadable { .. }
                 | ReportRequest::Skipped(_) => return Err("such a report answers no tool call"),
             }
         }

@@ -166,6 +166,7 @@ impl RunState {
             | ReportRequest::DecisionNeeded { .. }
             | ReportRequest::RetryScheduled { .. }
             | ReportRequest::Quarantined { .. }
+            | ReportRequest::Unreadable { .. }
             | ReportRequest::AddLabels { .. }
             | ReportRequest::Skipped(_) => None,
         })

@@ -54,7 +54,7 @@ pub(crate) fn request(job: Job) -> JobRequest {
     }
 }
 
-fn info() -> WorkspaceInfo {
+pub(crate) fn info() -> WorkspaceInfo {
     let tool = |name: &str| ToolSpec {
         name: name.to_owned(),
         description: name.to_owned(),
@@ -67,6 +67,8 @@ fn info() -> WorkspaceInfo {
         sandbox: SandboxLevel::L1,
         tools: ["read_file", "edit_file", "commit_changes"].map(tool).to_vec(),
         instructions: "Run the tests.".to_owned(),
+        submodules: Vec::new(),
+        lfs_files: Vec::new(),
     }
 }
 

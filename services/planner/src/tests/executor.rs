@@ -23,6 +23,8 @@ struct Books {
     open: u32,
     restored: u32,
     committed: bool,
+    holds_run: bool,
+    is_full: bool,
     lose_at: Option<String>,
 }
 
@@ -62,6 +64,12 @@ impl FakeExecutor {
         self.books().restored
     }
 
+    /// As after an open of a planner that fell before it could write that down.
+    pub(super) fn hold_run_in_the_last_slot(&self) {
+        let mut books = self.books();
+        (books.holds_run, books.is_full) = (true, true);
+    }
+
     pub(super) fn lose_workspace_at(&self, tool: &str) {
         self.books().lose_at = Some(tool.to_owned());
     }
@@ -86,13 +94,20 @@ impl ExecutorService for FakeExecutor {
 
     async fn open_workspace(
         &self,
-        request: Request<wire::OpenWorkspaceRequest>,
+        request: Request<tonic::Streaming<wire::OpenWorkspaceRequest>>,
     ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
         granted(&request)?;
+        let (mut parts, mut restored, mut pack) = (request.into_inner(), false, Vec::new());
+        while let Some(message) = parts.message().await? {
+            match message.part.expect("a part") {
+                wire::open_workspace_request::Part::Spec(spec) => restored = spec.restore.is_some(),
+                wire::open_workspace_request::Part::PackChunk(chunk) => pack.extend(chunk),
+            }
+        }
         let mut books = self.books();
         books.open += 1;
-        if request.get_ref().restore.is_some() {
-            assert_eq!(request.get_ref().restore.as_ref().unwrap().pack, b"PACK");
+        if restored {
+            assert_eq!(pack, b"PACK");
             books.restored += 1;
         }
         let tool = |name: &str| wire::ToolSpec {
@@ -104,11 +119,9 @@ impl ExecutorService for FakeExecutor {
         Ok(Response::new(wire::OpenWorkspaceResponse {
             workspace_id: "w1".to_owned(),
             base_commit: "b".repeat(40),
-            existing: false,
             sandbox_level: wire::SandboxLevel::L0.into(),
             tools: ["read_file", "edit_file", "commit_changes"].map(tool).to_vec(),
-            instructions: String::new(),
-            setup: None,
+            ..wire::OpenWorkspaceResponse::default()
         }))
     }
 
@@ -201,8 +214,9 @@ impl ExecutorService for FakeExecutor {
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
         granted(&request)?;
         let status = wire::WatchStatusResponse {
-            free_slots: 4,
+            free_slots: if self.books().is_full { 0 } else { 4 },
             total_slots: 4,
+            holds_run: self.books().holds_run,
             ..wire::WatchStatusResponse::default()
         };
         Ok(Response::new(Box::pin(stream::iter([Ok(status)]))))

@@ -16,11 +16,11 @@ impl Session<'_> {
             return Ok(false);
         }
         let triggers = self.driver.queue.triggers();
-        let news = triggers.read_after(&self.ticket, self.row.cursor).await?;
+        let news = triggers.read_each_after(&self.ticket, self.row.cursor).await?;
         self.seen = news.last().map_or(self.row.cursor, |(sequence, _)| *sequence);
-        let asked = news
-            .iter()
-            .any(|(_, trigger)| matches!(trigger.reason, Reason::RetryRequested | Reason::JobRequested(_)));
+        let mut readable = news.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
+        let asked = readable
+            .any(|trigger| matches!(trigger.reason, Reason::RetryRequested | Reason::JobRequested(_)));
         if asked {
             tracing::info!(ticket = %self.ticket, "the quarantine ends");
             self.row.quarantined = None;
@@ -40,9 +40,11 @@ impl Session<'_> {
             .collect();
         for run in live {
             match self.load(&run).await {
-                Err(Trouble::Illegal(illegal)) if after_quarantine => {
-                    tracing::error!(%run, error = %illegal, "run ended: its journal cannot be continued");
-                    let detail = illegal.to_string();
+                Err(broken @ (Trouble::Illegal(_) | Trouble::Queue(queue::Error::Corrupt { .. })))
+                    if after_quarantine =>
+                {
+                    tracing::error!(%run, error = %broken, "run ended: its journal cannot be continued");
+                    let detail = broken.to_string();
                     self.row
                         .finish(&run, StopReason::ReportFailed { detail }, bootstrap::now());
                     self.save().await?;

@@ -8,6 +8,7 @@ use queue::{Bucket, Revision, Watch};
 use tokio_util::sync::CancellationToken;
 
 use super::fold::{Step, cuts, fold, next_run};
+use super::mend;
 use crate::driver::{Driver, Outcome, Trouble};
 use crate::run::{RunState, decide, job_of};
 use crate::telemetry;
@@ -44,7 +45,7 @@ pub(super) struct Session<'a> {
     pub(super) driver: &'a Driver,
     lease: &'a Lease,
     pub(super) ticket: TicketKey,
-    fence: RunFence,
+    pub(super) fence: RunFence,
     shutdown: &'a CancellationToken,
     watch: Watch,
     pub(super) row: Row,
@@ -69,15 +70,7 @@ impl<'a> Session<'a> {
         shutdown: &'a CancellationToken,
     ) -> Result<Self, Trouble> {
         let watch = driver.queue.triggers().watch(ticket).await?;
-        let (row, revision) = match driver
-            .queue
-            .table::<Row>(Bucket::Tickets)
-            .get(&ticket.to_string())
-            .await?
-        {
-            Some((row, revision)) => (row, Some(revision)),
-            None => (Row::default(), None),
-        };
+        let (row, revision) = mend::row_of(&driver.queue, ticket).await?;
         if row.fence > fence {
             return Err(Trouble::Lost);
         }
@@ -162,11 +155,13 @@ impl<'a> Session<'a> {
             .driver
             .queue
             .triggers()
-            .read_after(&self.ticket, self.row.cursor)
+            .read_each_after(&self.ticket, self.row.cursor)
             .await?;
-        if triggers.is_empty() {
+        let Some((last, _)) = triggers.last() else {
             return Ok(false);
-        }
+        };
+        let last = *last;
+        let triggers = self.readable(triggers).await?;
         let (row, steps) = fold(
             self.row.clone(),
             &self.ticket,
@@ -179,6 +174,7 @@ impl<'a> Session<'a> {
         }
         self.row = Row {
             takeovers: self.row.takeovers,
+            cursor: last,
             ..row
         };
         self.save().await?;
@@ -325,8 +321,9 @@ impl<'a> Session<'a> {
                 () = self.shutdown.cancelled() => return Ok(Acted::Shutdown),
                 () = self.watch.changed() => {
                     self.stale = true;
-                    let news = self.driver.queue.triggers().read_after(&self.ticket, self.row.cursor).await?;
-                    if news.iter().any(|(_, trigger)| cuts(trigger)) {
+                    let triggers = self.driver.queue.triggers();
+                    let news = triggers.read_each_after(&self.ticket, self.row.cursor).await?;
+                    if news.iter().any(|(_, trigger)| trigger.as_ref().is_ok_and(cuts)) {
                         return Ok(Acted::Cut);
                     }
                 }
@@ -372,7 +369,7 @@ impl<'a> Session<'a> {
         self.save().await
     }
 
-    fn check(&self) -> Result<(), Trouble> {
+    pub(super) fn check(&self) -> Result<(), Trouble> {
         self.lease.check().map_err(|_| Trouble::Lost)
     }
 

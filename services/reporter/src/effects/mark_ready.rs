@@ -33,10 +33,9 @@ pub(super) async fn create(
             found.head.short()
         )));
     }
-    outside
-        .github
-        .mark_ready(&draft.repository, draft.number, &found.node_id)
-        .await?;
+    let github = &outside.github;
+    let marked = github.mark_ready(&draft.repository, draft.number, &found.node_id);
+    failpoint::around("reporter.pull_request.mark_ready", marked).await?;
     tracing::info!(repository = %draft.repository, number = draft.number, "pull request ready for review");
     Ok(Made::default())
 }

@@ -40,10 +40,8 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) 
     let title = message::pull_request_title(draft);
     let body = message::pull_request_body(draft, ticket, ticket_url.as_deref(), asked.report.run.as_ref());
     let (repository, github) = (&draft.repository, &outside.github);
-    match github
-        .create_pull_request(repository, &draft.branch, &draft.base_branch, &title, &body, true)
-        .await
-    {
+    let open = github.create_pull_request(repository, &draft.branch, &draft.base_branch, &title, &body, true);
+    match failpoint::around("reporter.pull_request.open", open).await {
         Ok(opened) => remember(outside, asked, draft, &opened).await,
         // It is there, although the list may not show it yet.
         Err(error @ github::Error::Conflict { .. }) => look(outside, asked, draft)

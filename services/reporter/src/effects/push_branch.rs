@@ -78,7 +78,8 @@ async fn check(
         rules.target_branch().to_owned(),
         push.branch.clone(),
     ];
-    blocking(move || import_and_check(&dir, &pack, &push, &ticket, &people, &limits)).await
+    let checked = blocking(move || import_and_check(&dir, &pack, &push, &ticket, &people, &limits));
+    failpoint::around("reporter.pack.import", checked).await
 }
 
 fn import_and_check(
@@ -101,6 +102,7 @@ fn import_and_check(
         git::Limits {
             max_bytes: limits.max_pack_bytes,
             max_objects: MAX_OBJECTS,
+            ..git::Limits::default()
         },
     )?;
     if !repository.contains(&push.head) {

@@ -34,7 +34,8 @@ pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String
             reachable,
         }));
     };
-    match jira.transition(issue, &transition.id).await {
+    let moved = jira.transition(issue, &transition.id);
+    match failpoint::around("reporter.transition", moved).await {
         Ok(()) => {
             tracing::info!(ticket = %issue, status = %transition.to.name, "ticket moved");
             Ok(made(Moved::To(transition.to.name.clone())))

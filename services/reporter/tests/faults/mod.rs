@@ -1,8 +1,9 @@
 //! An outside that lies and limits: whatever it answers, every effect is there once in the end.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use domain::{PushBranch, Receipt, Report, ReportOutcome, ReportRequest, TicketKey};
+use domain::{PushBranch, Reason, Receipt, Report, ReportOutcome, ReportRequest, TicketKey};
+use queue::Bucket;
 use secrecy::SecretString;
 use testkit::{Fault, eventually, jira};
 
@@ -295,7 +296,7 @@ async fn a_ticket_on_github_is_told_in_one_comment_that_only_we_can_claim() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_that_nobody_can_read_is_buried_and_the_next_one_is_settled() {
     let mut rig = Rig::start().await;
-    rig.append_garbage().await;
+    rig.append_garbage(b"!!!").await;
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
         ReportOutcome::Done(Receipt::Told)
@@ -306,6 +307,102 @@ async fn a_report_that_nobody_can_read_is_buried_and_the_next_one_is_settled() {
         ("report", Some(rig.ticket.clone()))
     );
     assert!(!letter.reason.contains("!!!"), "{}", letter.reason);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_for_a_report_that_nobody_can_read_hears_of_it_and_so_does_the_ticket() {
+    let mut rig = Rig::start().await;
+    let report = rig.report(2, started());
+    let future =
+        serde_json::json!({"version": 9, "id": report.id, "run": report.run, "request": "unheard of"});
+    rig.append_garbage(future.to_string().as_bytes()).await;
+    rig.queue.reports().wake(&rig.ticket).await.unwrap();
+    let settled = async || {
+        let known = rig.queue.triggers().read_after(&rig.ticket, 0).await.unwrap();
+        known.into_iter().find_map(|(_, trigger)| match trigger.reason {
+            Reason::ReportSettled(settled) => Some(settled),
+            _ => None,
+        })
+    };
+    let settled = testkit::eventually("the run hears of it", Duration::from_secs(20), settled)
+        .await
+        .unwrap();
+    assert_eq!((settled.report, settled.run), (report.id, rig.run()));
+    assert!(matches!(settled.outcome, ReportOutcome::Failed { .. }));
+    let told = async || {
+        let comments = rig.jira.comments(&rig.ticket.short());
+        comments
+            .into_iter()
+            .find(|comment| comment.text.contains("could not read a report"))
+    };
+    testkit::eventually("the ticket is told", Duration::from_secs(20), told)
+        .await
+        .unwrap();
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_that_is_gone_or_a_branch_that_nobody_can_read_fails_the_report_and_is_not_tried_for_ever() {
+    let mut rig = Rig::start().await;
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let mut gone = push.clone();
+    gone.pack.sha256 = "0".repeat(64);
+    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(gone))).await;
+    assert!(
+        matches!(&outcome, ReportOutcome::Failed { detail } if detail.contains("0000")),
+        "{outcome:?}"
+    );
+    let key = domain::BranchRecord::key(&push.repository, BRANCH);
+    let rows = rig.queue.table::<serde_json::Value>(Bucket::Branches);
+    let last = rows.get(&key).await.unwrap().map(|(_, revision)| revision);
+    rows.put(&key, &serde_json::json!("broken"), last).await.unwrap();
+    let outcome = rig.settled(&rig.report(4, ReportRequest::PushBranch(push))).await;
+    assert!(matches!(outcome, ReportOutcome::Failed { .. }), "{outcome:?}");
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_the_ledger_that_nobody_can_read_are_found_out_anew_and_nothing_is_done_twice() {
+    let mut rig = Rig::start().await;
+    let done = ReportOutcome::Done(Receipt::Told);
+    assert_eq!(rig.settled(&rig.report(2, started())).await, done);
+    let rows = rig.queue.table::<serde_json::Value>(Bucket::Effects);
+    let keys: Vec<String> = rows
+        .list()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
+    for key in &keys {
+        let (_, revision) = rows.get(key).await.unwrap().unwrap();
+        rows.put(key, &serde_json::json!("broken"), Some(revision))
+            .await
+            .unwrap();
+    }
+    let reason = "just so".to_owned();
+    let later = rig.report(3, ReportRequest::Quarantined { reason });
+    assert_eq!(rig.settled(&later).await, done);
+    let key = rig.ticket.short();
+    let comments = rig.jira.comments(&key);
+    assert_eq!(comments.len(), 1, "{comments:?}");
+    assert!(
+        comments[0].text.contains("just so") && comments[0].text.contains("started to work on"),
+        "{comments:?}"
+    );
+    assert_eq!(rig.jira.status_history(&key), ["To Do", "In Progress"]);
+    let letters = rig.queue.dead_letters().list(100).await.unwrap();
+    let buried: BTreeSet<String> = letters.into_iter().map(|(_, letter)| letter.id).collect();
+    assert_eq!(buried, keys.into_iter().collect::<BTreeSet<_>>());
+    let broken = rows
+        .list()
+        .await
+        .unwrap()
+        .into_iter()
+        .filter(|(_, row)| row.is_string());
+    assert_eq!(broken.count(), 0, "each is written anew");
     rig.stop().await;
 }
 

@@ -171,22 +171,10 @@ impl Rig {
     }
 
     /// Puts bytes that are no report into the ticket's log, as a broken writer would.
-    pub(crate) async fn append_garbage(&self) {
-        let address = self.nats.url().replace("nats://", "");
-        let mut stream = TcpStream::connect(address).await.unwrap();
+    pub(crate) async fn append_garbage(&self, bytes: &[u8]) {
         let ticket = self.ticket.to_string().replace(':', "=3A");
-        let publish = format!(
-            "CONNECT {{\"verbose\":false}}\r\nPUB journeyman.reports.{ticket}.garbage 3\r\n!!!\r\nPING\r\n"
-        );
-        stream.write_all(publish.as_bytes()).await.unwrap();
-        let mut seen = Vec::new();
-        while !String::from_utf8_lossy(&seen).contains("PONG") {
-            assert_ne!(
-                stream.read_buf(&mut seen).await.unwrap(),
-                0,
-                "nats closed the connection"
-            );
-        }
+        let subject = format!("journeyman.reports.{ticket}.garbage");
+        testkit::plant(&self.nats.url(), &subject, bytes).await.unwrap();
     }
 
     pub(crate) fn grant_for(&self, repository: &str) -> String {

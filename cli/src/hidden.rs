@@ -1,0 +1,62 @@
+//! What commands must not read when all services share one machine and one process: others' secrets.
+
+use std::path::{Path, PathBuf, absolute};
+
+const PREFIX: &str = "JOURNEYMAN__";
+/// The end of a variable that names a file with a setting in it, mostly a secret.
+const FILE_SUFFIX: &str = "__FILE";
+
+/// `configured` and the data folder, in which queue, tokens and other runs' work lie, the settings file, and the files
+/// that variables name. One text, as a variable holds a list.
+///
+/// # Errors
+/// A working directory that cannot be told, or a path with a comma in it: it could not be hidden.
+pub(crate) fn hidden(
+    configured: &[String],
+    data: &Path,
+    file: Option<&Path>,
+    environment: &[(String, String)],
+) -> anyhow::Result<String> {
+    let named = environment
+        .iter()
+        .filter(|(name, _)| name.starts_with(PREFIX) && name.ends_with(FILE_SUFFIX))
+        .map(|(_, path)| PathBuf::from(path));
+    let paths = configured.iter().map(PathBuf::from);
+    let paths = paths.chain([data.to_owned()]).chain(file.map(Path::to_owned));
+    let mut texts = Vec::new();
+    for path in paths.chain(named).filter(|path| !path.as_os_str().is_empty()) {
+        let text = absolute(&path)?.display().to_string();
+        anyhow::ensure!(
+            !text.contains(','),
+            "{text} cannot be hidden from commands: choose a path without a comma"
+        );
+        texts.push(text);
+    }
+    Ok(texts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_secrets_are_hidden_wherever_they_lie() {
+        let environment = [
+            ("JOURNEYMAN__MODEL__API_KEY__FILE", "/secrets/key"),
+            ("JOURNEYMAN__MODEL__NAME", "/not/a/file"),
+            ("OTHER__FILE", "/other"),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let list = hidden(
+            &["/mine".to_owned()],
+            Path::new("/data"),
+            Some(Path::new("/etc/jm/settings.toml")),
+            &environment,
+        );
+        assert_eq!(list.unwrap(), "/mine,/data,/etc/jm/settings.toml,/secrets/key");
+        let relative = hidden(&[], Path::new("/data"), Some(Path::new("here.toml")), &[]).unwrap();
+        let here = std::env::current_dir().unwrap().join("here.toml");
+        assert_eq!(relative, format!("/data,{}", here.display()));
+        assert!(hidden(&[], Path::new("/a,b"), None, &[]).is_err());
+    }
+}

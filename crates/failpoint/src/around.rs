@@ -1,0 +1,108 @@
+//! A future with a point before it and one after it.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+#[cfg(debug_assertions)]
+use crate::{
+    Phase,
+    watch::{is_watching, pass},
+};
+
+/// Names an await that touches the outside. The site is a literal, one of [`crate::SITES`], and stands in one place.
+pub fn around<F: Future>(site: &'static str, future: F) -> Around<F> {
+    around_kind(site, "", future)
+}
+
+/// The same where one site carries several kinds, each of which is worth a crash of its own.
+#[cfg(debug_assertions)]
+pub fn around_kind<F: Future>(site: &'static str, kind: &str, future: F) -> Around<F> {
+    let kind = if is_watching() {
+        kind.to_owned()
+    } else {
+        String::new()
+    };
+    Around {
+        site,
+        kind,
+        is_begun: false,
+        future,
+    }
+}
+
+/// The same where one site carries several kinds; without debug assertions nothing but the future itself.
+#[cfg(not(debug_assertions))]
+pub fn around_kind<F: Future>(_site: &'static str, _kind: &str, future: F) -> Around<F> {
+    Around { future }
+}
+
+#[cfg(debug_assertions)]
+pin_project_lite::pin_project! {
+    /// The future of [`around`]. A type of its own, because an `async` block would hold the inner future twice.
+    pub struct Around<F> {
+        site: &'static str,
+        kind: String,
+        is_begun: bool,
+        #[pin]
+        future: F,
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pin_project_lite::pin_project! {
+    /// The future of [`around`].
+    pub struct Around<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Around<F> {
+    type Output = F::Output;
+
+    #[cfg(debug_assertions)]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        if !is_watching() {
+            return this.future.poll(context);
+        }
+        if !std::mem::replace(this.is_begun, true) {
+            pass(this.site, this.kind, Phase::Before);
+        }
+        let polled = this.future.poll(context);
+        if polled.is_ready() {
+            pass(this.site, this.kind, Phase::After);
+        }
+        polled
+    }
+
+    #[cfg(not(debug_assertions))]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().future.poll(context)
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn both_sides_are_passed_in_order_and_a_dropped_future_has_no_after() {
+        crate::record();
+        around_kind("here", "kind", tokio::task::yield_now()).await;
+        let never = around("never", std::future::pending::<()>());
+        tokio::select! { biased; () = never => {}, () = std::future::ready(()) => {} }
+        around("here", async {}).await;
+        let passed: Vec<String> = crate::recorded().iter().map(ToString::to_string).collect();
+        let expected = [
+            "here[kind]/before#1",
+            "here[kind]/after#1",
+            "never/before#1",
+            "here/before#1",
+            "here/after#1",
+        ];
+        assert_eq!(passed, expected);
+    }
+}

@@ -1,0 +1,100 @@
+//! A point: a site, the kind of what passes through it, before or after, and which time.
+
+use std::{fmt, str::FromStr};
+
+/// Which side of the await.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Nothing was sent yet.
+    Before,
+    /// The answer is there and nobody has seen it.
+    After,
+}
+
+impl Phase {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
+/// One passing of one site. As text: `queue.journal.append[run_started]/before#1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Point {
+    /// One of [`crate::SITES`].
+    pub site: String,
+    /// What passes, where one site carries several kinds; else empty.
+    pub kind: String,
+    /// Before or after.
+    pub phase: Phase,
+    /// Which time, from 1, among those of the same site, kind and phase.
+    pub nth: u32,
+}
+
+impl Point {
+    /// Site and kind, as a person reads them.
+    pub fn place(&self) -> String {
+        if self.kind.is_empty() {
+            self.site.clone()
+        } else {
+            format!("{}[{}]", self.site, self.kind)
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}#{}", self.place(), self.phase.as_str(), self.nth)
+    }
+}
+
+/// The text names no point.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a point such as queue.object.put/before#1")]
+pub struct NotAPoint(String);
+
+impl FromStr for Point {
+    type Err = NotAPoint;
+
+    fn from_str(text: &str) -> Result<Self, NotAPoint> {
+        parse(text).ok_or_else(|| NotAPoint(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Point> {
+    let (rest, nth) = text.rsplit_once('#')?;
+    let (place, phase) = rest.rsplit_once('/')?;
+    let (site, kind) = match place.split_once('[') {
+        Some((site, kind)) => (site, kind.strip_suffix(']')?),
+        None => (place, ""),
+    };
+    let phase = [Phase::Before, Phase::After]
+        .into_iter()
+        .find(|known| known.as_str() == phase)?;
+    Some(Point {
+        site: site.to_owned(),
+        kind: kind.to_owned(),
+        phase,
+        nth: nth.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_reads_back_what_it_writes() {
+        for text in [
+            "queue.object.put/before#1",
+            "queue.journal.append[run_started]/after#12",
+        ] {
+            assert_eq!(text.parse::<Point>().unwrap().to_string(), text);
+        }
+        for text in ["", "a/before", "a/during#1", "a[b/after#1", "a/after#x"] {
+            assert!(text.parse::<Point>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What this process does at its points: nothing, note them, or end at one.
+
+#[cfg(debug_assertions)]
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+#[cfg(debug_assertions)]
+use crate::Phase;
+use crate::Point;
+
+/// Whether this build has failpoints at all.
+pub const IS_ACTIVE: bool = cfg!(debug_assertions);
+
+#[cfg(debug_assertions)]
+static IS_WATCHING: AtomicBool = AtomicBool::new(false);
+#[cfg(debug_assertions)]
+static WATCH: Mutex<Option<Watch>> = Mutex::new(None);
+
+#[cfg(debug_assertions)]
+#[derive(Default)]
+struct Watch {
+    armed: Option<Point>,
+    passed: HashMap<(String, String, Phase), u32>,
+    order: Vec<Point>,
+}
+
+/// Notes every point that this process passes from now on; see [`recorded`].
+pub fn record() {
+    #[cfg(debug_assertions)]
+    start(None);
+}
+
+/// Every point passed since [`record`], in order.
+pub fn recorded() -> Vec<Point> {
+    #[cfg(debug_assertions)]
+    return lock()
+        .as_ref()
+        .map(|watch| watch.order.clone())
+        .unwrap_or_default();
+    #[cfg(not(debug_assertions))]
+    return Vec::new();
+}
+
+/// Ends this process with SIGABRT when it passes the point; from the crash matrix only.
+pub fn arm(point: Point) {
+    #[cfg(debug_assertions)]
+    start(Some(point));
+    #[cfg(not(debug_assertions))]
+    drop(point);
+}
+
+#[cfg(debug_assertions)]
+fn start(armed: Option<Point>) {
+    *lock() = Some(Watch {
+        armed,
+        ..Watch::default()
+    });
+    IS_WATCHING.store(true, Ordering::SeqCst);
+}
+
+#[cfg(debug_assertions)]
+fn lock() -> MutexGuard<'static, Option<Watch>> {
+    WATCH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(debug_assertions)]
+pub(crate) fn is_watching() -> bool {
+    IS_WATCHING.load(Ordering::Relaxed)
+}
+
+#[cfg(debug_assertions)]
+pub(crate) fn pass(site: &str, kind: &str, phase: Phase) {
+    let mut watch = lock();
+    let Some(watch) = watch.as_mut() else { return };
+    let nth = watch
+        .passed
+        .entry((site.to_owned(), kind.to_owned(), phase))
+        .and_modify(|nth| *nth += 1)
+        .or_insert(1);
+    let point = Point {
+        site: site.to_owned(),
+        kind: kind.to_owned(),
+        phase,
+        nth: *nth,
+    };
+    match &watch.armed {
+        Some(armed) if *armed == point => std::process::abort(),
+        Some(_) => {}
+        None => watch.order.push(point),
+    }
+}

@@ -1,0 +1,236 @@
+//! What a commit names but does not hold: submodules, and files whose content Git LFS keeps.
+
+use std::{collections::HashMap, path::Path, rc::Rc};
+
+use git2::{ObjectType, Tree};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::Error;
+
+/// Paths of each kind that are named at most.
+const MAX_PATHS: usize = 1_000;
+/// Entries of a tree that are looked at.
+const MAX_ENTRIES: usize = 1_000_000;
+/// Larger files of attributes are not read, in bytes.
+const MAX_ATTRIBUTES: usize = 256 * 1024;
+/// Further rules of one file do not count.
+const MAX_RULES: usize = 2_000;
+/// No pointer is larger, in bytes.
+const MAX_POINTER: usize = 1024;
+const ATTRIBUTES: &str = ".gitattributes";
+
+/// Paths of a commit whose content lies elsewhere; at most 1,000 of each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Submodules: their content is in another repository.
+    pub submodules: Vec<String>,
+    /// Files of which the commit holds a pointer of Git LFS only.
+    pub lfs_files: Vec<String>,
+}
+
+/// Whether this is what Git LFS commits in a file's place.
+pub fn is_lfs_pointer(content: &[u8]) -> bool {
+    content.len() <= MAX_POINTER && content.starts_with(b"version https://git-lfs.github.com/spec/")
+}
+
+/// Which paths of one tree its attributes give to Git LFS.
+pub(crate) struct Attributes<'a> {
+    git: &'a git2::Repository,
+    tree: &'a Tree<'a>,
+    /// By folder, "" for the root.
+    levels: HashMap<String, Option<Rc<Level>>>,
+}
+
+/// The rules of one folder's file, in its order.
+#[derive(Default)]
+struct Level {
+    patterns: GlobSet,
+    is_lfs: Vec<bool>,
+}
+
+impl<'a> Attributes<'a> {
+    pub(crate) fn new(git: &'a git2::Repository, tree: &'a Tree<'a>) -> Self {
+        Self {
+            git,
+            tree,
+            levels: HashMap::new(),
+        }
+    }
+
+    /// The file nearest to the path decides, in it the last rule that matches.
+    pub(crate) fn is_lfs(&mut self, path: &str) -> bool {
+        let mut folder = parent(path);
+        loop {
+            if let Some(level) = self.level(folder) {
+                let inside = path[folder.len()..].trim_start_matches('/');
+                if let Some(last) = level.patterns.matches(inside).into_iter().max() {
+                    return level.is_lfs.get(last).copied().unwrap_or_default();
+                }
+            }
+            if folder.is_empty() {
+                return false;
+            }
+            folder = parent(folder);
+        }
+    }
+
+    fn level(&mut self, folder: &str) -> Option<Rc<Level>> {
+        if let Some(known) = self.levels.get(folder) {
+            return known.clone();
+        }
+        let level = self.read(folder).map(|text| Rc::new(parse(&text)));
+        self.levels.insert(folder.to_owned(), level.clone());
+        level
+    }
+
+    fn read(&self, folder: &str) -> Option<String> {
+        let entry = self.tree.get_path(&Path::new(folder).join(ATTRIBUTES)).ok()?;
+        let is_file = entry.kind() == Some(ObjectType::Blob) && entry.filemode() != 0o120_000;
+        let size = self.git.odb().ok()?.read_header(entry.id()).ok()?.0;
+        if !is_file || size > MAX_ATTRIBUTES {
+            return None;
+        }
+        let blob = self.git.find_blob(entry.id()).ok()?;
+        Some(String::from_utf8_lossy(blob.content()).into_owned())
+    }
+}
+
+/// Walks a whole tree.
+pub(crate) fn elsewhere(git: &git2::Repository, tree: &Tree<'_>) -> Result<Elsewhere, Error> {
+    let mut found = Elsewhere::default();
+    let mut attributes = Attributes::new(git, tree);
+    let (mut has_attributes, mut entries) = (false, 0);
+    let mut queue = vec![(String::new(), git.find_tree(tree.id())?)];
+    while let Some((folder, tree)) = queue.pop() {
+        // What lies above a file is read before the file.
+        has_attributes |= tree.get_name(ATTRIBUTES).is_some();
+        entries += tree.len();
+        if entries > MAX_ENTRIES {
+            break;
+        }
+        for entry in &tree {
+            let name = String::from_utf8_lossy(entry.name_bytes());
+            let path = if folder.is_empty() {
+                name.into_owned()
+            } else {
+                format!("{folder}/{name}")
+            };
+            match entry.kind() {
+                Some(ObjectType::Tree) => queue.push((path, git.find_tree(entry.id())?)),
+                Some(ObjectType::Commit) if found.submodules.len() < MAX_PATHS => found.submodules.push(path),
+                Some(ObjectType::Blob)
+                    if has_attributes
+                        && found.lfs_files.len() < MAX_PATHS
+                        && attributes.is_lfs(&path)
+                        && holds_pointer(git, entry.id())? =>
+                {
+                    found.lfs_files.push(path);
+                }
+                _ => {}
+            }
+        }
+    }
+    found.submodules.sort();
+    found.lfs_files.sort();
+    Ok(found)
+}
+
+/// Whether a blob is a pointer.
+pub(crate) fn holds_pointer(git: &git2::Repository, blob: git2::Oid) -> Result<bool, Error> {
+    let (size, kind) = git.odb()?.read_header(blob)?;
+    Ok(kind == ObjectType::Blob && size <= MAX_POINTER && is_lfs_pointer(git.find_blob(blob)?.content()))
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The rules about `filter`, macros included. A pattern that is no glob matches nothing.
+fn parse(text: &str) -> Level {
+    let mut macros: HashMap<&str, bool> = HashMap::new();
+    let (mut patterns, mut is_lfs) = (GlobSetBuilder::new(), Vec::new());
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        let Some((pattern, words)) = split(line) else {
+            continue;
+        };
+        let Some(value) = filter(words, &macros) else {
+            continue;
+        };
+        if let Some(name) = pattern.strip_prefix("[attr]") {
+            macros.insert(name, value);
+        } else if let Some(glob) = glob(pattern).filter(|_| is_lfs.len() < MAX_RULES) {
+            patterns.add(glob);
+            is_lfs.push(value);
+        }
+    }
+    let patterns = patterns.build().unwrap_or_default();
+    Level { patterns, is_lfs }
+}
+
+/// Pattern and attributes; a pattern with spaces stands in quotes.
+fn split(line: &str) -> Option<(&str, &str)> {
+    match line.strip_prefix('"') {
+        Some(rest) => rest.split_once('"'),
+        None => line.split_once([' ', '\t']),
+    }
+}
+
+/// What a rule says about `filter`, if anything: whether it is Git LFS.
+fn filter(words: &str, macros: &HashMap<&str, bool>) -> Option<bool> {
+    words.split_whitespace().fold(None, |before, word| match word {
+        "filter=lfs" => Some(true),
+        "filter" | "-filter" | "!filter" => Some(false),
+        word if word.starts_with("filter=") => Some(false),
+        word => macros.get(word).copied().or(before),
+    })
+}
+
+fn glob(pattern: &str) -> Option<globset::Glob> {
+    // Braces are ordinary characters to git.
+    let plain = pattern.replace('{', "\\{").replace('}', "\\}");
+    let anchored = match plain.strip_prefix('/') {
+        Some(rest) => rest.to_owned(),
+        None if plain.contains('/') => plain,
+        None => format!("**/{plain}"),
+    };
+    GlobBuilder::new(&anchored).literal_separator(true).build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_lfs(text: &str, path: &str) -> bool {
+        let level = parse(text);
+        let last = level.patterns.matches(path).into_iter().max();
+        last.is_some_and(|last| level.is_lfs[last])
+    }
+
+    #[test]
+    fn rules_are_read_as_git_reads_them() {
+        let text = "# *.txt filter=lfs\n*.bin filter=lfs diff=lfs merge=lfs -text\n/top.dat filter=lfs\nassets/** filter=lfs\n\
+                    assets/*.md -filter\n\"with space.psd\" filter=lfs\n[attr]big filter=lfs -text\n*.raw big\n*.c filter=indent\n\
+                    *.{a,b} filter=lfs\n";
+        for (path, expected) in [
+            ("a.bin", true),
+            ("deep/er/a.bin", true),
+            ("top.dat", true),
+            ("deep/top.dat", false),
+            ("assets/x/y.png", true),
+            ("assets/note.md", false),
+            ("deep/with space.psd", true),
+            ("a.raw", true),
+            ("a.c", false),
+            ("a.txt", false),
+            ("x.a", false),
+        ] {
+            assert_eq!(is_lfs(text, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn rules_that_are_no_globs_match_nothing_and_stop_nothing() {
+        assert!(is_lfs("[ filter=lfs\n\n*.bin filter=lfs\n", "a.bin"));
+        assert!(!is_lfs("[ filter=lfs\n", "["));
+    }
+}

@@ -1,0 +1,288 @@
+//! Collecting objects that nothing stored refers to any more.
+//!
+//! An object is named wherever its SHA-256 stands. Whoever stores it again dates it anew, and what was dated anew after
+//! it was looked at is not removed.
+
+use std::collections::{HashMap, HashSet};
+
+use async_nats::{HeaderMap, header};
+use domain::{ObjectRef, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Error, Objects, body, delivery,
+    objects::{METAS, STREAM, chunks_of},
+    table::Bucket,
+    table::{prefix_of, stream_of},
+    topology::{
+        DEAD, DEAD_PREFIX, DELIVERIES, DELIVERIES_PREFIX, JOURNAL, JOURNAL_PREFIX, REPORTS, TRIGGERS,
+    },
+    wire::{Refusal, Stored},
+};
+
+/// How many objects one search holds in memory: some 15 MB of names.
+const MOST: usize = 100_000;
+const NAME_CHARS: usize = 64;
+
+/// An object that nothing refers to, as it was when it was looked at.
+#[derive(Debug)]
+pub struct Garbage {
+    /// SHA-256 of its bytes.
+    pub name: String,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    sequence: u64,
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// What may be removed.
+    pub garbage: Vec<Garbage>,
+    /// Where the next search goes on; absent: this was the last.
+    pub next: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    name: String,
+    #[serde(default)]
+    nuid: String,
+    #[serde(default)]
+    size: u64,
+    #[serde(default)]
+    deleted: bool,
+}
+
+impl Objects {
+    /// Looks at up to 100,000 objects that were stored last before an instant (of the server's clock), from a place on
+    /// (0: the first), and gives those that no record refers to. The time between storing an object and writing down
+    /// what refers to it must be shorter than the age asked for.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn unreferenced(&self, before: Timestamp, from: u64) -> Result<Search, Error> {
+        let (mut old, next) = self.stored_before(before, from).await?;
+        // A dead letter that is revived moves its reference to the deliveries, which are therefore read after it.
+        let tables = Bucket::ALL.map(|bucket| {
+            let subject = format!("{}.>", prefix_of(bucket.name()));
+            (stream_of(bucket.name()), subject)
+        });
+        let logs = [
+            (DEAD, DEAD_PREFIX),
+            (JOURNAL, JOURNAL_PREFIX),
+            (TRIGGERS.stream, TRIGGERS.prefix),
+        ];
+        let logs = logs.into_iter().chain([(REPORTS.stream, REPORTS.prefix)]);
+        let logs = logs.map(|(stream, prefix)| (stream.to_owned(), format!("{prefix}.>")));
+        for (stream, subject) in logs.chain(tables) {
+            self.keep_referenced(&stream, &subject, &mut old).await?;
+        }
+        self.keep_delivered(&mut old).await?;
+        Ok(Search {
+            garbage: old.into_values().collect(),
+            next,
+        })
+    }
+
+    /// Removes an object unless it was stored again since it was looked at; true when it is gone by this call.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; a later search finds what is left of it.
+    pub async fn remove(&self, garbage: &Garbage) -> Result<bool, Error> {
+        let Some(stored) = self.connection.at(STREAM, garbage.sequence).await? else {
+            return Ok(false);
+        };
+        let meta: Meta = read(&stored)?;
+        if meta.deleted {
+            self.connection.purge(STREAM, &chunks_of(&meta.nuid)).await?;
+            self.connection.forget(STREAM, garbage.sequence).await?;
+            return Ok(false);
+        }
+        let mut tombstone: Value = read(&stored)?;
+        for (field, value) in [("deleted", true.into()), ("size", 0.into()), ("chunks", 0.into())] {
+            tombstone[field] = value;
+        }
+        let headers = replacing(stored.sequence);
+        let payload = body::encode("an object", &tombstone)?.into();
+        match self.connection.publish(&stored.subject, headers, payload).await {
+            Ok(_) => {}
+            Err(Refusal::WrongLast) => return Ok(false),
+            Err(refusal) => return Err(refusal.into()),
+        }
+        self.connection.purge(STREAM, &chunks_of(&meta.nuid)).await?;
+        Ok(true)
+    }
+
+    /// Removes chunks that belong to no object, because whoever stored them before an instant (of the server's clock)
+    /// died before the end; gives of how many objects they were.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn remove_torn(&self, before: Timestamp) -> Result<u64, Error> {
+        let subjects = self.connection.subjects(STREAM, &chunks_of("*")).await?;
+        let mut removed = 0;
+        for some in subjects.chunks(MOST) {
+            for subject in self.without_object(some).await? {
+                let chunks = self.connection.page(STREAM, subject, 0).await?;
+                let is_old = |chunk: &Stored| chunk.at().is_some_and(|at| at < before);
+                if !chunks.is_empty() && chunks.iter().all(is_old) {
+                    self.connection.purge(STREAM, subject).await?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Those of the chunks' subjects that no description names.
+    async fn without_object<'a>(&self, subjects: &'a [String]) -> Result<HashSet<&'a str>, Error> {
+        let mut left: HashSet<&str> = subjects.iter().map(String::as_str).collect();
+        let mut next = 0;
+        loop {
+            let page = self.connection.page(STREAM, METAS, next).await?;
+            let Some(newest) = page.last() else {
+                return Ok(left);
+            };
+            next = newest.sequence + 1;
+            for meta in page.iter().filter_map(|stored| read::<Meta>(stored).ok()) {
+                left.remove(chunks_of(&meta.nuid).as_str());
+            }
+        }
+    }
+
+    /// Objects by name, and where the next look goes on.
+    async fn stored_before(
+        &self,
+        before: Timestamp,
+        from: u64,
+    ) -> Result<(HashMap<String, Garbage>, Option<u64>), Error> {
+        let (mut old, mut next) = (HashMap::new(), from);
+        loop {
+            let page = self.connection.page(STREAM, METAS, next).await?;
+            let Some(newest) = page.last() else {
+                return Ok((old, None));
+            };
+            next = newest.sequence + 1;
+            for stored in page
+                .iter()
+                .filter(|stored| stored.at().is_some_and(|at| at < before))
+            {
+                let Ok(meta) = read::<Meta>(stored) else {
+                    tracing::warn!(
+                        subject = stored.subject,
+                        "object without readable description; left alone"
+                    );
+                    continue;
+                };
+                let garbage = Garbage {
+                    name: meta.name.clone(),
+                    size_bytes: meta.size,
+                    sequence: stored.sequence,
+                };
+                old.insert(meta.name, garbage);
+            }
+            if old.len() >= MOST {
+                return Ok((old, Some(next)));
+            }
+        }
+    }
+
+    async fn keep_referenced(
+        &self,
+        stream: &str,
+        subject: &str,
+        old: &mut HashMap<String, Garbage>,
+    ) -> Result<(), Error> {
+        let mut next = 1;
+        while !old.is_empty() {
+            let page = self.connection.page(stream, subject, next).await?;
+            let Some(newest) = page.last() else { break };
+            next = newest.sequence + 1;
+            for stored in page {
+                self.keep_named(&stored, old).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deliveries are read one by one from the leader: a work queue is not read directly.
+    async fn keep_delivered(&self, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
+        let (subject, mut next) = (format!("{DELIVERIES_PREFIX}.>"), 1);
+        while !old.is_empty() {
+            let Some(stored) = self.connection.first(DELIVERIES, &subject, next).await? else {
+                break;
+            };
+            next = stored.sequence + 1;
+            self.keep_named(&stored, old).await?;
+        }
+        Ok(())
+    }
+
+    /// Whatever a record names is kept, and whatever its body names when that is an object itself. A delivery's body
+    /// is a stranger's and names nothing.
+    async fn keep_named(&self, stored: &Stored, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
+        keep(&stored.payload, old);
+        if !body::is_reference(&stored.headers) || delivery::source_of(&stored.headers).is_some() {
+            return Ok(());
+        }
+        let Ok(object) = serde_json::from_slice::<ObjectRef>(&stored.payload) else {
+            return Ok(());
+        };
+        match self.get(&object).await {
+            Ok(body) => keep(&body, old),
+            Err(Error::Corrupt { .. }) => tracing::warn!(subject = stored.subject, "record without its body"),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Takes every name that stands in the bytes out of the candidates.
+fn keep(bytes: &[u8], old: &mut HashMap<String, Garbage>) {
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    let words = bytes.split(|byte| !is_digit(byte));
+    for word in words.filter(|word| word.len() == NAME_CHARS) {
+        if let Ok(name) = std::str::from_utf8(word) {
+            old.remove(name);
+        }
+    }
+}
+
+/// Headers that replace the one message of a subject, if it is still at this sequence.
+pub(crate) fn replacing(sequence: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
+    headers.insert(header::NATS_ROLLUP, "sub");
+    headers
+}
+
+fn read<'a, T: Deserialize<'a>>(stored: &'a Stored) -> Result<T, Error> {
+    serde_json::from_slice(&stored.payload).map_err(|error| Error::corrupt(&stored.subject, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_counts_wherever_it_stands_and_only_whole() {
+        let name = "0a".repeat(32);
+        let left = |text: String| {
+            let garbage = Garbage {
+                name: name.clone(),
+                size_bytes: 1,
+                sequence: 1,
+            };
+            let mut old = HashMap::from([(name.clone(), garbage)]);
+            keep(text.as_bytes(), &mut old);
+            old.len()
+        };
+        assert_eq!(left(format!("{{\"pack\":{{\"sha256\":\"{name}\"}}}}")), 0);
+        assert_eq!(left(format!("escaped \\\"{name}\\\"")), 0);
+        assert_eq!(left(name.clone()), 0);
+        assert_eq!(left(format!("a{name}")), 1);
+        assert_eq!(left(name[1..].to_owned()), 1);
+    }
+}

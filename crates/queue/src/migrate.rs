@@ -1,0 +1,253 @@
+//! What becomes of a stream or consumer that differs from what is wanted: changed in place, left to a newer release, or
+//! refused with what to do about it.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+/// Rises with every release that wants a stream or consumer otherwise; a release leaves limits of a newer one alone.
+const VERSION: u64 = 1;
+const LABEL: &str = "journeyman.topology";
+
+/// The label that a stream or consumer of this release carries.
+pub(crate) fn label() -> HashMap<String, String> {
+    [(LABEL.to_owned(), VERSION.to_string())].into()
+}
+
+/// One field that is not as wanted; values as JSON, absent ones as null.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Change {
+    pub(crate) field: &'static str,
+    pub(crate) found: Value,
+    pub(crate) wanted: Value,
+}
+
+/// What to do about everything that differs.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Plan {
+    /// It is as wanted, or as a newer release wants it.
+    Leave,
+    /// The server changes these fields in place and nothing is lost; without fields, only the label is new.
+    Migrate(Vec<Change>),
+    /// It cannot be used: field by field what was found, what is wanted, and what to do.
+    Refuse(String),
+}
+
+/// What may be done about one field.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    InPlace,
+    /// The server would delete records at once.
+    Loses,
+    /// The server cannot change it, or what is stored would mean something else.
+    Fixed,
+}
+
+/// Compares a config with the wanted one, both as JSON objects.
+pub(crate) fn plan(what: &str, fields: &[&'static str], found: &Value, wanted: &Value) -> Plan {
+    let known = version_of(found);
+    let changes: Vec<Change> = fields
+        .iter()
+        .filter_map(|field| change(field, found, wanted))
+        .collect();
+    let refused: Vec<String> = changes
+        .iter()
+        .filter_map(|change| refusal(change, known))
+        .collect();
+    if !refused.is_empty() {
+        return Plan::Refuse(format!("{what} cannot be used: {}", refused.join("; ")));
+    }
+    if known > VERSION || (changes.is_empty() && known == VERSION) {
+        return Plan::Leave;
+    }
+    Plan::Migrate(changes)
+}
+
+/// The config with the changed fields as wanted and this release's label; everything else stays as it was found.
+pub(crate) fn patched(mut found: Value, changes: &[Change]) -> Value {
+    if let Some(config) = found.as_object_mut() {
+        for change in changes {
+            config.insert(change.field.to_owned(), change.wanted.clone());
+        }
+        let labels = config
+            .entry("metadata")
+            .or_insert_with(|| Value::Object(Map::new()));
+        labels[LABEL] = VERSION.to_string().into();
+    }
+    found
+}
+
+fn version_of(found: &Value) -> u64 {
+    let label = found["metadata"][LABEL].as_str();
+    label.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn change(field: &'static str, found: &Value, wanted: &Value) -> Option<Change> {
+    let of = |config: &Value| config.get(field).cloned().unwrap_or_default();
+    let (found, wanted) = (of(found), of(wanted));
+    (found != wanted).then_some(Change { field, found, wanted })
+}
+
+/// Why a change is not made, when it is not; `known` is the release that made what was found.
+fn refusal(change: &Change, known: u64) -> Option<String> {
+    let advice = match (judge(change), known > VERSION) {
+        (Verdict::InPlace, _) | (Verdict::Loses, true) => return None,
+        (Verdict::Loses, false) => {
+            "the server would delete records at once: change it by hand once they may go (`nats stream edit`)"
+        }
+        (Verdict::Fixed, false) => {
+            "it cannot be changed in place: stop every service, keep what is stored (`nats stream backup`), delete it \
+             (`nats stream rm`, `nats consumer rm`) and start again"
+        }
+        (Verdict::Fixed, true) => "a newer release made it so: bring this service up to date",
+    };
+    let Change { field, found, wanted } = change;
+    Some(format!(
+        "{field} is {}, wanted {}: {advice}",
+        shown(found),
+        shown(wanted)
+    ))
+}
+
+fn judge(Change { field, found, wanted }: &Change) -> Verdict {
+    let grows = |unlimited: i64| {
+        let size = |value: &Value| {
+            value
+                .as_i64()
+                .filter(|size| *size != unlimited)
+                .unwrap_or(i64::MAX)
+        };
+        if size(wanted) >= size(found) {
+            Verdict::InPlace
+        } else {
+            Verdict::Loses
+        }
+    };
+    match *field {
+        "max_age" => grows(0),
+        "max_msgs_per_subject" => grows(-1),
+        "num_replicas" | "duplicate_window" | "allow_direct" | "allow_rollup_hdrs" | "ack_wait"
+        | "max_ack_pending" | "max_deliver" | "headers_only" => Verdict::InPlace,
+        "allow_msg_schedules" if *wanted == Value::Bool(true) => Verdict::InPlace,
+        _ => Verdict::Fixed,
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "unset".to_owned(),
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn verdict(field: &'static str, found: Value, wanted: Value) -> Verdict {
+        judge(&Change { field, found, wanted })
+    }
+
+    #[test]
+    fn every_difference_is_changed_in_place_or_refused() {
+        use Verdict::{Fixed, InPlace, Loses};
+        for (field, found, wanted, expected) in [
+            ("max_age", json!(10), json!(20), InPlace),
+            ("max_age", json!(10), json!(0), InPlace),
+            ("max_age", json!(20), json!(10), Loses),
+            ("max_age", json!(0), json!(10), Loses),
+            ("max_msgs_per_subject", json!(1), json!(-1), InPlace),
+            ("max_msgs_per_subject", json!(1), json!(5), InPlace),
+            ("max_msgs_per_subject", json!(5), json!(1), Loses),
+            ("max_msgs_per_subject", json!(-1), json!(1), Loses),
+            ("num_replicas", json!(1), json!(3), InPlace),
+            ("num_replicas", json!(3), json!(1), InPlace),
+            ("duplicate_window", json!(1), json!(2), InPlace),
+            ("duplicate_window", json!(2), json!(1), InPlace),
+            ("allow_direct", json!(true), json!(false), InPlace),
+            ("allow_rollup_hdrs", json!(false), json!(true), InPlace),
+            ("allow_msg_schedules", Value::Null, json!(true), InPlace),
+            ("allow_msg_schedules", json!(true), Value::Null, Fixed),
+            ("subjects", json!(["a.>"]), json!(["a.>", "b.>"]), Fixed),
+            ("retention", json!("limits"), json!("workqueue"), Fixed),
+            ("storage", json!("memory"), json!("file"), Fixed),
+            ("discard", json!("old"), json!("new"), Fixed),
+            ("discard_new_per_subject", Value::Null, json!(true), Fixed),
+            ("ack_wait", json!(1), json!(2), InPlace),
+            ("max_ack_pending", json!(7), json!(10_000), InPlace),
+            ("max_deliver", json!(5), json!(-1), InPlace),
+            ("headers_only", Value::Null, json!(true), InPlace),
+            ("deliver_policy", json!("new"), json!("all"), Fixed),
+            ("ack_policy", json!("none"), json!("explicit"), Fixed),
+            ("filter_subject", json!("a"), json!("b"), Fixed),
+            ("backoff", json!([1]), Value::Null, Fixed),
+        ] {
+            let shown = format!("{field} from {found} to {wanted}");
+            assert_eq!(verdict(field, found, wanted), expected, "{shown}");
+        }
+    }
+
+    fn config(version: Option<u64>, max_age: u64, retention: &str) -> Value {
+        let label = version.map(|version| json!({LABEL: version.to_string()}));
+        json!({"max_age": max_age, "retention": retention, "metadata": label.unwrap_or_else(|| json!({}))})
+    }
+
+    fn planned(found: &Value, wanted: &Value) -> Plan {
+        plan("stream S", &["max_age", "retention"], found, wanted)
+    }
+
+    #[test]
+    fn an_older_release_leaves_limits_of_a_newer_one_and_refuses_what_it_cannot_work_with() {
+        let wanted = config(Some(VERSION), 10, "limits");
+        for age in [5, 20] {
+            assert_eq!(
+                planned(&config(Some(VERSION + 1), age, "limits"), &wanted),
+                Plan::Leave
+            );
+        }
+        let Plan::Refuse(why) = planned(&config(Some(VERSION + 1), 10, "interest"), &wanted) else {
+            panic!("it was not refused")
+        };
+        assert_eq!(
+            why,
+            "stream S cannot be used: retention is \"interest\", wanted \"limits\": a newer release made it so: bring \
+             this service up to date"
+        );
+    }
+
+    #[test]
+    fn what_carries_no_label_yet_is_labeled_even_when_nothing_differs() {
+        let wanted = config(Some(VERSION), 10, "limits");
+        let found = config(None, 10, "limits");
+        assert_eq!(planned(&found, &wanted), Plan::Migrate(vec![]));
+        assert_eq!(patched(found, &[]), wanted);
+        assert_eq!(planned(&wanted, &wanted), Plan::Leave);
+    }
+
+    #[test]
+    fn a_migration_changes_the_differing_fields_and_keeps_what_an_operator_set() {
+        let mut found = config(Some(VERSION), 5, "limits");
+        found["max_bytes"] = json!(99);
+        let wanted = config(Some(VERSION), 10, "limits");
+        let Plan::Migrate(changes) = planned(&found, &wanted) else {
+            panic!("it was not migrated")
+        };
+        let after = patched(found, &changes);
+        assert_eq!((&after["max_age"], &after["max_bytes"]), (&json!(10), &json!(99)));
+    }
+
+    #[test]
+    fn one_refused_field_keeps_everything_as_it_is() {
+        let found = config(Some(VERSION), 5, "interest");
+        let wanted = config(Some(VERSION), 10, "limits");
+        let Plan::Refuse(why) = planned(&found, &wanted) else {
+            panic!("it was not refused")
+        };
+        assert!(
+            why.contains("nats stream backup") && !why.contains("max_age"),
+            "{why}"
+        );
+    }
+}

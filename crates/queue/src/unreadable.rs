@@ -1,0 +1,48 @@
+//! Records that are not what they should be.
+
+use bytes::Bytes;
+
+use crate::Revision;
+
+/// A record that cannot be read, with what there is of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    pub(crate) stream: String,
+    pub(crate) sequence: u64,
+    pub(crate) problem: String,
+    pub(crate) bytes: Bytes,
+}
+
+impl Unreadable {
+    /// Where it stands, and what is wrong with it.
+    pub fn problem(&self) -> String {
+        format!(
+            "{} at {} is not readable: {}",
+            self.stream, self.sequence, self.problem
+        )
+    }
+
+    /// Its place in the stream.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The record as it was found; at most what its message carried when its body is lost.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// In a table: the revision to write over.
+    pub fn revision(&self) -> Revision {
+        Revision(self.sequence)
+    }
+}
+
+/// What a key of a table holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found<V> {
+    /// A value, and the revision it was read at.
+    Value(V, Revision),
+    /// Something else.
+    Unreadable(Unreadable),
+}

@@ -1,0 +1,243 @@
+//! Bytes that are not what they should be: one record hides no other, and all of it can be seen and mended.
+
+use domain::{BranchRecord, Entry, Fact, Row, StopReason, TicketKey};
+use futures::StreamExt as _;
+use queue::{Bucket, DeadLetter, Disposition, Error, Found, WebhookDelivery};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{World, entry, now, report, run, soon, ticket, trigger};
+
+async fn plant(world: &World, subject: &str, bytes: &'static str) {
+    let raw = world.raw().await;
+    let ack = raw.publish(subject.to_owned(), bytes.into()).await.unwrap();
+    ack.await.unwrap();
+}
+
+fn letter(what: &str, ticket: &TicketKey) -> DeadLetter {
+    DeadLetter {
+        what: what.to_owned(),
+        id: format!("{ticket} at 1"),
+        ticket: Some(ticket.clone()),
+        reason: "not readable".to_owned(),
+        at: now(),
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_hides_no_other_and_comes_again_when_it_is_revived() {
+    let world = World::new().await;
+    let (log, letters) = (world.queue.triggers(), world.queue.dead_letters());
+    plant(
+        &world,
+        "journeyman.triggers.jira=3AENG-1.x",
+        r#"{"type":"tomorrow"}"#,
+    )
+    .await;
+    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    let read = log.read_each_after(&ticket(1), 0).await.unwrap();
+    let unreadable = read[0].1.clone().unwrap_err();
+    assert_eq!((read.len(), read[1].1.is_ok()), (2, true));
+    assert_eq!(unreadable.bytes(), r#"{"type":"tomorrow"}"#);
+    assert!(
+        unreadable
+            .problem()
+            .starts_with("TRIGGERS at 1 is not readable: "),
+        "{}",
+        unreadable.problem()
+    );
+
+    for _ in 0..2 {
+        letters
+            .bury(&letter("trigger", &ticket(1)), &unreadable)
+            .await
+            .unwrap();
+    }
+    let listed = letters.list(10).await.unwrap();
+    assert_eq!(listed.len(), 1, "buried twice, it is one letter");
+    assert_eq!(
+        letters.get(listed[0].0).await.unwrap().unwrap().1,
+        unreadable.bytes()
+    );
+    assert!(letters.revive(listed[0].0).await.unwrap());
+    assert!(letters.list(10).await.unwrap().is_empty());
+    let again = log.read_each_after(&ticket(1), read[1].0).await.unwrap();
+    assert_eq!(again[0].1.as_ref().unwrap_err().bytes(), unreadable.bytes());
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_read_hides_no_other_and_is_written_over_at_its_revision() {
+    let world = World::new().await;
+    let table = world.queue.table::<Row>(Bucket::Tickets);
+    plant(&world, "$KV.tickets.a", "{").await;
+    table.put("b", &Row::default(), None).await.unwrap();
+    assert!(matches!(table.get("a").await, Err(Error::Corrupt { .. })));
+    let listed = table.list().await.unwrap();
+    assert_eq!(listed, [("b".to_owned(), Row::default())]);
+    let Some(Found::Unreadable(unreadable)) = table.find("a").await.unwrap() else {
+        panic!("it could be read")
+    };
+    table
+        .put("a", &Row::default(), Some(unreadable.revision()))
+        .await
+        .unwrap();
+    assert_eq!(table.list().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_delivery_that_cannot_be_read_becomes_a_dead_letter_and_the_next_one_is_handled() {
+    let world = World::new().await;
+    plant(&world, "journeyman.deliveries.jira", "no header").await;
+    let good = WebhookDelivery {
+        source: "github".to_owned(),
+        id: "d1".to_owned(),
+        event: "push".to_owned(),
+        received_at: now(),
+        body: "{}".into(),
+    };
+    world.queue.deliveries().publish(&good).await.unwrap();
+    let (stop, stopped) = (CancellationToken::new(), world.shutdown.child_token());
+    let (handled, done) = (stop.clone(), stop.clone());
+    let consumed = tokio::spawn({
+        let deliveries = world.queue.deliveries();
+        async move {
+            deliveries
+                .consume(1, stopped, move |delivery| {
+                    assert_eq!(delivery.id, "d1");
+                    handled.cancel();
+                    async { Disposition::Done }
+                })
+                .await
+        }
+    });
+    soon(done.cancelled()).await;
+    let listed = world.queue.dead_letters().list(10).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].1.what, "delivery");
+    world.shutdown.cancel();
+    soon(consumed).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_read_keeps_no_other_from_expiring() {
+    let world = World::new().await;
+    plant(&world, "journeyman.journal.jira=3AENG-1=4057", "{").await;
+    let over = Entry {
+        fact: Fact::RunFinished {
+            reason: StopReason::Completed,
+        },
+        ..entry(0, "n")
+    };
+    world.queue.journal().append(&run(2), 0, &over).await.unwrap();
+    assert!(matches!(
+        world.queue.journal().read(&run(1)).await,
+        Err(Error::Corrupt { .. })
+    ));
+    assert_eq!(world.queue.journal().expire(now()).await.unwrap(), 1);
+    assert_eq!(world.queue.runs_of(&ticket(1)).await.unwrap(), [run(1)]);
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_cannot_be_read_is_listed_and_can_be_dropped() {
+    let world = World::new().await;
+    let letters = world.queue.dead_letters();
+    plant(&world, "journeyman.dead.ticket", "whatever").await;
+    letters
+        .publish(&letter("ticket", &ticket(1)), "{}".into())
+        .await
+        .unwrap();
+    let listed = letters.list(10).await.unwrap();
+    let kinds: Vec<&str> = listed.iter().map(|(_, letter)| letter.what.as_str()).collect();
+    assert_eq!(kinds, ["letter", "ticket"]);
+    assert!(letters.remove(listed[0].0).await.unwrap());
+    assert_eq!(letters.list(10).await.unwrap().len(), 1);
+}
+
+/// Every subject that the server stores anything under.
+async fn subjects(world: &World) -> Vec<String> {
+    let raw = world.raw().await;
+    let mut found = Vec::new();
+    let mut names = raw.stream_names();
+    while let Some(name) = names.next().await {
+        let stream = raw.get_stream(name.unwrap()).await.unwrap();
+        let mut subjects = stream.info_with_subjects(">").await.unwrap();
+        while let Some(subject) = subjects.next().await {
+            found.push(subject.unwrap().0);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn after_a_ticket_is_forgotten_no_subject_of_the_server_names_it() {
+    let world = World::new().await;
+    for number in [1, 11] {
+        let (ticket, queue) = (ticket(number), &world.queue);
+        queue
+            .triggers()
+            .append(&trigger(&ticket, "comment:1"))
+            .await
+            .unwrap();
+        queue.triggers().wake(&ticket).await.unwrap();
+        queue.reports().append(&report(&ticket, 5)).await.unwrap();
+        queue.reports().wake(&ticket).await.unwrap();
+        queue
+            .timers()
+            .set(&ticket, now().plus_ms(3_600_000))
+            .await
+            .unwrap();
+        queue
+            .journal()
+            .append(&run(number), 0, &entry(0, "n"))
+            .await
+            .unwrap();
+        let rows = queue.table::<Row>(Bucket::Tickets);
+        rows.put(&ticket.to_string(), &Row::default(), None)
+            .await
+            .unwrap();
+        let record = BranchRecord {
+            repository: "acme/shop".parse().unwrap(),
+            branch: format!("feat/{}-x", ticket.short()),
+            run: run(number),
+            ticket: ticket.clone(),
+            head: "0".repeat(40).parse().unwrap(),
+            pull_request: None,
+        };
+        let key = BranchRecord::key(&record.repository, &record.branch);
+        queue
+            .table(Bucket::Branches)
+            .put(&key, &record, None)
+            .await
+            .unwrap();
+        let effects = queue.table::<u32>(Bucket::Effects);
+        for key in [
+            format!("board:{ticket}"),
+            format!("status:{ticket}"),
+            format!("cursor:{ticket}"),
+            format!("outcome:{ticket}@57:2"),
+            format!("outcome:notice:{ticket}@5"),
+            format!("outcome:unreadable-trigger:{ticket}@5"),
+            format!("{ticket}@57:2/comment"),
+            format!("quarantine:{ticket}@5/comment"),
+        ] {
+            effects.put(&key, &1, None).await.unwrap();
+        }
+        queue
+            .dead_letters()
+            .publish(&letter("ticket", &ticket), "{}".into())
+            .await
+            .unwrap();
+    }
+    let named = |found: &[String], key: &str| found.iter().filter(|subject| subject.contains(key)).count();
+    let before = subjects(&world).await;
+    assert_eq!((named(&before, "ENG-1"), named(&before, "ENG-11")), (2 * 16, 16));
+    world.queue.forget_ticket(&ticket(1)).await.unwrap();
+    let after = subjects(&world).await;
+    assert_eq!(
+        (named(&after, "ENG-1"), named(&after, "ENG-11")),
+        (16, 16),
+        "{after:?}"
+    );
+    let letters = world.queue.dead_letters().list(10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].1.ticket, Some(ticket(11)));
+}

@@ -1,0 +1,69 @@
+//! What goes wrong by chance at the stand-in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::hub::Hub;
+use super::{Conclusion, FakeGitHub, repository};
+use crate::chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
+use crate::http::lock;
+
+/// The status of a secondary rate limit.
+const LIMITED: u16 = 403;
+
+impl FakeGitHub {
+    /// From now on writes meet faults by chance; `None` ends it.
+    pub fn set_write_faults(&self, faults: Option<WriteFaults>) {
+        self.hub.log.set_write_faults(faults, LIMITED);
+    }
+
+    /// From now on webhooks come late and more than once by chance; `None` ends it.
+    pub fn set_delivery_faults(&self, faults: Option<DeliveryFaults>) {
+        self.hub.webhooks.set_faults(faults);
+    }
+
+    /// From now on the checks of some branches are green before the push is answered; `None` ends it.
+    pub fn set_early_checks(&self, early: Option<EarlyChecks>) {
+        *lock(&self.hub.early) = early;
+    }
+
+    /// Whether a commit has checks.
+    #[must_use]
+    pub fn is_checked(&self, repository: &str, sha: &str) -> bool {
+        let world = self.hub.world();
+        let repo = world.repos.get(repository);
+        repo.is_some_and(|repo| repo.checks.iter().any(|check| check.sha == sha))
+    }
+
+    /// How many faults were met, by name.
+    #[must_use]
+    pub fn faults_met(&self) -> BTreeMap<String, usize> {
+        let mut met = self.hub.log.faults_met();
+        met.extend(self.hub.webhooks.faults_met());
+        met
+    }
+}
+
+impl Hub {
+    /// Completes the checks of those branches that moved and whose turn it is; says how long to hold the answer back.
+    pub(super) fn check_early(
+        &self,
+        name: &str,
+        before: &BTreeMap<String, String>,
+    ) -> anyhow::Result<Duration> {
+        let Some(early) = lock(&self.early).clone() else {
+            return Ok(Duration::ZERO);
+        };
+        let path = self.world().repo(name)?.path.clone();
+        let after = repository::branches(&path);
+        let moved = after
+            .iter()
+            .filter(|(branch, sha)| before.get(*branch) != Some(sha) && early.strikes(branch));
+        let mut hold = Duration::ZERO;
+        for (_, sha) in moved {
+            self.run_checks(name, sha, &[("test", Conclusion::Success, "early")])?;
+            hold = early.hold;
+        }
+        Ok(hold)
+    }
+}

@@ -1,0 +1,28 @@
+//! Bytes put on a subject as a broken writer would.
+
+use anyhow::Context as _;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+/// Publishes bytes on a subject of a NATS server and waits until it has them.
+///
+/// # Errors
+/// When the server cannot be reached or closes the connection.
+pub async fn plant(nats_url: &str, subject: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect(nats_url.trim_start_matches("nats://")).await?;
+    let head = format!(
+        "CONNECT {{\"verbose\":false}}\r\nPUB {subject} {}\r\n",
+        bytes.len()
+    );
+    stream
+        .write_all(&[head.as_bytes(), bytes, b"\r\nPING\r\n"].concat())
+        .await?;
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("PONG") {
+        let read = stream.read_buf(&mut seen).await.context("no answer from nats")?;
+        anyhow::ensure!(read > 0, "nats closed the connection");
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! One address for the replicas of a service, as a cluster gives it: connections go to those that are ready, in turn.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::join_all;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::AbortOnDropHandle;
+
+/// How often each replica is asked whether it is ready.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+/// How long it may take to say so, or to take a connection.
+const PROBE_LIMIT: Duration = Duration::from_secs(1);
+
+struct Replica {
+    address: String,
+    ready: AtomicBool,
+}
+
+/// The address. It is given up on drop, with every connection.
+pub(crate) struct Balancer {
+    address: SocketAddr,
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+impl Balancer {
+    /// Listens on a free loopback port for replicas that answer `/readyz`.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub(crate) async fn start(replicas: impl Iterator<Item = String>) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let replicas = replicas.map(|address| Replica {
+            address,
+            ready: AtomicBool::new(false),
+        });
+        let replicas: Arc<[Replica]> = replicas.collect();
+        let probing = tokio::spawn(probe_all(Arc::clone(&replicas)));
+        let serving = tokio::spawn(accept(listener, replicas));
+        Ok(Self {
+            address,
+            _tasks: [probing, serving].map(AbortOnDropHandle::new),
+        })
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+async fn probe_all(replicas: Arc<[Replica]>) {
+    let client = reqwest::Client::builder().no_proxy().timeout(PROBE_LIMIT);
+    let Ok(client) = client.build() else { return };
+    loop {
+        join_all(replicas.iter().map(async |replica| {
+            let asked = client.get(format!("http://{}/readyz", replica.address)).send();
+            let is_ready = asked.await.is_ok_and(|answer| answer.status().is_success());
+            replica.ready.store(is_ready, Ordering::Release);
+        }))
+        .await;
+        tokio::time::sleep(PROBE_INTERVAL).await;
+    }
+}
+
+async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
+    let turn = Arc::new(AtomicUsize::new(0));
+    let mut open = tokio::task::JoinSet::new();
+    loop {
+        if let Ok((mut caller, _)) = listener.accept().await {
+            let (replicas, turn) = (Arc::clone(&replicas), Arc::clone(&turn));
+            open.spawn(async move {
+                // Without a replica the caller's connection is closed, as by a service without endpoints.
+                if let Some(mut replica) = connect(&replicas, &turn).await {
+                    let _ = tokio::io::copy_bidirectional(&mut caller, &mut replica).await;
+                }
+            });
+        }
+        while open.try_join_next().is_some() {}
+    }
+}
+
+async fn connect(replicas: &[Replica], turn: &AtomicUsize) -> Option<TcpStream> {
+    let first = turn.fetch_add(1, Ordering::Relaxed);
+    for step in 0..replicas.len() {
+        let replica = &replicas[(first + step) % replicas.len()];
+        if !replica.ready.load(Ordering::Acquire) {
+            continue;
+        }
+        let connected = tokio::time::timeout(PROBE_LIMIT, TcpStream::connect(&replica.address)).await;
+        if let Ok(Ok(stream)) = connected {
+            let _ = stream.set_nodelay(true);
+            return Some(stream);
+        }
+    }
+    None
+}

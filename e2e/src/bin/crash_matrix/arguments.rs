@@ -1,0 +1,47 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use failpoint::Point;
+
+/// Ends Journeyman at every failpoint of a story, starts it again and compares how the story ends.
+#[derive(Debug, Parser)]
+#[command(name = "crash_matrix")]
+pub(crate) struct Arguments {
+    /// Stories played at once; one more than there are cores when absent.
+    #[arg(long)]
+    pub(crate) jobs: Option<usize>,
+    /// Only the points whose name contains this text.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Print the points and play nothing but the story that finds them.
+    #[arg(long)]
+    pub(crate) list: bool,
+    #[command(subcommand)]
+    pub(crate) role: Option<Role>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Role {
+    /// The four services in one process, with settings from standard input.
+    #[command(hide = true)]
+    Services {
+        /// The data folder.
+        #[arg(long)]
+        data: PathBuf,
+        #[command(flatten)]
+        watch: Watch,
+    },
+}
+
+/// What the services' process does at its failpoints.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Watch {
+    /// Note the points that are passed, and print them at the end.
+    #[arg(long)]
+    pub(crate) record: bool,
+    /// End at this point.
+    #[arg(long)]
+    pub(crate) arm: Option<Point>,
+}

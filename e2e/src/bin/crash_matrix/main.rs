@@ -1,0 +1,40 @@
+//! The crash matrix: one story from ticket to merge, once for each failpoint, with the process ended there and started
+//! again; each must end as the story without a crash ends.
+
+mod arguments;
+mod case;
+mod child;
+mod ending;
+mod matrix;
+mod people;
+mod ports;
+mod stage;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Role};
+use clap::Parser;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    bootstrap::install_tls_provider();
+    let arguments = Arguments::parse();
+    let [stop, _] = bootstrap::signals();
+    let done = match &arguments.role {
+        Some(Role::Services { data, watch }) => Box::pin(child::serve(data, watch.clone())).await,
+        None => tokio::select! {
+            done = Box::pin(matrix::run(&arguments)) => done,
+            // What was started ends with the future that is dropped here.
+            () = stop.cancelled() => Ok(ExitCode::from(130)),
+        },
+    };
+    done.unwrap_or_else(|error| {
+        say(&format!("crash-matrix failed: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+#[expect(clippy::print_stdout, reason = "the matrix is its output")]
+fn say(line: &str) {
+    println!("{line}");
+}

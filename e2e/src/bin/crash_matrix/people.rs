@@ -1,0 +1,106 @@
+//! The people and CI of a story: what they do next follows from what they see.
+
+use std::time::Duration;
+
+use e2e::WEBHOOK_SECRET;
+use testkit::{
+    fixture,
+    github::{Conclusion, PullRequestState},
+};
+use tokio::time::Instant;
+
+use crate::stage::{Stage, Story};
+
+/// Who is not heard says it again after this long.
+const SAY_AGAIN: Duration = Duration::from_secs(4);
+const UNREADABLE: &str = "{\"action\":1}";
+/// The same for every try, as a sender repeats a delivery.
+const UNREADABLE_ID: &str = "00000000-0000-4000-8000-000000000001";
+
+/// What people remember.
+#[derive(Default)]
+pub(crate) struct People {
+    /// The head that CI has reported on.
+    checked: Option<String>,
+    /// When somebody said `/retry` last on Jira.
+    ordered: Option<Instant>,
+    /// Somebody has commented on the pull request.
+    commented: bool,
+    /// The delivery that cannot be read was taken.
+    delivered: bool,
+}
+
+impl Stage {
+    /// Does what people and CI do next; true when there is nothing left to do and to see.
+    ///
+    /// # Errors
+    /// When the outside forbids it.
+    pub(crate) async fn act(&mut self) -> anyhow::Result<bool> {
+        if self.jira.status(&self.key).as_deref() == Some("To Do") {
+            self.jira.move_issue(&self.key, "Ready for Agent", "ada")?;
+        }
+        let said = self.said();
+        if self.story == Story::Detours {
+            self.order_a_retry(&said)?;
+            self.deliver_what_cannot_be_read().await?;
+        }
+        let open = self.pull_requests().into_iter().find(|pull| pull.open);
+        if let Some(pull) = open {
+            self.look_at(pull, &said)?;
+        }
+        let is_done = self.jira.status(&self.key).as_deref() == Some("Done");
+        Ok(is_done && said.contains("merged") && self.has_heard_everybody())
+    }
+
+    fn has_heard_everybody(&self) -> bool {
+        self.story == Story::Straight || self.people.delivered
+    }
+
+    /// CI reports on a draft; a person merges what is ready.
+    fn look_at(&mut self, pull: PullRequestState, said: &str) -> anyhow::Result<()> {
+        if pull.draft && said.contains("Draft") && self.people.checked.as_deref() != Some(&pull.head_sha) {
+            if self.story == Story::Detours && !std::mem::replace(&mut self.people.commented, true) {
+                self.github
+                    .comment_as(fixture::REPOSITORY, pull.number, "grace", "/retry")?;
+            }
+            let passed = [("test", Conclusion::Success, "ok")];
+            self.github
+                .run_checks(fixture::REPOSITORY, &pull.head_sha, &passed)?;
+            self.people.checked = Some(pull.head_sha);
+        } else if !pull.draft && said.contains("All checks passed") {
+            self.github.merge(fixture::REPOSITORY, pull.number, "grace")?;
+        }
+        Ok(())
+    }
+
+    /// The model is up again as soon as somebody has seen that it was down.
+    fn order_a_retry(&mut self, said: &str) -> anyhow::Result<()> {
+        let is_time = self.people.ordered.is_none_or(|last| last.elapsed() > SAY_AGAIN);
+        let waits = said.contains("retry 1 of 5") && !said.contains("Draft");
+        if waits && is_time {
+            self.model.garble_next(0);
+            self.jira.comment_as(&self.key, "ada", "/retry")?;
+            self.people.ordered = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// A delivery with a right signature that nobody understands, sent until it is taken.
+    async fn deliver_what_cannot_be_read(&mut self) -> anyhow::Result<()> {
+        if self.people.delivered {
+            return Ok(());
+        }
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
+        let tag = ring::hmac::sign(&key, UNREADABLE.as_bytes());
+        let signature: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sent = reqwest::Client::new()
+            .post(format!("{}/github", self.webhooks))
+            .header("x-hub-signature-256", format!("sha256={signature}"))
+            .header("x-github-event", "check_run")
+            .header("x-github-delivery", UNREADABLE_ID)
+            .body(UNREADABLE)
+            .send();
+        self.people.delivered = sent.await.is_ok_and(|answer| answer.status().is_success());
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! One story's outside: real NATS and Redis, and the stand-ins.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anyhow::Context;
+use e2e::{Dialect, Outside, WEBHOOK_SECRET};
+use tempfile::TempDir;
+use testkit::{
+    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, NatsServer, RedisServer, ScriptedModel, fixture,
+    github::PullRequestState, jira,
+};
+
+use crate::{people::People, ports};
+
+/// Short waits, so that a story with a crash takes seconds.
+const SETTINGS: [(&str, &str); 6] = [
+    ("NATS__ACK_WAIT_MS", "1000"),
+    ("REDIS__TTL_MS", "1000"),
+    ("INGEST__POLL_INTERVAL_S", "1"),
+    ("INGEST__SWEEP_INTERVAL_S", "1"),
+    ("REPORTER__UNKNOWN_WINDOW_S", "1"),
+    ("REPORTER__LIST_LAG_S", "0"),
+];
+
+/// Where nobody listens.
+const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
+
+/// What is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Story {
+    /// From a move on Jira to a merged pull request, nothing else.
+    Straight,
+    /// The same with trouble on the way: webhooks that do not come, a model that stays down until a person says `/retry`,
+    /// a limit, an answer that is lost, a delivery that cannot be read.
+    Detours,
+}
+
+impl Story {
+    fn settings(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Straight => &[],
+            Self::Detours => &[
+                ("INGEST__JIRA_COMMAND_GROUP", "agents"),
+                ("PLANNER__RETRY_BASE_MS", "600000"),
+            ],
+        }
+    }
+}
+
+/// The outside of one story.
+pub(crate) struct Stage {
+    pub(crate) github: FakeGitHub,
+    pub(crate) jira: FakeJira,
+    pub(crate) model: ScriptedModel,
+    /// The services' settings.
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) nats: NatsServer,
+    _redis: RedisServer,
+    folder: TempDir,
+    /// The one ticket.
+    pub(crate) key: String,
+    /// Where ingest takes webhooks.
+    pub(crate) webhooks: String,
+    pub(crate) story: Story,
+    pub(crate) people: People,
+}
+
+impl Stage {
+    /// Starts everything but the services, with the ticket filed.
+    ///
+    /// # Errors
+    /// When something cannot be started.
+    pub(crate) async fn start(story: Story) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let data = folder.path().join("data");
+        std::fs::create_dir_all(&data)?;
+        let nats = NatsServer::start_in(&data.join("nats")).await?;
+        let redis = RedisServer::start_in(&data.join("redis")).await?;
+        let github = FakeGitHub::start(GitHubOptions::default()).await?;
+        github.create_repository(fixture::REPOSITORY, &fixture::files())?;
+        let jira = FakeJira::start(JiraOptions::default()).await?;
+        let model = ScriptedModel::start(fixture::script()).await?;
+        let rules = folder.path().join("rules");
+        std::fs::create_dir_all(&rules)?;
+        std::fs::write(rules.join("shop.yaml"), rules_text()?)?;
+        let outside = Outside {
+            github_api: github.api_url(),
+            github_git: github.git_url(),
+            jira: jira.url(),
+            model: model.url(),
+        };
+        let mut environment = outside.environment(Dialect::Anthropic, &rules);
+        let mut set = |key: &str, value: String| environment.push((format!("JOURNEYMAN__{key}"), value));
+        for (key, value) in SETTINGS.iter().chain(story.settings()) {
+            set(key, (*value).to_owned());
+        }
+        set("NATS__URL", nats.url());
+        set("REDIS__URL", redis.url());
+        let addresses = ports::four()?;
+        for (section, address) in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER"]
+            .iter()
+            .zip(addresses)
+        {
+            set(&format!("{section}__LISTEN"), address.to_string());
+        }
+        let webhooks = format!("http://{}/webhooks", addresses[0]);
+        let (summary, description) = fixture::ticket();
+        let key = jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]);
+        let stage = Self {
+            github,
+            jira,
+            model,
+            environment,
+            nats,
+            _redis: redis,
+            folder,
+            key,
+            webhooks,
+            story,
+            people: People::default(),
+        };
+        stage.set_up()?;
+        Ok(stage)
+    }
+
+    /// What is so before the services start.
+    fn set_up(&self) -> anyhow::Result<()> {
+        let jira = format!("{}/jira", self.webhooks);
+        match self.story {
+            Story::Straight => {
+                self.jira.set_webhook(&jira, WEBHOOK_SECRET);
+                self.github
+                    .set_webhook(&format!("{}/github", self.webhooks), WEBHOOK_SECRET);
+            }
+            Story::Detours => {
+                self.jira.move_issue(&self.key, "Ready for Agent", "ada")?;
+                self.jira.set_webhook(&jira, WEBHOOK_SECRET);
+                self.github.set_webhook(NOWHERE, WEBHOOK_SECRET);
+                self.jira.set_groups("ada", &["agents"]);
+                self.model.garble_next(u32::MAX);
+                let limited = Fault::new("/transitions", 1, 429).on("POST").retry_after(6);
+                self.jira.fail_next(limited);
+                let lost = Fault::new("/comment", 1, 502).on("POST").after_effect();
+                self.jira.fail_next(lost);
+            }
+        }
+        Ok(())
+    }
+
+    /// The services' data folder.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The services' log.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.path().join("services.log")
+    }
+
+    /// What Journeyman says on the ticket.
+    pub(crate) fn said(&self) -> String {
+        let comments = self.jira.comments(&self.key).into_iter();
+        let ours = comments.filter(|comment| comment.author == jira::WRITER_NAME);
+        ours.map(|comment| comment.text).collect()
+    }
+
+    /// Every pull request.
+    pub(crate) fn pull_requests(&self) -> Vec<PullRequestState> {
+        self.github.pull_requests(fixture::REPOSITORY)
+    }
+
+    /// The files of the default branch.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(crate) fn merged_files(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        self.github.branch_files(fixture::REPOSITORY, "main")
+    }
+}
+
+fn rules_text() -> anyhow::Result<String> {
+    let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
+    let project = fixture::PROJECT;
+    Ok(format!(
+        "repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {project}\nexecutor:\n  setup: [\"true\"]\n"
+    ))
+}

@@ -1,0 +1,17 @@
+//! Journeyman is ended at every failpoint of a story and started again; each story ends as if nothing had happened.
+#![allow(clippy::unwrap_used, reason = "what fails to start fails its test")]
+
+use tokio::process::Command;
+
+#[tokio::test]
+async fn a_ticket_survives_a_crash_at_every_failpoint() {
+    let program = e2e::binary("crash_matrix").unwrap();
+    let played = Command::new(program).kill_on_drop(true).output().await.unwrap();
+    let table = String::from_utf8_lossy(&played.stdout);
+    assert!(played.status.success(), "{table}");
+    let last = table.lines().last().unwrap_or_default();
+    let counts = last.strip_prefix("crash-matrix: ").unwrap_or(last);
+    let points: Vec<_> = counts.split(' ').collect();
+    assert_eq!((points[1], points[3]), ("points,", "survived,"), "{last}");
+    assert_eq!(points[0], points[2], "{last}");
+}

@@ -1,0 +1,112 @@
+//! Every service is restarted under load, one process after another.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use domain::Row;
+use e2e::{Mode, Options, World};
+use testkit::{
+    eventually, fixture,
+    github::{Conclusion, PullRequestState},
+};
+
+use crate::comments;
+
+const TICKETS: usize = 8;
+const THINKING: Duration = Duration::from_millis(300);
+/// For loaded machines; far below what a lost wake-up or lease would take to be noticed eight times.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// What CI and people do with a pull request.
+fn attend(world: &World, pull: &PullRequestState) {
+    let (repository, head) = (fixture::REPOSITORY, &pull.head_sha);
+    if !world.github.is_checked(repository, head) {
+        let green = [("test", Conclusion::Success, "ok")];
+        world.github.run_checks(repository, head, &green).unwrap();
+    } else if !pull.draft {
+        world.github.merge(repository, pull.number, "grace").unwrap();
+    }
+}
+
+/// CI and people do what is theirs; true when every ticket is done and said to be.
+fn is_over(world: &World, keys: &[String]) -> bool {
+    let pulls = world.github.pull_requests(fixture::REPOSITORY);
+    pulls
+        .iter()
+        .filter(|pull| pull.open)
+        .for_each(|pull| attend(world, pull));
+    let mut said = keys.iter().flat_map(|key| comments(world, key));
+    let is_done = |key: &String| world.jira.status(key).as_deref() == Some("Done");
+    keys.iter().all(is_done) && said.by_ref().filter(|text| text.contains("merged")).count() == keys.len()
+}
+
+/// Each ticket's takeovers without progress, as its row counts them.
+async fn takeovers(world: &World) -> BTreeMap<String, u32> {
+    let queue = world.queue().await.unwrap();
+    let rows = queue.table::<Row>(queue::Bucket::Tickets).list().await.unwrap();
+    rows.into_iter()
+        .map(|(ticket, row)| (ticket, row.takeovers))
+        .collect()
+}
+
+fn assert_once(world: &World, key: &str) {
+    assert_eq!(
+        world.jira.status_history(key),
+        ["To Do", "Ready for Agent", "In Progress", "Done"],
+        "{key}"
+    );
+    assert_eq!(world.jira.remote_links(key).len(), 1, "{key}");
+    let said = comments(world, key);
+    assert_eq!(said.len(), 1, "{said:#?}");
+    for words in ["has started", "Draft", "All checks passed", "merged"] {
+        assert_eq!(said[0].matches(words).count(), 1, "{words}: {said:#?}");
+    }
+    let (path, content) = fixture::note(key);
+    assert_eq!(
+        world.github.file(fixture::REPOSITORY, "main", &path),
+        Some(content),
+        "{key}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
+    let mut world = World::start(Options {
+        mode: Mode::Processes,
+        replicas: 2,
+        settings: vec![("EXECUTOR__SLOTS", "16".to_owned())],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    world.model.set_latency(THINKING);
+    world.model.repeat_after("was cut");
+    let mut keys = Vec::new();
+    for number in 0..TICKETS {
+        let marker = format!("(part {number})");
+        let summary = format!("Write a note {marker}");
+        let key = world
+            .jira
+            .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);
+        world.model.set_script(&marker, fixture::note_script(&key));
+        world.ask_for_work(&key).unwrap();
+        keys.push(key);
+    }
+    let names: Vec<String> = world.processes().unwrap().names().map(str::to_owned).collect();
+    assert_eq!(names.len(), 8, "{names:?}");
+    for name in names {
+        let processes = world.processes().unwrap();
+        processes.drain(&name).await.unwrap();
+        processes.restart(&name).await.unwrap();
+        is_over(&world, &keys);
+        let charged = takeovers(&world).await;
+        assert!(charged.values().all(|count| *count <= 1), "{name}: {charged:?}");
+    }
+    let over = async || is_over(&world, &keys).then_some(());
+    eventually("every ticket is merged and Done", PATIENCE, over)
+        .await
+        .unwrap();
+    keys.iter().for_each(|key| assert_once(&world, key));
+    assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), TICKETS);
+    assert_eq!(world.github.branches(fixture::REPOSITORY).len(), TICKETS + 1);
+    world.stop().await.unwrap();
+}

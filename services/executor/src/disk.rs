@@ -1,0 +1,71 @@
+//! Room on the disk, and folders that go.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+/// With less free on the disk nothing is made ready or kept for later runs, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Floor(pub(crate) u64);
+
+impl Floor {
+    /// Whether the disk that holds this folder has more free than that.
+    pub(crate) fn has_room(self, folder: &Path) -> bool {
+        rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= self.0)
+    }
+}
+
+/// Deletes a folder with all that is in it, also where commands took the right to write from a folder (as the module
+/// cache of Go does). No process may work in it any more. Blocks.
+///
+/// # Errors
+/// When the disk refuses; part of it may be gone then. A folder that is not there is no error.
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            unlock(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        removed => removed,
+    }
+}
+
+/// Makes every folder beneath one writable; no link is followed.
+fn unlock(folder: &Path) -> io::Result<()> {
+    let mut queue: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(folder) = queue.pop() {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                queue.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_whose_insides_may_not_be_written_goes_all_the_same() {
+        let outer = tempfile::TempDir::new().unwrap();
+        let folder = outer.path().join("a");
+        fs::create_dir_all(folder.join("b/c")).unwrap();
+        fs::write(folder.join("b/c/file"), "x").unwrap();
+        for path in ["b/c", "b"] {
+            fs::set_permissions(folder.join(path), fs::Permissions::from_mode(0o555)).unwrap();
+        }
+        // Whoever may do everything needs no key; both ways end the same.
+        unlock(&folder).unwrap();
+        fs::set_permissions(folder.join("b"), fs::Permissions::from_mode(0o555)).unwrap();
+        remove(&folder).unwrap();
+        remove(&folder).unwrap();
+        assert!(!folder.exists());
+    }
+}

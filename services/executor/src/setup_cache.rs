@@ -1,0 +1,306 @@
+//! What setup commands left, kept for the next run with the same commands and lockfiles.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{PoisonError, RwLock},
+    time::SystemTime,
+};
+
+use domain::RepositoryName;
+use git2::{ObjectType, Oid};
+
+use crate::{
+    disk::{self, Floor},
+    workspace::{Amount, Origin, Problem, Workspace},
+};
+
+/// In the data folder: what is kept, by owner, repository and key.
+pub(crate) const FOLDER: &str = "setups";
+/// In the data folder: what is not whole yet, or goes.
+pub(crate) const UNFINISHED: &str = "setups.unfinished";
+/// In an entry: the tree of the workspace's origin, files, bytes.
+const NOTE: &str = "note";
+
+/// Names of files in which package managers pin what they install.
+const LOCKFILES: &[&str] = &[
+    "Cargo.lock",
+    "Gemfile.lock",
+    "Package.resolved",
+    "Pipfile.lock",
+    "Podfile.lock",
+    "bun.lock",
+    "bun.lockb",
+    "composer.lock",
+    "conda-lock.yml",
+    "deno.lock",
+    "flake.lock",
+    "go.sum",
+    "gradle.lockfile",
+    "mix.lock",
+    "npm-shrinkwrap.json",
+    "package-lock.json",
+    "packages.lock.json",
+    "pdm.lock",
+    "pnpm-lock.yaml",
+    "poetry.lock",
+    "pubspec.lock",
+    "uv.lock",
+    "yarn.lock",
+];
+
+/// Results of setup commands on disk. All that blocks does so on the caller's thread.
+pub(crate) struct SetupCache {
+    folder: PathBuf,
+    unfinished: PathBuf,
+    max_bytes: u64,
+    floor: Floor,
+    identity: String,
+    /// Held for reading while something is copied out, for writing while something goes.
+    in_use: RwLock<()>,
+}
+
+/// The place of one result.
+pub(crate) struct Key {
+    entry: PathBuf,
+}
+
+struct Entry {
+    path: PathBuf,
+    last_used: SystemTime,
+    bytes: u64,
+}
+
+impl SetupCache {
+    /// Under the data folder; `max_bytes` for all results together, 0 for none. `network`: whether setup commands have one.
+    pub(crate) fn new(data_dir: &Path, max_bytes: u64, floor: Floor, network: bool) -> Self {
+        Self {
+            folder: data_dir.join(FOLDER),
+            unfinished: data_dir.join(UNFINISHED),
+            max_bytes,
+            floor,
+            identity: format!("network {network}\n{}", identity()),
+            in_use: RwLock::default(),
+        }
+    }
+
+    /// Where the result of these commands is kept. `None` when there is nothing to know it by again (no commands, or no
+    /// lockfile in the origin), or when another user's process keeps the files.
+    pub(crate) fn key(&self, workspace: &Workspace, origin: &Origin, commands: &[String]) -> Option<Key> {
+        let lockfiles = origin.contents(is_lockfile);
+        if self.max_bytes == 0 || !workspace.is_ours() || commands.is_empty() || lockfiles.is_empty() {
+            return None;
+        }
+        let place = workspace.place();
+        let known_by = format!("{}\n{place:?}\n{commands:?}\n{lockfiles:?}", self.identity);
+        let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes()).ok()?;
+        let entry = self.of(&workspace.repository).join(key.to_string());
+        Some(Key { entry })
+    }
+
+    /// Puts a kept result into a new workspace; false when there is none. One that cannot be used is dropped.
+    ///
+    /// # Errors
+    /// When what was put in by then cannot be taken out again.
+    pub(crate) fn put_in(&self, key: &Key, workspace: &Workspace, origin: &Origin) -> Result<bool, Problem> {
+        let reading = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
+        let Some((tree, amount)) = note(&key.entry) else {
+            return Ok(false);
+        };
+        let Err(problem) = workspace.put_in(origin, &key.entry, tree, amount) else {
+            touch(&key.entry);
+            return Ok(true);
+        };
+        drop(reading);
+        tracing::warn!(%problem, "a kept result of setup cannot be used and goes");
+        self.drop_entry(&key.entry);
+        Ok(false)
+    }
+
+    /// Keeps what the setup left in a workspace. A failure costs the next run its setup, and this one nothing.
+    pub(crate) fn keep(&self, key: &Key, workspace: &Workspace, origin: &Origin) {
+        let unfinished = self.unfinished.join(&workspace.id);
+        match self.store(key, workspace, origin, &unfinished) {
+            Ok(true) => tracing::info!(run = %workspace.run, "the setup's result is kept"),
+            Ok(false) => tracing::info!(run = %workspace.run, "the setup's result is not kept"),
+            Err(problem) => tracing::warn!(%problem, "the setup's result cannot be kept"),
+        }
+        if let Err(error) = disk::remove(&unfinished) {
+            tracing::warn!(%error, "an unfinished result of setup stays behind");
+        }
+    }
+
+    fn store(
+        &self,
+        key: &Key,
+        workspace: &Workspace,
+        origin: &Origin,
+        unfinished: &Path,
+    ) -> Result<bool, Problem> {
+        self.make_room(self.max_bytes);
+        if !self.floor.has_room(&self.folder) {
+            return Ok(false);
+        }
+        let Some(amount) = workspace.take_out(origin, unfinished, self.max_bytes)? else {
+            return Ok(false);
+        };
+        let note = format!("{} {} {}\n", origin.tree, amount.files, amount.bytes);
+        fs::write(unfinished.join(NOTE), note)?;
+        if !self.floor.has_room(&self.folder) {
+            return Ok(false);
+        }
+        fs::create_dir_all(self.of(&workspace.repository))?;
+        self.make_room(self.max_bytes.saturating_sub(amount.bytes));
+        // Where another run was faster, its result stays.
+        Ok(fs::rename(unfinished, &key.entry).is_ok())
+    }
+
+    fn of(&self, repository: &RepositoryName) -> PathBuf {
+        self.folder.join(repository.owner()).join(repository.name())
+    }
+
+    /// Drops what was not used the longest until the rest is at most so much and the disk has room.
+    fn make_room(&self, max_bytes: u64) {
+        let mut entries = self.entries();
+        entries.sort_by_key(|entry| entry.last_used);
+        let mut bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
+        for entry in entries {
+            if bytes <= max_bytes && self.floor.has_room(&self.folder) {
+                return;
+            }
+            self.drop_entry(&entry.path);
+            bytes -= entry.bytes;
+        }
+    }
+
+    fn drop_entry(&self, entry: &Path) {
+        let goes = self.unfinished.join(uuid::Uuid::new_v4().to_string());
+        let writing = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
+        // Gone at once for everybody, and then bit by bit.
+        let removed = fs::rename(entry, &goes);
+        drop(writing);
+        if let Err(error) = removed.and_then(|()| disk::remove(&goes)) {
+            tracing::warn!(%error, "a kept result of setup cannot be deleted");
+        }
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let repositories = folders(&self.folder).flat_map(|owner| folders(&owner).collect::<Vec<_>>());
+        let found = repositories.flat_map(|repository| folders(&repository).collect::<Vec<_>>());
+        let entry = |path: PathBuf| Entry {
+            last_used: fs::metadata(&path)
+                .and_then(|metadata| metadata.modified())
+                .unwrap_or(SystemTime::UNIX_EPOCH),
+            bytes: note(&path).map_or(0, |(_, amount)| amount.bytes),
+            path,
+        };
+        found.map(entry).collect()
+    }
+}
+
+fn is_lockfile(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let is_requirements = name.starts_with("requirements")
+        && path
+            .extension()
+            .is_some_and(|extension| extension == "txt" || extension == "lock");
+    is_requirements || LOCKFILES.contains(&name)
+}
+
+fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+}
+
+fn note(entry: &Path) -> Option<(Oid, Amount)> {
+    let text = fs::read_to_string(entry.join(NOTE)).ok()?;
+    let mut parts = text.split_whitespace();
+    let tree = Oid::from_str(parts.next()?).ok()?;
+    let (files, bytes) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some((tree, Amount { files, bytes }))
+}
+
+fn touch(entry: &Path) {
+    let touched = fs::File::open(entry).and_then(|entry| entry.set_modified(SystemTime::now()));
+    if let Err(error) = touched {
+        tracing::debug!(%error, "the last use of a kept result cannot be noted");
+    }
+}
+
+/// What tells this executor and the toolchains around it from others: its version, the system, and the folders of
+/// programs with the time of their latest change.
+fn identity() -> String {
+    let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let changed = |folder: PathBuf| -> io::Result<String> {
+        let modified = fs::metadata(&folder)?.modified()?;
+        Ok(format!("{folder:?} {modified:?}"))
+    };
+    let programs: Vec<String> = std::env::split_paths(&path)
+        .filter_map(|folder| changed(folder).ok())
+        .collect();
+    format!("{}\n{system}\n{}", env!("CARGO_PKG_VERSION"), programs.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(folder: &Path, max_bytes: u64, floor: u64) -> SetupCache {
+        for name in [FOLDER, UNFINISHED] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        SetupCache::new(folder, max_bytes, Floor(floor), false)
+    }
+
+    fn entry(cache: &SetupCache, name: &str, bytes: u64, age_s: u64) -> PathBuf {
+        let path = cache.folder.join("acme/shop").join(name);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join(NOTE), format!("{} 1 {bytes}", "a".repeat(40))).unwrap();
+        let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 - age_s);
+        fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_was_not_used_the_longest_goes_first() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let cache = cache(folder.path(), 100, 0);
+        let [old, used, new] =
+            [("old", 30), ("used", 20), ("new", 10)].map(|(name, age)| entry(&cache, name, 40, age));
+        touch(&used);
+        cache.make_room(80);
+        assert!(!old.exists() && used.exists() && new.exists());
+        cache.make_room(40);
+        assert!(used.exists() && !new.exists());
+        assert_eq!(fs::read_dir(&cache.unfinished).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_full_disk_takes_all_of_it() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let cache = cache(folder.path(), u64::MAX, u64::MAX);
+        let kept = entry(&cache, "kept", 1, 1);
+        cache.make_room(u64::MAX);
+        assert!(!kept.exists());
+    }
+
+    #[test]
+    fn lockfiles_are_known_by_their_names_anywhere() {
+        for (path, is_one) in [
+            ("Cargo.lock", true),
+            ("web/app/package-lock.json", true),
+            ("requirements-dev.txt", true),
+            ("requirements.txt", true),
+            ("requirements.md", false),
+            ("Cargo.toml", false),
+        ] {
+            assert_eq!(is_lockfile(Path::new(path)), is_one, "{path}");
+        }
+    }
+}

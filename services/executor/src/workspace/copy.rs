@@ -1,0 +1,368 @@
+//! Copies between folders that are not trusted: no link is followed, in neither of them, and links stay links.
+
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs::{File, Permissions},
+    io::{self, Read},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            ffi::OsStrExt,
+            fs::{MetadataExt, PermissionsExt},
+        },
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, mkdirat, openat2, statat,
+        unlinkat, utimensat,
+    },
+    io::Errno,
+};
+
+/// Every step stays beneath the folder that it starts from, and follows no link.
+const PLAIN: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_SYMLINKS);
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW);
+/// Folders within folders; each holds a few open descriptors.
+const MAX_DEPTH: usize = 100;
+/// Files and links of one copy.
+const MAX_FILES: u64 = 1_000_000;
+
+/// Files that are left out wherever they are met, and the folders that they lie in.
+#[derive(Default)]
+pub(crate) struct Known {
+    files: HashSet<PathBuf>,
+    folders: HashSet<PathBuf>,
+}
+
+impl Known {
+    /// These files.
+    pub(super) fn new<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Self {
+        let mut known = Self::default();
+        for path in paths {
+            let folders = path
+                .ancestors()
+                .skip(1)
+                .take_while(|folder| *folder != Path::new(""));
+            for folder in folders {
+                if !known.folders.insert(folder.to_owned()) {
+                    break;
+                }
+            }
+            known.files.insert(path.clone());
+        }
+        known
+    }
+}
+
+/// How much was met on the way, in files and links (folders do not count) and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+/// One copy of all that lies in a folder but the known files.
+pub(super) struct Copy<'a> {
+    pub(super) known: &'a Known,
+    pub(super) max_bytes: u64,
+    /// What was copied.
+    pub(super) copied: Amount,
+    /// What lay there, and was left out because it is known.
+    pub(super) left_out: Amount,
+    /// The topmost paths that were made.
+    pub(super) made: Vec<PathBuf>,
+}
+
+impl<'a> Copy<'a> {
+    pub(super) fn new(known: &'a Known, max_bytes: u64) -> Self {
+        Self {
+            known,
+            max_bytes,
+            copied: Amount::default(),
+            left_out: Amount::default(),
+            made: Vec::new(),
+        }
+    }
+
+    /// Copies with modes and times of modification. What is neither file, link nor folder is left out.
+    ///
+    /// # Errors
+    /// When the disk refuses, something stands in the way, or there is more than the bounds allow. What was made by
+    /// then stays; `made` names it.
+    pub(super) fn run(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+        self.folder(from, to, Path::new(""), true, 0)
+    }
+
+    fn folder(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        path: &Path,
+        is_noted: bool,
+        depth: usize,
+    ) -> io::Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(io::Error::other(format!("{} is nested too deep", path.display())));
+        }
+        for entry in Dir::read_from(from)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let path = path.join(name);
+            let stat = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => self.inner(from, to, name, &path, is_noted, depth)?,
+                FileType::RegularFile | FileType::Symlink if self.known.files.contains(&path) => {
+                    self.left_out.files += 1;
+                    self.left_out.bytes += u64::try_from(stat.st_size).unwrap_or_default();
+                }
+                FileType::RegularFile => self.file(from, to, name, &path, is_noted)?,
+                FileType::Symlink => self.link(from, to, name, &path, is_noted)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn inner(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        is_noted: bool,
+        depth: usize,
+    ) -> io::Result<()> {
+        let inner_from = openat2(from, name, FOLDER, Mode::empty(), PLAIN)?;
+        let is_new = match mkdirat(to, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if is_new && is_noted {
+            self.made.push(path.to_owned());
+        }
+        let inner_to = openat2(to, name, FOLDER, Mode::empty(), PLAIN)?;
+        let before = self.copied.files;
+        self.folder(&inner_from, &inner_to, path, is_noted && !is_new, depth + 1)?;
+        // A folder of known files alone is none of what was left here.
+        if is_new && self.copied.files == before && self.known.folders.contains(path) {
+            // It may hold folders that were empty all along; then it stays.
+            let _ = unlinkat(to, name, AtFlags::REMOVEDIR);
+        } else if is_new {
+            dress(&File::from(inner_to), &File::from(inner_from))?;
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        is_noted: bool,
+    ) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let source = File::from(openat2(from, name, flags, Mode::empty(), PLAIN)?);
+        let size = source.metadata()?.len();
+        self.count(size)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let target = File::from(openat2(to, name, flags, Mode::from_raw_mode(0o600), PLAIN)?);
+        if is_noted {
+            self.made.push(path.to_owned());
+        }
+        // Shared blocks where the file system can, never a hard link: a later write must not reach the original.
+        if rustix::fs::ioctl_ficlone(&target, &source).is_err() {
+            io::copy(&mut (&source).take(size), &mut &target)?;
+        }
+        dress(&target, &source)
+    }
+
+    fn link(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        is_noted: bool,
+    ) -> io::Result<()> {
+        let target = rustix::fs::readlinkat(from, name, Vec::new())?;
+        self.count(target.as_bytes().len() as u64)?;
+        rustix::fs::symlinkat(&target, to, name)?;
+        if is_noted {
+            self.made.push(path.to_owned());
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: u64) -> io::Result<()> {
+        self.copied.files += 1;
+        self.copied.bytes += bytes;
+        if self.copied.files > MAX_FILES || self.copied.bytes > self.max_bytes {
+            return Err(io::Error::other("there is more than may be kept"));
+        }
+        Ok(())
+    }
+}
+
+/// A folder to copy from or to.
+///
+/// # Errors
+/// When it is none, or a link.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, FOLDER, Mode::empty())?)
+}
+
+/// Makes a file as young as if it had just been written; a link itself, not what it points to.
+pub(super) fn touch(folder: &OwnedFd, path: &Path) -> io::Result<()> {
+    let name = path.file_name().ok_or(Errno::ISDIR)?;
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let parent = openat2(
+        folder,
+        parent.unwrap_or(Path::new(".")),
+        FOLDER,
+        Mode::empty(),
+        PLAIN,
+    )?;
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    Ok(utimensat(&parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// Mode (without the bits that give rights) and time of modification, as those that build tools go by.
+fn dress(target: &File, like: &File) -> io::Result<()> {
+    let metadata = like.metadata()?;
+    target.set_permissions(Permissions::from_mode(metadata.mode() & 0o777))?;
+    let time = Timespec {
+        tv_sec: metadata.mtime(),
+        tv_nsec: metadata.mtime_nsec(),
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    Ok(rustix::fs::futimens(target, &times)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    use super::*;
+
+    struct World {
+        outer: tempfile::TempDir,
+        from: OwnedFd,
+        to: OwnedFd,
+    }
+
+    fn world() -> World {
+        let outer = tempfile::TempDir::new().unwrap();
+        let made = |name: &str| {
+            fs::create_dir(outer.path().join(name)).unwrap();
+            open(&outer.path().join(name)).unwrap()
+        };
+        let (from, to) = (made("from"), made("to"));
+        World { outer, from, to }
+    }
+
+    impl World {
+        fn copy(&self, known: &[&str], max_bytes: u64) -> (io::Result<()>, Amount, Vec<PathBuf>) {
+            let known: Vec<PathBuf> = known.iter().map(PathBuf::from).collect();
+            let known = Known::new(known.iter());
+            let mut copy = Copy::new(&known, max_bytes);
+            let done = copy.run(&self.from, &self.to);
+            (done, copy.copied, copy.made)
+        }
+    }
+
+    #[test]
+    fn files_links_modes_and_times_arrive_and_known_files_do_not() {
+        let world = world();
+        let (from, to) = (world.outer.path().join("from"), world.outer.path().join("to"));
+        fs::create_dir_all(from.join("src/gen/empty")).unwrap();
+        fs::create_dir_all(from.join("only/known")).unwrap();
+        fs::write(from.join("src/main"), "known").unwrap();
+        fs::write(from.join("only/known/file"), "known").unwrap();
+        fs::write(from.join("src/gen/tool"), "#!").unwrap();
+        fs::set_permissions(from.join("src/gen/tool"), Permissions::from_mode(0o4755)).unwrap();
+        symlink("/etc/passwd", from.join("out")).unwrap();
+        let old = File::options()
+            .write(true)
+            .open(from.join("src/gen/tool"))
+            .unwrap();
+        old.set_modified(std::time::UNIX_EPOCH).unwrap();
+        let (done, copied, made) = world.copy(&["src/main", "only/known/file"], 100);
+        done.unwrap();
+        assert_eq!(copied, Amount { files: 2, bytes: 13 });
+        assert_eq!(fs::read_link(to.join("out")).unwrap(), Path::new("/etc/passwd"));
+        let tool = fs::metadata(to.join("src/gen/tool")).unwrap();
+        assert_eq!((tool.mode() & 0o7777, tool.mtime()), (0o755, 0));
+        assert!(to.join("src/gen/empty").is_dir() && !to.join("src/main").exists());
+        assert!(!to.join("only").exists());
+        assert_eq!(made.len(), 3, "{made:?}");
+    }
+
+    #[test]
+    fn a_link_where_a_folder_should_be_leads_nowhere() {
+        let world = world();
+        fs::create_dir(world.outer.path().join("from/dir")).unwrap();
+        fs::write(world.outer.path().join("from/dir/file"), "x").unwrap();
+        fs::create_dir(world.outer.path().join("elsewhere")).unwrap();
+        symlink("../elsewhere", world.outer.path().join("to/dir")).unwrap();
+        assert!(world.copy(&[], 100).0.is_err());
+        assert_eq!(
+            fs::read_dir(world.outer.path().join("elsewhere"))
+                .unwrap()
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn more_than_the_bound_is_an_error_that_names_what_was_made() {
+        let world = world();
+        fs::create_dir(world.outer.path().join("from/dir")).unwrap();
+        fs::write(world.outer.path().join("from/dir/file"), "0123456789").unwrap();
+        let (done, _, made) = world.copy(&[], 9);
+        assert!(done.is_err());
+        assert_eq!(made, [PathBuf::from("dir")]);
+    }
+
+    #[test]
+    fn a_pipe_neither_stops_the_copy_nor_comes_along() {
+        let world = world();
+        let pipe = world.outer.path().join("from/pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        world.copy(&[], 9).0.unwrap();
+        assert_eq!(fs::read_dir(world.outer.path().join("to")).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,165 @@
+//! Workspaces whose files and commands are a runner's, under a user of its own.
+
+use std::{
+    fs,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt, chown},
+        net::UnixStream,
+        process::CommandExt,
+    },
+    path::Path,
+    process::{Child, Command},
+};
+
+use super::*;
+
+/// Owns nothing on any machine.
+const USER: u32 = 65_534;
+
+/// Killed and reaped when it is dropped.
+struct Runner(Child);
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A runner in a folder of the world; its program and place are made at the first start.
+fn start_runner(folder: &Path) -> (Runner, PathBuf) {
+    let (place, program) = (folder.join("runner"), folder.join("launcher"));
+    if !place.exists() {
+        fs::create_dir(&place).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        chown(&place, Some(USER), Some(USER)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_launcher"), &program).unwrap();
+    }
+    let socket = place.join("socket");
+    let mut command = Command::new(program);
+    let me = fs::metadata("/proc/self").unwrap().uid().to_string();
+    command.arg("runner").args([&socket, &place.join("work")]).arg(me);
+    let runner = Runner(command.uid(USER).gid(USER).spawn().unwrap());
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while UnixStream::connect(&socket).is_err() {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the runner does not start"
+        );
+        std::thread::yield_now();
+    }
+    (runner, socket)
+}
+
+fn is_root() -> bool {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !is_root {
+        println!("| L2 runs at a runner | L2 | not reachable here |");
+    }
+    is_root
+}
+
+async fn start(without: Vec<executor::Mechanism>) -> (World, Runner) {
+    let mut runner = None;
+    let world = World::start_as(1, |folder, settings| {
+        let (started, socket) = start_runner(folder);
+        settings.runner_socket = Some(socket);
+        settings.min_level = domain::SandboxLevel::L2;
+        settings.without = without;
+        runner = Some(started);
+    });
+    (world.await, runner.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_a_runner_commands_and_files_have_a_user_of_their_own() {
+    if !is_root() {
+        return;
+    }
+    for without in [vec![], vec![executor::Mechanism::Namespaces]] {
+        let (world, _runner) = start(without).await;
+        let session = world.open(1).await;
+        let result = session
+            .call("1", "run_command", json!({ "command": "id -u; cat README.md" }))
+            .await;
+        assert_eq!(result.sandbox_level(), SandboxLevel::L2);
+        assert!(result.content.contains("65534\n# Shop"), "{}", result.content);
+        session
+            .ok(
+                "2",
+                "write_file",
+                json!({ "path": "bin/run.sh", "content": "#!/bin/sh\necho ran\n" }),
+            )
+            .await;
+        let text = session
+            .shell(
+                "3",
+                "chmod +x bin/run.sh README.md; bin/run.sh; git status --short; touch $GIT_DIR/x; echo $?",
+            )
+            .await;
+        assert!(
+            text.contains("ran\n") && text.contains("bin/") && text.trim().ends_with('1'),
+            "{text}"
+        );
+        session
+            .ok("4", "create_branch", json!({ "branch_name": "feat/x" }))
+            .await;
+        session
+            .ok("5", "commit_changes", json!({ "message": "A script" }))
+            .await;
+        let (info, pack) = session.snapshot().await;
+        assert!(info.files_changed == 2 && !pack.is_empty(), "{info:?}");
+        let work = world.folder.path().join("runner/work");
+        assert_eq!(fs::read_dir(&work).unwrap().count(), 1);
+        session.close().await;
+        let restore = SnapshotRef {
+            branch: info.branch,
+            head_commit: info.head_commit,
+            snapshot_commit: info.snapshot_commit,
+        };
+        let opened = world.try_restore(2, RunFence::new(1, 6, 1), pack, |spec| {
+            spec.restore = Some(restore)
+        });
+        let (second, _) = opened.await.unwrap();
+        assert!(second.shell("1", "bin/run.sh").await.contains("ran"));
+        assert_eq!(
+            fs::read_dir(&work).unwrap().count(),
+            1,
+            "the workspace before is gone"
+        );
+    }
+    println!("| L2 runs at a runner | L2 | held |");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_whose_runner_went_is_gone_and_another_can_be_opened() {
+    if !is_root() {
+        return;
+    }
+    let (world, runner) = start(vec![]).await;
+    let session = world.open(1).await;
+    session.shell("1", "echo kept > file").await;
+    let command = json!({ "command": "echo started; sleep 600" });
+    let mut running = session.start("2", "run_command", &command).await.unwrap();
+    assert!(output(&mut running).await.contains("started"));
+    drop(runner);
+    let _again = start_runner(world.folder.path());
+    let refused = session.start("3", "read_file", &json!({ "path": "file" })).await;
+    assert_eq!(refused.err().unwrap().code(), Code::NotFound);
+    drop(running);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let second = loop {
+        match world.try_open(1, RunFence::new(1, 6, 1), |_| {}).await {
+            Ok((second, answer)) => {
+                assert!(!answer.existing);
+                break second;
+            }
+            Err(status) => assert!(
+                status.code() == Code::ResourceExhausted && tokio::time::Instant::now() < deadline,
+                "{status}"
+            ),
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(second.shell("1", "ls").await.contains("README.md"));
+}

@@ -1,0 +1,179 @@
+//! What setup commands leave is kept for the next run with the same lockfiles.
+
+use super::*;
+
+/// Leaves something else each time it runs: ignored, untracked, at home, a link.
+const COMMAND: &str = "mkdir -p ignored/deep && head -c 8 /dev/urandom | od -An -tx1 > ignored/deep/value && \
+                       ln -s /etc/passwd ignored/link && echo untracked > left.txt && echo home > $HOME/file && \
+                       mkdir $HOME/locked && echo x > $HOME/locked/file && chmod 555 $HOME/locked";
+const SHOW: &str = "cat ignored/deep/value left.txt $HOME/file; readlink ignored/link; ls $HOME/locked";
+
+/// A commit on the base with these files besides.
+fn commit(world: &World, files: &[(&str, &str)]) -> String {
+    let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
+    let git = remote.objects();
+    let id = |text: &str| git2::Oid::from_str(text).unwrap();
+    let parent = git.find_commit(id(world.base.as_str())).unwrap();
+    let mut root = git.treebuilder(Some(&parent.tree().unwrap())).unwrap();
+    for (name, content) in files {
+        root.insert(name, git.blob(content.as_bytes()).unwrap(), 0o100_644)
+            .unwrap();
+    }
+    let tree = git.find_tree(root.write().unwrap()).unwrap();
+    let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+    let made = git.commit(None, &who, &who, "next", &tree, &[&parent]).unwrap();
+    let branch = format!("refs/heads/c{made}");
+    git.reference(&branch, made, true, "").unwrap();
+    made.to_string()
+}
+
+struct Opened {
+    session: Session,
+    failed: bool,
+    log: String,
+}
+
+impl Opened {
+    fn is_reused(&self) -> bool {
+        self.log.contains("reused")
+    }
+
+    /// Ends the workspace and waits until its place is free again.
+    async fn end(self, world: &World) {
+        self.session.close().await;
+        let folder = world.folder.path().join("data/workspaces");
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        while std::fs::read_dir(&folder).unwrap().count() > 0 {
+            assert!(tokio::time::Instant::now() < deadline, "the workspace stays");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+async fn open(world: &World, number: u64, base: &str, command: &str) -> Opened {
+    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
+        spec.base_commit = base.to_owned();
+        spec.setup = vec![command.to_owned()];
+    });
+    let (session, answer) = opened.await.unwrap();
+    let setup = answer.setup.unwrap();
+    Opened {
+        session,
+        failed: setup.failed,
+        log: setup.log_tail,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_setup_runs_once_for_a_lockfile_and_what_a_run_does_afterwards_reaches_no_other() {
+    let world = World::start(1).await;
+    let base = commit(&world, &[("Cargo.lock", "1")]);
+    let first = open(&world, 1, &base, COMMAND).await;
+    assert!(!first.failed && !first.is_reused(), "{}", first.log);
+    let left = first.session.shell("c1", SHOW).await;
+    let poison = "for f in ignored/deep/value left.txt $HOME/file; do echo poison > $f; done; \
+                  ln -sf /etc/hosts ignored/link";
+    first.session.shell("c2", poison).await;
+    first.end(&world).await;
+
+    let second = open(&world, 2, &base, COMMAND).await;
+    assert!(!second.failed && second.is_reused(), "{}", second.log);
+    assert_eq!(second.session.shell("c1", SHOW).await, left);
+    // An untracked file that setup left is nothing that the run changed.
+    let read = second
+        .session
+        .ok("c2", "read_file", json!({ "path": "README.md" }))
+        .await;
+    assert!(!read.changed);
+    second.end(&world).await;
+
+    let other = commit(&world, &[("Cargo.lock", "2")]);
+    let third = open(&world, 3, &other, COMMAND).await;
+    assert!(!third.is_reused());
+    assert_ne!(third.session.shell("c1", SHOW).await, left);
+    third.end(&world).await;
+
+    let with_words = commit(&world, &[("Cargo.lock", "1"), ("README.md", "# Changed\n")]);
+    let fourth = open(&world, 4, &with_words, COMMAND).await;
+    assert!(fourth.is_reused());
+    assert_eq!(fourth.session.shell("c1", SHOW).await, left);
+    let newer = "for f in README.md AGENTS.md; do [ $f -nt ignored/deep/value ] && echo $f; done; true";
+    let newer = fourth.session.shell("c2", newer).await;
+    assert!(newer.contains("README.md"), "{newer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_failed_what_changed_the_repositorys_files_and_what_has_no_lockfile_is_not_kept() {
+    let world = World::start(1).await;
+    let base = commit(&world, &[("uv.lock", "1")]);
+    let without = world.base.to_string();
+    let changing = format!("{COMMAND} && echo more >> README.md");
+    let failing = format!("{COMMAND} && false");
+    let cases = [
+        (&base, failing.as_str(), true),
+        (&base, changing.as_str(), false),
+        (&without, COMMAND, false),
+    ];
+    for (case, (base, command, fails)) in cases.into_iter().enumerate() {
+        for again in 0..2 {
+            let opened = open(&world, 1 + 10 * case as u64 + again, base, command).await;
+            assert_eq!(
+                (opened.failed, opened.is_reused()),
+                (fails, false),
+                "{command}: {}",
+                opened.log
+            );
+            opened.end(&world).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kept_setup_that_is_not_whole_goes_and_the_commands_run_again() {
+    let world = World::start(1).await;
+    let base = commit(&world, &[("go.sum", "1")]);
+    open(&world, 1, &base, COMMAND).await.end(&world).await;
+    let kept = world.folder.path().join("data/setups/acme/shop");
+    let entry = std::fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(entry.join("home/file")).unwrap();
+    let second = open(&world, 2, &base, COMMAND).await;
+    assert!(!second.failed && !second.is_reused(), "{}", second.log);
+    let left = second.session.shell("c1", SHOW).await;
+    second.end(&world).await;
+    let third = open(&world, 3, &base, COMMAND).await;
+    assert!(third.is_reused());
+    assert_eq!(third.session.shell("c1", SHOW).await, left);
+    let unfinished = world.folder.path().join("data/setups.unfinished");
+    assert_eq!(std::fs::read_dir(unfinished).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_setup_over_a_runs_own_changes_is_not_kept_for_others() {
+    let world = World::start(1).await;
+    let base = commit(&world, &[("yarn.lock", "1")]);
+    let (session, answer) = world
+        .try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone())
+        .await
+        .unwrap();
+    assert!(answer.setup.is_none());
+    session.shell("c1", "echo theirs > README.md").await;
+    let (info, pack) = session.snapshot().await;
+    let first = Opened {
+        session,
+        failed: false,
+        log: String::new(),
+    };
+    first.end(&world).await;
+    let restored = world.try_restore(1, RunFence::new(1, 6, 1), pack, |spec| {
+        spec.base_commit = base.clone();
+        spec.setup = vec![COMMAND.to_owned()];
+        spec.restore = Some(SnapshotRef {
+            snapshot_commit: info.snapshot_commit.clone(),
+            ..SnapshotRef::default()
+        });
+    });
+    let (session, answer) = restored.await.unwrap();
+    assert!(!answer.setup.unwrap().failed);
+    session.close().await;
+    assert!(!world.folder.path().join("data/setups/acme").exists());
+}

@@ -1,0 +1,127 @@
+//! What cannot be read must not hold up its ticket: triggers are set aside, a row is made anew from the journals.
+
+use domain::{
+    Entry, Fact, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus, TicketKey,
+    Timestamp, Trigger,
+};
+use queue::{Bucket, DeadLetter, Found, Queue, Revision, Unreadable};
+
+use super::session::Session;
+use crate::driver::Trouble;
+use crate::run::RunState;
+
+impl Session<'_> {
+    /// The triggers that can be read. The others become dead letters, and the ticket is told.
+    pub(super) async fn readable(
+        &self,
+        triggers: Vec<(u64, Result<Trigger, Unreadable>)>,
+    ) -> Result<Vec<(u64, Trigger)>, Trouble> {
+        let mut readable = Vec::with_capacity(triggers.len());
+        for (sequence, trigger) in triggers {
+            match trigger {
+                Ok(trigger) => readable.push((sequence, trigger)),
+                Err(unreadable) => self.set_aside(&unreadable).await?,
+            }
+        }
+        Ok(readable)
+    }
+
+    async fn set_aside(&self, unreadable: &Unreadable) -> Result<(), Trouble> {
+        self.check()?;
+        let (ticket, sequence, queue) = (&self.ticket, unreadable.sequence(), &self.driver.queue);
+        tracing::error!(%ticket, problem = unreadable.problem(), "trigger set aside");
+        let advice = "a planner that can read it takes it up after `journeyman dead retry`";
+        let letter = letter(
+            "trigger",
+            format!("{ticket} at {sequence}"),
+            ticket,
+            unreadable,
+            advice,
+        );
+        queue.dead_letters().bury(&letter, unreadable).await?;
+        let notice = Report {
+            version: Report::VERSION,
+            id: ReportId::unreadable("trigger", ticket, sequence),
+            ticket: ticket.clone(),
+            run: None,
+            fence: self.fence,
+            at: bootstrap::now(),
+            request: ReportRequest::Unreadable {
+                what: "trigger".to_owned(),
+            },
+        };
+        queue.reports().append(&notice).await?;
+        Ok(())
+    }
+}
+
+/// The ticket's row as it is to be worked with, and the revision to write over.
+pub(super) async fn row_of(queue: &Queue, ticket: &TicketKey) -> Result<(Row, Option<Revision>), Trouble> {
+    let rows = queue.table::<Row>(Bucket::Tickets);
+    Ok(match rows.find(&ticket.to_string()).await? {
+        Some(Found::Value(row, revision)) => (row, Some(revision)),
+        Some(Found::Unreadable(lost)) => (row_anew(queue, ticket, &lost).await?, Some(lost.revision())),
+        None => (Row::default(), None),
+    })
+}
+
+/// The row of a ticket whose row cannot be read: its runs as their journals tell, and every trigger since the oldest
+/// live one folded again, which changes nothing where it was folded before.
+async fn row_anew(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Result<Row, Trouble> {
+    tracing::error!(%ticket, problem = lost.problem(), "row made anew from the journals");
+    let advice = "it was made anew from the ticket's journals, and there is nothing to do";
+    let letter = letter("row", ticket.to_string(), ticket, lost, advice);
+    queue.dead_letters().bury(&letter, lost).await?;
+    let mut row = Row::default();
+    for run in queue.runs_of(ticket).await? {
+        let entries = match queue.journal().read(&run).await {
+            Err(error @ queue::Error::Corrupt { .. }) => {
+                tracing::error!(%run, %error, "run left out of the row");
+                continue;
+            }
+            entries => entries?,
+        };
+        let entries: Vec<Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+        if let Some(state) = RunState::fold(&run, &entries)? {
+            add(&mut row, &run, &state, &entries);
+        }
+    }
+    let live = row.pending.iter().map(|pending| pending.sequence).min();
+    let newest = row.runs.iter().map(|run| run.id.sequence()).max();
+    row.cursor = live.or(newest).unwrap_or_default();
+    Ok(row)
+}
+
+fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
+    let at = |entry: Option<&Entry>| entry.map_or_else(Timestamp::default, |entry| entry.at);
+    row.open(run.sequence(), run.clone(), state.job(), at(entries.first()));
+    if let Some(summary) = row.run_mut(run) {
+        summary.turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
+        if let Some(waits_for) = state.parked.clone() {
+            summary.status = RunStatus::Parked { waits_for };
+        }
+    }
+    if let Some(reason) = state.finished.clone() {
+        row.finish(run, reason, at(entries.last()));
+    }
+    for entry in entries {
+        if let Fact::ReportSettled {
+            outcome: ReportOutcome::Done(Receipt::PullRequestOpened(opened)),
+            ..
+        } = &entry.fact
+            && !row.pull_requests.contains(opened)
+        {
+            row.pull_requests.push(opened.clone());
+        }
+    }
+}
+
+fn letter(what: &str, id: String, ticket: &TicketKey, unreadable: &Unreadable, advice: &str) -> DeadLetter {
+    DeadLetter {
+        what: what.to_owned(),
+        id,
+        ticket: Some(ticket.clone()),
+        reason: format!("{}; {advice}", unreadable.problem()),
+        at: bootstrap::now(),
+    }
+}

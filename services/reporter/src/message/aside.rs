@@ -1,0 +1,22 @@
+//! What a ticket is told when something about it was set aside.
+
+use super::words::code;
+
+pub(super) fn quarantined(reason: &str) -> Vec<String> {
+    vec![
+        format!(
+            "Journeyman has set this ticket aside: {}. Nothing more happens here until an operator has looked.",
+            code(reason)
+        ),
+        "To try again from where it stands, comment `/retry`.".to_owned(),
+    ]
+}
+
+pub(super) fn unreadable(what: &str) -> Vec<String> {
+    vec![
+        format!("Journeyman could not read a {} about this ticket and has set it aside.", code(what)),
+        "Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator \
+         finds what was set aside among the dead letters (`journeyman dead list`)."
+            .to_owned(),
+    ]
+}
