@@ -67,8 +67,11 @@ pub(crate) async fn open(
         Workspace::create_from(&folder, start, ready)
     });
     let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
-    let pool = Arc::clone(&registry.pool);
-    drop(tokio::task::spawn_blocking(move || pool.prepare(next)));
+    let (pool, setups) = (Arc::clone(&registry.pool), Arc::clone(&registry.setups));
+    drop(tokio::task::spawn_blocking(move || {
+        setups.tidy();
+        pool.prepare(next);
+    }));
     let preparation = Preparation {
         commands: spec.setup,
         programs: spec.programs,

@@ -130,6 +130,11 @@ impl SetupCache {
         }
     }
 
+    /// Sees to the bounds, also where the disk was filled by others.
+    pub(crate) fn tidy(&self) {
+        self.make_room(self.max_bytes);
+    }
+
     fn store(
         &self,
         key: &Key,
@@ -137,7 +142,7 @@ impl SetupCache {
         origin: &Origin,
         unfinished: &Path,
     ) -> Result<bool, Problem> {
-        self.make_room(self.max_bytes);
+        self.tidy();
         if !self.floor.has_room(&self.folder) {
             return Ok(false);
         }

@@ -94,7 +94,11 @@ async fn search(world: &World, bench: &Bench, name: &str, repository: &str) -> a
     let tree = folder
         .join(format!("{}.0", repository.replace('/', ".")))
         .join("tree");
-    let has_rg = Command::new("rg").arg("--version").stdout(Stdio::null()).status().await;
+    let has_rg = Command::new("rg")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .await;
     let (tool, arguments) = if has_rg.is_ok() {
         ("rg", ["-n", r"function_599\b"])
     } else {
@@ -130,7 +134,11 @@ async fn opens_at_once(world: &World, signer: &Arc<Signer>) -> anyhow::Result<Ve
     let start = Instant::now();
     let clones = (0..OPENS).map(|_| clone_to_nowhere(&mirror, "--shared"));
     try_join_all(clones).await?;
-    figure(&format!("floor_clone_shared_c{OPENS}_wall"), ms(start.elapsed()), "ms");
+    figure(
+        &format!("floor_clone_shared_c{OPENS}_wall"),
+        ms(start.elapsed()),
+        "ms",
+    );
     Ok(benches)
 }
 
@@ -166,7 +174,10 @@ async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<
         // The commands are under way by then.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let read = json!({"path": FILE});
-        Samples::sequential(READS, |number| reader.call(1000 + number as u64, "read_file", &read)).await
+        Samples::sequential(READS, |number| {
+            reader.call(1000 + number as u64, "read_file", &read)
+        })
+        .await
     };
     let (busy, reads) = tokio::join!(busy, reads);
     busy?;
@@ -211,7 +222,9 @@ async fn clone_to_nowhere(mirror: &str, how: &str) -> anyhow::Result<()> {
 
 /// The executor's own mirror as a remote.
 fn mirror(world: &World, repository: &str) -> anyhow::Result<String> {
-    let path = executor_folder(world)?.join("mirrors").join(format!("{repository}.git"));
+    let path = executor_folder(world)?
+        .join("mirrors")
+        .join(format!("{repository}.git"));
     Ok(format!("file://{}", path.display()))
 }
 

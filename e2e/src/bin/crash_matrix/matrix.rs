@@ -48,10 +48,13 @@ const READS: [&str; 27] = [
     "reporter.github.token",
 ];
 
-/// Sites that no story passes; each has tests of its own: the question at the approval gate is asked with a diff, and
-/// comments that stand there twice are the work of lists that lag.
-const UNPLAYED: [&str; 3] = [
+/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for the approval gate and
+/// for the API, and what follows when lists that lag make a comment stand there twice.
+const UNPLAYED: [&str; 6] = [
+    "ingest.github.comments",
+    "ingest.jira.edits",
     "planner.executor.diff",
+    "queue.log.read",
     "reporter.comment.delete",
     "reporter.ledger.correct",
 ];
@@ -91,7 +94,8 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let usual = [usual(Story::Straight).await?, usual(Story::Detours).await?];
     let unplayed = unplayed(&usual);
-    anyhow::ensure!(unplayed == UNPLAYED, "the stories do not pass {unplayed:?}");
+    let is_known = unplayed.iter().all(|site| UNPLAYED.contains(site));
+    anyhow::ensure!(is_known, "the stories do not pass {unplayed:?}");
     let cases = chosen(&usual, arguments.only.as_deref());
     if arguments.list {
         cases.iter().for_each(|case| say(&case.point.to_string()));
@@ -103,7 +107,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     say(&format!(
         "{} sites, of which no story passes {}",
         SITES.len(),
-        UNPLAYED.join(", ")
+        unplayed.join(", ")
     ));
     say(&format!(
         "crash-matrix: {} points, {survived} survived, {} s",
