@@ -187,7 +187,7 @@ async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<
 
 fn rate(name: &str, start: Instant) {
     let rate = (BUSY * COMMANDS_EACH) as f64 / start.elapsed().as_secs_f64();
-    figure(&format!("{name}_c{BUSY}"), rate, "/s");
+    figure(&format!("{name}_c{BUSY}"), rate, "per_second");
 }
 
 async fn repeated(bench: &Bench, from: u64, input: &Value) -> anyhow::Result<()> {
