@@ -39,6 +39,8 @@ pub(crate) struct Open {
     running: AtomicUsize,
     slot: Option<OwnedSemaphorePermit>,
     changed: watch::Sender<()>,
+    /// Fires when the slot is free again.
+    gone: CancellationToken,
 }
 
 /// One use of a workspace: while it lives the workspace does.
@@ -183,19 +185,21 @@ impl Registry {
             running: AtomicUsize::new(0),
             slot: Some(slot),
             changed: self.changed.clone(),
+            gone: CancellationToken::new(),
         });
         lock(&self.open).insert(run, Arc::clone(&open));
         self.changed.send_replace(());
         self.start_use(open)
     }
 
-    /// Ends the run's workspace.
-    pub(crate) fn close(&self, run: &RunId) {
-        if let Some(open) = lock(&self.open).remove(run) {
-            lock(&open.cancel).cancel();
-            // Deleting the checkout blocks.
-            tokio::task::spawn_blocking(move || drop(open));
-        }
+    /// Ends the run's workspace. What is given fires when its last use is over and the slot is free.
+    pub(crate) fn close(&self, run: &RunId) -> Option<CancellationToken> {
+        let open = lock(&self.open).remove(run)?;
+        lock(&open.cancel).cancel();
+        let gone = open.gone.clone();
+        // Deleting the checkout blocks.
+        tokio::task::spawn_blocking(move || drop(open));
+        Some(gone)
     }
 
     /// Closes idle workspaces until the executor stops.
@@ -289,6 +293,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.slot.take();
         self.changed.send_replace(());
+        self.gone.cancel();
     }
 }
 

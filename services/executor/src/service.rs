@@ -1,6 +1,6 @@
 //! The gRPC contract.
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use domain::SandboxLevel;
 use grant::Verifier;
@@ -24,6 +24,8 @@ use crate::{
     workspace::{Problem, SnapshotPack},
 };
 
+/// What runs in a workspace that is closed is dead within two seconds.
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 const DEFAULT_DIFF_BYTES: usize = 256 * 1024;
 const MAX_DIFF_BYTES: usize = 3 * 1024 * 1024;
 
@@ -158,7 +160,14 @@ impl ExecutorService for Service {
     ) -> Result<Response<wire::CloseWorkspaceResponse>, Status> {
         let message = request.get_ref();
         match self.workspace(&request, &message.workspace_id, message.fence) {
-            Ok(used) => self.registry.close(&used.open.workspace.run),
+            Ok(used) => {
+                let run = used.open.workspace.run.clone();
+                drop(used);
+                if let Some(gone) = self.registry.close(&run) {
+                    // Whoever opens the next workspace right after this answer must find the slot free.
+                    let _ = tokio::time::timeout(CLOSE_LIMIT, gone.cancelled()).await;
+                }
+            }
             Err(status) if status.code() == tonic::Code::NotFound => {}
             Err(status) => return Err(status),
         }
