@@ -5,6 +5,7 @@ mod change;
 mod control;
 mod fact;
 mod fence;
+mod host;
 mod ids;
 mod job;
 mod model;
@@ -22,6 +23,7 @@ pub use change::{BranchRecord, ChecksSummary, Conclusion, FailedCheck, PullReque
 pub use control::StopAll;
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
 pub use fence::{FenceStamp, ReportFence, RunFence};
+pub use host::HostPattern;
 pub use ids::{CallId, CommitId, InvalidId, ReportId, RepositoryName, RunId};
 pub use job::{Admission, Job};
 pub use model::{Block, Reply, ReplyStop, ToolCall, Usage};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RepositoryName;
+use crate::{HostPattern, RepositoryName};
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,6 +254,8 @@ pub struct ExecutorRules {
     pub setup: Vec<String>,
     /// Programs that the work needs, by name; a run ends before its first model call when the pool lacks one.
     pub programs: Vec<String>,
+    /// Hosts that the setup commands may reach, through the egress proxy; all other commands reach none.
+    pub network: Vec<HostPattern>,
 }
 
 impl Default for ExecutorRules {
@@ -262,9 +264,13 @@ impl Default for ExecutorRules {
             pool: "default".to_owned(),
             setup: Vec::new(),
             programs: Vec::new(),
+            network: Vec::new(),
         }
     }
 }
+
+/// Hosts of one repository; they go with every grant for the egress proxy.
+const MAX_HOSTS: usize = 50;
 
 /// Whether a text can be a program's name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading `-`.
 pub fn is_program_name(text: &str) -> bool {
@@ -340,6 +346,9 @@ impl Rules {
         }
         if !self.executor.programs.iter().all(|name| is_program_name(name)) {
             return problem("executor.programs", "must be names of programs, such as node");
+        }
+        if self.executor.network.len() > MAX_HOSTS {
+            return problem("executor.network", "must be at most 50 hosts");
         }
         let key = &self.jira.project_key;
         if !key.is_empty() && crate::TicketKey::jira(&format!("{key}-1")).is_err() {

@@ -1,7 +1,7 @@
 //! The wire form: a JWT with `alg` `EdDSA` and a key id.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use domain::{RepositoryName, RunFence, RunId};
+use domain::{HostPattern, RepositoryName, RunFence, RunId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Audience, Grant, Refused};
@@ -24,6 +24,8 @@ pub(crate) struct Claims {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
     fence: RunFence,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    network: Vec<HostPattern>,
     pub(crate) nbf: i64,
     pub(crate) exp: i64,
 }
@@ -36,6 +38,7 @@ impl Claims {
             repository: grant.repository.clone(),
             workspace: grant.workspace.clone(),
             fence: grant.fence,
+            network: grant.network.clone(),
             nbf: now_s,
             exp: now_s.saturating_add(LIFETIME_S),
         }
@@ -51,6 +54,7 @@ impl Claims {
             repository: self.repository,
             workspace: self.workspace,
             fence: self.fence,
+            network: self.network,
         })
     }
 }
@@ -59,6 +63,7 @@ const fn audience_name(audience: Audience) -> &'static str {
     match audience {
         Audience::Executor => "executor",
         Audience::Gate => "gate",
+        Audience::Egress => "egress",
     }
 }
 

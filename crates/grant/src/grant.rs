@@ -1,6 +1,6 @@
 //! What a grant says, and why one is refused.
 
-use domain::{RepositoryName, RunFence, RunId};
+use domain::{HostPattern, RepositoryName, RunFence, RunId};
 
 /// Who a grant is for; one audience never accepts the other's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub enum Audience {
     Executor,
     /// The reporter's git gate: read-only clones.
     Gate,
+    /// The egress proxy: what setup commands may reach.
+    Egress,
 }
 
 /// What its bearer may do.
@@ -24,6 +26,8 @@ pub struct Grant {
     pub workspace: Option<String>,
     /// The fence of the planner that made it.
     pub fence: RunFence,
+    /// Hosts that it opens; only for the egress proxy.
+    pub network: Vec<HostPattern>,
 }
 
 /// Why a grant or a key is refused, for operators. Never holds a token or a key.

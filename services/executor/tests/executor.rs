@@ -132,6 +132,7 @@ impl World {
             repository,
             workspace,
             fence,
+            network: Vec::new(),
         };
         self.signer
             .sign(&grant, bootstrap::now())
@@ -158,6 +159,8 @@ impl World {
     ) -> Result<(Session, OpenWorkspaceResponse), Status> {
         let run = run(number);
         let mut spec = WorkspaceSpec {
+            egress_url: String::new(),
+            egress_grant: String::new(),
             run_id: run.to_string(),
             fence: Some(fence.into()),
             repository: "acme/shop".to_owned(),

@@ -43,6 +43,9 @@ pub struct PlannerSettings {
     /// The git gate, as executors reach it.
     #[serde(default = "default_gate_url")]
     pub gate_url: String,
+    /// The egress proxy, as executors reach it; absent: setup commands reach nothing.
+    #[serde(default)]
+    pub egress_url: Option<String>,
     /// The name of the grant-signing key.
     pub grant_key_id: String,
     /// The grant-signing key: PKCS#8, base64.
@@ -167,6 +170,10 @@ impl bootstrap::ServiceConfig for Config {
                     "must list http://, https:// or dns:// addresses",
                 );
             }
+        }
+        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        if !planner.egress_url.as_ref().is_none_or(is_http) {
+            return problem("planner.egress_url", "must be an http:// or https:// URL");
         }
         if planner.grant_key_id.is_empty() {
             return problem("planner.grant_key_id", "must be set");

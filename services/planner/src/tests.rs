@@ -81,6 +81,7 @@ impl World {
                 )]
                 .into(),
                 gate_url: "http://127.0.0.1:1/git".to_owned(),
+                egress_url: None,
                 grant_key_id: key.id.clone(),
                 grant_key: key.private_key.clone(),
             },

@@ -72,6 +72,8 @@ impl Bench {
     pub(crate) async fn open(&mut self) -> anyhow::Result<()> {
         self.workspace = String::new();
         let spec = wire::WorkspaceSpec {
+            egress_url: String::new(),
+            egress_grant: String::new(),
             run_id: self.run.to_string(),
             fence: Some(self.fence.into()),
             repository: self.repository.to_string(),
@@ -105,6 +107,7 @@ impl Bench {
             repository: self.repository.clone(),
             workspace: Some(self.workspace.clone()).filter(|id| !id.is_empty()),
             fence: self.fence,
+            network: Vec::new(),
         };
         Ok(self.signer.sign(&grant, now())?.expose_secret().to_owned())
     }

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    CallId, CommitId, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall, ToolResult,
-    ToolStatus, WorkspaceInfo,
+    CallId, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall,
+    ToolResult, ToolStatus, WorkspaceInfo,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
@@ -136,6 +136,7 @@ impl Executors {
         caller: &Caller,
         audience: Audience,
         workspace: Option<&str>,
+        network: Vec<HostPattern>,
     ) -> Result<SecretString, CallError> {
         let grant = Grant {
             audience,
@@ -143,6 +144,7 @@ impl Executors {
             repository: caller.repository.clone(),
             workspace: workspace.map(str::to_owned),
             fence: caller.fence,
+            network,
         };
         self.signer
             .sign(&grant, bootstrap::now())
@@ -157,7 +159,7 @@ impl Executors {
         limit: Duration,
         message: T,
     ) -> Result<Request<T>, CallError> {
-        let token = self.grant(caller, Audience::Executor, workspace)?;
+        let token = self.grant(caller, Audience::Executor, workspace, Vec::new())?;
         let mut request = Request::new(message);
         request.set_timeout(limit);
         let mut bearer: tonic::metadata::MetadataValue<_> = format!("Bearer {}", token.expose_secret())

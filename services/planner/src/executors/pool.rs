@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{JobRequest, Snapshot, ToolSpec, WorkspaceInfo};
+use domain::{ExecutorRules, JobRequest, Snapshot, ToolSpec, WorkspaceInfo};
 use futures::future::join_all;
 use grant::Audience;
 use proto::executor as wire;
@@ -144,6 +144,20 @@ impl Executors {
         failpoint::around("planner.executor.status", first).await.ok()?
     }
 
+    /// Where setup commands get out, and the grant for it; both empty when they do not.
+    fn way_out(&self, caller: &Caller, rules: &ExecutorRules) -> Result<(String, String), Refusal> {
+        let Some(url) = &self.settings.egress_url else {
+            return if rules.setup.is_empty() || rules.network.is_empty() {
+                Ok((String::new(), String::new()))
+            } else {
+                Err(Refusal::Final(OpenError::Setup(NO_PROXY.to_owned())))
+            };
+        };
+        let grant = self.grant(caller, Audience::Egress, None, rules.network.clone());
+        let grant = grant.map_err(|error| Refusal::Trouble(error.to_string()))?;
+        Ok((url.clone(), grant.expose_secret().to_owned()))
+    }
+
     async fn open_at(
         &self,
         address: &str,
@@ -153,7 +167,10 @@ impl Executors {
         restore: Option<&Restore>,
     ) -> Result<WorkspaceInfo, Refusal> {
         let refused = |error: CallError| Refusal::Trouble(error.to_string());
-        let gate_grant = self.grant(caller, Audience::Gate, None).map_err(refused)?;
+        let gate_grant = self
+            .grant(caller, Audience::Gate, None, Vec::new())
+            .map_err(refused)?;
+        let (egress_url, egress_grant) = self.way_out(caller, &request.rules.executor)?;
         let spec = wire::WorkspaceSpec {
             run_id: caller.run.to_string(),
             fence: Some(caller.fence.into()),
@@ -165,6 +182,8 @@ impl Executors {
             restore: restore.map(snapshot_ref),
             setup: request.rules.executor.setup.clone(),
             programs: request.rules.executor.programs.clone(),
+            egress_url,
+            egress_grant,
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
@@ -183,6 +202,10 @@ impl Executors {
         }
     }
 }
+
+/// Told to the ticket.
+const NO_PROXY: &str = "The rules name hosts for the setup (executor.network), and this installation has no egress proxy: \
+                        planner.egress_url is not set.\n";
 
 fn refusal(status: &tonic::Status) -> Refusal {
     let words = status.message().to_owned();

@@ -21,6 +21,7 @@ async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full
         )]
         .into(),
         gate_url: "http://127.0.0.1:1/git".to_owned(),
+        egress_url: None,
         grant_key_id: key.id.clone(),
         grant_key: key.private_key.clone(),
     };

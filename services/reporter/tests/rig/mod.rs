@@ -184,6 +184,7 @@ impl Rig {
             repository: repository.parse().unwrap(),
             workspace: None,
             fence: RunFence::default(),
+            network: Vec::new(),
         };
         self.signer
             .sign(&grant, bootstrap::now())

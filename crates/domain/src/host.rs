@@ -1,0 +1,148 @@
+//! Which hosts a repository's setup may reach.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{InvalidId, ids::text_serde};
+
+const EXPECTED: &str = "a host such as pypi.org, *.crates.io or packages.acme.example:8443";
+
+/// A host by name, or every host under a name: `pypi.org`, `*.crates.io`, `packages.acme.example:8443`. Without a port
+/// it means the usual one of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostPattern {
+    /// In lower case, without `*.`.
+    name: String,
+    is_suffix: bool,
+    port: Option<u16>,
+}
+
+text_serde!(HostPattern);
+
+impl HostPattern {
+    /// Whether it means this host and port; `usual_port` is the one that a pattern without a port means. A name under
+    /// `*.` is one with more labels: `*.crates.io` does not mean `crates.io`.
+    pub fn covers(&self, host: &str, port: u16, usual_port: u16) -> bool {
+        let host = host.to_ascii_lowercase();
+        let is_named = match host.strip_suffix(&self.name) {
+            Some(rest) if self.is_suffix => rest.len() > 1 && rest.ends_with('.'),
+            Some(rest) => rest.is_empty(),
+            None => false,
+        };
+        is_named && port == self.port.unwrap_or(usual_port)
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let invalid = || InvalidId::new(text, EXPECTED);
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, Some(port.parse().map_err(|_| invalid())?)),
+            None => (text, None),
+        };
+        let name = host.strip_prefix("*.");
+        let pattern = Self {
+            is_suffix: name.is_some(),
+            name: name.unwrap_or(host).to_ascii_lowercase(),
+            port: port.filter(|port| *port != 0),
+        };
+        (is_host_name(&pattern.name) && port != Some(0))
+            .then_some(pattern)
+            .ok_or_else(invalid)
+    }
+}
+
+/// RFC 1123: labels of letters, digits and inner hyphens. An address is no name: its last label would be a number.
+fn is_host_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+    };
+    let last = text.rsplit('.').next().unwrap_or_default();
+    text.len() <= 253
+        && text.split('.').all(is_label)
+        && !last.starts_with(|letter: char| letter.is_ascii_digit())
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_suffix { "*." } else { "" })?;
+        f.write_str(&self.name)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_covers_its_host_at_its_port_and_nothing_that_only_looks_like_it() {
+        let covers = |pattern: &str, host: &str, port| {
+            let pattern: HostPattern = pattern.parse().unwrap();
+            pattern.covers(host, port, 443)
+        };
+        assert!(covers("pypi.org", "PyPI.org", 443));
+        assert!(covers(
+            "Packages.Acme.example:8443",
+            "packages.acme.example",
+            8443
+        ));
+        assert!(covers("*.crates.io", "static.crates.io", 443));
+        assert!(covers("*.crates.io", "a.b.crates.io", 443));
+        for (pattern, host, port) in [
+            ("pypi.org", "pypi.org", 80),
+            ("pypi.org", "evil-pypi.org", 443),
+            ("pypi.org", "pypi.org.evil.example", 443),
+            ("pypi.org", "sub.pypi.org", 443),
+            ("pypi.org", "pypi.org.", 443),
+            ("pypi.org:8443", "pypi.org", 443),
+            ("*.crates.io", "crates.io", 443),
+            ("*.crates.io", ".crates.io", 443),
+            ("*.crates.io", "evilcrates.io", 443),
+        ] {
+            assert!(!covers(pattern, host, port), "{pattern} {host} {port}");
+        }
+    }
+
+    #[test]
+    fn only_names_are_patterns_and_each_reads_back_as_it_was_written() {
+        for text in ["localhost", "pypi.org", "*.crates.io:8443", "1password.com"] {
+            assert_eq!(text.parse::<HostPattern>().unwrap().to_string(), text);
+        }
+        let no_patterns = [
+            "",
+            "*",
+            "*.",
+            ".org",
+            "a..b",
+            "-a.b",
+            "a_b.c",
+            "10.0.0.1",
+            "[::1]",
+            "::1",
+            "a:0",
+            "a:x",
+            "a:1:2",
+            "a:65536",
+            "http://a",
+            "a/b",
+            "a b",
+            "*a.b",
+            "a.*.b",
+            "ä.example",
+        ];
+        for text in no_patterns {
+            assert!(text.parse::<HostPattern>().is_err(), "{text}");
+        }
+        assert!("a".repeat(64).parse::<HostPattern>().is_err());
+    }
+}
