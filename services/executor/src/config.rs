@@ -50,10 +50,6 @@ pub struct Executor {
     /// What one command and everything it starts may use.
     #[serde(default)]
     pub limits: Limits,
-    /// Whether setup commands share the machine's network; other commands never do. Off, because whatever listens on
-    /// the machine is then within their reach.
-    #[serde(default)]
-    pub setup_network: bool,
     /// Results of setup commands kept for later runs, all together, in MiB; 0: none.
     #[serde(default = "default_setup_cache_mib")]
     pub setup_cache_mib: u64,

@@ -110,8 +110,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         &data_dir,
         settings.slots,
         sandbox,
-        settings.setup_network,
-        SetupCache::new(&data_dir, setup_cache_mib << 20, floor, settings.setup_network),
+        SetupCache::new(&data_dir, setup_cache_mib << 20, floor),
         floor,
     ));
     let reaper = tokio::spawn({

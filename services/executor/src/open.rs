@@ -14,6 +14,7 @@ use tonic::{Status, Streaming};
 use crate::{
     mirror::Wanted,
     registry::{Registry, Use},
+    sandbox::WayOut,
     service::{blocking, level, specs, status_of},
     setup::{self, Preparation},
     tools,
@@ -39,6 +40,7 @@ pub(crate) async fn open(
     if let Some(used) = registry.of_run(&grant.run) {
         return existing(registry, &used, wanted.base.as_ref()).await;
     }
+    let way_out = WayOut::new(&spec.egress_url, &spec.egress_grant).map_err(Status::invalid_argument)?;
     let slot = registry.take_slot()?;
     let base = Box::pin(registry.mirrors.prepare(&wanted))
         .await
@@ -48,20 +50,20 @@ pub(crate) async fn open(
         None => None,
     };
     let is_fresh = restore.is_none();
-    let start = Start {
+    let next = Start {
         run: grant.run.clone(),
         repository: wanted.repository.clone(),
         base,
         base_branch: wanted.base_branch,
         mirror: registry.mirrors.path(&wanted.repository),
-        restore,
+        restore: None,
         runner: registry.sandbox.runner().cloned(),
     };
-    let (folder, pool) = (registry.workspaces.clone(), Arc::clone(&registry.pool));
-    let next = Start {
-        restore: None,
-        ..start.clone()
+    let start = Start {
+        restore,
+        ..next.clone()
     };
+    let (folder, pool) = (registry.workspaces.clone(), Arc::clone(&registry.pool));
     let workspace = blocking(move || {
         let ready = pool.take(&start);
         Workspace::create_from(&folder, start, ready)
@@ -75,6 +77,7 @@ pub(crate) async fn open(
     let preparation = Preparation {
         commands: spec.setup,
         programs: spec.programs,
+        way_out: way_out.map(Arc::new),
         is_fresh,
     };
     let setup = Box::pin(setup::run(registry, &workspace, preparation)).await?;

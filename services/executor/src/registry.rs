@@ -67,8 +67,6 @@ pub(crate) struct Registry {
     pub(crate) pool: Arc<Pool>,
     pub(crate) setups: Arc<SetupCache>,
     pub(crate) sandbox: Sandbox,
-    /// Whether setup commands share the machine's network.
-    pub(crate) setup_network: bool,
     /// Fires when the executor drains: nothing new is opened.
     pub(crate) draining: CancellationToken,
     stop: CancellationToken,
@@ -85,7 +83,6 @@ impl Registry {
         data_dir: &std::path::Path,
         slots: u32,
         sandbox: Sandbox,
-        setup_network: bool,
         setups: SetupCache,
         floor: Floor,
     ) -> Self {
@@ -97,7 +94,6 @@ impl Registry {
             pool: Arc::new(Pool::new(data_dir.join("ready"), kept, floor)),
             setups: Arc::new(setups),
             sandbox,
-            setup_network,
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots as usize)),

@@ -8,7 +8,7 @@ use tonic::Status;
 
 use crate::{
     registry::Registry,
-    sandbox::{CommandEnd, Ending},
+    sandbox::{CommandEnd, Ending, WayOut},
     service::blocking,
     setup_cache::{Key, SetupCache},
     tools::{self, Call},
@@ -23,6 +23,8 @@ const MAX_LOG: usize = 8 * 1024;
 pub(crate) struct Preparation {
     pub(crate) commands: Vec<String>,
     pub(crate) programs: Vec<String>,
+    /// Where the commands get out; absent: nowhere.
+    pub(crate) way_out: Option<Arc<WayOut>>,
     /// Whether the files are the base's, and nobody has worked on them yet.
     pub(crate) is_fresh: bool,
 }
@@ -36,6 +38,7 @@ pub(crate) async fn run(
     let Preparation {
         commands,
         programs,
+        way_out,
         is_fresh,
     } = preparation;
     if commands.is_empty() && programs.is_empty() {
@@ -59,7 +62,7 @@ pub(crate) async fn run(
     }
     for command in commands.into_iter().filter(|_| !kept.is_reused) {
         log.push_str(&format!("$ {command}\n"));
-        let end = run_one(registry, &call, command).await?;
+        let end = run_one(registry, &call, command, way_out.as_ref()).await?;
         log.push_str(&end.output);
         failed = end.ending != Ending::Exited(0);
         if failed {
@@ -67,8 +70,11 @@ pub(crate) async fn run(
             break;
         }
     }
+    if let Some(way_out) = &way_out {
+        log.push_str(&refused(&way_out.refusals().await));
+    }
     if let Some(search) = search.filter(|_| !failed) {
-        let missing = run_one(registry, &call, search).await?.output;
+        let missing = run_one(registry, &call, search, None).await?.output;
         failed = !missing.trim().is_empty();
         if failed {
             log.push_str(&told(&missing));
@@ -123,9 +129,20 @@ impl Kept {
     }
 }
 
-async fn run_one(registry: &Registry, call: &Call, command: String) -> Result<CommandEnd, Status> {
+async fn run_one(
+    registry: &Registry,
+    call: &Call,
+    command: String,
+    way_out: Option<&Arc<WayOut>>,
+) -> Result<CommandEnd, Status> {
     let mut spec = tools::command_spec(call, command, COMMAND_LIMIT);
-    spec.place.network = registry.setup_network;
+    if let Some(way_out) = way_out {
+        let no_door = |error| Status::unavailable(format!("setup commands cannot be let out: {error}"));
+        let door = registry.sandbox.door().map_err(no_door)?;
+        spec.place.environment.extend(door.environment());
+        spec.place.door = Some(door.port);
+        spec.way_out = Some((Arc::clone(way_out), door.listener));
+    }
     let ran = registry
         .sandbox
         .run(spec, &call.cancel, None, &call.workspace.spare);
@@ -144,6 +161,15 @@ fn search(programs: &[String]) -> Result<Option<String>, Status> {
     let names = programs.join(" ");
     let all = format!("for p in {names}; do command -v \"$p\" >/dev/null 2>&1 || echo \"$p\"; done");
     Ok((!programs.is_empty()).then_some(all))
+}
+
+/// What the commands may have failed for.
+fn refused(lines: &str) -> String {
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("\nThe egress proxy refused:\n{lines}")
+    }
 }
 
 fn told(missing: &str) -> String {

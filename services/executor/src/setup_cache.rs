@@ -72,14 +72,14 @@ struct Entry {
 }
 
 impl SetupCache {
-    /// Under the data folder; `max_bytes` for all results together, 0 for none. `network`: whether setup commands have one.
-    pub(crate) fn new(data_dir: &Path, max_bytes: u64, floor: Floor, network: bool) -> Self {
+    /// Under the data folder; `max_bytes` for all results together, 0 for none.
+    pub(crate) fn new(data_dir: &Path, max_bytes: u64, floor: Floor) -> Self {
         Self {
             folder: data_dir.join(FOLDER),
             unfinished: data_dir.join(UNFINISHED),
             max_bytes,
             floor,
-            identity: format!("network {network}\n{}", identity()),
+            identity: identity(),
             in_use: RwLock::default(),
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         for name in [FOLDER, UNFINISHED] {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
-        SetupCache::new(folder, max_bytes, Floor(floor), false)
+        SetupCache::new(folder, max_bytes, Floor(floor))
     }
 
     fn entry(cache: &SetupCache, name: &str, bytes: u64, age_s: u64) -> PathBuf {

@@ -15,6 +15,10 @@ mod many;
 mod runners;
 #[path = "executor/setups.rs"]
 mod setups;
+#[path = "executor/way_out.rs"]
+mod way_out;
+#[path = "executor/worlds.rs"]
+mod worlds;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -97,7 +101,6 @@ impl World {
                 launcher: Some(PathBuf::from(env!("CARGO_BIN_EXE_launcher"))),
                 hidden: vec![folder.path().to_owned(), folder.path().join("remote")],
                 limits: executor::Limits::default(),
-                setup_network: false,
                 runner_socket: None,
                 setup_cache_mib: 1024,
                 disk_floor_mib: 0,

@@ -79,6 +79,11 @@ impl Drop for World {
     }
 }
 
+/// By another process: a file that this one writes stays open in what its other threads start meanwhile, and cannot run.
+fn copy_program(from: &str, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
 impl World {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
@@ -116,7 +121,7 @@ impl World {
                 std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
             }
             let program = self.path("launcher");
-            fs::copy(env!("CARGO_BIN_EXE_launcher"), &program).unwrap();
+            copy_program(env!("CARGO_BIN_EXE_launcher"), &program);
             let mut command = Command::new(program);
             let served = executors_user().to_string();
             command

@@ -1,9 +1,13 @@
-//! The half of the launcher that confines itself and starts the command.
+//! The half of the launcher that confines itself and starts commands.
 
 use std::{
     fs,
-    io::{PipeWriter, Write, stdout},
-    os::unix::process::CommandExt,
+    io::{self, PipeWriter, Read, Write, stdout},
+    net::{Ipv4Addr, TcpListener},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
     process::{Command, ExitCode, Stdio},
 };
 
@@ -11,27 +15,42 @@ use rustix::{
     process::{
         DumpableBehavior, Pid, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal,
     },
-    thread::{CapabilitySet, CapabilitySets, set_capabilities},
+    thread::CapabilitySet,
 };
 
 use crate::{
     confine, namespaces,
     policy::{self, Confinement, Policy, Probe},
     seccomp,
-    supervise::read_frame,
-    tree::exit_code,
+    supervise::tell,
+    sys,
+    tree::{Activity, exit_code},
+    wire,
 };
 
+/// Exit code of a command that could not be started.
+const NOT_STARTED: u8 = 126;
+
+/// What comes after a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Nothing: the launcher ends.
+    ForGood = 0,
+    /// The next command, in the same world.
+    WaitsForNext = 1,
+}
+
 /// Confines this process, waits to be told the command and runs it: in its place, or, as the first process of a new
-/// world, as its parent. There it must not be the first itself: that one gets no signals and every orphan. `starting`
-/// is closed when the command starts.
-pub(crate) fn run(policy: &Policy, starting: PipeWriter) -> Result<ExitCode, String> {
+/// world, as its parent, one command after the other. There it must not be the first itself: that one gets no signals
+/// and every orphan. `activity` tells the other half when there is something to watch.
+pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -> Result<ExitCode, String> {
     let null = fs::File::open("/dev/null").map_err(|error| error.to_string())?;
     namespaces::prefer_to_kill();
     let uid = rustix::process::getuid().as_raw();
     if policy.confinement.namespaces {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
         namespaces::settle(policy, policy.uid)?;
+        open_door(policy, control)?;
     } else if uid == 0 {
         drop_capabilities().map_err(|error| format!("capabilities: {error}"))?;
     }
@@ -40,31 +59,98 @@ pub(crate) fn run(policy: &Policy, starting: PipeWriter) -> Result<ExitCode, Str
     if policy.confinement.namespaces {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
     }
-    let words: Option<Vec<String>> = read_frame().map_err(|error| format!("no command: {error}"))?;
-    let Some(words) = words else {
+    rustix::stdio::dup2_stdin(&null).map_err(|error| error.to_string())?;
+    if policy.confinement.namespaces {
+        return serve(policy, control, &Activity::new(activity));
+    }
+    let Some((words, output)) = next(control)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    rustix::stdio::dup2_stdin(&null).map_err(|error| error.to_string())?;
-    drop(starting);
+    let mut command = prepared(policy, &words, &output)?;
+    Err(told(&output, &words, &command.exec()))
+}
+
+/// Runs commands until one leaves something behind that the next would find, or nobody has one any more.
+fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<ExitCode, String> {
+    let before = namespaces::left_behind();
+    while let Some((words, output)) = next(control)? {
+        activity.begin().map_err(|error| error.to_string())?;
+        let code = match prepared(policy, &words, &output)?.spawn() {
+            Ok(child) => reap_until(child.id()),
+            Err(error) => {
+                told(&output, &words, &error);
+                NOT_STARTED
+            }
+        };
+        drop(output);
+        if !end_all() || before.is_none() || namespaces::left_behind() != before {
+            // With this process the whole world goes, and the other half tells the code.
+            return Ok(ExitCode::from(code));
+        }
+        activity.end().map_err(|error| error.to_string())?;
+        tell(control, code, Ended::WaitsForNext).map_err(|error| error.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn next(control: &UnixStream) -> Result<Option<(Vec<String>, OwnedFd)>, String> {
+    let received = wire::receive(control).map_err(|error| format!("no command: {error}"))?;
+    let Some((words, output)) = received else {
+        return Ok(None);
+    };
+    Ok(Some((words, output.ok_or("the command has no output")?)))
+}
+
+fn prepared(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<Command, String> {
     let (program, args) = words.split_first().ok_or("the command is empty")?;
+    let output = || output.try_clone().map_err(|error| error.to_string());
     let mut command = Command::new(program);
     command.args(args).current_dir(&policy.directory);
     command.env_clear();
     command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
-    if !policy.confinement.namespaces {
-        return Err(format!("{program}: {}", command.exec()));
-    }
-    let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
-    Ok(reap_until(child.id()))
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(output()?))
+        .stderr(output()?);
+    Ok(command)
 }
 
-fn reap_until(child: u32) -> ExitCode {
+/// Writes what went wrong where the command would have written.
+fn told(output: &OwnedFd, words: &[String], error: &io::Error) -> String {
+    let problem = format!("{}: {error}", words.first().map_or("", String::as_str));
+    if let Ok(output) = output.try_clone() {
+        // The reader of it is the only one who can be told.
+        let _ = writeln!(fs::File::from(output), "launcher: {problem}");
+    }
+    problem
+}
+
+/// Listens on the world's own loopback; whoever asked for it accepts from outside.
+fn open_door(policy: &Policy, control: &UnixStream) -> Result<(), String> {
+    let Some(port) = policy.door else { return Ok(()) };
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| format!("door: {error}"))?;
+    wire::send(control, &(), Some(listener.as_fd())).map_err(|error| format!("door: {error}"))
+}
+
+fn reap_until(child: u32) -> u8 {
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if Some(pid) == child => return ExitCode::from(exit_code(status)),
+            Ok(Some((pid, status))) if Some(pid) == child => return exit_code(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return ExitCode::from(255),
+            Err(_) => return u8::MAX,
+        }
+    }
+}
+
+/// Kills everything in this world but this process, its first. Without a child there is nothing else: it gets every orphan.
+fn end_all() -> bool {
+    loop {
+        sys::kill_everything_else();
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return error == rustix::io::Errno::CHILD,
         }
     }
 }
@@ -75,12 +161,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
         // Without the right to do so there is nothing to drop.
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
-        inheritable: CapabilitySet::empty(),
-    };
-    set_capabilities(None, none)
+    namespaces::give_up_capabilities()
 }
 
 /// Tries everything out on processes that end with it and prints how that went.
@@ -114,27 +195,31 @@ fn try_namespaces() -> Result<(), String> {
             namespaces: true,
             ..Confinement::default()
         },
-        limits: crate::policy::Limits::default(),
+        limits: policy::Limits::default(),
         ..Policy::default()
     };
-    let frames =
-        policy::frame(&policy).and_then(|policy| Ok([policy, policy::frame(&["/bin/true"])?].concat()));
-    let frames = frames.map_err(|error| error.to_string())?;
-    let launcher = std::env::current_exe().map_err(|error| error.to_string())?;
+    let text = |error: io::Error| error.to_string();
+    let launcher = std::env::current_exe().map_err(text)?;
+    let (control, theirs) = UnixStream::pair().map_err(text)?;
+    let (mut output, writer) = io::pipe().map_err(text)?;
     let mut child = Command::new(launcher)
-        .stdin(Stdio::piped())
+        .stdin(OwnedFd::from(theirs))
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        .stderr(writer.try_clone().map_err(text)?)
         .spawn()
-        .map_err(|error| error.to_string())?;
-    // Held open: its end would kill the command.
-    let mut control = child.stdin.take().ok_or("no input")?;
-    control.write_all(&frames).map_err(|error| error.to_string())?;
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        .map_err(text)?;
+    wire::send(&control, &policy, None).map_err(text)?;
+    let asked = wire::send(&control, &["/bin/true"], Some(writer.as_fd()));
+    drop(writer);
+    let mut answer = [0; 2];
+    let answered = asked.and_then(|()| (&control).read_exact(&mut answer));
     drop(control);
-    if output.status.success() {
+    let mut problem = String::new();
+    output.read_to_string(&mut problem).map_err(text)?;
+    child.wait().map_err(text)?;
+    if answered.is_ok() && answer == [0, Ended::WaitsForNext as u8] {
         Ok(())
     } else {
-        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        Err(problem.trim().to_owned())
     }
 }

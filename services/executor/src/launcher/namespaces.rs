@@ -4,7 +4,10 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    os::fd::{AsRawFd, OwnedFd},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
     path::{Path, PathBuf},
 };
 
@@ -22,6 +25,10 @@ use crate::{policy::Policy, sys};
 
 /// Folders that every command gets empty and for itself.
 const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+/// Entries that are looked at one by one.
+const MAX_LEFT: usize = 1000;
+/// Tables of what processes share and what outlives them.
+const SHARED_MEMORY: &[&str] = &["/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg"];
 /// Where sockets of the machine's services lie.
 const SERVICES: &str = "/run";
 /// What a private folder in memory may hold.
@@ -30,17 +37,18 @@ const PRIVATE_SIZE: &str = "size=1g,mode=1777";
 const ORDINARY_USER: u32 = 1000;
 
 /// Leaves the caller's world, except for its files: the next child is the first process of a new one.
-pub(crate) fn leave(network: bool) -> io::Result<()> {
+pub(crate) fn leave() -> io::Result<()> {
     let (uid, gid) = (
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
     );
-    let mut flags =
-        UnshareFlags::NEWUSER | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    if !network {
-        flags |= UnshareFlags::NEWNET;
-    }
-    unshare(flags)?;
+    unshare(
+        UnshareFlags::NEWUSER
+            | UnshareFlags::NEWPID
+            | UnshareFlags::NEWIPC
+            | UnshareFlags::NEWUTS
+            | UnshareFlags::NEWNET,
+    )?;
     map_user((0, uid), (0, gid))
 }
 
@@ -49,9 +57,7 @@ pub(crate) fn settle(policy: &Policy, uid: u32) -> Result<(), String> {
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     unshare(UnshareFlags::NEWNS).map_err(at("mount namespace"))?;
     arrange(policy)?;
-    if !policy.network {
-        raise_loopback().map_err(at("loopback"))?;
-    }
+    raise_loopback().map_err(at("loopback"))?;
     // Fewer process numbers are a limit that a fork bomb cannot outrun; kernels before 6.14 have one for all.
     let _ = fs::write(
         "/proc/sys/kernel/pid_max",
@@ -60,12 +66,17 @@ pub(crate) fn settle(policy: &Policy, uid: u32) -> Result<(), String> {
     unshare(UnshareFlags::NEWUSER).map_err(at("user namespace"))?;
     let user = if uid == 0 { ORDINARY_USER } else { uid };
     map_user((user, 0), (user, 0)).map_err(at("user"))?;
+    give_up_capabilities().map_err(|error| format!("capabilities: {error}"))
+}
+
+/// From here on this process has no power beyond its user's.
+pub(crate) fn give_up_capabilities() -> rustix::io::Result<()> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, none).map_err(|error| format!("capabilities: {error}"))
+    set_capabilities(None, none)
 }
 
 #[expect(
@@ -148,6 +159,36 @@ fn services(policy: &Policy) -> Option<PathBuf> {
             .is_ok_and(|folder| folder.starts_with(SERVICES))
     });
     (!has_programs).then(|| PathBuf::from(SERVICES))
+}
+
+/// What outlives a command in this world: entries of the private folders, without what is mounted there, and shared
+/// memory. `None` when it cannot be told, or is too much to look at.
+pub(crate) fn left_behind() -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in private_folders() {
+        let device = folder.metadata().ok()?.dev();
+        let mut queue = vec![folder];
+        while let Some(folder) = queue.pop() {
+            for entry in fs::read_dir(folder).ok()? {
+                let entry = entry.ok()?;
+                let metadata = entry.metadata().ok()?;
+                if metadata.is_dir() && metadata.dev() == device {
+                    queue.push(entry.path());
+                }
+                found.push(entry.path());
+            }
+            if found.len() > MAX_LEFT {
+                return None;
+            }
+        }
+    }
+    found.sort();
+    // A heading, and a line for each piece.
+    let is_empty = |table: &&str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
+    SHARED_MEMORY
+        .iter()
+        .all(|table| is_empty(&table))
+        .then_some(found)
 }
 
 fn cover(path: &Path, is_private: bool) -> io::Result<()> {

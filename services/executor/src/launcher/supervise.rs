@@ -1,23 +1,23 @@
 //! The half of the launcher that stays outside and ends what it started.
 
 use std::{
-    fs::File,
-    io::{self, Read, stdin},
+    io::{self, Write, stdin},
+    os::{fd::AsFd, unix::net::UnixStream},
     process::ExitCode,
 };
 
-use serde::de::DeserializeOwned;
-
 use crate::{
-    command, namespaces,
-    policy::{MAX_FRAME, Policy},
-    sys, tree, watch,
+    command::{self, Ended},
+    namespaces,
+    policy::Policy,
+    sys, tree, watch, wire,
 };
 
 /// Reads the policy, leaves the caller's world, splits off the other half and waits for the end.
 pub(crate) fn run() -> Result<ExitCode, String> {
-    let policy: Option<Policy> = read_frame().map_err(|error| format!("no policy: {error}"))?;
-    let Some(mut policy) = policy else {
+    let control = control().map_err(|error| error.to_string())?;
+    let policy = wire::receive::<Policy>(&control).map_err(|error| format!("no policy: {error}"))?;
+    let Some((mut policy, _)) = policy else {
         return Ok(ExitCode::SUCCESS);
     };
     policy.uid = rustix::process::getuid().as_raw();
@@ -27,55 +27,30 @@ pub(crate) fn run() -> Result<ExitCode, String> {
     rustix::process::set_child_subreaper(me).map_err(|error| error.to_string())?;
     sys::close_on_exec().map_err(|error| error.to_string())?;
     if policy.confinement.namespaces {
-        namespaces::leave(policy.network).map_err(|error| format!("namespaces: {error}"))?;
+        namespaces::leave().map_err(|error| format!("namespaces: {error}"))?;
     }
-    let (started, starting) = io::pipe().map_err(|error| error.to_string())?;
+    let (activity, acting) = io::pipe().map_err(|error| error.to_string())?;
     match sys::fork().map_err(|error| format!("cannot start the command: {error}"))? {
         None => {
-            drop(started);
-            command::run(&policy, starting)
+            drop(activity);
+            command::run(&policy, &control, acting)
         }
         Some(child) => {
-            drop(starting);
-            let code = tree::wait(child, &started, &watch::Watch::new(policy))?;
-            tell(code).map_err(|error| error.to_string())?;
+            drop(acting);
+            let code = tree::wait(child, activity, &watch::Watch::new(policy))?;
+            // Nobody may be there any more to be told.
+            let _ = tell(&control, code, Ended::ForGood);
             Ok(ExitCode::from(code))
         }
     }
 }
 
-/// Ends the output and says on the control socket how the command ended, so that nobody has to wait until the kernel
-/// has taken its world down.
-fn tell(code: u8) -> io::Result<()> {
-    let null = File::options().write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    // Standard input that is a pipe cannot be written: then whoever started this looks at the exit code.
-    let _ = rustix::io::write(stdin(), &[code]);
-    Ok(())
+/// Standard input, which is a socket.
+fn control() -> io::Result<UnixStream> {
+    Ok(UnixStream::from(stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// The next value from standard input; nothing at its end. Reads no byte beyond, because the other half reads on.
-pub(crate) fn read_frame<T: DeserializeOwned>() -> io::Result<Option<T>> {
-    let mut input = Unbuffered;
-    let mut length = [0; 4];
-    match input.read_exact(&mut length) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read?,
-    }
-    let length = u32::from_le_bytes(length) as usize;
-    if length > MAX_FRAME {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    let mut body = vec![0; length];
-    input.read_exact(&mut body)?;
-    Ok(Some(serde_json::from_slice(&body)?))
-}
-
-struct Unbuffered;
-
-impl Read for Unbuffered {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(stdin(), buffer)?)
-    }
+/// Says how a command ended.
+pub(crate) fn tell(mut control: &UnixStream, code: u8, ended: Ended) -> io::Result<()> {
+    control.write_all(&[code, ended as u8])
 }

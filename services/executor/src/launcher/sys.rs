@@ -17,6 +17,12 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
+/// Kills every process of this world but this one, its first.
+pub(crate) fn kill_everything_else() {
+    // SAFETY: two plain numbers. That nothing was there to be killed is as good.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+}
+
 /// Makes every descriptor from 3 on close when this process becomes another program. Closing them here instead would
 /// pull descriptors from under their owners.
 pub(crate) fn close_on_exec() -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs,
-    io::{PipeReader, Write},
+    io::{self, PipeReader, PipeWriter, Read, Write},
 };
 
 use rustix::{
@@ -19,31 +19,80 @@ const WATCH_EVERY: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
+/// Tells the other half whether a command runs. A command that takes the place of its teller closes it.
+pub(crate) struct Activity(PipeWriter);
+
+impl Activity {
+    pub(crate) fn new(writer: PipeWriter) -> Self {
+        Self(writer)
+    }
+
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        (&self.0).write_all(&[1])
+    }
+
+    pub(crate) fn end(&self) -> io::Result<()> {
+        (&self.0).write_all(&[0])
+    }
+}
+
+/// Whether a command runs, as its teller says.
+struct Watched {
+    teller: Option<PipeReader>,
+    is_active: bool,
+}
+
+impl Watched {
+    fn hear(&mut self) {
+        let mut said = [0; 16];
+        match self.teller.as_mut().map(|teller| teller.read(&mut said)) {
+            Some(Ok(count @ 1..)) => self.is_active = said.get(count - 1) == Some(&1),
+            _ => {
+                *self = Self {
+                    teller: None,
+                    is_active: true,
+                }
+            }
+        }
+    }
+}
+
 /// Waits for the child, for the end of standard input or for a breach of a limit, then kills what is left, and tells
-/// the command's exit code. Limits are looked at from the moment on in which `started` ends.
-pub(crate) fn wait(child: Pid, started: &PipeReader, watch: &Watch) -> Result<u8, String> {
+/// the command's exit code. Limits are looked at while a command runs.
+pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8, String> {
     let pidfd = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     let stdin = rustix::stdio::stdin();
-    // Of standard input only the end counts: what it says is for the other half.
-    let ends = || {
-        [
-            PollFd::new(&pidfd, PollFlags::IN),
-            PollFd::new(&stdin, PollFlags::RDHUP),
-        ]
+    let mut watched = Watched {
+        teller: Some(activity),
+        is_active: false,
     };
-    let [first, second] = ends();
-    let mut waiting = [first, second, PollFd::new(started, PollFlags::IN)];
-    while matches!(poll(&mut waiting, None), Err(rustix::io::Errno::INTR)) {}
-    // Held until this process ends: taking its mounts down is slow, and nobody waits for this process.
-    let _world = fs::File::open(format!("/proc/{}/ns/mnt", child.as_raw_nonzero()));
-    let mut fds = ends();
+    let mut world = None;
     let breach = loop {
-        match poll(&mut fds, Some(&WATCH_EVERY)) {
+        let mut fds = vec![
+            PollFd::new(&pidfd, PollFlags::IN),
+            // Only its end counts: what it says is for the other half.
+            PollFd::new(&stdin, PollFlags::RDHUP),
+        ];
+        fds.extend(
+            watched
+                .teller
+                .iter()
+                .map(|teller| PollFd::new(teller, PollFlags::IN)),
+        );
+        let polled = poll(&mut fds, watched.is_active.then_some(&WATCH_EVERY));
+        let is_over = fds.iter().take(2).any(|fd| !fd.revents().is_empty());
+        match polled {
             Err(rustix::io::Errno::INTR) => {}
             Ok(0) => {
                 if let Some(breach) = watch.breach(&descendants()) {
                     break Some(breach);
                 }
+            }
+            Ok(_) if !is_over => {
+                watched.hear();
+                // Held until this process ends: taking its mounts down is slow, and nobody waits for this process.
+                world =
+                    world.or_else(|| fs::File::open(format!("/proc/{}/ns/mnt", child.as_raw_nonzero())).ok());
             }
             Ok(_) | Err(_) => break None,
         }

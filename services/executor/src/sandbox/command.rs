@@ -1,10 +1,10 @@
 //! One command under the launcher, which may have been made ready for it before.
 
 use std::{
-    io::{self, PipeWriter},
-    os::fd::OwnedFd,
+    io::{self, PipeReader, PipeWriter, Read},
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use rustix::{
     net::{RecvFlags, recv},
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{UnixStream, unix::pipe},
     process::Child,
     sync::mpsc,
@@ -25,10 +25,16 @@ use super::{
     Sandbox, Way,
     output::Output,
     policy::{Policy, frame},
+    way_out::WayOut,
+    wire,
 };
 
 /// How long the launcher has to kill a process tree.
 const KILL_TIME: Duration = Duration::from_secs(2);
+/// A launcher's words that are kept, in bytes.
+const MAX_WORDS: usize = 4096;
+/// How long a launcher may take to open a door in its world.
+const DOOR_TIME: Duration = Duration::from_secs(10);
 /// Exit code of a command whose launcher ended without a word.
 const NO_ANSWER: i32 = 126;
 /// A folder to hide that appears later is hidden by the next launcher only, so none waits for longer.
@@ -42,6 +48,8 @@ pub(crate) struct CommandSpec {
     pub(crate) place: Place,
     /// How long it may take.
     pub(crate) limit: Duration,
+    /// Where its connections go, and the listener for them unless the launcher has it; absent: nowhere.
+    pub(crate) way_out: Option<(Arc<WayOut>, Option<std::net::TcpListener>)>,
 }
 
 /// Where a command runs: all that is known before the command is.
@@ -55,27 +63,70 @@ pub(crate) struct Place {
     pub(crate) readable: Vec<PathBuf>,
     /// Folders that stay in place where a hidden one around them is covered.
     pub(crate) exposed: Vec<PathBuf>,
-    /// Whether it shares the machine's network.
-    pub(crate) network: bool,
+    /// Port of its own loopback at which it gets out; absent: it does not.
+    pub(crate) door: Option<u16>,
     /// Its whole environment.
     pub(crate) environment: Vec<(String, String)>,
 }
 
-/// A launcher that has confined itself and waits to be told the command.
+/// A launcher that has confined itself and waits to be told a command.
 struct Launched {
     place: Place,
     /// Absent when it is the runner's.
     child: Option<Child>,
     control: UnixStream,
-    output: pipe::Receiver,
+    /// What it says of itself.
+    words: PipeReader,
+    /// Listens inside its world.
+    door: Option<std::net::TcpListener>,
     since: Instant,
 }
 
 impl Launched {
-    /// It says nothing before it ends.
+    /// Between commands it says nothing before it ends.
     fn lives(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(&self.control, &mut [0_u8; 1], flags).is_err_and(|error| error == Errno::AGAIN)
+    }
+
+    /// Whether it is good for a command in this place.
+    fn serves(&self, place: &Place) -> bool {
+        self.place == *place && self.since.elapsed() < SPARE_AGE && self.lives()
+    }
+
+    /// Tells it the command; the command's output goes to `output`.
+    async fn tell(&self, words: &[String], output: &PipeWriter) -> io::Result<()> {
+        let frame = frame(&words)?;
+        let mut rest = frame.as_slice();
+        let mut output = Some(output.as_fd());
+        while !rest.is_empty() {
+            let sending = self.control.async_io(Interest::WRITABLE, || {
+                wire::send_some(&self.control, rest, output)
+            });
+            rest = rest.get(sending.await?..).unwrap_or_default();
+            output = None;
+        }
+        Ok(())
+    }
+
+    /// The exit code, and whether it waits for the next command.
+    async fn answer(&mut self) -> io::Result<(u8, bool)> {
+        let mut answer = [0; 2];
+        self.control.read_exact(&mut answer).await?;
+        Ok((answer[0], answer[1] == 1))
+    }
+
+    /// Kills the command with everything it started.
+    async fn kill(mut self) -> io::Result<()> {
+        // The launcher lets the command live until then.
+        self.control.shutdown().await?;
+        if tokio::time::timeout(KILL_TIME, self.answer()).await.is_err() {
+            tracing::error!("the launcher did not end in time");
+            if let Some(child) = &mut self.child {
+                child.kill().await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -84,18 +135,25 @@ impl Launched {
 pub(crate) struct Spare(Mutex<Option<Launched>>);
 
 impl Spare {
-    fn put(&self, launched: Option<Launched>) -> Option<Launched> {
-        std::mem::replace(
-            &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner),
-            launched,
-        )
+    fn lock(&self) -> MutexGuard<'_, Option<Launched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, launched: Launched) {
+        let before = self.lock().replace(launched);
+        drop(before);
     }
 
     /// The launcher that is ready for this place, unless it has waited for too long or has ended.
     fn take(&self, place: &Place) -> Option<Launched> {
-        let launched = self.put(None).filter(|launched| launched.place == *place)?;
-        let is_fresh = launched.since.elapsed() < SPARE_AGE;
-        (is_fresh && launched.lives()).then_some(launched)
+        let launched = self.lock().take();
+        launched.filter(|launched| launched.serves(place))
+    }
+
+    fn has(&self, place: &Place) -> bool {
+        self.lock()
+            .as_ref()
+            .is_some_and(|launched| launched.serves(place))
     }
 }
 
@@ -129,67 +187,67 @@ impl Sandbox {
         spare: &Spare,
     ) -> io::Result<CommandEnd> {
         let deadline = Instant::now() + spec.limit;
-        let launched = match spare.take(&spec.place) {
+        let mut launched = match spare.take(&spec.place) {
             Some(launched) => launched,
             None => self.launch(spec.place).await?,
         };
-        let Launched {
-            mut child,
-            mut control,
-            output: mut pipe,
-            ..
-        } = launched;
-        // A launcher that could not confine itself has gone; its output says why.
-        let _ = control.write_all(&frame(&spec.command)?).await;
+        let way_out = spec
+            .way_out
+            .and_then(|(way_out, here)| Some((way_out, here.or(launched.door.take())?)));
+        let _open = way_out
+            .map(|(way_out, listener)| way_out.open(listener))
+            .transpose()?;
+        let (reader, writer) = io::pipe()?;
+        // A launcher that could not confine itself has gone; its words say why.
+        let _ = launched.tell(&spec.command, &writer).await;
+        drop(writer);
+        let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;
         let mut output = Output::default();
         let ending = tokio::select! {
-            () = drain(&mut pipe, &mut output, sink) => None,
-            () = tokio::time::sleep_until(deadline) => Some(Ending::TimedOut),
-            () = cancel.cancelled() => Some(Ending::Cancelled),
+            // Closed output alone does not mean that the command ended.
+            answer = async { drain(&mut pipe, &mut output, sink).await; launched.answer().await } => Ok(answer),
+            () = tokio::time::sleep_until(deadline) => Err(Ending::TimedOut),
+            () = cancel.cancelled() => Err(Ending::Cancelled),
         };
-        // Closed output alone does not mean that the command ended.
         let ending = match ending {
-            Some(ending) => ending,
-            None => tokio::select! {
-                code = control.read_u8() => Ending::Exited(code.map_or(NO_ANSWER, i32::from)),
-                () = tokio::time::sleep_until(deadline) => Ending::TimedOut,
-                () = cancel.cancelled() => Ending::Cancelled,
-            },
-        };
-        if !matches!(ending, Ending::Exited(_)) {
-            // The launcher lets the command live until then.
-            control.shutdown().await?;
-            let dead = tokio::time::timeout(KILL_TIME, control.read_u8()).await;
-            if dead.is_err() {
-                tracing::error!("the launcher did not end in time");
-                if let Some(child) = &mut child {
-                    child.kill().await?;
-                }
+            Err(ending) => {
+                launched.kill().await?;
+                ending
             }
-        }
+            Ok(answer) => {
+                let (code, waits_for_next) =
+                    answer.map_or((NO_ANSWER, false), |(code, waits)| (code.into(), waits));
+                if waits_for_next && launched.place.door.is_none() {
+                    spare.put(launched);
+                } else {
+                    hand_on(&last_words(&launched.words), &mut output, sink);
+                }
+                Ending::Exited(code)
+            }
+        };
         Ok(CommandEnd {
             ending,
             output: output.into_text(),
         })
     }
 
-    /// Makes a launcher ready for the next command in a place.
+    /// Sees to it that a launcher is ready for the next command in a place.
     pub(crate) async fn prepare(&self, place: Place, spare: &Spare) {
+        if spare.has(&place) {
+            return;
+        }
         match self.launch(place).await {
-            Ok(launched) => drop(spare.put(Some(launched))),
+            Ok(launched) => spare.put(launched),
             Err(error) => tracing::warn!(%error, "no launcher could be made ready"),
         }
     }
 
     async fn launch(&self, place: Place) -> io::Result<Launched> {
         let (reader, writer) = io::pipe()?;
-        let (mut control, child) = match &self.way {
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        let (control, child) = match &self.way {
             Way::Launcher(launcher) => spawn(launcher, writer)?,
-            Way::Runner(runner) => {
-                let control = runner.start(&writer.into())?;
-                control.set_nonblocking(true)?;
-                (UnixStream::from_std(control)?, None)
-            }
+            Way::Runner(runner) => (runner.start(&writer.into())?, None),
         };
         let policy = Policy {
             directory: place.directory.clone(),
@@ -200,33 +258,60 @@ impl Sandbox {
             exposed: place.exposed.clone(),
             limits: self.limits,
             confinement: self.probe.offers,
-            network: place.network,
+            door: place.door,
             uid: 0,
         };
-        control.write_all(&frame(&policy)?).await?;
+        wire::send(&control, &policy, None)?;
+        let (control, door) = match place.door {
+            Some(_) if self.probe.offers.namespaces => receive_door(control).await?,
+            _ => (control, None),
+        };
+        control.set_nonblocking(true)?;
         Ok(Launched {
             place,
             child,
-            control,
-            output: pipe::Receiver::from_owned_fd(reader.into())?,
+            control: UnixStream::from_std(control)?,
+            words: reader,
+            door,
             since: Instant::now(),
         })
     }
 }
 
-/// Starts a launcher whose output goes to `writer`.
-fn spawn(launcher: &Path, writer: PipeWriter) -> io::Result<(UnixStream, Option<Child>)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let theirs = theirs.into_std()?;
-    theirs.set_nonblocking(false)?;
+/// Starts a launcher whose words go to `writer`.
+fn spawn(launcher: &Path, writer: PipeWriter) -> io::Result<(std::os::unix::net::UnixStream, Option<Child>)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = tokio::process::Command::new(launcher);
     command.env_clear().current_dir("/");
     command
         .stdin(OwnedFd::from(theirs))
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    // With the command go the copies of the pipe's writing end; with them the reader would never see the end.
     Ok((ours, Some(command.spawn()?)))
+}
+
+/// The listener that the launcher opened in its world; nothing from one that ended, whose words say why.
+async fn receive_door(
+    control: std::os::unix::net::UnixStream,
+) -> io::Result<(std::os::unix::net::UnixStream, Option<std::net::TcpListener>)> {
+    let received = tokio::task::spawn_blocking(move || {
+        control.set_read_timeout(Some(DOOR_TIME))?;
+        let received = wire::receive::<()>(&control).ok().flatten();
+        Ok((
+            control,
+            received.and_then(|(_, listener)| listener).map(Into::into),
+        ))
+    });
+    received.await.map_err(io::Error::other)?
+}
+
+/// What a launcher that ends has said of the reason.
+fn last_words(mut words: &PipeReader) -> Vec<u8> {
+    let mut buffer = vec![0; MAX_WORDS];
+    // Nothing said is an error here: it would block.
+    let count = words.read(&mut buffer).unwrap_or(0);
+    buffer.truncate(count);
+    buffer
 }
 
 /// A script as a command of the machine's best shell.
@@ -242,10 +327,14 @@ pub(crate) fn shell(script: String) -> Vec<String> {
 async fn drain(pipe: &mut pipe::Receiver, output: &mut Output, sink: Option<&mpsc::Sender<Vec<u8>>>) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        output.push(&buffer[..count]);
-        if let Some(sink) = sink {
-            // A reader who is too slow misses chunks; the result has what counts.
-            let _ = sink.try_send(buffer[..count].to_vec());
-        }
+        hand_on(&buffer[..count], output, sink);
+    }
+}
+
+fn hand_on(bytes: &[u8], output: &mut Output, sink: Option<&mpsc::Sender<Vec<u8>>>) {
+    output.push(bytes);
+    if let Some(sink) = sink.filter(|_| !bytes.is_empty()) {
+        // A reader who is too slow misses chunks; the result has what counts.
+        let _ = sink.try_send(bytes.to_vec());
     }
 }

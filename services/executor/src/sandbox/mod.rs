@@ -5,9 +5,11 @@ mod command;
 mod output;
 mod policy;
 mod runner;
+mod way_out;
 mod wire;
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -24,6 +26,7 @@ use policy::Confinement;
 pub use policy::Limits;
 pub(crate) use policy::Probe;
 pub(crate) use runner::{Runner, Session};
+pub(crate) use way_out::{Door, WayOut};
 pub(crate) use wire::{Folder, Task};
 
 /// How long a runner may take to start.
@@ -132,6 +135,15 @@ impl Sandbox {
         match &self.way {
             Way::Runner(runner) => Some(runner),
             Way::Launcher(_) => None,
+        }
+    }
+
+    /// Where commands that may get out do so.
+    pub(crate) fn door(&self) -> io::Result<Door> {
+        if self.probe.offers.namespaces {
+            Ok(Door::inside())
+        } else {
+            Door::here()
         }
     }
 

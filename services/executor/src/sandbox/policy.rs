@@ -1,6 +1,7 @@
-//! What the launcher is told on its standard input, a socket: a frame with the policy and, once there is one, a frame
-//! with the command. A frame is its length (4 bytes, little endian) and so many bytes of JSON. Its answer, once no
-//! process is left, is one byte: the command's exit code.
+//! What the launcher is told on its standard input, a socket: a frame with the policy, then for each command a frame
+//! with its words and, beside it, the descriptor that its output goes to. A frame is its length (4 bytes, little endian)
+//! and so many bytes of JSON. The launcher's answer to a command comes once no process of it is left: its exit code, and
+//! 1 when the launcher waits for the next command or 0 when it ends.
 
 use std::{io, path::PathBuf};
 
@@ -29,9 +30,10 @@ pub(crate) struct Policy {
     pub(crate) limits: Limits,
     /// What confines it.
     pub(crate) confinement: Confinement,
-    /// Whether it shares the machine's network instead of seeing a loopback of its own. Only namespaces can take the
-    /// network away.
-    pub(crate) network: bool,
+    /// Port on the world's own loopback at which the launcher listens and hands the listener out; absent: none. Only
+    /// with namespaces.
+    #[serde(default)]
+    pub(crate) door: Option<u16>,
     /// The executor's user; the launcher fills it in, because inside namespaces nobody can tell.
     #[serde(default)]
     pub(crate) uid: u32,

@@ -5,7 +5,7 @@ use std::{
     io::{self, IoSlice, IoSliceMut, Read, Write},
     mem::MaybeUninit,
     os::{
-        fd::{BorrowedFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
     path::PathBuf,
@@ -23,7 +23,7 @@ use super::{
 };
 
 /// A runner serves executors of its own version only.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Names in one answer; a frame has room for them.
 pub(crate) const MAX_ENTRIES: usize = 2000;
 
@@ -39,7 +39,7 @@ pub(crate) struct Hello {
 pub(crate) enum Wants {
     /// What the machine offers to the runner's user; one answer.
     Probe,
-    /// One command: from here on the connection is the launcher's, and the descriptor beside this frame its output.
+    /// A launcher: from here on the connection is its own, and the descriptor beside this frame what it says of itself.
     Command,
     /// The files of one workspace, which goes with the connection. One at a time.
     Workspace {
@@ -106,14 +106,24 @@ pub(crate) fn send(
     file: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let bytes = frame(value)?;
+    let sent = send_some(socket, &bytes, file)?;
+    socket.write_all(bytes.get(sent..).unwrap_or_default())
+}
+
+/// Sends as many bytes as there is room for, and a descriptor with the first; how many.
+pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
     if !files.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(&files));
     }
-    let sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
-    socket.write_all(bytes.get(sent..).unwrap_or_default())
+    Ok(sendmsg(
+        socket,
+        &[IoSlice::new(bytes)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?)
 }
 
 /// The next value with the descriptor that came with it; nothing once the other side has closed. Takes no byte beyond.

@@ -82,6 +82,7 @@ pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec 
         command: shell(script),
         place: place(&call.workspace),
         limit,
+        way_out: None,
     }
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn place(workspace: &Workspace) -> Place {
         writable: workspace.writable(),
         readable: workspace.readable(),
         exposed: workspace.exposed(),
-        network: false,
+        door: None,
         environment: workspace.environment(),
     }
 }

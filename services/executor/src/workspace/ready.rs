@@ -21,15 +21,9 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Writes a checkout of the base. Blocks.
+    /// Writes a checkout of the base; `start` restores nothing. Blocks.
     pub(crate) fn create(folder: &Path, start: Start) -> Result<Self, Problem> {
-        let workspace = Workspace::create(
-            folder,
-            Start {
-                restore: None,
-                ..start
-            },
-        )?;
+        let workspace = Workspace::create(folder, start)?;
         let mut state = workspace.lock();
         let tree = state.seen.as_ref().map(|(tree, ..)| *tree);
         let cache = mem::take(&mut state.cache);

@@ -33,7 +33,12 @@ fn start_runner(folder: &Path) -> (Runner, PathBuf) {
         fs::create_dir(&place).unwrap();
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
         chown(&place, Some(USER), Some(USER)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_launcher"), &program).unwrap();
+        // By another process: a file that this one writes stays open in what its other threads start meanwhile.
+        let copied = std::process::Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_launcher"))
+            .arg(&program)
+            .status();
+        assert!(copied.unwrap().success());
     }
     let socket = place.join("socket");
     let mut command = Command::new(program);

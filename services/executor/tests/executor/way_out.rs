@@ -1,0 +1,137 @@
+//! The way out of setup commands, and of nothing else.
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::*;
+
+const GRANT: &str = "grant-for-the-proxy";
+/// A request through the proxy that programs are told of, and its whole answer.
+const ASK: &str = "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:} && \
+                   printf 'GET http://packages.example/ HTTP/1.1\\r\\n\\r\\n' >&3 && cat <&3";
+
+/// Speaks a session's opening as the egress proxy does, and in it answers one request with its first line.
+struct Proxy {
+    url: String,
+    _serving: tokio_util::task::AbortOnDropHandle<()>,
+}
+
+impl Proxy {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                tokio::spawn(answer(connection));
+            }
+        });
+        Self {
+            url,
+            _serving: tokio_util::task::AbortOnDropHandle::new(serving),
+        }
+    }
+}
+
+async fn head(connection: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let Ok(byte) = connection.read_u8().await else {
+            break;
+        };
+        head.push(byte);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+async fn answer(mut connection: TcpStream) {
+    let asked = head(&mut connection).await.to_lowercase();
+    let reply = |status: &str, body: &str| {
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let is_granted = asked.contains(&format!("authorization: bearer {GRANT}\r\n"));
+    let text = if !is_granted {
+        reply("401 Unauthorized", "the grant is malformed")
+    } else if asked.starts_with("get /refusals ") {
+        reply("200 OK", "evil.example:443: not open (2 times)\n")
+    } else if asked.starts_with("get /session ") && asked.contains("upgrade: journeyman-egress\r\n") {
+        let switch =
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: journeyman-egress\r\n\r\n";
+        connection.write_all(switch.as_bytes()).await.unwrap();
+        let inner = head(&mut connection).await;
+        reply("200 OK", &format!("asked: {}", inner.lines().next().unwrap()))
+    } else {
+        reply("400 Bad Request", "")
+    };
+    connection.write_all(text.as_bytes()).await.unwrap();
+}
+
+/// A workspace whose setup is this command, with the proxy as its way out.
+async fn open(world: &World, proxy: &Proxy, grant: &str, command: &str) -> (Session, bool, String) {
+    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+        spec.egress_url = proxy.url.clone();
+        spec.egress_grant = grant.to_owned();
+        spec.setup = vec![command.to_owned()];
+    });
+    let (session, answer) = opened.await.unwrap();
+    let setup = answer.setup.unwrap();
+    (session, setup.failed, setup.log_tail)
+}
+
+const LEVELS: [&[executor::Mechanism]; 2] = [&[], &[executor::Mechanism::Namespaces]];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn setup_commands_get_out_through_the_proxy_without_its_grant_and_later_commands_do_not() {
+    for without in LEVELS {
+        let (world, proxy) = (
+            World::start_without(1, without.to_vec()).await,
+            Proxy::start().await,
+        );
+        let look = format!("{ASK} && env && cat /proc/self/environ && echo $HTTP_PROXY > door");
+        let (session, failed, log) = open(&world, &proxy, GRANT, &look).await;
+        assert!(
+            !failed && log.contains("asked: GET http://packages.example/ HTTP/1.1"),
+            "{log}"
+        );
+        assert!(log.contains("JOURNEYMAN_MIRRORS=http://127.0.0.1:"), "{log}");
+        assert!(!log.contains("grant"), "{log}");
+        let later = format!("env | grep -ic proxy; HTTP_PROXY=$(cat door); {ASK}");
+        let later = session.shell("c1", &later).await;
+        assert!(later.contains("\n0\n") && later.contains("refused"), "{later}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_setup_tells_what_the_proxy_refused() {
+    let (world, proxy) = (World::start(1).await, Proxy::start().await);
+    let (_, failed, log) = open(&world, &proxy, GRANT, "false").await;
+    assert!(
+        failed && log.contains("The egress proxy refused:\nevil.example:443: not open (2 times)\n"),
+        "{log}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_that_gives_no_session_is_told_to_who_asks() {
+    let (world, proxy) = (World::start(1).await, Proxy::start().await);
+    let (_, _, log) = open(&world, &proxy, "another", ASK).await;
+    assert!(
+        log.contains("502 Bad Gateway") && log.contains("401 Unauthorized: the grant is malformed"),
+        "{log}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_is_no_proxys_is_refused_before_a_slot_is_taken() {
+    let (world, mut proxy) = (World::start(1).await, Proxy::start().await);
+    proxy.url = "ftp://proxy".to_owned();
+    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+        spec.egress_url = proxy.url.clone()
+    });
+    assert_eq!(opened.await.err().unwrap().code(), Code::InvalidArgument);
+    world.open(2).await;
+}

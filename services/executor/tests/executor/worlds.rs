@@ -1,0 +1,73 @@
+//! One world serves many commands, and each finds it as the first did.
+
+use super::*;
+
+const WORLD: &str = "readlink /proc/self/ns/mnt";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_leaves_nothing_leaves_its_world_to_the_next() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let first = session.shell("c1", WORLD).await;
+    assert_eq!(session.shell("c2", WORLD).await, first);
+    // What it started goes, however far it went; nothing of it is left to be found.
+    session
+        .shell("c3", "setsid sh -c 'sleep 987 & exec sleep 986' & true")
+        .await;
+    let found = session
+        .shell(
+            "c4",
+            &format!("{WORLD}; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep [9]8' || true"),
+        )
+        .await;
+    assert_eq!(found, format!("{first}0\n"));
+    // Neither does a command change it for the next one.
+    session
+        .shell("c5", "cd / && umask 0 && ulimit -n 10 && export LEFT=1 && exit 7")
+        .await;
+    let found = session
+        .shell("c6", "pwd; umask; ulimit -n; echo \"left: $LEFT\"")
+        .await;
+    assert!(
+        found.contains("\n0022\n4096\nleft: \n") && found.contains("workspaces/acme.shop"),
+        "{found}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_command_leaves_outside_its_workspace_goes_with_its_world() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let leave = ["echo x > /tmp/left", "mkdir -p /dev/shm/a/b", "ipcmk -M 100"];
+    let mut before = session.shell("w", WORLD).await;
+    for (number, leave) in leave.into_iter().enumerate() {
+        session.shell(&format!("a{number}"), leave).await;
+        let found = session
+            .shell(
+                &format!("b{number}"),
+                &format!("ls /tmp /dev/shm; tail -n +2 /proc/sysvipc/shm; {WORLD}"),
+            )
+            .await;
+        assert_eq!(found.lines().count(), 5, "{found}");
+        assert!(!before.contains(found.lines().last().unwrap()), "{leave}");
+        before = found;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_ends_its_world_is_told_and_the_next_one_works() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    // Everything of it is killed, itself as well; the first process of a world takes no signal from inside.
+    let killed = session.shell("c1", "kill -9 -1; kill -9 1; kill -9 $$").await;
+    assert!(killed.starts_with("exit code: 137"), "{killed}");
+    let cut = session
+        .call(
+            "c2",
+            "run_command",
+            json!({ "command": "sleep 60", "timeout_s": 1 }),
+        )
+        .await;
+    assert!(cut.content.contains("killed after 1 s"), "{}", cut.content);
+    assert_eq!(session.shell("c3", "echo here").await, "exit code: 0\nhere\n");
+}
