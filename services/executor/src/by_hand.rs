@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     places_of_credentials,
-    sandbox::{Ending, Limits, Mechanism, Sandbox},
+    sandbox::{Cgroup, Ending, Limits, Mechanism, Sandbox},
     tools::{self, Call, Outcome},
     workspace::Workspace,
 };
@@ -49,7 +49,7 @@ struct Machine {
     /// The socket of a runner that starts commands instead
     #[arg(long, value_name = "SOCKET")]
     runner: Option<PathBuf>,
-    /// Do without a mechanism: landlock, seccomp or namespaces
+    /// Do without a mechanism: landlock, seccomp, namespaces or cgroup
     #[arg(long, value_name = "MECHANISM", value_parser = mechanism)]
     without: Vec<Mechanism>,
     /// A folder or file that commands may not read, besides the usual places of credentials
@@ -135,7 +135,7 @@ pub fn by_hand() -> Option<ExitCode> {
 }
 
 fn mechanism(text: &str) -> Result<Mechanism, String> {
-    serde_json::from_value(text.into()).map_err(|_| "landlock, seccomp or namespaces".to_owned())
+    serde_json::from_value(text.into()).map_err(|_| "landlock, seccomp, namespaces or cgroup".to_owned())
 }
 
 fn level(text: &str) -> Result<SandboxLevel, String> {
@@ -186,6 +186,7 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
         )?;
         writeln!(out, "seccomp     {}", yes(probe.offers.seccomp))?;
         writeln!(out, "namespaces  {namespaces}")?;
+        writeln!(out, "cgroup v2   {}", groups(probe.cgroup.as_ref()))?;
         writeln!(out, "gvisor      {}", yes(probe.gvisor))?;
         let whose = if sandbox.has_own_user() {
             "the runner's"
@@ -200,6 +201,25 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::from(EXIT_BELOW)
     })
+}
+
+fn groups(cgroup: Option<&Cgroup>) -> String {
+    let Some(cgroup) = cgroup else {
+        return "cannot be written; memory and processes of a command are looked at ten times a second"
+            .to_owned();
+    };
+    let counted = [(cgroup.memory, "memory"), (cgroup.processes, "processes")];
+    let counted: Vec<_> = counted
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, name)| *name)
+        .collect();
+    let counted = if counted.is_empty() {
+        "counts nothing there".to_owned()
+    } else {
+        format!("limits {}", counted.join(" and "))
+    };
+    format!("{}: ends commands, {counted}", cgroup.folder.display())
 }
 
 const fn network(namespaces: bool) -> &'static str {
@@ -219,7 +239,7 @@ async fn call(machine: Machine, dir: &Path, limits: Limits) -> anyhow::Result<Ca
     Ok(Call {
         workspace: Arc::new(opened.await??),
         sandbox,
-        commit_time_s: bootstrap::now().unix_ms() / 1000,
+        commit_time_s: bootstrap::now().unix_s(),
         cancel: CancellationToken::new(),
     })
 }

@@ -347,6 +347,39 @@ fn check_01_doctor_tells_the_level_and_fails_below_the_floor() {
 }
 
 #[test]
+fn check_28_a_control_group_holds_a_command_and_goes_with_it() {
+    for level in levels() {
+        let group = doctor(level)["probe"]["cgroup"].clone();
+        let Some(folder) = group["folder"].as_str() else {
+            row("28 control group", level.name(), "none can be written here");
+            continue;
+        };
+        let world = World::new();
+        let leave = format!(
+            "grep ^0:: /proc/self/cgroup; setsid sleep 600 & for f in {folder} {folder}/*/; do \
+             echo $$ > $f/cgroup.procs; done; grep ^0:: /proc/self/cgroup"
+        );
+        let text = world.shell(level, &leave);
+        let groups: Vec<_> = text.lines().filter(|line| line.starts_with("0::")).collect();
+        assert!(groups.len() == 2 && groups[0] == groups[1], "{text}");
+        let name = groups[0].rsplit('/').next().unwrap();
+        assert!(name.starts_with("journeyman-"), "{text}");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Path::new(folder).join(name).exists() {
+            assert!(Instant::now() < deadline, "the group stays");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let limits = [("memory", "memory"), ("processes", "processes")];
+        let limits = limits.map(|(key, name)| if group[key] == true { name } else { "" });
+        row(
+            "28 control group",
+            level.name(),
+            &format!("held; it limits: {}", limits.join(" ").trim()),
+        );
+    }
+}
+
+#[test]
 fn check_02_what_is_reported_is_what_commands_get() {
     at_each_level("2 reported is real", |world, level| {
         let text = world.shell(

@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use crate::{
-    confine, namespaces,
+    confine, group, namespaces,
     policy::{self, Confinement, Policy, Probe},
     seccomp,
     supervise::tell,
@@ -166,6 +166,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 
 /// Tries everything out on processes that end with it and prints how that went.
 pub(crate) fn probe() -> Result<ExitCode, String> {
+    let cgroup = group::probe();
     let namespaces_problem = try_namespaces().err();
     let uid = rustix::process::getuid().as_raw();
     let version = fs::read_to_string("/proc/version").unwrap_or_default();
@@ -178,6 +179,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
             namespaces: namespaces_problem.is_none(),
         },
         landlock_abi,
+        cgroup,
         namespaces_problem,
         gvisor: version.to_lowercase().contains("gvisor"),
         uid,

@@ -10,6 +10,7 @@ mod beneath;
 mod command;
 mod confine;
 mod files;
+mod group;
 mod namespaces;
 #[path = "../sandbox/policy.rs"]
 mod policy;

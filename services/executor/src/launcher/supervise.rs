@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     command::{self, Ended},
+    group::Group,
     namespaces,
     policy::Policy,
     sys, tree, watch, wire,
@@ -26,6 +27,10 @@ pub(crate) fn run() -> Result<ExitCode, String> {
     let me = Some(rustix::process::getpid());
     rustix::process::set_child_subreaper(me).map_err(|error| error.to_string())?;
     sys::close_on_exec().map_err(|error| error.to_string())?;
+    let group = policy
+        .cgroup
+        .as_ref()
+        .and_then(|cgroup| Group::make(cgroup, &policy.limits));
     if policy.confinement.namespaces {
         namespaces::leave().map_err(|error| format!("namespaces: {error}"))?;
     }
@@ -33,11 +38,16 @@ pub(crate) fn run() -> Result<ExitCode, String> {
     match sys::fork().map_err(|error| format!("cannot start the command: {error}"))? {
         None => {
             drop(activity);
+            if let Some(group) = group {
+                group.enter().map_err(|error| format!("control group: {error}"))?;
+                // It is the other half's to remove.
+                std::mem::forget(group);
+            }
             command::run(&policy, &control, acting)
         }
         Some(child) => {
             drop(acting);
-            let code = tree::wait(child, activity, &watch::Watch::new(policy))?;
+            let code = tree::wait(child, activity, &watch::Watch::new(policy, group))?;
             // Nobody may be there any more to be told.
             let _ = tell(&control, code, Ended::ForGood);
             Ok(ExitCode::from(code))

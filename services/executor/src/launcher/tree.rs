@@ -97,8 +97,9 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
             Ok(_) | Err(_) => break None,
         }
     };
+    watch.kill();
     let code = kill_all(child);
-    if let Some(breach) = breach {
+    if let Some(breach) = breach.or_else(|| watch.kernels_breach()) {
         // Standard error is a part of the command's output.
         let _ = writeln!(std::io::stderr(), "\n[killed: {breach}]");
     }

@@ -8,7 +8,10 @@ use std::{
 
 use rustix::process::Pid;
 
-use crate::policy::{Limits, Policy};
+use crate::{
+    group::Group,
+    policy::{Cgroup, Limits, Policy},
+};
 
 /// Rounds between two measurements of the disk: it takes a walk over all files.
 const DISK_EVERY: u32 = 20;
@@ -20,13 +23,16 @@ const MAX_ENTRIES: usize = 2_000_000;
 pub(crate) struct Watch {
     limits: Limits,
     folders: Vec<PathBuf>,
+    /// Counts some of it exactly.
+    group: Option<(Group, Cgroup)>,
     round: Cell<u32>,
     disk: Cell<u64>,
 }
 
 impl Watch {
-    pub(crate) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy, group: Option<Group>) -> Self {
         Self {
+            group: group.zip(policy.cgroup),
             limits: policy.limits,
             folders: policy.writable,
             round: Cell::new(0),
@@ -37,9 +43,31 @@ impl Watch {
     /// What the tree uses too much of, as a text for who reads the output.
     pub(crate) fn breach(&self, tree: &[Pid]) -> Option<String> {
         self.round.set(self.round.get().wrapping_add(1));
-        self.processes(tree)
-            .or_else(|| self.memory(tree))
-            .or_else(|| self.disk())
+        let kernel = self.group.as_ref().map(|(_, cgroup)| cgroup);
+        let unless =
+            |is_counted: bool, breach: &dyn Fn() -> Option<String>| (!is_counted).then(breach).flatten();
+        unless(kernel.is_some_and(|kernel| kernel.processes), &|| {
+            self.processes(tree)
+        })
+        .or_else(|| unless(kernel.is_some_and(|kernel| kernel.memory), &|| self.memory(tree)))
+        .or_else(|| self.disk())
+    }
+
+    /// Kills what the kernel counts as this tree.
+    pub(crate) fn kill(&self) {
+        if let Some((group, _)) = &self.group {
+            group.kill();
+        }
+    }
+
+    /// What the kernel ended the tree for.
+    pub(crate) fn kernels_breach(&self) -> Option<String> {
+        let (group, _) = self.group.as_ref()?;
+        group.ran_out_of_memory().then(|| self.too_much_memory())
+    }
+
+    fn too_much_memory(&self) -> String {
+        format!("it used more than {} MiB of memory", self.limits.memory_mib)
     }
 
     fn processes(&self, tree: &[Pid]) -> Option<String> {
@@ -59,7 +87,7 @@ impl Watch {
             .iter()
             .map(|pid| proportional(*pid).or_else(|| resident(*pid)).unwrap_or(0))
             .sum();
-        (exact > limit).then(|| format!("it used more than {} MiB of memory", self.limits.memory_mib))
+        (exact > limit).then(|| self.too_much_memory())
     }
 
     /// Only what grows is stopped: a command that deletes must be able to run.
@@ -144,11 +172,14 @@ mod tests {
             disk_mib: 1,
             ..Limits::default()
         };
-        let watch = Watch::new(Policy {
-            writable: vec![folder.clone()],
-            limits,
-            ..Policy::default()
-        });
+        let watch = Watch::new(
+            Policy {
+                writable: vec![folder.clone()],
+                limits,
+                ..Policy::default()
+            },
+            None,
+        );
         let round = || (0..DISK_EVERY).find_map(|_| watch.breach(&[]));
         assert!(round().unwrap().contains("1 MiB of files"));
         assert_eq!(round(), None);

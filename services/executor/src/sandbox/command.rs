@@ -258,6 +258,7 @@ impl Sandbox {
             exposed: place.exposed.clone(),
             limits: self.limits,
             confinement: self.probe.offers,
+            cgroup: self.probe.cgroup.clone(),
             door: place.door,
             uid: 0,
         };

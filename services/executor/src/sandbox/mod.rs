@@ -24,7 +24,7 @@ pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
 #[cfg(test)]
 use policy::Confinement;
 pub use policy::Limits;
-pub(crate) use policy::Probe;
+pub(crate) use policy::{Cgroup, Probe};
 pub(crate) use runner::{Runner, Session};
 pub(crate) use way_out::{Door, WayOut};
 pub(crate) use wire::{Folder, Task};
@@ -92,6 +92,7 @@ impl Sandbox {
             probe: Probe {
                 offers: Confinement::default(),
                 landlock_abi: 0,
+                cgroup: None,
                 namespaces_problem: None,
                 gvisor: false,
                 uid: 0,
@@ -106,6 +107,7 @@ impl Sandbox {
                 Mechanism::Landlock => self.probe.offers.landlock = false,
                 Mechanism::Seccomp => self.probe.offers.seccomp = false,
                 Mechanism::Namespaces => self.probe.offers.namespaces = false,
+                Mechanism::Cgroup => self.probe.cgroup = None,
             }
         }
         self
@@ -168,6 +170,8 @@ pub enum Mechanism {
     Seccomp,
     /// Processes, network, users and mounts of their own.
     Namespaces,
+    /// Limits by the kernel; no level needs it.
+    Cgroup,
 }
 
 /// Beside the running program, or one folder up for test binaries.

@@ -30,6 +30,8 @@ pub(crate) struct Policy {
     pub(crate) limits: Limits,
     /// What confines it.
     pub(crate) confinement: Confinement,
+    /// Where its control group is made; absent: its tree is watched instead.
+    pub(crate) cgroup: Option<Cgroup>,
     /// Port on the world's own loopback at which the launcher listens and hands the listener out; absent: none. Only
     /// with namespaces.
     #[serde(default)]
@@ -90,6 +92,17 @@ pub(crate) struct Confinement {
     pub(crate) namespaces: bool,
 }
 
+/// Where control groups can be made, and what they can limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cgroup {
+    /// Groups are made in it.
+    pub(crate) folder: PathBuf,
+    /// Memory is limited by the kernel.
+    pub(crate) memory: bool,
+    /// Processes are limited by the kernel.
+    pub(crate) processes: bool,
+}
+
 /// What the launcher answers when it is asked what this machine offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Probe {
@@ -97,6 +110,8 @@ pub(crate) struct Probe {
     pub(crate) offers: Confinement,
     /// Version of Landlock in this kernel, 0 when there is none.
     pub(crate) landlock_abi: u32,
+    /// Control groups of version 2, where they can be written.
+    pub(crate) cgroup: Option<Cgroup>,
     /// Why namespaces are not offered.
     pub(crate) namespaces_problem: Option<String>,
     /// Whether a user-space kernel lies beneath (gVisor).

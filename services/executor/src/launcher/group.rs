@@ -1,0 +1,193 @@
+//! Control groups (cgroup v2), where this user may make them: exact limits for a launcher's commands, and their end in
+//! one write.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{WaitOptions, getpid, getppid, waitpid};
+
+use crate::{
+    policy::{Cgroup, Limits},
+    sys,
+};
+
+/// What the names of our groups begin with.
+const PREFIX: &str = "journeyman-";
+const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+
+/// The group of one launcher's commands.
+pub(crate) struct Group {
+    folder: PathBuf,
+    members: File,
+    kill: File,
+}
+
+impl Group {
+    /// A new group inside the folder that the probe found. Commands do without when it cannot be made.
+    pub(crate) fn make(cgroup: &Cgroup, limits: &Limits) -> Option<Self> {
+        Self::at(&cgroup.folder, limits).ok()
+    }
+
+    fn at(folder: &Path, limits: &Limits) -> io::Result<Self> {
+        let folder = folder.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
+        fs::create_dir(&folder)?;
+        let open = |name: &str| File::options().write(true).open(folder.join(name));
+        let opened = open("cgroup.procs").and_then(|members| Ok((members, open("cgroup.kill")?)));
+        let opened = opened.and_then(|opened| set_limits(&folder, limits).map(|()| opened));
+        match opened {
+            Ok((members, kill)) => Ok(Self {
+                folder,
+                members,
+                kill,
+            }),
+            Err(error) => {
+                let _ = fs::remove_dir(&folder);
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts this process into it, and all that it starts from now on.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        (&self.members).write_all(b"0")
+    }
+
+    /// Kills all that is in it.
+    pub(crate) fn kill(&self) {
+        // What cannot be killed this way is killed one by one.
+        let _ = (&self.kill).write_all(b"1");
+    }
+
+    /// Whether the kernel ended something in it for want of memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
+        let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        kills.is_some_and(|count| count != "0")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // One that is not empty yet is removed by the next probe.
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Writes the limits of those controllers that are there.
+fn set_limits(folder: &Path, limits: &Limits) -> io::Result<()> {
+    let settings = [
+        ("memory.max", limits.memory_mib.saturating_mul(1 << 20)),
+        ("memory.swap.max", 0),
+        ("memory.oom.group", 1),
+        ("pids.max", limits.processes),
+    ];
+    for (name, value) in settings {
+        let file = folder.join(name);
+        if file.exists() {
+            fs::write(file, value.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether groups can be made here, and what they limit.
+pub(crate) fn probe() -> Option<Cgroup> {
+    let folder = own_folder()?;
+    remove_leftovers(&folder);
+    let controls = CONTROLLERS.map(|name| enable(&folder, name));
+    let group = Group::at(&folder, &Limits::default()).ok()?;
+    let [memory, processes] = controls;
+    can_enter(&group).then_some(Cgroup {
+        folder,
+        memory,
+        processes,
+    })
+}
+
+/// Where this process's group lies.
+fn own_folder() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
+    let mut fields = mount.split(' ').skip(3);
+    let root = fields.next()?.trim_start_matches('/');
+    let own = Path::new(own).strip_prefix(root).ok()?;
+    Some(Path::new(fields.next()?).join(own))
+}
+
+/// Lets groups inside the folder have a controller. A group that has such groups has no processes of its own, so this
+/// process and the one that started it move, if no others are there.
+fn enable(folder: &Path, controller: &str) -> bool {
+    let turn_on = || fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"));
+    let is_on = || {
+        let on = fs::read_to_string(folder.join("cgroup.subtree_control"));
+        on.is_ok_and(|on| on.split_whitespace().any(|name| name == controller))
+    };
+    is_on() || turn_on().is_ok() || (move_aside(folder).is_ok() && turn_on().is_ok())
+}
+
+fn move_aside(folder: &Path) -> io::Result<()> {
+    let ours: Vec<_> = [Some(getpid()), getppid()].into_iter().flatten().collect();
+    let ours: Vec<_> = ours.iter().map(|pid| pid.as_raw_nonzero().to_string()).collect();
+    let all = fs::read_to_string(folder.join("cgroup.procs"))?;
+    if !all.lines().all(|pid| ours.iter().any(|own| own == pid)) {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
+    let aside = folder.join("journeyman");
+    fs::create_dir_all(&aside)?;
+    ours.iter()
+        .try_for_each(|pid| fs::write(aside.join("cgroup.procs"), pid))
+}
+
+/// Takes away the groups of launchers that were killed.
+fn remove_leftovers(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+        let name = entry.file_name();
+        let launcher = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        if launcher.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            // One that still holds a process stays.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Tries it with a process that ends at once.
+fn can_enter(group: &Group) -> bool {
+    match sys::fork() {
+        Ok(None) => std::process::exit(i32::from(group.enter().is_err())),
+        Ok(Some(child)) => {
+            let waited = waitpid(Some(child), WaitOptions::empty());
+            waited.is_ok_and(|waited| waited.is_some_and(|(_, status)| status.exit_status() == Some(0)))
+        }
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_written_for_the_controllers_that_are_there() {
+        let folder = std::env::temp_dir().join(format!("group-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for name in ["memory.max", "memory.oom.group", "cgroup.procs"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let limits = Limits {
+            memory_mib: 64,
+            processes: 20,
+            ..Limits::default()
+        };
+        set_limits(&folder, &limits).unwrap();
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        assert_eq!(read("memory.max").unwrap(), (64 << 20).to_string());
+        assert_eq!(read("memory.oom.group").unwrap(), "1");
+        assert_eq!((read("pids.max"), read("memory.swap.max")), (None, None));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
