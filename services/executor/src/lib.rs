@@ -15,6 +15,7 @@ mod sandbox;
 mod service;
 mod setup;
 mod setup_cache;
+mod store;
 mod tools;
 mod workspace;
 
@@ -33,7 +34,7 @@ use registry::Registry;
 use sandbox::Sandbox;
 pub use sandbox::{Limits, Mechanism};
 use service::Service;
-use setup_cache::SetupCache;
+use store::Store;
 
 /// How long running calls may go on once the executor shall stop.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
@@ -105,14 +106,11 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     if !probe.offers.namespaces {
         tracing::warn!("without namespaces only the pod's network policy keeps commands from the network");
     }
+    // A runner makes every worktree itself.
+    let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
     let floor = Floor(settings.disk_floor_mib << 20);
-    let registry = Arc::new(Registry::new(
-        &data_dir,
-        settings.slots,
-        sandbox,
-        SetupCache::new(&data_dir, setup_cache_mib << 20, floor),
-        floor,
-    ));
+    let store = Store::new(&data_dir, checkouts, setup_cache_mib << 20, floor);
+    let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store));
     let reaper = tokio::spawn({
         let registry = Arc::clone(&registry);
         async move { registry.reap().await }

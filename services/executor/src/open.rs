@@ -42,7 +42,13 @@ pub(crate) async fn open(
     }
     let way_out = WayOut::new(&spec.egress_url, &spec.egress_grant).map_err(Status::invalid_argument)?;
     let slot = registry.take_slot()?;
-    let base = Box::pin(registry.mirrors.prepare(&wanted))
+    let store = Arc::clone(&registry.store);
+    blocking(move || {
+        store.make_room();
+        Ok(())
+    })
+    .await?;
+    let (base, mirror) = Box::pin(registry.store.mirrors.prepare(&wanted))
         .await
         .map_err(|error| for_caller(&error))?;
     let restore = match spec.restore {
@@ -55,7 +61,7 @@ pub(crate) async fn open(
         repository: wanted.repository.clone(),
         base,
         base_branch: wanted.base_branch,
-        mirror: registry.mirrors.path(&wanted.repository),
+        mirror,
         restore: None,
         runner: registry.sandbox.runner().cloned(),
     };
@@ -63,16 +69,16 @@ pub(crate) async fn open(
         restore,
         ..next.clone()
     };
-    let (folder, pool) = (registry.workspaces.clone(), Arc::clone(&registry.pool));
+    let (folder, store) = (registry.workspaces.clone(), Arc::clone(&registry.store));
     let workspace = blocking(move || {
-        let ready = pool.take(&start);
+        let ready = store.pool.take(&start);
         Workspace::create_from(&folder, start, ready)
     });
     let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
-    let (pool, setups) = (Arc::clone(&registry.pool), Arc::clone(&registry.setups));
+    let store = Arc::clone(&registry.store);
     drop(tokio::task::spawn_blocking(move || {
-        setups.tidy();
-        pool.prepare(next);
+        store.make_room();
+        store.pool.prepare(next);
     }));
     let preparation = Preparation {
         commands: spec.setup,

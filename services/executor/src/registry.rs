@@ -19,10 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::{
-    calls::CallMemory, disk::Floor, mirror::Mirrors, pool::Pool, sandbox::Sandbox, setup_cache::SetupCache,
-    workspace::Workspace,
-};
+use crate::{calls::CallMemory, sandbox::Sandbox, store::Store, workspace::Workspace};
 
 /// A workspace dies this long after its last call or keepalive.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
@@ -63,9 +60,7 @@ pub(crate) struct ExecutorStatus {
 /// Everything that is open here.
 pub(crate) struct Registry {
     pub(crate) workspaces: PathBuf,
-    pub(crate) mirrors: Mirrors,
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) setups: Arc<SetupCache>,
+    pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Sandbox,
     /// Fires when the executor drains: nothing new is opened.
     pub(crate) draining: CancellationToken,
@@ -79,20 +74,10 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(
-        data_dir: &std::path::Path,
-        slots: u32,
-        sandbox: Sandbox,
-        setups: SetupCache,
-        floor: Floor,
-    ) -> Self {
-        // A runner makes every worktree itself.
-        let kept = sandbox.runner().map_or(slots as usize, |_| 0);
+    pub(crate) fn new(data_dir: &std::path::Path, slots: u32, sandbox: Sandbox, store: Store) -> Self {
         Self {
             workspaces: data_dir.join("workspaces"),
-            mirrors: Mirrors::new(data_dir.join("mirrors")),
-            pool: Arc::new(Pool::new(data_dir.join("ready"), kept, floor)),
-            setups: Arc::new(setups),
+            store: Arc::new(store),
             sandbox,
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
@@ -221,7 +206,13 @@ impl Registry {
         ExecutorStatus {
             free: u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX),
             total: self.total,
-            warm: self.mirrors.warm().iter().map(ToString::to_string).collect(),
+            warm: self
+                .store
+                .mirrors
+                .warm()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             level: self.sandbox.level(),
             draining: self.draining.is_cancelled(),
             holds_run: lock(&self.open).contains_key(run),
@@ -251,10 +242,10 @@ impl Registry {
         self.stop.cancel();
         let open = std::mem::take(&mut *lock(&self.open));
         // A panic inside would have been logged; the folders are emptied at the next start.
-        let pool = Arc::clone(&self.pool);
+        let store = Arc::clone(&self.store);
         let _ = tokio::task::spawn_blocking(move || {
             drop(open);
-            pool.clear();
+            store.pool.clear();
         })
         .await;
     }

@@ -10,9 +10,10 @@ use crate::{
     registry::Registry,
     sandbox::{CommandEnd, Ending, WayOut},
     service::blocking,
-    setup_cache::{Key, SetupCache},
+    setup_cache::Key,
+    store::Store,
     tools::{self, Call},
-    workspace::{Origin, Problem, Workspace},
+    workspace::{Problem, Workspace},
 };
 
 /// One command.
@@ -51,9 +52,9 @@ pub(crate) async fn run(
         commit_time_s: 0,
         cancel: CancellationToken::new(),
     };
-    let (first, cache) = (Arc::clone(workspace), Arc::clone(&registry.setups));
+    let (first, store) = (Arc::clone(workspace), Arc::clone(&registry.store));
     let wanted = commands.clone();
-    let kept = blocking(move || Kept::look(cache, first, &wanted)).await?;
+    let kept = blocking(move || Kept::look(store, first, &wanted)).await?;
     let (mut log, mut failed) = (String::new(), false);
     if kept.is_reused {
         log.push_str(
@@ -99,24 +100,21 @@ pub(crate) async fn run(
 
 /// The cache's part in one setup.
 struct Kept {
-    cache: Arc<SetupCache>,
-    origin: Origin,
+    store: Arc<Store>,
     key: Option<Key>,
     is_reused: bool,
 }
 
 impl Kept {
     /// Puts in what is kept, if anything is.
-    fn look(cache: Arc<SetupCache>, workspace: Arc<Workspace>, commands: &[String]) -> Result<Self, Problem> {
-        let origin = workspace.origin()?;
-        let key = cache.key(&workspace, &origin, commands);
+    fn look(store: Arc<Store>, workspace: Arc<Workspace>, commands: &[String]) -> Result<Self, Problem> {
+        let key = store.setups.key(&workspace, commands)?;
         let is_reused = match &key {
-            Some(key) => cache.put_in(key, &workspace, &origin)?,
+            Some(key) => store.setups.put_in(key, &workspace)?,
             None => false,
         };
         Ok(Self {
-            cache,
-            origin,
+            store,
             key,
             is_reused,
         })
@@ -124,7 +122,7 @@ impl Kept {
 
     fn keep(self, workspace: &Workspace) {
         if let Some(key) = self.key.filter(|_| !self.is_reused) {
-            self.cache.keep(&key, workspace, &self.origin);
+            self.store.setups.keep(&key, workspace);
         }
     }
 }

@@ -60,9 +60,10 @@ pub(crate) struct SetupCache {
     in_use: RwLock<()>,
 }
 
-/// The place of one result.
+/// The place of one result, and the files that it belongs to.
 pub(crate) struct Key {
     entry: PathBuf,
+    origin: Origin,
 }
 
 struct Entry {
@@ -84,30 +85,37 @@ impl SetupCache {
         }
     }
 
-    /// Where the result of these commands is kept. `None` when there is nothing to know it by again (no commands, or no
-    /// lockfile in the origin), or when another user's process keeps the files.
-    pub(crate) fn key(&self, workspace: &Workspace, origin: &Origin, commands: &[String]) -> Option<Key> {
+    /// Where the result of these commands is kept, for a workspace in which none has run yet. `None` when there is nothing
+    /// to know it by again (no commands, or no lockfile), or when another user's process keeps the files.
+    ///
+    /// # Errors
+    /// When the workspace's files cannot be looked at.
+    pub(crate) fn key(&self, workspace: &Workspace, commands: &[String]) -> Result<Option<Key>, Problem> {
+        if self.max_bytes == 0 || !workspace.is_ours() || commands.is_empty() {
+            return Ok(None);
+        }
+        let origin = workspace.origin()?;
         let lockfiles = origin.contents(is_lockfile);
-        if self.max_bytes == 0 || !workspace.is_ours() || commands.is_empty() || lockfiles.is_empty() {
-            return None;
+        if lockfiles.is_empty() {
+            return Ok(None);
         }
         let place = workspace.place();
         let known_by = format!("{}\n{place:?}\n{commands:?}\n{lockfiles:?}", self.identity);
-        let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes()).ok()?;
+        let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes())?;
         let entry = self.of(&workspace.repository).join(key.to_string());
-        Some(Key { entry })
+        Ok(Some(Key { entry, origin }))
     }
 
     /// Puts a kept result into a new workspace; false when there is none. One that cannot be used is dropped.
     ///
     /// # Errors
     /// When what was put in by then cannot be taken out again.
-    pub(crate) fn put_in(&self, key: &Key, workspace: &Workspace, origin: &Origin) -> Result<bool, Problem> {
+    pub(crate) fn put_in(&self, key: &Key, workspace: &Workspace) -> Result<bool, Problem> {
         let reading = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
         let Some((tree, amount)) = note(&key.entry) else {
             return Ok(false);
         };
-        let Err(problem) = workspace.put_in(origin, &key.entry, tree, amount) else {
+        let Err(problem) = workspace.put_in(&key.origin, &key.entry, tree, amount) else {
             touch(&key.entry);
             return Ok(true);
         };
@@ -118,9 +126,9 @@ impl SetupCache {
     }
 
     /// Keeps what the setup left in a workspace. A failure costs the next run its setup, and this one nothing.
-    pub(crate) fn keep(&self, key: &Key, workspace: &Workspace, origin: &Origin) {
+    pub(crate) fn keep(&self, key: &Key, workspace: &Workspace) {
         let unfinished = self.unfinished.join(&workspace.id);
-        match self.store(key, workspace, origin, &unfinished) {
+        match self.store(key, workspace, &unfinished) {
             Ok(true) => tracing::info!(run = %workspace.run, "the setup's result is kept"),
             Ok(false) => tracing::info!(run = %workspace.run, "the setup's result is not kept"),
             Err(problem) => tracing::warn!(%problem, "the setup's result cannot be kept"),
@@ -135,21 +143,15 @@ impl SetupCache {
         self.make_room(self.max_bytes);
     }
 
-    fn store(
-        &self,
-        key: &Key,
-        workspace: &Workspace,
-        origin: &Origin,
-        unfinished: &Path,
-    ) -> Result<bool, Problem> {
+    fn store(&self, key: &Key, workspace: &Workspace, unfinished: &Path) -> Result<bool, Problem> {
         self.tidy();
         if !self.floor.has_room(&self.folder) {
             return Ok(false);
         }
-        let Some(amount) = workspace.take_out(origin, unfinished, self.max_bytes)? else {
+        let Some(amount) = workspace.take_out(&key.origin, unfinished, self.max_bytes)? else {
             return Ok(false);
         };
-        let note = format!("{} {} {}\n", origin.tree, amount.files, amount.bytes);
+        let note = format!("{} {} {}\n", key.origin.tree, amount.files, amount.bytes);
         fs::write(unfinished.join(NOTE), note)?;
         if !self.floor.has_room(&self.folder) {
             return Ok(false);

@@ -367,7 +367,7 @@ fn check_28_a_control_group_holds_a_command_and_goes_with_it() {
         let deadline = Instant::now() + Duration::from_secs(10);
         while Path::new(folder).join(name).exists() {
             assert!(Instant::now() < deadline, "the group stays");
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::yield_now();
         }
         let limits = [("memory", "memory"), ("processes", "processes")];
         let limits = limits.map(|(key, name)| if group[key] == true { name } else { "" });

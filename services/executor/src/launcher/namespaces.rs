@@ -184,11 +184,8 @@ pub(crate) fn left_behind() -> Option<Vec<PathBuf>> {
     }
     found.sort();
     // A heading, and a line for each piece.
-    let is_empty = |table: &&str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
-    SHARED_MEMORY
-        .iter()
-        .all(|table| is_empty(&table))
-        .then_some(found)
+    let is_empty = |table: &str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
+    SHARED_MEMORY.iter().all(|table| is_empty(table)).then_some(found)
 }
 
 fn cover(path: &Path, is_private: bool) -> io::Result<()> {

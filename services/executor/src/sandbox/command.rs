@@ -8,10 +8,6 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    io::Errno,
-    net::{RecvFlags, recv},
-};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{UnixStream, unix::pipe},
@@ -85,8 +81,7 @@ struct Launched {
 impl Launched {
     /// Between commands it says nothing before it ends.
     fn lives(&self) -> bool {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        recv(&self.control, &mut [0_u8; 1], flags).is_err_and(|error| error == Errno::AGAIN)
+        super::is_open_and_silent(&self.control)
     }
 
     /// Whether it is good for a command in this place.

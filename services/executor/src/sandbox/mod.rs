@@ -10,16 +10,21 @@ mod wire;
 
 use std::{
     io,
+    os::fd::AsFd,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
 use domain::SandboxLevel;
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, recv},
+};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-pub(crate) use beneath::{Beneath, Entry, Kind, Stat};
+pub(crate) use beneath::{Beneath, Entry, Kind, PLAIN, Stat};
 pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
 #[cfg(test)]
 use policy::Confinement;
@@ -211,4 +216,10 @@ async fn probe(launcher: &Path) -> Result<Probe, String> {
         .map_err(|_| format!("{} does not answer", launcher.display()))?
         .map_err(|error| format!("{} cannot be started: {error}", launcher.display()))?;
     serde_json::from_slice(&output.stdout).map_err(|_| format!("{} is not a launcher", launcher.display()))
+}
+
+/// Whether the other side is there and has said nothing that nobody has read.
+fn is_open_and_silent(socket: impl AsFd) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    recv(socket, &mut [0_u8; 1], flags).is_err_and(|error| error == Errno::AGAIN)
 }

@@ -12,10 +12,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    io::Errno,
-    net::{RecvFlags, recv},
-};
+use rustix::io::Errno;
 
 use super::{
     beneath::{Entry, Stat},
@@ -91,11 +88,10 @@ impl Session {
 
     /// Whether the other side has gone, or has said something that nobody asked for.
     pub(crate) fn is_closed(&self) -> bool {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         // Held: somebody waits for an answer and will be told.
         self.socket
             .try_lock()
-            .is_ok_and(|socket| recv(&*socket, &mut [0_u8; 1], flags) != Err(Errno::AGAIN))
+            .is_ok_and(|socket| !super::is_open_and_silent(&*socket))
     }
 
     /// Where one of its folders is.

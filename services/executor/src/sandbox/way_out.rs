@@ -133,11 +133,8 @@ impl WayOut {
             }
             Err(problem) => {
                 tracing::warn!(problem, "no session at the egress proxy");
-                let text = format!("egress: the proxy gives no session: {problem}\n");
-                let head = "HTTP/1.1 502 Bad Gateway\r\ncontent-type: text/plain\r\nconnection: close";
-                let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{text}", text.len());
                 // The command may have gone.
-                let _ = connection.write_all(answer.as_bytes()).await;
+                let _ = tokio::time::timeout(ANSWER_TIME, turn_away(connection, &problem)).await;
             }
         }
     }
@@ -193,6 +190,16 @@ impl WayOut {
             .await
             .map_err(|error| error.to_string())
     }
+}
+
+/// Answers one request. What else comes is read: closing would take the answer away from a client that still writes.
+async fn turn_away(mut connection: TcpStream, problem: &str) -> io::Result<()> {
+    let text = format!("egress: the proxy gives no session: {problem}\n");
+    let head = "HTTP/1.1 502 Bad Gateway\r\ncontent-type: text/plain\r\nconnection: close";
+    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{text}", text.len());
+    connection.write_all(answer.as_bytes()).await?;
+    connection.shutdown().await?;
+    tokio::io::copy(&mut connection, &mut tokio::io::sink()).await.map(drop)
 }
 
 async fn words(answer: Response<Incoming>) -> Result<String, String> {

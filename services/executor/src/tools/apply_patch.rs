@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Call, Run, Tool, edit_file, object, parse, syntax};
+use super::{Call, Run, Tool, edit_file, object, parse, syntax, text_of};
 use crate::workspace::explain;
 
-const MAX_READ: u64 = 16 * 1024 * 1024;
 const NOWHERE: &str = "/dev/null";
 
 pub(super) const TOOL: Tool = Tool {
@@ -190,17 +189,7 @@ fn plan(call: &Call, file: &FilePatch<'_>) -> Result<Change, String> {
             after: Some(lines.join("\n") + end),
         });
     }
-    let bytes = call
-        .workspace
-        .root()
-        .read(&path, MAX_READ)
-        .map_err(|error| explain(&path, &error))?;
-    let before = String::from_utf8(bytes).map_err(|_| {
-        format!(
-            "{} is not UTF-8 text. Change it with run_command.",
-            path.display()
-        )
-    })?;
+    let before = text_of(call, &path)?;
     let after = if file.new == NOWHERE {
         None
     } else {

@@ -1,8 +1,6 @@
 //! `diff`: what has changed since the base commit.
 
-use serde::Deserialize;
-
-use super::{Call, Run, Tool, object, parse};
+use super::{Call, Nothing, Run, Tool, object, parse};
 
 /// Shown at most, in bytes.
 const MAX_SHOWN: usize = 128 * 1024;
@@ -16,12 +14,8 @@ pub(super) const TOOL: Tool = Tool {
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Input {}
-
 fn run(call: &Call, input: &str) -> Result<String, String> {
-    let Input {} = parse(input)?;
+    let Nothing {} = parse(input)?;
     let diff = call
         .workspace
         .diff(MAX_SHOWN)

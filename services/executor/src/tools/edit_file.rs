@@ -2,10 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{Call, Run, Tool, object, parse, syntax};
+use super::{Call, Run, Tool, object, parse, syntax, text_of};
 use crate::workspace::explain;
 
-const MAX_READ: u64 = 16 * 1024 * 1024;
 const SEARCH: &str = "<<<<<<< SEARCH";
 const DIVIDER: &str = "=======";
 const REPLACE: &str = ">>>>>>> REPLACE";
@@ -50,17 +49,7 @@ struct Block<'a> {
 fn run(call: &Call, input: &str) -> Result<String, String> {
     let input: Input = parse(input)?;
     let path = call.workspace.existing(&input.path)?;
-    let bytes = call
-        .workspace
-        .root()
-        .read(&path, MAX_READ)
-        .map_err(|error| explain(&path, &error))?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        format!(
-            "{} is not UTF-8 text. Change it with run_command.",
-            path.display()
-        )
-    })?;
+    let text = text_of(call, &path)?;
     let blocks = read_blocks(&input.edits)?;
     let edited =
         apply(&text, &blocks).map_err(|why| format!("{}: {why} The file is unchanged.", path.display()))?;

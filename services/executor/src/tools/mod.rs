@@ -17,14 +17,17 @@ mod write_file;
 
 pub(crate) use run_command::{place as command_place, spec as command_spec};
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{sandbox::Sandbox, workspace::Workspace};
+use crate::{
+    sandbox::Sandbox,
+    workspace::{Workspace, explain},
+};
 
 /// One tool.
 pub(crate) struct Tool {
@@ -125,6 +128,26 @@ pub(crate) async fn run(
     }
 }
 
+/// The input of a tool that takes none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// The largest text that is changed in place, in bytes.
+const MAX_TEXT: u64 = 16 * 1024 * 1024;
+
+/// A file's text.
+fn text_of(call: &Call, path: &Path) -> Result<String, String> {
+    let read = call.workspace.root().read(path, MAX_TEXT);
+    let bytes = read.map_err(|error| explain(path, &error))?;
+    String::from_utf8(bytes).map_err(|_| {
+        format!(
+            "{} is not UTF-8 text. Change it with run_command.",
+            path.display()
+        )
+    })
+}
+
 /// Reads a tool's input.
 fn parse<T: DeserializeOwned>(input: &str) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(if input.trim().is_empty() { "{}" } else { input });
@@ -189,7 +212,7 @@ pub(crate) mod tests {
                 repository: "acme/shop".parse().unwrap(),
                 base,
                 base_branch: "main".to_owned(),
-                mirror: folder.path().join("mirror"),
+                mirror: folder.path().join("mirror").into(),
                 restore: None,
                 runner: None,
             };

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fs::FileType,
     path::{Path, PathBuf},
 };
 
@@ -73,24 +74,20 @@ fn one_file(call: &Call, path: &str) -> Result<String, String> {
 fn repository(call: &Call) -> String {
     let root = call.workspace.root();
     let mut files = Vec::new();
-    for entry in call.workspace.walk().build().filter_map(Result::ok) {
+    for path in call.workspace.paths(FileType::is_file) {
         if files.len() >= MAX_FILES || call.cancel.is_cancelled() {
             break;
         }
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        let Ok(path) = entry.path().strip_prefix(root.path()) else {
-            continue;
-        };
-        if !is_file || syntax::language(path).is_none() {
+        if syntax::language(&path).is_none() {
             continue;
         }
-        let Ok(bytes) = root.read(path, MAX_FILE) else {
+        let Ok(bytes) = root.read(&path, MAX_FILE) else {
             continue;
         };
         let text = String::from_utf8_lossy(&bytes);
-        if let Some(symbols) = symbols(path, &text).filter(|symbols| !symbols.is_empty()) {
+        if let Some(symbols) = symbols(&path, &text).filter(|symbols| !symbols.is_empty()) {
             files.push(FileOutline {
-                path: path.to_owned(),
+                path,
                 symbols,
                 words: words(&text),
             });

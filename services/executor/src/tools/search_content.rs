@@ -1,5 +1,7 @@
 //! `search_content`: lines that match a regular expression.
 
+use std::fs::FileType;
+
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, SearcherBuilder, sinks::Lossy};
 use serde::Deserialize;
@@ -47,15 +49,11 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         .build();
     let root = call.workspace.root();
     let mut found: Vec<String> = Vec::new();
-    for entry in call.workspace.walk().build().filter_map(Result::ok) {
-        let Ok(path) = entry.path().strip_prefix(root.path()) else {
-            continue;
-        };
-        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        if !is_file || files.as_ref().is_some_and(|files| !files.is_match(path)) {
+    for path in call.workspace.paths(FileType::is_file) {
+        if files.as_ref().is_some_and(|files| !files.is_match(&path)) {
             continue;
         }
-        let Ok(file) = root.open_file(path) else { continue };
+        let Ok(file) = root.open_file(&path) else { continue };
         let sink = Lossy(|line, text| {
             found.push(format!(
                 "{}:{line}: {}",

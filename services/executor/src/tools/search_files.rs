@@ -46,13 +46,9 @@ pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
 fn run(call: &Call, input: &str) -> Result<String, String> {
     let input: Input = parse(input)?;
     let matcher = matcher(&input.pattern)?;
-    let root = call.workspace.root().path();
     let mut found = Vec::new();
-    for entry in call.workspace.walk().build().filter_map(Result::ok) {
-        let Ok(path) = entry.path().strip_prefix(root) else {
-            continue;
-        };
-        if entry.file_type().is_some_and(|kind| !kind.is_dir()) && matcher.is_match(path) {
+    for path in call.workspace.paths(|kind| !kind.is_dir()) {
+        if matcher.is_match(&path) {
             found.push(path.display().to_string());
         }
         if found.len() > MAX_FOUND || call.cancel.is_cancelled() {

@@ -1,8 +1,6 @@
 //! `undo`: the files as they were before the latest change.
 
-use serde::Deserialize;
-
-use super::{Call, Run, Tool, object, parse};
+use super::{Call, Nothing, Run, Tool, object, parse};
 
 pub(super) const TOOL: Tool = Tool {
     name: "undo",
@@ -13,12 +11,8 @@ pub(super) const TOOL: Tool = Tool {
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Input {}
-
 fn run(call: &Call, input: &str) -> Result<String, String> {
-    let Input {} = parse(input)?;
+    let Nothing {} = parse(input)?;
     call.workspace.undo()
 }
 

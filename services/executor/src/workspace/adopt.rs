@@ -9,7 +9,7 @@ use std::{
 use domain::{CommitId, RunId, TicketKey};
 use git2::{Oid, Signature, Time};
 
-use super::{Folder, Problem, Root, State, Workspace, scan::StatCache};
+use super::{Folder, Problem, Root, Workspace};
 use crate::sandbox::{Runner, Spare};
 
 const BRANCH: &str = "main";
@@ -31,27 +31,19 @@ impl Workspace {
         git::Repository::init_bare(&git_dir)?;
         let repository = git::Repository::open(&git_dir)?;
         let empty = repository.objects().treebuilder(None)?.write()?;
-        let state = State {
-            branch: None,
-            head: None,
-            cache: StatCache::default(),
-            seen: None,
-            undo: Vec::new(),
-            undone: false,
-        };
         let mut workspace = Self {
             id,
             run: RunId::new(TicketKey::jira("LOCAL-1").map_err(strange)?, 1),
             repository: "local/folder".parse().map_err(strange)?,
             base: base(&repository, empty)?,
             base_branch: BRANCH.to_owned(),
-            mirror: git_dir,
+            mirror: git_dir.into(),
             root,
             scratch,
             session,
             folder,
             elsewhere: OnceLock::new(),
-            state: Mutex::new(state),
+            state: Mutex::default(),
             spare: Spare::default(),
         };
         let files = workspace.tree(repository.objects())?;

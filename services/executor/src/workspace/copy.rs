@@ -17,16 +17,14 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, mkdirat, openat2, statat,
-        unlinkat, utimensat,
+        AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, mkdirat, openat2, statat, unlinkat,
+        utimensat,
     },
     io::Errno,
 };
 
-/// Every step stays beneath the folder that it starts from, and follows no link.
-const PLAIN: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::NO_SYMLINKS);
+use crate::sandbox::PLAIN;
+
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC)

@@ -32,6 +32,7 @@ use scan::StatCache;
 
 use crate::{
     disk,
+    mirror::MirrorPath,
     sandbox::{self, Runner, Session, Spare},
 };
 
@@ -77,7 +78,7 @@ pub(crate) struct Start {
     pub(crate) repository: RepositoryName,
     pub(crate) base: CommitId,
     pub(crate) base_branch: String,
-    pub(crate) mirror: PathBuf,
+    pub(crate) mirror: MirrorPath,
     pub(crate) restore: Option<Restore>,
     /// Who keeps the worktree; nobody: this process.
     pub(crate) runner: Option<Runner>,
@@ -100,7 +101,7 @@ pub(crate) struct Workspace {
     pub(crate) base: CommitId,
     base_branch: String,
     folder: Folder,
-    mirror: PathBuf,
+    mirror: MirrorPath,
     root: Root,
     scratch: Root,
     session: Option<Arc<Session>>,
@@ -111,6 +112,7 @@ pub(crate) struct Workspace {
 }
 
 /// Changes as tools run.
+#[derive(Default)]
 struct State {
     branch: Option<String>,
     head: Option<CommitId>,
@@ -158,14 +160,6 @@ impl Workspace {
             Some(session) => roots_at(session),
             None => roots_in(&folder.0)?,
         };
-        let state = State {
-            branch: None,
-            head: None,
-            cache: StatCache::default(),
-            seen: None,
-            undo: Vec::new(),
-            undone: false,
-        };
         let workspace = Self {
             id,
             run: start.run,
@@ -178,7 +172,7 @@ impl Workspace {
             scratch,
             session,
             elsewhere: OnceLock::new(),
-            state: Mutex::new(state),
+            state: Mutex::default(),
             spare: Spare::default(),
         };
         workspace.fill(start.restore, files)?;
@@ -198,14 +192,18 @@ impl Workspace {
     /// The path as the model wrote it, relative to the worktree. None in a submodule, whose files are not here.
     pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
         let path = paths::relative(self.root.path(), text)?;
-        let submodules = &self.elsewhere().submodules;
-        match submodules.iter().find(|submodule| path.starts_with(submodule)) {
+        match self.submodule_of(&path) {
             None => Ok(path),
             Some(submodule) => Err(format!(
                 "{text:?} lies in the submodule {submodule}, whose files are in another repository and not here. Work without \
                  them; a submodule cannot be changed."
             )),
         }
+    }
+
+    fn submodule_of(&self, path: &Path) -> Option<&String> {
+        let submodules = &self.elsewhere().submodules;
+        submodules.iter().find(|submodule| path.starts_with(submodule))
     }
 
     /// What the base names but does not hold.
@@ -226,17 +224,8 @@ impl Workspace {
         if path.as_os_str().is_empty() || !matches!(self.root.stat(&path), Ok(None)) {
             return Ok(path);
         }
-        let files = self.walk().build().filter_map(Result::ok);
-        let files = files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-        let inside = |entry: ignore::DirEntry| {
-            entry
-                .path()
-                .strip_prefix(self.root.path())
-                .ok()
-                .map(Path::to_owned)
-        };
-        let named: Vec<PathBuf> = files
-            .filter_map(inside)
+        let named: Vec<PathBuf> = self
+            .paths(fs::FileType::is_file)
             .filter(|file| file.ends_with(&path))
             .take(6)
             .collect();

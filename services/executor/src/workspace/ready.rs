@@ -10,6 +10,7 @@ use git::Elsewhere;
 use git2::Oid;
 
 use super::{Folder, Problem, Start, Workspace, scan::StatCache};
+use crate::mirror::MirrorPath;
 
 /// Files of one commit, with the git directory beside them. Its folder goes when it is dropped.
 pub(crate) struct Ready {
@@ -18,6 +19,8 @@ pub(crate) struct Ready {
     tree: Oid,
     cache: StatCache,
     elsewhere: Elsewhere,
+    /// Its git directory reads from there.
+    _mirror: MirrorPath,
 }
 
 impl Ready {
@@ -32,6 +35,7 @@ impl Ready {
         let elsewhere = workspace.elsewhere().clone();
         Ok(Self {
             elsewhere,
+            _mirror: workspace.mirror,
             folder: workspace.folder,
             commit: workspace.base,
             tree,
@@ -122,7 +126,7 @@ mod tests {
                 repository: "acme/shop".parse().unwrap(),
                 base: self.commits[commit].clone(),
                 base_branch: "main".to_owned(),
-                mirror: self.folder.path().join("mirror"),
+                mirror: self.folder.path().join("mirror").into(),
                 restore: None,
                 runner: None,
             }

@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     ffi::OsStr,
+    fs::FileType,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use git2::{ObjectType, Oid};
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkBuilder};
 
 use super::{
     Problem, Workspace,
@@ -64,8 +65,7 @@ impl Workspace {
         let tracked = tracked(git, &git.find_commit(head)?.tree()?)?;
         let mut paths: Vec<PathBuf> = self.untracked()?;
         // What lies in a submodule's folder is not this repository's.
-        let submodules = &self.elsewhere().submodules;
-        paths.retain(|path| !submodules.iter().any(|submodule| path.starts_with(submodule)));
+        paths.retain(|path| self.submodule_of(path).is_none());
         paths.extend(tracked.keys().cloned());
         paths.sort();
         paths.dedup();
@@ -125,16 +125,28 @@ impl Workspace {
         let mut found = Vec::new();
         for entry in self.walk().build() {
             let entry = entry.map_err(|error| Problem::Trouble(error.to_string()))?;
-            let is_folder = entry.file_type().is_none_or(|kind| kind.is_dir());
-            if !is_folder && let Ok(path) = entry.path().strip_prefix(self.root().path()) {
-                found.push(path.to_owned());
-            }
+            found.extend(self.inside(&entry, |kind| !kind.is_dir()));
         }
         Ok(found)
     }
 
+    /// Everything of a kind that is not ignored, in order of paths; what cannot be read is left out.
+    pub(crate) fn paths(&self, is_wanted: fn(&FileType) -> bool) -> impl Iterator<Item = PathBuf> {
+        let found = self.walk().build().filter_map(Result::ok);
+        found.filter_map(move |entry| self.inside(&entry, is_wanted))
+    }
+
+    /// The relative path of what a walk found, when it is of such a kind.
+    fn inside(&self, entry: &DirEntry, is_wanted: fn(&FileType) -> bool) -> Option<PathBuf> {
+        let path = entry.path().strip_prefix(self.root().path()).ok()?;
+        entry
+            .file_type()
+            .is_some_and(|kind| is_wanted(&kind))
+            .then(|| path.to_owned())
+    }
+
     /// A walk over the worktree that follows no link.
-    pub(crate) fn walk(&self) -> WalkBuilder {
+    fn walk(&self) -> WalkBuilder {
         self.root().show_folders();
         let mut walk = WalkBuilder::new(self.root().path());
         walk.hidden(false)

@@ -1,0 +1,38 @@
+//! What is kept on the disk for later runs, and goes when there is no room: mirrors, ready checkouts, results of setup.
+
+use std::path::{Path, PathBuf};
+
+use crate::{disk::Floor, mirror::Mirrors, pool::Pool, setup_cache::SetupCache};
+
+/// All of it, under the data folder.
+pub(crate) struct Store {
+    pub(crate) mirrors: Mirrors,
+    pub(crate) pool: Pool,
+    pub(crate) setups: SetupCache,
+    floor: Floor,
+    folder: PathBuf,
+}
+
+impl Store {
+    /// At most `checkouts` ready ones, and `setup_bytes` of setup results.
+    pub(crate) fn new(data_dir: &Path, checkouts: usize, setup_bytes: u64, floor: Floor) -> Self {
+        Self {
+            mirrors: Mirrors::new(data_dir.join("mirrors")),
+            pool: Pool::new(data_dir.join("ready"), checkouts, floor),
+            setups: SetupCache::new(data_dir, setup_bytes, floor),
+            floor,
+            folder: data_dir.to_owned(),
+        }
+    }
+
+    /// While the disk has less free than the floor, lets go what costs the least to make again. Blocks.
+    pub(crate) fn make_room(&self) {
+        self.setups.tidy();
+        let has_room = || self.floor.has_room(&self.folder);
+        if !has_room() {
+            tracing::warn!("the disk is nearly full; what is kept for later runs goes");
+            self.pool.clear();
+            self.mirrors.make_room(has_room);
+        }
+    }
+}
