@@ -14,7 +14,7 @@ use std::{
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
-const SERVICES: [&str; 4] = ["ingest", "planner", "executor", "reporter"];
+const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 
 fn metadata() -> &'static Metadata {
     static METADATA: OnceLock<Metadata> = OnceLock::new();
@@ -104,13 +104,19 @@ fn each_capability_is_held_by_one_service() {
     assert_eq!(holders("queue"), ["ingest", "planner", "reporter"]);
     assert_eq!(
         holders("reqwest"),
-        ["planner"],
-        "the planner talks to the model; clients live in their crates"
+        ["planner", "egress"],
+        "the planner talks to the model, egress to registries; other clients live in their crates"
     );
     let executor = reach(&members, "executor");
     for forbidden in ["queue", "lease", "github", "jira"] {
         assert!(!executor.contains(forbidden), "executor reaches {forbidden}");
     }
+    let egress = reach(&members, "egress");
+    assert_eq!(
+        egress,
+        ["bootstrap", "domain", "grant"].into(),
+        "egress knows grants and registries, nothing else"
+    );
 }
 
 #[test]

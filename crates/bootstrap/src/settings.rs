@@ -6,7 +6,7 @@ use config::{Config, ConfigError, Environment, File, FileFormat};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 15] = [
     "nats",
     "redis",
     "telemetry",
@@ -20,6 +20,7 @@ const SECTIONS: [&str; 14] = [
     "reporter",
     "github_writer",
     "jira_writer",
+    "egress",
     "cli",
 ];
 

@@ -1,0 +1,197 @@
+//! The egress proxy's settings.
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+};
+
+use bootstrap::{
+    ServiceConfig,
+    settings::{self, TextList},
+    telemetry,
+};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::{address::AddressRule, mirror::Mirror};
+
+/// Largest quota: one TiB.
+const MAX_MIB: u64 = 1024 * 1024;
+
+/// Settings of the egress proxy: its own section and telemetry.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Config {
+    /// `[telemetry]`.
+    #[serde(default)]
+    pub telemetry: telemetry::Settings,
+    /// `[egress]`.
+    #[serde(default)]
+    pub egress: Settings,
+}
+
+/// `[egress]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where executors open sessions, and health checks.
+    pub listen: SocketAddr,
+    /// The planners' public keys (base64) by key id; grants are verified with them.
+    pub grant_keys: BTreeMap<String, String>,
+    /// Networks that are not public and may be reached all the same, e.g. `10.20.0.0/16`. Link-local addresses, and with
+    /// them the metadata of clouds, stay closed.
+    pub private_networks: TextList,
+    /// What one run may send in all, in MiB, 1 to 1048576.
+    pub upload_mib: u64,
+    /// What one run may receive in all, in MiB, 1 to 1048576.
+    pub download_mib: u64,
+    /// Registries that need a credential, by name: `/mirror/<name>/…` in a sandbox.
+    pub mirrors: BTreeMap<String, MirrorSettings>,
+}
+
+/// `[egress.mirrors.<name>]`: a registry, and either `token` or `user` and `password`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MirrorSettings {
+    /// Its base, `http://` or `https://`; nothing outside of it is reached.
+    pub url: String,
+    /// Repositories that may use it (`acme/shop`, `acme/*`); absent: all.
+    #[serde(default)]
+    pub repositories: Option<TextList>,
+    /// Sent as a bearer token.
+    #[serde(default)]
+    pub token: Option<SecretString>,
+    /// Sent with `password` as basic authentication.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Sent with `user` as basic authentication.
+    #[serde(default)]
+    pub password: Option<SecretString>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 3128)),
+            grant_keys: BTreeMap::new(),
+            private_networks: TextList::default(),
+            upload_mib: 10,
+            download_mib: 4096,
+            mirrors: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Which addresses may be dialed.
+    ///
+    /// # Errors
+    /// [`settings::Error`] for what is no network.
+    pub(crate) fn rule(&self) -> Result<AddressRule, settings::Error> {
+        AddressRule::new(&self.private_networks)
+            .map_err(|problem| settings::Error::new("egress.private_networks", problem))
+    }
+
+    /// The mirrors by name.
+    ///
+    /// # Errors
+    /// [`settings::Error`] for the first that is wrong.
+    pub(crate) fn mirrors(&self) -> Result<BTreeMap<String, Mirror>, settings::Error> {
+        let rule = self.rule()?;
+        let read = |(name, settings): (&String, &MirrorSettings)| {
+            let mirror = Mirror::new(name, settings, &rule).map_err(|(key, problem)| {
+                let key = key.map(|key| format!(".{key}")).unwrap_or_default();
+                settings::Error::new(format!("egress.mirrors.{name}{key}"), problem)
+            });
+            Ok((name.clone(), mirror?))
+        };
+        self.mirrors.iter().map(read).collect()
+    }
+}
+
+impl ServiceConfig for Config {
+    fn listen(&self) -> SocketAddr {
+        self.egress.listen
+    }
+
+    fn telemetry(&self) -> &telemetry::Settings {
+        &self.telemetry
+    }
+
+    fn check(&self) -> Result<(), settings::Error> {
+        let wrong = |key: &str, problem: &str| Err(settings::Error::new(format!("egress.{key}"), problem));
+        if self.egress.grant_keys.is_empty() {
+            return wrong("grant_keys", "must name the planner's public key by its key id");
+        }
+        if let Err(refused) = grant::Verifier::new(&self.egress.grant_keys) {
+            return wrong("grant_keys", &refused.to_string());
+        }
+        for (key, mib) in [
+            ("upload_mib", self.egress.upload_mib),
+            ("download_mib", self.egress.download_mib),
+        ] {
+            if !(1..=MAX_MIB).contains(&mib) {
+                return wrong(key, "must be from 1 to 1048576");
+            }
+        }
+        self.egress.mirrors().map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem_with(extra: &[(&str, &str)]) -> Option<String> {
+        let key = grant::generate().public_key;
+        let good = [
+            ("JOURNEYMAN__EGRESS__GRANT_KEYS__FIRST", key.as_str()),
+            (
+                "JOURNEYMAN__EGRESS__MIRRORS__NPM__URL",
+                "https://npm.example/acme",
+            ),
+            ("JOURNEYMAN__EGRESS__MIRRORS__NPM__TOKEN", "very-secret"),
+            (
+                "JOURNEYMAN__EGRESS__MIRRORS__NPM__REPOSITORIES",
+                "acme/shop,acme-two/*",
+            ),
+            ("JOURNEYMAN__EGRESS__PRIVATE_NETWORKS", "10.20.0.0/16,fd12::/32"),
+        ];
+        let env = good
+            .iter()
+            .chain(extra)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let checked = settings::load::<Config>(None, env).and_then(|config| {
+            assert!(!format!("{config:?}").contains("very-secret"));
+            config.check()
+        });
+        checked.err().map(|error| {
+            assert!(!error.problem.contains("very-secret"));
+            error.key
+        })
+    }
+
+    #[test]
+    fn each_wrong_setting_is_named() {
+        assert_eq!(problem_with(&[]), None);
+        for (name, value, key) in [
+            ("GRANT_KEYS__SECOND", "short", "egress.grant_keys"),
+            ("PRIVATE_NETWORKS", "10.0.0.0", "egress.private_networks"),
+            ("UPLOAD_MIB", "0", "egress.upload_mib"),
+            ("DOWNLOAD_MIB", "1048577", "egress.download_mib"),
+            ("MIRRORS__NPM__URL", "npm.example", "egress.mirrors.npm.url"),
+            (
+                "MIRRORS__NPM__REPOSITORIES",
+                "acme",
+                "egress.mirrors.npm.repositories",
+            ),
+            ("MIRRORS__NPM__PASSWORD", "x", "egress.mirrors.npm.token"),
+            ("MIRRORS__A_B__URL", "https://npm.example", "egress.mirrors.a_b"),
+        ] {
+            let name = format!("JOURNEYMAN__EGRESS__{name}");
+            assert_eq!(problem_with(&[(&name, value)]).as_deref(), Some(key));
+        }
+        let nothing: [(String, String); 0] = [];
+        let missing = settings::load::<Config>(None, nothing).and_then(|config| config.check());
+        assert_eq!(missing.unwrap_err().key, "egress.grant_keys");
+    }
+}

@@ -1,0 +1,201 @@
+//! Pure decisions: what a request asks for, and whether the rules open it.
+
+use std::fmt;
+
+use axum::http::{Method, Uri, uri::Authority};
+use domain::HostPattern;
+use url::Host;
+
+use crate::problem::Reason;
+
+/// What a request inside of a session asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// `CONNECT host:port`.
+    Tunnel(Target),
+    /// `GET http://host/…`.
+    Plain(Target),
+    /// `GET /mirror/<name>/<rest>`.
+    Mirror {
+        /// As it was written.
+        name: String,
+        /// The path after the name's slash, as it was written.
+        rest: String,
+    },
+}
+
+/// A host and a port, as a request names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// In lower case.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// The port that a pattern without one means.
+    usual_port: u16,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Reads a request's method and target.
+///
+/// # Errors
+/// What is wrong with it, for who sent it.
+pub(crate) fn read(method: &Method, uri: &Uri) -> Result<Ask, &'static str> {
+    match (method, uri.scheme_str(), uri.authority()) {
+        (&Method::CONNECT, None, Some(authority)) => target(authority, 443, None).map(Ask::Tunnel),
+        (&Method::CONNECT, ..) => Err("CONNECT takes host:port"),
+        (_, Some("http"), Some(authority)) => target(authority, 80, Some(80)).map(Ask::Plain),
+        (_, Some(_), _) => Err("only http:// is forwarded; for https ask with CONNECT"),
+        (_, None, _) => {
+            mirror(uri.path()).ok_or("ask with CONNECT host:port, http://host/… or /mirror/<name>/…")
+        }
+    }
+}
+
+fn target(authority: &Authority, usual_port: u16, default_port: Option<u16>) -> Result<Target, &'static str> {
+    if authority.as_str().contains('@') {
+        return Err("a user has no place before the host");
+    }
+    let has_port = authority.as_str().len() > authority.host().len();
+    let port = if has_port {
+        authority.port_u16()
+    } else {
+        default_port
+    };
+    let port = port
+        .filter(|port| *port != 0)
+        .ok_or("a port from 1 to 65535 is needed")?;
+    Ok(Target {
+        host: authority.host().to_ascii_lowercase(),
+        port,
+        usual_port,
+    })
+}
+
+fn mirror(path: &str) -> Option<Ask> {
+    let (name, rest) = path.strip_prefix("/mirror/")?.split_once('/')?;
+    Some(Ask::Mirror {
+        name: name.to_owned(),
+        rest: rest.to_owned(),
+    })
+}
+
+/// Whether one of the patterns opens the target.
+///
+/// # Errors
+/// Why it stays closed: an address in whatever spelling, or a host that no pattern covers.
+pub(crate) fn decide(target: &Target, network: &[HostPattern]) -> Result<(), Reason> {
+    let is_name = match Host::parse(&target.host) {
+        Ok(Host::Domain(name)) => name == target.host,
+        Ok(Host::Ipv4(_) | Host::Ipv6(_)) => return Err(Reason::Address),
+        Err(_) => false,
+    };
+    let covers = |pattern: &HostPattern| pattern.covers(&target.host, target.port, target.usual_port);
+    if is_name && network.iter().any(covers) {
+        Ok(())
+    } else {
+        Err(Reason::NotOpen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(method: Method, uri: &str) -> Result<Ask, &'static str> {
+        // As the wire has it: CONNECT takes an authority alone.
+        let uri = if method == Method::CONNECT {
+            Uri::from(uri.parse::<Authority>().unwrap())
+        } else {
+            uri.parse().unwrap()
+        };
+        read(&method, &uri)
+    }
+
+    fn decided(method: Method, uri: &str, network: &[&str]) -> Result<(), Reason> {
+        let network: Vec<HostPattern> = network.iter().map(|text| text.parse().unwrap()).collect();
+        match ask(method, uri).unwrap() {
+            Ask::Tunnel(target) | Ask::Plain(target) => decide(&target, &network),
+            Ask::Mirror { .. } => panic!("{uri} is a mirror"),
+        }
+    }
+
+    #[test]
+    fn a_host_is_open_at_the_port_that_its_pattern_means() {
+        let network = ["pypi.org", "*.crates.io", "packages.acme.example:8443"];
+        for (method, uri) in [
+            (Method::CONNECT, "pypi.org:443"),
+            (Method::CONNECT, "PyPI.ORG:443"),
+            (Method::CONNECT, "static.crates.io:443"),
+            (Method::CONNECT, "packages.acme.example:8443"),
+            (Method::GET, "http://pypi.org/simple/"),
+            (Method::GET, "http://pypi.org:80/simple/"),
+            (Method::HEAD, "http://packages.acme.example:8443/"),
+        ] {
+            assert_eq!(decided(method, uri, &network), Ok(()), "{uri}");
+        }
+        for (method, uri) in [
+            (Method::CONNECT, "pypi.org:80"),
+            (Method::CONNECT, "pypi.org:22"),
+            (Method::CONNECT, "pypi.org.:443"),
+            (Method::CONNECT, "crates.io:443"),
+            (Method::CONNECT, "evil.example:443"),
+            (Method::CONNECT, "pypi.org.evil.example:443"),
+            (Method::CONNECT, "packages.acme.example:443"),
+            (Method::GET, "http://pypi.org:443/"),
+            (Method::GET, "http://evil.example/"),
+        ] {
+            assert_eq!(decided(method, uri, &network), Err(Reason::NotOpen), "{uri}");
+        }
+        assert_eq!(
+            decided(Method::CONNECT, "pypi.org:443", &[]),
+            Err(Reason::NotOpen)
+        );
+    }
+
+    #[test]
+    fn an_address_is_refused_in_every_spelling() {
+        for host in [
+            "127.0.0.1",
+            "127.1",
+            "0x7f.1",
+            "0x7f000001",
+            "017700000001",
+            "2130706433",
+            "93.184.216.34",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[fe80::1]",
+        ] {
+            let uri = format!("{host}:443");
+            let decided = decided(Method::CONNECT, &uri, &["pypi.org", "*.org"]);
+            assert_eq!(decided, Err(Reason::Address), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_none_of_the_three_kinds_is_told_so() {
+        for (method, uri) in [
+            (Method::CONNECT, "pypi.org"),
+            (Method::CONNECT, "pypi.org:0"),
+            (Method::CONNECT, "pypi.org:65536"),
+            (Method::CONNECT, "ada@pypi.org:443"),
+            (Method::GET, "https://pypi.org/"),
+            (Method::GET, "ftp://pypi.org/"),
+            (Method::GET, "http://ada:secret@pypi.org/"),
+            (Method::GET, "/"),
+            (Method::GET, "/simple/"),
+            (Method::GET, "/mirror/npm"),
+            (Method::OPTIONS, "*"),
+        ] {
+            assert!(ask(method, uri).is_err(), "{uri}");
+        }
+        let mirror = ask(Method::GET, "/mirror/npm/@acme%2fui?x=1").unwrap();
+        let (name, rest) = ("npm".to_owned(), "@acme%2fui".to_owned());
+        assert_eq!(mirror, Ask::Mirror { name, rest });
+    }
+}

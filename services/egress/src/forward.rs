@@ -1,0 +1,301 @@
+//! Requests that the proxy makes itself: to open hosts in plain HTTP, and to registries behind mirrors.
+
+use std::{error::Error, io, sync::Arc};
+
+use axum::{
+    body::Body,
+    http::{
+        HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts,
+        uri::Authority,
+    },
+};
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    decide::Target,
+    exchange::Exchange,
+    mirror::{self, Mirror},
+    problem::{Problem, Reason},
+    resolve::Unresolved,
+    rewrite::{MAX_TEXT, Rewriter, content_length, is_text},
+};
+
+/// Memory for texts that are being rewritten, in MiB, all sessions together.
+const TEXT_MIB: usize = 128;
+const MIB: u64 = 1024 * 1024;
+
+/// They are about one connection, not about what is asked for (RFC 9110, section 7.6.1).
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Makes requests.
+pub(crate) struct Forwarder {
+    http: reqwest::Client,
+    memory: Arc<Semaphore>,
+}
+
+/// Refuses what could carry something out: other methods than those that read, and any body.
+///
+/// # Errors
+/// A refusal of `what`.
+pub(crate) fn only_reads(what: &str, request: &Parts) -> Result<(), Problem> {
+    let reads = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let has_body = request.headers.contains_key(header::TRANSFER_ENCODING)
+        || content_length(&request.headers).is_some_and(|length| length > 0);
+    if reads && !has_body {
+        Ok(())
+    } else {
+        Err(Problem::refused(what, Reason::Upload))
+    }
+}
+
+impl Forwarder {
+    pub(crate) fn new(http: reqwest::Client) -> Self {
+        Self {
+            http,
+            memory: Arc::new(Semaphore::new(TEXT_MIB)),
+        }
+    }
+
+    /// Asks an open host and passes its answer on.
+    ///
+    /// # Errors
+    /// [`Problem`], when there is no answer to pass on.
+    pub(crate) async fn plain(
+        &self,
+        target: &Target,
+        request: &Parts,
+        exchange: Exchange,
+    ) -> Result<Response<Body>, Problem> {
+        let what = target.to_string();
+        let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut headers = end_to_end(&request.headers);
+        headers.remove(header::HOST);
+        let asking = self
+            .http
+            .request(request.method.clone(), format!("http://{what}{path}"));
+        let answer = send(asking, headers, &what, &request.uri, &exchange).await?;
+        let (status, headers) = (answer.status(), end_to_end(answer.headers()));
+        Ok(respond(
+            status,
+            headers,
+            Body::from_stream(counted(answer, exchange)),
+        ))
+    }
+
+    /// Asks a registry with the proxy's own credential.
+    ///
+    /// # Errors
+    /// [`Problem`], when there is no answer to pass on.
+    pub(crate) async fn mirror(
+        &self,
+        mirror: &Mirror,
+        rest: &str,
+        request: &Parts,
+        exchange: Exchange,
+    ) -> Result<Response<Body>, Problem> {
+        let what = what(mirror.name());
+        let rewriter = mirror.rewriter(&own_host(request)?);
+        let url = mirror
+            .upstream(rest, request.uri.query())
+            .ok_or_else(|| Problem::refused(&what, Reason::Outside))?;
+        let asking = mirror.authorize(self.http.request(request.method.clone(), url.clone()));
+        let headers = mirror::request_headers(&request.headers);
+        let answer = send(asking, headers, &what, &request.uri, &exchange).await?;
+        let status = answer.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            tracing::error!(mirror = mirror.name(), %status, "registry refuses the credential of its mirror");
+            let name = mirror.name();
+            return Err(Problem::Unreachable(format!(
+                "the proxy's credential for mirror {name} is refused"
+            )));
+        }
+        let mut headers = end_to_end(answer.headers());
+        for private in [header::SET_COOKIE, header::WWW_AUTHENTICATE] {
+            headers.remove(private);
+        }
+        if let Some(location) = headers.remove(header::LOCATION)
+            && let Some(location) = mirror.location(&location, &url, &rewriter)
+        {
+            headers.insert(header::LOCATION, location);
+        }
+        if !is_text(&headers) || status == StatusCode::PARTIAL_CONTENT {
+            return Ok(respond(
+                status,
+                headers,
+                Body::from_stream(counted(answer, exchange)),
+            ));
+        }
+        let body = self.rewritten(answer, exchange, &rewriter).await?;
+        headers.remove(header::CONTENT_LENGTH);
+        Ok(respond(status, headers, body))
+    }
+
+    /// The body with the registry's addresses turned into the mirror's; as it is when it turns out to be too large.
+    async fn rewritten(
+        &self,
+        answer: reqwest::Response,
+        exchange: Exchange,
+        rewriter: &Rewriter,
+    ) -> Result<Body, Problem> {
+        let place = self.place(content_length(answer.headers())).await;
+        let broken = |_: io::Error| Problem::Unreachable("the registry's answer broke off".to_owned());
+        let mut chunks = Box::pin(counted(answer, exchange));
+        let mut text = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            text.extend_from_slice(&chunk.map_err(broken)?);
+            if text.len() > MAX_TEXT {
+                let start = stream::once(async { Ok(Bytes::from(text)) });
+                return Ok(Body::from_stream(start.chain(chunks)));
+            }
+        }
+        let text = rewriter.text(text);
+        drop(place);
+        Ok(Body::from(text))
+    }
+
+    /// Waits for memory to hold a text of this length, or of the largest when it is not known.
+    async fn place(&self, length: Option<u64>) -> Option<OwnedSemaphorePermit> {
+        let largest = MAX_TEXT as u64;
+        let mib = length.unwrap_or(largest).clamp(1, largest).div_ceil(MIB);
+        let count = u32::try_from(mib).unwrap_or(u32::MAX);
+        // It is never closed.
+        Arc::clone(&self.memory).acquire_many_owned(count).await.ok()
+    }
+}
+
+/// How a mirror is called in texts and logs.
+pub(crate) fn what(name: &str) -> String {
+    format!("/mirror/{name}/")
+}
+
+/// The mirror's host, as its client reached it.
+fn own_host(request: &Parts) -> Result<String, Problem> {
+    let host = request
+        .headers
+        .get(header::HOST)
+        .and_then(|value| value.to_str().ok());
+    let host = host.and_then(|host| host.parse::<Authority>().ok());
+    let host = host.filter(|host| !host.as_str().contains('@'));
+    host.map(|host| host.to_string())
+        .ok_or(Problem::Malformed("a Host header is needed"))
+}
+
+async fn send(
+    asking: reqwest::RequestBuilder,
+    headers: HeaderMap,
+    what: &str,
+    uri: &Uri,
+    exchange: &Exchange,
+) -> Result<reqwest::Response, Problem> {
+    let refused = |reason| Problem::refused(what, reason);
+    let length = uri.path_and_query().map_or(0, |path| path.as_str().len()) + size(&headers);
+    exchange.send(length).map_err(refused)?;
+    let answer = asking.headers(headers).send().await;
+    let answer = answer.map_err(|error| unreached(what, error))?;
+    exchange.receive(size(answer.headers())).map_err(refused)?;
+    Ok(answer)
+}
+
+fn size(headers: &HeaderMap) -> usize {
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum()
+}
+
+fn unreached(what: &str, error: reqwest::Error) -> Problem {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(Unresolved::NotPublic) = inner.downcast_ref() {
+            return Problem::refused(what, Reason::NotPublic);
+        }
+        cause = inner.source();
+    }
+    let why = match (error.is_timeout(), error.is_connect()) {
+        (true, _) => "did not answer in time",
+        (false, true) => "cannot be reached",
+        (false, false) => "broke off",
+    };
+    // Not with its URL: a query can hold a secret.
+    tracing::warn!(host = what, error = %error.without_url(), "host did not answer");
+    Problem::Unreachable(format!("{what} {why}"))
+}
+
+/// The body, counted; it breaks off when the run may receive no more.
+fn counted(
+    answer: reqwest::Response,
+    exchange: Exchange,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    answer.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(|error| io::Error::other(error.without_url()))?;
+        exchange.receive_chunk(chunk.len())?;
+        Ok(chunk)
+    })
+}
+
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let stays = |name: &HeaderName| !HOP_BY_HOP.contains(&name.as_str()) && !named.contains(name);
+    let kept = headers.iter().filter(|(name, _)| stays(name));
+    // One header may have several values, so that collecting them would lose some.
+    kept.fold(
+        HeaderMap::new(),
+        |mut all, (name, value): (&HeaderName, &HeaderValue)| {
+            all.append(name.clone(), value.clone());
+            all
+        },
+    )
+}
+
+fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_about_a_connection_stay_on_it_and_repeated_ones_stay_repeated() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("proxy-authorization", "Basic secret"),
+            ("te", "trailers"),
+            ("upgrade", "websocket"),
+            ("accept", "a/b"),
+            ("accept", "c/d"),
+        ] {
+            let name: HeaderName = name.parse().unwrap();
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let kept = end_to_end(&headers);
+        let values: Vec<_> = kept
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(values, [("accept", "a/b"), ("accept", "c/d")]);
+    }
+}

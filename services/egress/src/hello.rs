@@ -1,0 +1,65 @@
+//! The beginning of a tunnel: a TLS hello that names the host.
+
+use std::{io, time::Duration};
+
+use rustls::server::Acceptor;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::problem::Reason;
+
+/// Longest hello; with post-quantum keys they are about 2 KiB.
+const MAX_HELLO: usize = 32 * 1024;
+const CHUNK: usize = 4096;
+
+/// Reads until the hello is whole, and gives every byte that was read.
+///
+/// # Errors
+/// [`Reason::NotTls`] for anything else than a hello of at most 32 KiB within the limit, [`Reason::OtherName`] for one
+/// that names another host or none.
+pub(crate) async fn read(
+    client: &mut (impl AsyncRead + Unpin),
+    host: &str,
+    limit: Duration,
+) -> Result<Vec<u8>, Reason> {
+    let reading = tokio::time::timeout(limit, read_whole(client));
+    let (bytes, name) = reading.await.map_err(|_| Reason::NotTls)??;
+    match name {
+        Some(name) if name.eq_ignore_ascii_case(host) => Ok(bytes),
+        Some(_) | None => Err(Reason::OtherName),
+    }
+}
+
+async fn read_whole(client: &mut (impl AsyncRead + Unpin)) -> Result<(Vec<u8>, Option<String>), Reason> {
+    let mut hello = Hello::default();
+    let mut bytes = Vec::new();
+    while bytes.len() < MAX_HELLO {
+        let mut chunk = [0; CHUNK];
+        let count = client.read(&mut chunk).await.map_err(|_| Reason::NotTls)?;
+        if count == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&chunk[..count]);
+        if let Some(name) = hello.add(&chunk[..count])? {
+            return Ok((bytes, name));
+        }
+    }
+    Err(Reason::NotTls)
+}
+
+#[derive(Default)]
+struct Hello(Acceptor);
+
+impl Hello {
+    /// The server's name in the hello, once it is whole.
+    fn add(&mut self, mut bytes: &[u8]) -> Result<Option<Option<String>>, Reason> {
+        let not_tls = |_: io::Error| Reason::NotTls;
+        while !bytes.is_empty() {
+            self.0.read_tls(&mut bytes).map_err(not_tls)?;
+            if let Some(accepted) = self.0.accept().map_err(|_| Reason::NotTls)? {
+                let hello = accepted.client_hello();
+                return Ok(Some(hello.server_name().map(str::to_owned)));
+            }
+        }
+        Ok(None)
+    }
+}

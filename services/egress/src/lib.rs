@@ -1,0 +1,26 @@
+//! The egress proxy: the only way out of a sandbox's setup commands. It opens the hosts that a grant names, and holds
+//! the registries' credentials, so that none is ever inside a sandbox.
+
+mod address;
+mod answer;
+mod config;
+mod connection;
+mod decide;
+mod door;
+mod exchange;
+mod forward;
+mod hello;
+mod mirror;
+mod problem;
+mod proxy;
+mod resolve;
+mod rewrite;
+mod runs;
+mod serve;
+mod session;
+mod telemetry;
+mod tunnel;
+
+pub use config::{Config, MirrorSettings, Settings};
+pub use resolve::{LookUp, Resolver, SystemResolver};
+pub use serve::{Limits, serve, serve_with};

@@ -1,0 +1,11 @@
+//! The egress proxy's process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bootstrap::run(
+        "egress",
+        "Journeyman's egress proxy: the only way out of a sandbox's setup commands",
+        egress::serve,
+    )
+}

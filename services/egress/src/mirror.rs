@@ -1,0 +1,423 @@
+//! A registry behind the proxy, and the credential for it that only this process holds.
+
+use std::fmt;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use bootstrap::settings::TextList;
+use domain::RepositoryName;
+use percent_encoding::percent_decode_str;
+use secrecy::{ExposeSecret, SecretString};
+use url::{Host, Url};
+
+use crate::{address::AddressRule, config::MirrorSettings, rewrite::Rewriter};
+
+/// Times that a path is decoded to find what it hides; one that is still encoded then is refused.
+const MAX_DECODING: usize = 4;
+
+/// One registry.
+pub(crate) struct Mirror {
+    name: String,
+    /// Its path ends with a slash.
+    base: Url,
+    repositories: Option<Vec<String>>,
+    credential: Credential,
+}
+
+enum Credential {
+    Bearer(SecretString),
+    Basic(String, SecretString),
+}
+
+/// Never the credential.
+impl fmt::Debug for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mirror")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Mirror {
+    /// Checks the settings of one mirror.
+    ///
+    /// # Errors
+    /// The key below `egress.mirrors.<name>`, or none for the name itself, and what is wrong with it.
+    pub(crate) fn new(
+        name: &str,
+        settings: &MirrorSettings,
+        rule: &AddressRule,
+    ) -> Result<Self, (Option<&'static str>, String)> {
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.is_empty() || name.len() > 40 || !name.bytes().all(is_letter) {
+            let problem = "a mirror's name must be lower-case letters, digits and hyphens, at most 40";
+            return Err((None, problem.to_owned()));
+        }
+        let base = base(&settings.url, rule).map_err(|problem| (Some("url"), problem))?;
+        let repositories = settings.repositories.as_ref().map(repositories).transpose();
+        Ok(Self {
+            name: name.to_owned(),
+            base,
+            repositories: repositories.map_err(|problem| (Some("repositories"), problem))?,
+            credential: credential(settings).map_err(|(key, problem)| (Some(key), problem.to_owned()))?,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the settings name the repository, as itself or by its owner. Names differ in more than case.
+    pub(crate) fn is_open_to(&self, repository: &RepositoryName) -> bool {
+        let names = |pattern: &String| match pattern.split_once('/') {
+            Some((owner, "*")) => owner.eq_ignore_ascii_case(repository.owner()),
+            Some((owner, name)) => {
+                owner.eq_ignore_ascii_case(repository.owner()) && name.eq_ignore_ascii_case(repository.name())
+            }
+            None => false,
+        };
+        self.repositories
+            .as_ref()
+            .is_none_or(|repositories| repositories.iter().any(names))
+    }
+
+    /// The registry's URL for a path and query of the mirror, both as they were written; none when the path leaves the
+    /// base, in whatever way a server could read it.
+    pub(crate) fn upstream(&self, rest: &str, query: Option<&str>) -> Option<Url> {
+        if !stays_inside(rest) {
+            return None;
+        }
+        let mut url = Url::parse(&format!("{}{rest}", self.base)).ok()?;
+        url.set_query(query);
+        url.set_fragment(None);
+        let is_beneath = url.origin() == self.base.origin() && url.path().starts_with(self.base.path());
+        is_beneath.then_some(url)
+    }
+
+    /// The request with the credential.
+    pub(crate) fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.credential {
+            Credential::Bearer(token) => request.bearer_auth(token.expose_secret()),
+            Credential::Basic(user, password) => request.basic_auth(user, Some(password.expose_secret())),
+        }
+    }
+
+    /// From the registry's addresses to `http://<host>/mirror/<name>/`.
+    pub(crate) fn rewriter(&self, host: &str) -> Rewriter {
+        Rewriter::new(
+            self.base.to_string(),
+            format!("http://{host}/mirror/{}/", self.name),
+        )
+    }
+
+    /// A `Location` in the answer to `asked`, absolute, and the mirror's own where it stays beneath the base.
+    pub(crate) fn location(
+        &self,
+        value: &HeaderValue,
+        asked: &Url,
+        rewriter: &Rewriter,
+    ) -> Option<HeaderValue> {
+        let target = asked.join(value.to_str().ok()?).ok()?;
+        HeaderValue::from_str(&rewriter.address(target.as_str())).ok()
+    }
+}
+
+/// What a client may tell a registry. Everything else could be a credential of its own, or another path.
+pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
+    let passed = [
+        header::ACCEPT,
+        header::ACCEPT_LANGUAGE,
+        header::CACHE_CONTROL,
+        header::IF_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_NONE_MATCH,
+        header::IF_RANGE,
+        header::IF_UNMODIFIED_SINCE,
+        header::RANGE,
+        header::USER_AGENT,
+    ];
+    let mut kept = HeaderMap::new();
+    for name in passed {
+        for value in headers.get_all(&name) {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    kept
+}
+
+fn base(text: &str, rule: &AddressRule) -> Result<Url, String> {
+    let mut url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("must be an http:// or https:// URL".to_owned());
+    }
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if has_user || url.query().is_some() || url.fragment().is_some() {
+        return Err("must have neither user, query nor fragment".to_owned());
+    }
+    let address = match url.host() {
+        Some(Host::Ipv4(address)) => Some(address.into()),
+        Some(Host::Ipv6(address)) => Some(address.into()),
+        Some(Host::Domain(_)) | None => None,
+    };
+    if let Some(address) = address.filter(|address| !rule.opens(*address)) {
+        return Err(format!(
+            "{address} is not public; name its network in egress.private_networks"
+        ));
+    }
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    Ok(url)
+}
+
+fn repositories(list: &TextList) -> Result<Vec<String>, String> {
+    let is_pattern = |text: &&String| {
+        let sample = text
+            .strip_suffix("/*")
+            .map_or_else(|| (*text).clone(), |owner| format!("{owner}/x"));
+        sample.parse::<RepositoryName>().is_err()
+    };
+    match list.iter().find(is_pattern) {
+        Some(wrong) => Err(format!(
+            "{wrong:?} must be a repository such as acme/shop or acme/*"
+        )),
+        None if list.is_empty() => {
+            Err("must name a repository, or be left out: then it is open to all".to_owned())
+        }
+        None => Ok(list.to_vec()),
+    }
+}
+
+fn credential(settings: &MirrorSettings) -> Result<Credential, (&'static str, &'static str)> {
+    let credential = match (&settings.token, &settings.user, &settings.password) {
+        (Some(token), None, None) => Credential::Bearer(token.clone()),
+        (None, Some(user), Some(password)) if !user.is_empty() && !user.contains(':') => {
+            Credential::Basic(user.clone(), password.clone())
+        }
+        _ => return Err(("token", "must be set, or user and password instead of it")),
+    };
+    let (key, secret) = match &credential {
+        Credential::Bearer(token) => ("token", token),
+        Credential::Basic(_, password) => ("password", password),
+    };
+    let secret = secret.expose_secret();
+    let is_usable = !secret.is_empty() && secret.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    is_usable
+        .then_some(credential)
+        .ok_or((key, "must be printable ASCII on one line"))
+}
+
+/// Whether no reading of the path, however often it is decoded, has a dot segment or a control character. A backslash
+/// separates for some servers; a semicolon, a question mark or a number sign ends a segment for others.
+fn stays_inside(rest: &str) -> bool {
+    let is_dots = |segment: &[u8]| {
+        let is_end = |byte: &u8| matches!(byte, b';' | b'?' | b'#');
+        let name = segment.split(is_end).next().unwrap_or_default();
+        matches!(name, b"." | b"..")
+    };
+    let mut path = rest.as_bytes().to_vec();
+    for _ in 0..MAX_DECODING {
+        let has_dots = path.split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots);
+        if has_dots || path.iter().any(u8::is_ascii_control) {
+            return false;
+        }
+        // Bytes that are no UTF-8 are no part of a dot segment.
+        let text = String::from_utf8_lossy(&path).into_owned();
+        let decoded: Vec<u8> = percent_decode_str(&text).collect();
+        if decoded == path {
+            return true;
+        }
+        path = decoded;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BASE: &str = "https://npm.example/acme/npm";
+
+    fn settings() -> MirrorSettings {
+        MirrorSettings {
+            url: BASE.to_owned(),
+            repositories: None,
+            token: Some("secret".into()),
+            user: None,
+            password: None,
+        }
+    }
+
+    fn mirror(settings: &MirrorSettings) -> Result<Mirror, (Option<&'static str>, String)> {
+        Mirror::new("npm", settings, &AddressRule::default())
+    }
+
+    fn upstream(rest: &str, query: Option<&str>) -> Option<String> {
+        let mirror = mirror(&settings()).unwrap();
+        mirror.upstream(rest, query).map(String::from)
+    }
+
+    #[test]
+    fn a_path_beneath_the_base_is_passed_as_it_was_written() {
+        for (rest, url) in [
+            ("", "https://npm.example/acme/npm/"),
+            ("left-pad", "https://npm.example/acme/npm/left-pad"),
+            ("@acme%2fui", "https://npm.example/acme/npm/@acme%2fui"),
+            ("a//b/", "https://npm.example/acme/npm/a//b/"),
+            ("...", "https://npm.example/acme/npm/..."),
+            ("a..b/.hidden", "https://npm.example/acme/npm/a..b/.hidden"),
+            (
+                "https://evil.example/x",
+                "https://npm.example/acme/npm/https://evil.example/x",
+            ),
+            (
+                "//evil.example/x",
+                "https://npm.example/acme/npm///evil.example/x",
+            ),
+        ] {
+            assert_eq!(upstream(rest, None).as_deref(), Some(url), "{rest}");
+        }
+        assert_eq!(
+            upstream("-/search", Some("text=..%2f..&x=/../")).as_deref(),
+            Some("https://npm.example/acme/npm/-/search?text=..%2f..&x=/../")
+        );
+    }
+
+    #[test]
+    fn a_path_that_some_server_could_read_as_an_escape_is_refused() {
+        for rest in [
+            "..",
+            "../other",
+            "a/../../other",
+            "./x",
+            "%2e%2e/other",
+            ".%2E/other",
+            "..%2fother",
+            "a%2f..%2f..%2fother",
+            "%252e%252e/other",
+            "%25252e%25252e%25252fother",
+            "..\\other",
+            "..%5cother",
+            "a%5c..%5cother",
+            "..;/other",
+            "..;x=1/other",
+            "%2e%2e%3b/other",
+            "a/%09/b",
+            "%00",
+            "%2525252525252e",
+            "..%3f/other",
+            "%2e.%23",
+        ] {
+            assert_eq!(upstream(rest, None), None, "{rest}");
+        }
+    }
+
+    /// Another reading of a path, as servers do it: everything decoded, every separator the same, dots resolved.
+    fn resolved(url: &Url) -> Vec<String> {
+        let mut path = url.path().to_owned();
+        for _ in 0..8 {
+            path = percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        }
+        let mut segments: Vec<String> = Vec::new();
+        for segment in path.replace('\\', "/").split('/') {
+            match segment.split(';').next().unwrap() {
+                "" | "." => {}
+                ".." => drop(segments.pop()),
+                name => segments.push(name.to_owned()),
+            }
+        }
+        segments
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn what_is_passed_lies_beneath_the_base_however_it_is_read(
+            parts in prop::collection::vec(
+                prop::sample::select(vec!["..", ".", "/", "\\", "%2e", "%2E", "%2f", "%5c", "%25", "2e", "2f", ";", "%3b", "a",
+                    "@", "%252e", "?", "#", "%00", "%ff", ":", "//", "%"]),
+                0..10,
+            )
+        ) {
+            let mirror = mirror(&settings()).unwrap();
+            if let Some(url) = mirror.upstream(&parts.concat(), None) {
+                prop_assert_eq!(url.origin(), mirror.base.origin());
+                let segments = resolved(&url);
+                prop_assert!(segments.len() >= 2 && segments[..2] == ["acme", "npm"], "{} {:?}", url, segments);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mirror_is_open_to_the_repositories_that_its_settings_name() {
+        let open_to = |list: Option<&[&str]>, repository: &str| {
+            let repositories = list.map(|list| TextList(list.iter().map(|&text| text.to_owned()).collect()));
+            let settings = MirrorSettings {
+                repositories,
+                ..settings()
+            };
+            mirror(&settings)
+                .unwrap()
+                .is_open_to(&repository.parse().unwrap())
+        };
+        assert!(open_to(None, "acme/shop"));
+        assert!(open_to(Some(&["acme/shop"]), "acme/shop"));
+        assert!(open_to(Some(&["other/x", "acme/*"]), "Acme/Shop"));
+        assert!(!open_to(Some(&["acme/shop"]), "acme/shop-two"));
+        assert!(!open_to(Some(&["acme/*"]), "acme-two/shop"));
+    }
+
+    #[test]
+    fn a_wrong_setting_of_a_mirror_is_named() {
+        let key = |change: &dyn Fn(&mut MirrorSettings)| {
+            let mut settings = settings();
+            change(&mut settings);
+            mirror(&settings).err().and_then(|(key, _)| key)
+        };
+        for url in [
+            "npm.example",
+            "ftp://npm.example/",
+            "https://ada@npm.example/",
+            "https://npm.example/?x=1",
+            "http://10.0.0.1/",
+            "http://169.254.169.254/",
+            "http://2130706433/",
+        ] {
+            assert_eq!(
+                key(&|settings| settings.url = url.to_owned()),
+                Some("url"),
+                "{url}"
+            );
+        }
+        assert_eq!(key(&|settings| settings.token = None), Some("token"));
+        assert_eq!(key(&|settings| settings.token = Some("".into())), Some("token"));
+        assert_eq!(
+            key(&|settings| settings.token = Some("two\nlines".into())),
+            Some("token")
+        );
+        assert_eq!(
+            key(&|settings| settings.user = Some("ada".to_owned())),
+            Some("token")
+        );
+        let basic = |settings: &mut MirrorSettings, password: &str| {
+            settings.token = None;
+            settings.user = Some("ada".to_owned());
+            settings.password = Some(password.into());
+        };
+        assert_eq!(key(&|settings| basic(settings, "")), Some("password"));
+        assert_eq!(key(&|settings| basic(settings, "good")), None);
+        for list in [vec![], vec!["acme"], vec!["*"], vec!["*/*"], vec!["acme/a/b"]] {
+            let list: Vec<String> = list.into_iter().map(str::to_owned).collect();
+            let set = |settings: &mut MirrorSettings| settings.repositories = Some(TextList(list.clone()));
+            assert_eq!(key(&set), Some("repositories"), "{list:?}");
+        }
+        for name in ["", "NPM", "a/b", "..", "a_b"] {
+            assert!(
+                Mirror::new(name, &settings(), &AddressRule::default()).is_err(),
+                "{name}"
+            );
+        }
+    }
+}

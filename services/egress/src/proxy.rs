@@ -1,0 +1,77 @@
+//! What every session shares.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use anyhow::Context;
+use domain::RepositoryName;
+use grant::Verifier;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    config::Settings,
+    forward::Forwarder,
+    mirror::Mirror,
+    resolve::{Checked, Resolver},
+    runs::Runs,
+    serve::Limits,
+};
+
+/// The proxy, whatever the number of its connections.
+pub(crate) struct Proxy {
+    pub(crate) verifier: Verifier,
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) mirrors: BTreeMap<String, Mirror>,
+    pub(crate) checked: Checked,
+    pub(crate) forwarder: Forwarder,
+    pub(crate) limits: Limits,
+    pub(crate) sessions: TaskTracker,
+    /// Connections end after what they have in hand.
+    pub(crate) shutdown: CancellationToken,
+    /// Everything ends at once.
+    pub(crate) cut: CancellationToken,
+}
+
+impl Proxy {
+    /// Reads keys, networks and mirrors; nothing is connected yet.
+    ///
+    /// # Errors
+    /// A wrong setting, or TLS that cannot be set up.
+    pub(crate) fn new(
+        settings: &Settings,
+        resolver: Arc<dyn Resolver>,
+        limits: Limits,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<Self> {
+        bootstrap::install_tls_provider();
+        let checked = Checked::new(resolver, settings.rule()?);
+        let http = reqwest::Client::builder()
+            .dns_resolver(Arc::new(checked.clone()))
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(limits.connect)
+            .read_timeout(limits.idle)
+            .build()
+            .context("http client")?;
+        Ok(Self {
+            verifier: Verifier::new(&settings.grant_keys).context("egress.grant_keys")?,
+            runs: Arc::new(Runs::new(settings.upload_mib, settings.download_mib)),
+            mirrors: settings.mirrors()?,
+            checked,
+            forwarder: Forwarder::new(http),
+            limits,
+            sessions: TaskTracker::new(),
+            shutdown,
+            cut: CancellationToken::new(),
+        })
+    }
+
+    /// The names of the mirrors that a repository may use.
+    pub(crate) fn mirrors_open_to(&self, repository: &RepositoryName) -> Vec<&str> {
+        let open = self
+            .mirrors
+            .values()
+            .filter(|mirror| mirror.is_open_to(repository));
+        open.map(Mirror::name).collect()
+    }
+}

@@ -1,0 +1,270 @@
+//! What each run has used and was refused, at this replica: in memory, bounded, and forgotten.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::RunId;
+use tokio::time::Instant;
+
+use crate::problem::{Reason, Refusal};
+
+/// How long a run is remembered after its last use.
+pub(crate) const FORGOTTEN_AFTER: Duration = Duration::from_secs(30 * 60);
+/// Runs that are remembered at most; more are refused rather than given a second quota.
+const MAX_RUNS: usize = 4096;
+/// Distinct refusals that are remembered of a run.
+const MAX_REFUSALS: usize = 50;
+/// Sessions of one run at a time.
+pub(crate) const MAX_RUN_SESSIONS: usize = 64;
+/// Sessions at a time.
+pub(crate) const MAX_SESSIONS: usize = 1024;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Why no session is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Full {
+    #[error("the run has {MAX_RUN_SESSIONS} connections open, the most that it may")]
+    Run,
+    #[error("the proxy has as many connections or runs as it can hold")]
+    Proxy,
+}
+
+/// All runs.
+pub(crate) struct Runs {
+    upload_mib: u64,
+    download_mib: u64,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    runs: HashMap<RunId, Arc<Run>>,
+    sessions: usize,
+}
+
+/// One run.
+pub(crate) struct Run {
+    sent: Quota,
+    received: Quota,
+    state: Mutex<State>,
+}
+
+struct State {
+    sessions: usize,
+    last_used: Instant,
+    refusals: Vec<(Refusal, u64)>,
+}
+
+struct Quota {
+    mib: u64,
+    used: AtomicU64,
+}
+
+impl Quota {
+    const fn new(mib: u64) -> Self {
+        let used = AtomicU64::new(0);
+        Self { mib, used }
+    }
+
+    /// Counts the bytes; whether all of them are within. What is once spent stays spent.
+    fn take(&self, bytes: u64) -> bool {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        before.saturating_add(bytes) <= self.mib * MIB
+    }
+}
+
+impl Run {
+    fn new(upload_mib: u64, download_mib: u64) -> Self {
+        Self {
+            sent: Quota::new(upload_mib),
+            received: Quota::new(download_mib),
+            state: Mutex::new(State {
+                sessions: 0,
+                last_used: Instant::now(),
+                refusals: Vec::new(),
+            }),
+        }
+    }
+
+    /// Counts bytes that are about to leave.
+    ///
+    /// # Errors
+    /// When the run may not send them any more.
+    pub(crate) fn send(&self, bytes: u64) -> Result<(), Reason> {
+        let is_within = self.sent.take(bytes);
+        is_within.then_some(()).ok_or(Reason::SentAll(self.sent.mib))
+    }
+
+    /// Counts bytes that are about to come in.
+    ///
+    /// # Errors
+    /// When the run may not receive them any more.
+    pub(crate) fn receive(&self, bytes: u64) -> Result<(), Reason> {
+        let is_within = self.received.take(bytes);
+        is_within
+            .then_some(())
+            .ok_or(Reason::ReceivedAll(self.received.mib))
+    }
+
+    /// Remembers a refusal, once for each that differs.
+    pub(crate) fn note(&self, refusal: &Refusal) {
+        let mut state = lock(&self.state);
+        state.last_used = Instant::now();
+        if let Some((_, count)) = state.refusals.iter_mut().find(|(known, _)| known == refusal) {
+            *count += 1;
+        } else if state.refusals.len() < MAX_REFUSALS {
+            state.refusals.push((refusal.clone(), 1));
+        }
+    }
+
+    fn is_forgotten(&self) -> bool {
+        let state = lock(&self.state);
+        state.sessions == 0 && state.last_used.elapsed() >= FORGOTTEN_AFTER
+    }
+}
+
+impl Runs {
+    /// No run yet; the quotas are of each run, in MiB.
+    pub(crate) fn new(upload_mib: u64, download_mib: u64) -> Self {
+        Self {
+            upload_mib,
+            download_mib,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Counts one more session of a run, until what is given is dropped.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub(crate) fn enter(self: &Arc<Self>, id: &RunId) -> Result<Seat, Full> {
+        let mut known = lock(&self.known);
+        known.runs.retain(|_, run| !run.is_forgotten());
+        if known.sessions >= MAX_SESSIONS || (known.runs.len() >= MAX_RUNS && !known.runs.contains_key(id)) {
+            return Err(Full::Proxy);
+        }
+        let make = || Arc::new(Run::new(self.upload_mib, self.download_mib));
+        let run = Arc::clone(known.runs.entry(id.clone()).or_insert_with(make));
+        {
+            let mut state = lock(&run.state);
+            if state.sessions >= MAX_RUN_SESSIONS {
+                return Err(Full::Run);
+            }
+            state.sessions += 1;
+            state.last_used = Instant::now();
+        }
+        known.sessions += 1;
+        let runs = Arc::clone(self);
+        Ok(Seat { runs, run })
+    }
+
+    /// What a run was refused, and how often.
+    pub(crate) fn refusals(&self, id: &RunId) -> Vec<(Refusal, u64)> {
+        let mut known = lock(&self.known);
+        known.runs.retain(|_, run| !run.is_forgotten());
+        let run = known.runs.get(id);
+        run.map(|run| lock(&run.state).refusals.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// One session's place.
+pub(crate) struct Seat {
+    runs: Arc<Runs>,
+    pub(crate) run: Arc<Run>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        lock(&self.runs.known).sessions -= 1;
+        let mut state = lock(&self.run.state);
+        state.sessions -= 1;
+        state.last_used = Instant::now();
+    }
+}
+
+/// A panic elsewhere leaves counts as they are; they stay usable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::TicketKey;
+
+    use super::*;
+
+    fn run(number: u64) -> RunId {
+        RunId::new(TicketKey::jira("ENG-1").unwrap(), number)
+    }
+
+    fn refusal(host: &str) -> Refusal {
+        Refusal::new(host, Reason::NotOpen)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_is_forgotten_half_an_hour_after_its_last_session() {
+        let runs = Arc::new(Runs::new(1, 1));
+        let seat = runs.enter(&run(1)).unwrap();
+        seat.run.send(MIB).unwrap();
+        seat.run.note(&refusal("evil.example:443"));
+        tokio::time::advance(FORGOTTEN_AFTER * 2).await;
+        assert_eq!(runs.refusals(&run(1)).len(), 1, "it has a session");
+        drop(seat);
+        tokio::time::advance(FORGOTTEN_AFTER / 2).await;
+        let seat = runs.enter(&run(1)).unwrap();
+        assert_eq!(seat.run.send(1), Err(Reason::SentAll(1)), "it has one quota");
+        drop(seat);
+        tokio::time::advance(FORGOTTEN_AFTER).await;
+        assert!(runs.refusals(&run(1)).is_empty());
+        assert!(lock(&runs.known).runs.is_empty());
+    }
+
+    #[tokio::test]
+    async fn refusals_are_counted_by_run_and_bounded() {
+        let runs = Arc::new(Runs::new(1, 1));
+        let seat = runs.enter(&run(1)).unwrap();
+        for number in 0..200 {
+            seat.run.note(&refusal(&format!("host-{number}.example:443")));
+            seat.run.note(&refusal("host-0.example:443"));
+        }
+        let noted = runs.refusals(&run(1));
+        assert_eq!(noted.len(), MAX_REFUSALS);
+        assert_eq!(noted[0], (refusal("host-0.example:443"), 201));
+        assert!(runs.refusals(&run(2)).is_empty());
+    }
+
+    #[tokio::test]
+    async fn sessions_are_bounded_by_run_and_in_all_and_places_come_back() {
+        let runs = Arc::new(Runs::new(1, 1));
+        let mut seats: Vec<Seat> = (0..MAX_RUN_SESSIONS)
+            .map(|_| runs.enter(&run(1)).unwrap())
+            .collect();
+        assert_eq!(runs.enter(&run(1)).err(), Some(Full::Run));
+        seats.pop();
+        seats.push(runs.enter(&run(1)).unwrap());
+        let others = MAX_SESSIONS - MAX_RUN_SESSIONS;
+        seats.extend((0..others as u64).map(|number| runs.enter(&run(2 + number)).unwrap()));
+        assert_eq!(runs.enter(&run(9999)).err(), Some(Full::Proxy));
+        seats.clear();
+        assert!(runs.enter(&run(9999)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn bytes_beyond_the_quota_are_refused_and_what_is_spent_stays_spent() {
+        let runs = Arc::new(Runs::new(1, 2));
+        let seat = runs.enter(&run(1)).unwrap();
+        seat.run.send(MIB - 1).unwrap();
+        assert_eq!(seat.run.send(2), Err(Reason::SentAll(1)));
+        assert_eq!(seat.run.send(1), Err(Reason::SentAll(1)));
+        seat.run.receive(2 * MIB).unwrap();
+        assert_eq!(seat.run.receive(1), Err(Reason::ReceivedAll(2)));
+    }
+}

@@ -1,0 +1,108 @@
+//! Tunnels: dialed at a checked address, opened by a TLS hello for the host that was asked for, and counted.
+
+use std::{io, time::Duration};
+
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{
+    decide::Target,
+    exchange::Exchange,
+    hello,
+    problem::{Problem, Reason},
+    resolve::{Checked, Unresolved},
+};
+
+const CHUNK: usize = 16 * 1024;
+
+/// Connects to the first address that answers; the name is looked up once, and what was checked is what is dialed.
+///
+/// # Errors
+/// A refusal when an address is not public, else that the host cannot be reached.
+pub(crate) async fn dial(checked: &Checked, target: &Target, limit: Duration) -> Result<TcpStream, Problem> {
+    let unreachable = |why: &str| Problem::Unreachable(format!("{target} {why}"));
+    match tokio::time::timeout(limit, connect(checked, target, limit)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(Unconnected::Name(Unresolved::NotPublic))) => {
+            Err(Problem::refused(&target.to_string(), Reason::NotPublic))
+        }
+        Ok(Err(Unconnected::Name(Unresolved::Unknown(_)))) => Err(unreachable("cannot be resolved")),
+        Ok(Err(Unconnected::Silent)) | Err(_) => Err(unreachable("cannot be reached")),
+    }
+}
+
+enum Unconnected {
+    Name(Unresolved),
+    Silent,
+}
+
+async fn connect(checked: &Checked, target: &Target, limit: Duration) -> Result<TcpStream, Unconnected> {
+    let addresses = checked.addresses(&target.host).await.map_err(Unconnected::Name)?;
+    let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    for address in addresses {
+        let connecting = TcpStream::connect((address, target.port));
+        match tokio::time::timeout(limit / count, connecting).await {
+            Ok(Ok(stream)) => {
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => tracing::debug!(%address, %error, "address cannot be reached"),
+            Err(_) => tracing::debug!(%address, "address is silent"),
+        }
+    }
+    Err(Unconnected::Silent)
+}
+
+/// Carries bytes both ways until both sides have ended, or one breaks off, or the run has used up what it may.
+pub(crate) async fn carry(
+    upgrading: OnUpgrade,
+    upstream: TcpStream,
+    host: &str,
+    exchange: &Exchange,
+    hello_limit: Duration,
+) {
+    let Ok(upgraded) = upgrading.await else { return };
+    let passing = pass(TokioIo::new(upgraded), upstream, host, exchange, hello_limit);
+    if let Err(error) = Box::pin(passing).await {
+        tracing::debug!(%error, "tunnel broke off");
+    }
+}
+
+async fn pass(
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    mut upstream: TcpStream,
+    host: &str,
+    exchange: &Exchange,
+    hello_limit: Duration,
+) -> io::Result<()> {
+    let hello = hello::read(&mut client, host, hello_limit).await;
+    let hello = hello.map_err(|reason| exchange.refuse(reason))?;
+    exchange.send_chunk(hello.len())?;
+    upstream.write_all(&hello).await?;
+    let (from_client, to_client) = tokio::io::split(client);
+    let (from_upstream, to_upstream) = upstream.into_split();
+    let sent = pump(from_client, to_upstream, |bytes| exchange.send_chunk(bytes));
+    let received = pump(from_upstream, to_client, |bytes| exchange.receive_chunk(bytes));
+    tokio::try_join!(sent, received).map(|_| ())
+}
+
+/// One direction; the end of what is read is passed on as the end of what is written.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    count: impl Fn(usize) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = from.read(&mut chunk).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        count(read)?;
+        to.write_all(&chunk[..read]).await?;
+    }
+}

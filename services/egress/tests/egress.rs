@@ -1,0 +1,387 @@
+//! The egress proxy over real sockets: what is open, what is not, and what is counted.
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test panics on whatever it does not expect, and its parts are nobody's interface"
+)]
+
+#[path = "egress/limits.rs"]
+mod limits;
+#[path = "egress/mirrors.rs"]
+mod mirrors;
+mod rig;
+
+use axum::body::Body;
+use grant::{Audience, Grant};
+use hyper::{Request, StatusCode, header};
+use rig::{Echo, Plan, Registry, grant, hello, rest, text};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn the_proxy_says_that_it_lives_and_is_ready() {
+    let rig = Plan::default().start().await;
+    assert_eq!(
+        rig.ask("/healthz", &[]).await,
+        (StatusCode::OK, "ok\n".to_owned())
+    );
+    assert_eq!(
+        rig.ask("/readyz", &[]).await,
+        (StatusCode::OK, "ready\n".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_session_needs_a_grant_for_this_proxy() {
+    let rig = Plan::default().start().await;
+    let now = bootstrap::now();
+    let good = grant(&["open.example"]);
+    let for_gate = Grant {
+        audience: Audience::Gate,
+        ..good.clone()
+    };
+    for (token, why) in [
+        ("", "a grant is needed"),
+        ("nonsense", "the grant is not valid"),
+        (&rig.token(&for_gate, now), "for another audience"),
+        (&rig.token(&good, now.plus_ms(-16 * 60_000)), "has expired"),
+    ] {
+        let answer = rig.open(token).await;
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{why}");
+        let words = text(answer).await.unwrap();
+        assert!(words.contains(why) && words.lines().count() == 1, "{words}");
+        let bearer = format!("Bearer {token}");
+        let (status, _) = rig.ask("/refusals", &[(header::AUTHORIZATION, &bearer)]).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{why}");
+    }
+    for path in ["/session", "/refusals"] {
+        let (status, words) = rig.ask(path, &[]).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED);
+        assert!(words.contains("a grant is needed"), "{words}");
+    }
+    let bearer = format!("Bearer {}", rig.token(&good, now));
+    let (status, _) = rig.ask("/session", &[(header::AUTHORIZATION, &bearer)]).await;
+    assert_eq!(status, StatusCode::UPGRADE_REQUIRED);
+}
+
+#[tokio::test]
+async fn nothing_is_forwarded_outside_of_a_session() {
+    let registry = Registry::start().await;
+    let rig = Plan::default().mirror("npm", registry.settings()).start().await;
+    let absolute = format!("http://{}/public/file", registry.target());
+    for path in [&absolute, "/mirror/npm/left-pad"] {
+        let bearer = format!(
+            "Bearer {}",
+            rig.token(&grant(&[&registry.target()]), bootstrap::now())
+        );
+        let (status, _) = rig.ask(path, &[(header::AUTHORIZATION, &bearer)]).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+    }
+    assert!(registry.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_tunnel_to_an_open_host_carries_every_byte_both_ways_after_one_look_up() {
+    let echo = Echo::start().await;
+    let rig = Plan::default().start().await;
+    let mut tunnel = rig
+        .connect(&grant(&[&echo.target()]), &echo.target())
+        .await
+        .unwrap();
+    let mut sent = hello("open.example");
+    sent.extend((0..300_000u32).flat_map(u32::to_le_bytes).take(400_000));
+    let (mut reading, mut writing) = tokio::io::split(&mut tunnel);
+    let write = async {
+        // In pieces, so that the hello does not come whole.
+        for piece in sent.chunks(100).take(20) {
+            writing.write_all(piece).await.unwrap();
+            writing.flush().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        writing.write_all(&sent[2000..]).await.unwrap();
+        writing.shutdown().await.unwrap();
+    };
+    let ((), received) = tokio::join!(write, rest(&mut reading));
+    assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
+    assert!(echo.heard() == sent);
+    assert_eq!(rig.names.asked(), 1);
+    assert_eq!(rig.refusals(&grant(&[])).await, "");
+}
+
+#[tokio::test]
+async fn a_host_that_no_rule_names_is_refused_in_a_line_that_says_what_is_open() {
+    let registry = Registry::start().await;
+    let rig = Plan::default().mirror("npm", registry.settings()).start().await;
+    let granted = grant(&["pypi.org", "*.crates.io"]);
+    let end = "is not open to acme/shop; open: pypi.org, *.crates.io (executor.network in its rules); mirrors: /mirror/npm/\n";
+    for target in ["evil.example:443", "pypi.org:22", "crates.io:443"] {
+        assert_eq!(
+            rig.refusal(&granted, target).await,
+            format!("egress: {target} {end}")
+        );
+    }
+    let nothing = rig.refusal(&grant(&[]), "pypi.org:443").await;
+    assert!(nothing.contains("open: no host"), "{nothing}");
+    let mut client = rig.client(&granted).await;
+    let answer = client.get("http://evil.example/x?secret=1").await;
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    assert_eq!(
+        text(answer).await.unwrap(),
+        format!("egress: evil.example:80 {end}")
+    );
+    assert_eq!(rig.names.asked(), 0, "a closed host is not even looked up");
+}
+
+#[tokio::test]
+async fn an_address_in_the_place_of_a_name_is_refused_in_every_spelling() {
+    let rig = Plan::default().start().await;
+    let granted = grant(&["open.example"]);
+    for host in [
+        "127.0.0.1",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "2130706433",
+        "0x7f.1",
+        "0177.0.0.1",
+        "8.8.8.8",
+    ] {
+        let refusal = rig.refusal(&granted, &format!("{host}:443")).await;
+        assert!(refusal.contains("is an address"), "{refusal}");
+        let mut client = rig.client(&granted).await;
+        let answer = client.get(&format!("http://{host}/")).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{host}");
+    }
+    assert_eq!(rig.names.asked(), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_refused_also_when_some_of_its_addresses_are_public() {
+    let echo = Echo::start().await;
+    let hostile: [&[&str]; 9] = [
+        &["127.0.0.1"],
+        &["169.254.169.254"],
+        &["10.0.0.1"],
+        &["100.64.0.1"],
+        &["::1"],
+        &["fe80::1"],
+        &["::ffff:127.0.0.1"],
+        &["64:ff9b::7f00:1"],
+        &["93.184.216.34", "127.0.0.1"],
+    ];
+    for answer in hostile {
+        let rig = Plan::default()
+            .strict()
+            .name("open.example", &[answer])
+            .start()
+            .await;
+        let granted = grant(&[&echo.target()]);
+        let refusal = rig.refusal(&granted, &echo.target()).await;
+        assert!(
+            refusal.contains("leads to an address that is not public"),
+            "{answer:?}: {refusal}"
+        );
+        assert!(
+            !refusal.contains(answer[0]),
+            "an inner address is nobody's business: {refusal}"
+        );
+        let mut client = rig.client(&granted).await;
+        let answered = client.get(&format!("http://{}/", echo.target())).await;
+        assert_eq!(answered.status(), StatusCode::FORBIDDEN, "{answer:?}");
+        assert_eq!(rig.names.asked(), 2);
+    }
+    assert_eq!(echo.visits(), 0);
+}
+
+#[tokio::test]
+async fn metadata_stays_closed_whatever_the_operator_permits() {
+    let mut plan = Plan::default();
+    plan.settings.private_networks.0 = vec!["0.0.0.0/0".to_owned(), "::/0".to_owned()];
+    for (name, answer) in [
+        ("a.example", "169.254.169.254"),
+        ("b.example", "fe80::1"),
+        ("c.example", "::ffff:169.254.1.1"),
+    ] {
+        plan = plan.name(name, &[&[answer]]);
+    }
+    let rig = plan.start().await;
+    let granted = grant(&["*.example"]);
+    for name in ["a.example:443", "b.example:443", "c.example:443"] {
+        assert!(rig.refusal(&granted, name).await.contains("not public"));
+    }
+}
+
+#[tokio::test]
+async fn the_address_that_was_checked_is_the_one_that_is_dialed() {
+    let (echo, registry) = (Echo::start().await, Registry::start().await);
+    // A second look-up would find another address, where nobody is.
+    let answers: [&[&str]; 2] = [&["127.0.0.1"], &["127.0.0.2"]];
+    let rig = Plan::default().name("open.example", &answers).start().await;
+    let mut tunnel = rig
+        .connect(&grant(&[&echo.target()]), &echo.target())
+        .await
+        .unwrap();
+    let hello = hello("open.example");
+    tunnel.write_all(&hello).await.unwrap();
+    tunnel.read_exact(&mut vec![0; hello.len()]).await.unwrap();
+    assert_eq!((rig.names.asked(), echo.visits()), (1, 1));
+
+    let rig = Plan::default().name("open.example", &answers).start().await;
+    let mut client = rig.client(&grant(&[&registry.target()])).await;
+    let answer = client
+        .get(&format!("http://{}/public/file", registry.target()))
+        .await;
+    assert_eq!(text(answer).await.unwrap(), "a public file");
+    assert_eq!(rig.names.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_an_error_and_no_refusal() {
+    let rig = Plan::default()
+        .name("silent.example", &[&["127.0.0.1"]])
+        .start()
+        .await;
+    let granted = grant(&["*.example:1"]);
+    for (target, why) in [
+        ("silent.example:1", "cannot be reached"),
+        ("unknown.example:1", "cannot be resolved"),
+    ] {
+        let (status, words) = rig.connect(&granted, target).await.map(drop).unwrap_err();
+        assert_eq!(
+            (status, words),
+            (StatusCode::BAD_GATEWAY, format!("egress: {target} {why}\n"))
+        );
+        let mut client = rig.client(&granted).await;
+        let answer = client.get(&format!("http://{target}/?secret=1")).await;
+        assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+        assert!(!text(answer).await.unwrap().contains("secret"));
+    }
+    assert_eq!(rig.refusals(&granted).await, "");
+}
+
+#[tokio::test]
+async fn a_tunnel_that_asks_for_another_host_or_speaks_no_tls_is_closed_and_nothing_gets_out() {
+    let echo = Echo::start().await;
+    let rig = Plan::default().start().await;
+    let granted = grant(&[&echo.target()]);
+    let mut old_hello = hello("open.example");
+    old_hello.truncate(60);
+    let mut too_long = hello("open.example");
+    too_long[3..5].copy_from_slice(&[0xff, 0xff]);
+    too_long.resize(70_000, 0);
+    for first in [
+        hello("evil.example"),
+        hello("127.0.0.1"),
+        b"GET / HTTP/1.1\r\nHost: open.example\r\n\r\n".to_vec(),
+        b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(),
+        too_long,
+    ] {
+        let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
+        let _ = tunnel.write_all(&first).await;
+        assert!(rest(&mut tunnel).await.is_empty());
+    }
+    let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
+    tunnel.write_all(&old_hello).await.unwrap();
+    tunnel.shutdown().await.unwrap();
+    assert!(rest(&mut tunnel).await.is_empty());
+    assert!(echo.heard().is_empty());
+    let refusals = rig.refusals(&granted).await;
+    let target = echo.target();
+    let expected = format!(
+        "{target} is not the host that the TLS client named, 2 times\n\
+         {target} was not asked in TLS, the only thing that a tunnel carries, 4 times\n"
+    );
+    assert_eq!(refusals, expected);
+}
+
+#[tokio::test]
+async fn plain_http_reaches_an_open_host_and_redirects_stay_the_clients_own() {
+    let registry = Registry::start().await;
+    let rig = Plan::default().start().await;
+    let granted = grant(&[&registry.target()]);
+    let mut client = rig.client(&granted).await;
+    let url = |path: &str| format!("http://{}/public/{path}", registry.target());
+    let answer = client.get(&url("file?x=1")).await;
+    assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/plain");
+    assert_eq!(text(answer).await.unwrap(), "a public file");
+    let moved = client.get(&url("moved")).await;
+    assert_eq!(moved.status(), StatusCode::FOUND);
+    assert_eq!(moved.headers()[header::LOCATION], "http://evil.example/");
+    drop(text(moved).await);
+    let request = Request::get(url("headers"))
+        .header(header::HOST, "evil.example")
+        .header(header::PROXY_AUTHORIZATION, "Basic secret")
+        .header(header::CONNECTION, "x-hop")
+        .header("x-hop", "1")
+        .header("x-mine", "2");
+    client.text(request.body(Body::empty()).unwrap()).await;
+    let seen = registry.seen();
+    assert_eq!(seen[0].uri, "/public/file?x=1");
+    assert_eq!(seen[2].headers[header::HOST], registry.target());
+    assert_eq!(seen[2].headers["x-mine"], "2");
+    assert!(
+        !seen[2].headers.contains_key("x-hop") && !seen[2].headers.contains_key(header::PROXY_AUTHORIZATION)
+    );
+    assert_eq!(seen.len(), 3, "no redirect is followed");
+}
+
+#[tokio::test]
+async fn nothing_is_uploaded_in_plain_http_or_to_a_mirror() {
+    let registry = Registry::start().await;
+    let rig = Plan::default().mirror("npm", registry.settings()).start().await;
+    let granted = grant(&[&registry.target()]);
+    let absolute = format!("http://{}/public/file", registry.target());
+    for uri in [&absolute, "/mirror/npm/left-pad"] {
+        for (method, body) in [
+            ("POST", "x"),
+            ("PUT", "x"),
+            ("PATCH", "x"),
+            ("DELETE", ""),
+            ("TRACE", ""),
+            ("GET", "x"),
+        ] {
+            let mut client = rig.client(&granted).await;
+            let request = Request::builder()
+                .method(method)
+                .uri(uri)
+                .header(header::HOST, "bridge:8080");
+            let (status, words) = client.text(request.body(Body::from(body)).unwrap()).await;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{method} {uri}");
+            assert!(
+                words.contains("takes GET, HEAD and OPTIONS without a body"),
+                "{words}"
+            );
+        }
+        for method in ["HEAD", "OPTIONS"] {
+            let mut client = rig.client(&granted).await;
+            let request = Request::builder()
+                .method(method)
+                .uri(uri)
+                .header(header::HOST, "bridge:8080");
+            let (status, _) = client.text(request.body(Body::empty()).unwrap()).await;
+            assert_eq!(status, StatusCode::OK, "{method} {uri}");
+        }
+    }
+    assert_eq!(registry.seen().len(), 4);
+}
+
+#[tokio::test]
+async fn what_is_neither_tunnel_nor_forward_nor_mirror_is_explained() {
+    let rig = Plan::default().start().await;
+    let mut client = rig.client(&grant(&["open.example"])).await;
+    for uri in [
+        "/",
+        "/simple/",
+        "https://open.example/",
+        "http://ada:pass@open.example/",
+        "/session",
+        "/refusals",
+    ] {
+        let answer = client.get(uri).await;
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{uri}");
+        let words = text(answer).await.unwrap();
+        assert!(
+            words.starts_with("egress: ") && words.lines().count() == 1,
+            "{words}"
+        );
+    }
+}

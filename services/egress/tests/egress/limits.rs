@@ -1,0 +1,260 @@
+//! Bytes, places and time.
+
+use domain::{RunId, TicketKey};
+use grant::Grant;
+use hyper::StatusCode;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::rig::{Echo, Plan, Registry, SOON, grant, hello, rest, text};
+use std::time::Duration;
+
+const MIB: usize = 1024 * 1024;
+const NEVER: Duration = Duration::from_secs(3600);
+
+fn other_run(grant: &Grant) -> Grant {
+    Grant {
+        run: RunId::new(TicketKey::jira("ENG-2").unwrap(), 1),
+        ..grant.clone()
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_has_sent_its_quota_is_cut_off_in_all_its_sessions_and_others_are_not() {
+    let echo = Echo::start().await;
+    let mut plan = Plan::default();
+    plan.settings.download_mib = 100;
+    let rig = plan.start().await;
+    let granted = grant(&[&echo.target()]);
+    let mut first = rig.connect(&granted, &echo.target()).await.unwrap();
+    let mut second = rig.connect(&granted, &echo.target()).await.unwrap();
+    for tunnel in [&mut first, &mut second] {
+        let hello = hello("open.example");
+        tunnel.write_all(&hello).await.unwrap();
+        tunnel.read_exact(&mut vec![0; hello.len()]).await.unwrap();
+    }
+    let (mut reading, mut writing) = tokio::io::split(first);
+    let write = async move {
+        let _ = writing.write_all(&vec![7; 3 * MIB]).await;
+    };
+    let ((), _) = tokio::join!(write, rest(&mut reading));
+    let _ = second.write_all(b"more").await;
+    assert!(rest(&mut second).await.is_empty());
+    assert!(echo.heard().len() <= MIB, "{}", echo.heard().len());
+    let refusal = rig.refusal(&granted, &echo.target()).await;
+    assert!(
+        refusal.contains("the run has sent the 1 MiB that it may"),
+        "{refusal}"
+    );
+    let noted = rig.refusals(&granted).await;
+    assert_eq!(noted.lines().count(), 1);
+    assert!(
+        noted.ends_with("is cut off: the run has sent the 1 MiB that it may, 3 times\n"),
+        "{noted}"
+    );
+    assert!(rig.connect(&other_run(&granted), &echo.target()).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_is_asked_for_counts_as_sent() {
+    let registry = Registry::start().await;
+    let rig = Plan::default().start().await;
+    let granted = grant(&[&registry.target()]);
+    let mut client = rig.client(&granted).await;
+    let query = "x".repeat(20_000);
+    let mut answers = Vec::new();
+    for _ in 0..60 {
+        let answer = client
+            .get(&format!("http://{}/public/file?{query}", registry.target()))
+            .await;
+        answers.push(answer.status());
+        drop(text(answer).await);
+    }
+    assert_eq!(answers[51], StatusCode::OK);
+    assert_eq!(answers[59], StatusCode::FORBIDDEN);
+    assert_eq!(registry.seen().len(), 52, "a query is cut off with the quota");
+}
+
+#[tokio::test]
+async fn a_run_that_has_received_its_quota_is_cut_off() {
+    let (echo, registry) = (Echo::start().await, Registry::start().await);
+    let mut plan = Plan::default();
+    plan.settings.upload_mib = 100;
+    let rig = plan.start().await;
+    let granted = grant(&[&echo.target(), &registry.target()]);
+    let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
+    let hello = hello("open.example");
+    tunnel.write_all(&hello).await.unwrap();
+    tunnel.read_exact(&mut vec![0; hello.len()]).await.unwrap();
+
+    let mut client = rig.client(&granted).await;
+    let answer = client
+        .get(&format!("http://{}/public/megabytes", registry.target()))
+        .await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert!(text(answer).await.is_err(), "the body breaks off");
+    let _ = tunnel.write_all(b"more").await;
+    assert!(rest(&mut tunnel).await.is_empty());
+    let refusal = rig.refusal(&granted, &echo.target()).await;
+    assert!(
+        refusal.contains("the run has received the 1 MiB that it may"),
+        "{refusal}"
+    );
+    let noted = rig.refusals(&granted).await;
+    assert!(
+        noted.contains(&registry.target()) && noted.contains(&echo.target()),
+        "{noted}"
+    );
+}
+
+#[tokio::test]
+async fn refusals_are_listed_by_run_and_at_most_fifty() {
+    let rig = Plan::default().start().await;
+    let granted = grant(&["open.example"]);
+    let mut client = rig.client(&granted).await;
+    for number in 0..60 {
+        drop(text(client.get(&format!("http://host-{number}.example/")).await).await);
+        drop(text(client.get("http://host-0.example/?again").await).await);
+    }
+    let noted = rig.refusals(&granted).await;
+    assert_eq!(noted.lines().count(), 50);
+    assert_eq!(
+        noted.lines().next().unwrap(),
+        "host-0.example:80 is not open to acme/shop, 61 times"
+    );
+    assert_eq!(
+        noted.lines().nth(1).unwrap(),
+        "host-1.example:80 is not open to acme/shop, once"
+    );
+    assert_eq!(rig.refusals(&other_run(&granted)).await, "");
+}
+
+#[tokio::test]
+async fn a_run_has_sixty_four_sessions_and_gets_their_places_back() {
+    let rig = Plan::default().start().await;
+    let granted = grant(&["open.example"]);
+    let mut sessions = Vec::new();
+    for _ in 0..64 {
+        sessions.push(rig.session(&granted).await);
+    }
+    let token = rig.token(&granted, bootstrap::now());
+    let answer = rig.open(&token).await;
+    assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(
+        text(answer).await.unwrap(),
+        "egress: the run has 64 connections open, the most that it may\n"
+    );
+    assert_eq!(
+        rig.open(&rig.token(&other_run(&granted), bootstrap::now()))
+            .await
+            .status(),
+        StatusCode::SWITCHING_PROTOCOLS
+    );
+    let mut last = sessions.pop().unwrap();
+    last.shutdown().await.unwrap();
+    rest(&mut last).await;
+    let again = async {
+        while rig.open(&token).await.status() != StatusCode::SWITCHING_PROTOCOLS {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_tunnel_without_a_byte_is_closed() {
+    let echo = Echo::start().await;
+    let rig = Plan::default().limits(|limits| limits.idle = SOON).start().await;
+    let granted = grant(&[&echo.target()]);
+    let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
+    let hello = hello("open.example");
+    tunnel.write_all(&hello).await.unwrap();
+    assert_eq!(rest(&mut tunnel).await, hello);
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_end_or_is_too_long_ends_its_connection() {
+    let rig = Plan::default()
+        .limits(|limits| limits.header = SOON)
+        .start()
+        .await;
+    let granted = grant(&["open.example"]);
+    let mut outside = tokio::net::TcpStream::connect(rig.address).await.unwrap();
+    outside.write_all(b"GET /session HTTP/1.1\r\n").await.unwrap();
+    rest(&mut outside).await;
+    let mut inside = rig.session(&granted).await;
+    inside
+        .write_all(b"GET http://open.example/ HTTP/1.1\r\n")
+        .await
+        .unwrap();
+    rest(&mut inside).await;
+    let mut inside = rig.session(&granted).await;
+    let long = format!("GET http://open.example/ HTTP/1.1\r\nX: {}", "x".repeat(40_000));
+    let _ = inside.write_all(long.as_bytes()).await;
+    let answer = rest(&mut inside).await;
+    assert!(answer.starts_with(b"HTTP/1.1 431 "), "{answer:?}");
+    assert_eq!(rig.names.asked(), 0);
+}
+
+#[tokio::test]
+async fn a_tunnel_that_says_nothing_is_closed_before_its_host_hears_of_it() {
+    let echo = Echo::start().await;
+    let rig = Plan::default()
+        .limits(|limits| limits.header = SOON)
+        .start()
+        .await;
+    let mut tunnel = rig
+        .connect(&grant(&[&echo.target()]), &echo.target())
+        .await
+        .unwrap();
+    tunnel.write_all(&hello("open.example")[..100]).await.unwrap();
+    assert!(rest(&mut tunnel).await.is_empty());
+    assert!(echo.heard().is_empty());
+}
+
+#[tokio::test]
+async fn a_stopping_proxy_lets_a_tunnel_end_and_takes_no_new_one() {
+    let echo = Echo::start().await;
+    let rig = Plan::default()
+        .limits(|limits| limits.drain = NEVER)
+        .start()
+        .await;
+    let idle = rig.session(&grant(&[])).await;
+    let mut tunnel = rig
+        .connect(&grant(&[&echo.target()]), &echo.target())
+        .await
+        .unwrap();
+    let mut hello = hello("open.example");
+    tunnel.write_all(&hello).await.unwrap();
+    rig.stop.cancel();
+    let mut idle = idle;
+    assert!(rest(&mut idle).await.is_empty(), "what waits for a request ends");
+    tunnel.write_all(b"more").await.unwrap();
+    tunnel.shutdown().await.unwrap();
+    hello.extend_from_slice(b"more");
+    assert_eq!(rest(&mut tunnel).await, hello);
+    rig.server.await.unwrap().unwrap();
+    assert!(tokio::net::TcpStream::connect(rig.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_stopping_proxy_ends_within_its_time_whatever_is_under_way() {
+    let (echo, registry) = (Echo::start().await, Registry::start().await);
+    let mut plan = Plan::default().limits(|limits| limits.drain = SOON);
+    plan.settings.download_mib = 100;
+    let rig = plan.start().await;
+    let granted = grant(&[&echo.target(), &registry.target()]);
+    let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
+    let hello = hello("open.example");
+    tunnel.write_all(&hello).await.unwrap();
+    let mut client = rig.client(&granted).await;
+    // Its body is not read, so that the answer never ends.
+    let stalled = client
+        .get(&format!("http://{}/public/megabytes", registry.target()))
+        .await;
+    rig.stop.cancel();
+    rig.server.await.unwrap().unwrap();
+    assert_eq!(rest(&mut tunnel).await, hello);
+    assert!(text(stalled).await.is_err());
+}

@@ -1,0 +1,197 @@
+//! Registries behind the proxy.
+
+use axum::body::Body;
+use bootstrap::settings::TextList;
+use egress::MirrorSettings;
+use grant::Grant;
+use hyper::{HeaderMap, Request, StatusCode, header};
+
+use crate::rig::{CREDENTIAL, Plan, Registry, Rig, grant, text};
+
+async fn start() -> (Registry, Rig) {
+    let registry = Registry::start().await;
+    let rig = Plan::default().mirror("npm", registry.settings()).start().await;
+    (registry, rig)
+}
+
+async fn get(rig: &Rig, path: &str) -> (StatusCode, HeaderMap, String) {
+    let answer = rig.client(&grant(&[])).await.get(path).await;
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    (status, headers, text(answer).await.unwrap())
+}
+
+#[tokio::test]
+async fn a_mirror_adds_its_credential_and_the_client_neither_sees_it_nor_sends_its_own() {
+    let (registry, rig) = start().await;
+    let mut client = rig.client(&grant(&[])).await;
+    let request = Request::get("/mirror/npm/left-pad?write=true")
+        .header(header::HOST, "bridge:8080")
+        .header(header::AUTHORIZATION, "Bearer mine")
+        .header(header::COOKIE, "mine=1")
+        .header("x-jfrog-art-api", "mine")
+        .header("x-original-url", "/admin")
+        .header(header::ACCEPT_ENCODING, "gzip")
+        .header(header::USER_AGENT, "npm/11");
+    let answer = client.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let headers = format!("{:?}", answer.headers());
+    assert!(
+        !headers.contains("secret") && !headers.contains("set-cookie"),
+        "{headers}"
+    );
+    assert!(!text(answer).await.unwrap().contains("secret"));
+    let seen = &registry.seen()[0];
+    assert_eq!(seen.uri, "/acme/npm/left-pad?write=true");
+    assert_eq!(
+        seen.headers
+            .get_all(header::AUTHORIZATION)
+            .iter()
+            .collect::<Vec<_>>(),
+        [CREDENTIAL]
+    );
+    assert!(!format!("{:?}", seen.headers).contains("mine"));
+    assert!(!seen.headers.contains_key("x-original-url"));
+    assert_eq!(seen.headers[header::ACCEPT_ENCODING], "identity");
+    assert_eq!(seen.headers[header::USER_AGENT], "npm/11");
+}
+
+#[tokio::test]
+async fn a_mirror_may_want_a_user_and_a_password() {
+    let registry = Registry::start().await;
+    let settings = MirrorSettings {
+        token: None,
+        user: Some("ada".to_owned()),
+        password: Some("registry-secret".into()),
+        ..registry.settings()
+    };
+    let rig = Plan::default().mirror("npm", settings).start().await;
+    let (status, _, _) = get(&rig, "/mirror/npm/left-pad").await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_a_registry_says_about_itself_names_the_mirror_as_its_client_reached_it() {
+    let (registry, rig) = start().await;
+    let (_, headers, body) = get(&rig, "/mirror/npm/left-pad").await;
+    let expected =
+        r#"{"tarball":"http://bridge:8080/mirror/npm/left-pad.tgz","home":"https://left-pad.example/"}"#;
+    assert_eq!(body, expected);
+    assert_eq!(headers[header::CONTENT_LENGTH], expected.len().to_string());
+    let (_, headers, body) = get(&rig, "/mirror/npm/left-pad.tgz").await;
+    assert_eq!(body, registry.base(), "bytes stay as they are");
+    assert_eq!(headers[header::CONTENT_TYPE], "application/gzip");
+    for (path, location) in [
+        ("moved", "http://bridge:8080/mirror/npm/left-pad"),
+        ("relative", "http://bridge:8080/mirror/npm/left-pad?x=1"),
+    ] {
+        let (status, headers, _) = get(&rig, &format!("/mirror/npm/{path}")).await;
+        assert_eq!(status, StatusCode::FOUND);
+        assert_eq!(headers[header::LOCATION], location);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_place_is_the_clients_own_to_follow() {
+    let (registry, rig) = start().await;
+    let (status, headers, _) = get(&rig, "/mirror/npm/elsewhere").await;
+    let target = format!("http://{}/public/file", registry.target());
+    assert_eq!(
+        (status, headers[header::LOCATION].to_str().unwrap()),
+        (StatusCode::FOUND, &*target)
+    );
+    assert_eq!(registry.seen().len(), 1);
+    let (status, _, words) = get(&rig, &target).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{words}");
+    assert_eq!(registry.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_text_that_is_too_large_to_be_held_passes_as_it_is() {
+    let registry = Registry::start().await;
+    let mut plan = Plan::default().mirror("npm", registry.settings());
+    plan.settings.download_mib = 100;
+    let rig = plan.start().await;
+    let (_, _, body) = get(&rig, "/mirror/npm/large").await;
+    assert!(body == format!("{}/", registry.base()).repeat(1_200_000));
+}
+
+#[tokio::test]
+async fn a_path_that_leaves_the_base_is_refused_and_never_asked_for() {
+    let (registry, rig) = start().await;
+    let mut client = rig.client(&grant(&[])).await;
+    for path in [
+        "../other",
+        "%2e%2e/other",
+        "a/..%2f..%2fother",
+        "..;/other",
+        "%252e%252e/other",
+        "..%5cother",
+    ] {
+        let answer = client.get(&format!("/mirror/npm/{path}")).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+        let words = text(answer).await.unwrap();
+        assert!(
+            words.contains("/mirror/npm/ is open beneath its base alone"),
+            "{words}"
+        );
+    }
+    assert!(registry.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_mirror_of_other_repositories_is_refused_and_not_offered() {
+    let registry = Registry::start().await;
+    let settings = |name: &str| MirrorSettings {
+        repositories: Some(TextList(vec![name.to_owned()])),
+        ..registry.settings()
+    };
+    let plan = Plan::default().mirror("ours", settings("acme/*"));
+    let rig = plan.mirror("theirs", settings("other/shop")).start().await;
+    assert_eq!(get(&rig, "/mirror/ours/left-pad").await.0, StatusCode::OK);
+    for name in ["theirs", "none"] {
+        let (status, _, words) = get(&rig, &format!("/mirror/{name}/left-pad")).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        let expected = format!(
+            "egress: /mirror/{name}/ is not open to acme/shop; open: no host (executor.network in its rules); mirrors: /mirror/ours/\n"
+        );
+        assert_eq!(words, expected);
+    }
+    let other = Grant {
+        repository: "other/shop".parse().unwrap(),
+        ..grant(&[])
+    };
+    let answer = rig.client(&other).await.get("/mirror/theirs/left-pad").await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(registry.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_registry_that_refuses_the_credential_is_the_operators_problem_and_says_so() {
+    let registry = Registry::start().await;
+    let settings = MirrorSettings {
+        token: Some("expired".into()),
+        ..registry.settings()
+    };
+    let rig = Plan::default().mirror("npm", settings).start().await;
+    let (status, headers, words) = get(&rig, "/mirror/npm/left-pad").await;
+    assert_eq!(status, StatusCode::BAD_GATEWAY);
+    assert_eq!(
+        words,
+        "egress: the proxy's credential for mirror npm is refused\n"
+    );
+    assert!(!headers.contains_key(header::WWW_AUTHENTICATE));
+}
+
+#[tokio::test]
+async fn a_registry_whose_name_leads_inside_is_not_asked() {
+    let registry = Registry::start().await;
+    let rig = Plan::default()
+        .strict()
+        .mirror("npm", registry.settings())
+        .start()
+        .await;
+    let (status, _, words) = get(&rig, "/mirror/npm/left-pad").await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert!(words.contains("not public"), "{words}");
+    assert!(registry.seen().is_empty());
+}

@@ -1,0 +1,344 @@
+//! A proxy on loopback, hosts behind names of the test's own, and clients that speak to it as a sandbox does.
+
+mod registry;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::body::Body;
+use bootstrap::settings::TextList;
+use bytes::Bytes;
+use domain::{RunFence, RunId, TicketKey, Timestamp};
+use egress::{Config, Limits, LookUp, MirrorSettings, Resolver, Settings};
+use grant::{Audience, Grant, Signer};
+use hyper::{
+    Method, Request, Response, StatusCode, body::Incoming, client::conn::http1, header, upgrade::Upgraded,
+};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, pki_types::ServerName};
+use secrecy::ExposeSecret;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use registry::{CREDENTIAL, Registry};
+
+pub const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+/// Answers look-ups from a table, one answer after the other; the last one stays.
+#[derive(Default)]
+pub struct Names {
+    answers: Mutex<BTreeMap<String, Vec<Vec<IpAddr>>>>,
+    pub asked: AtomicUsize,
+}
+
+impl Names {
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl Resolver for Names {
+    fn look_up(&self, host: &str) -> LookUp {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut answers = self.answers.lock().unwrap();
+        let found = answers.get_mut(host).map(|answers| {
+            if answers.len() > 1 {
+                answers.remove(0)
+            } else {
+                answers[0].clone()
+            }
+        });
+        Box::pin(std::future::ready(
+            found.ok_or_else(|| io::ErrorKind::NotFound.into()),
+        ))
+    }
+}
+
+pub struct Rig {
+    signer: Signer,
+    pub names: Arc<Names>,
+    pub address: SocketAddr,
+    pub stop: CancellationToken,
+    pub server: tokio::task::JoinHandle<anyhow::Result<()>>,
+    _guard: DropGuard,
+}
+
+/// What differs from a proxy that lets loopback through and has no mirror.
+pub struct Plan {
+    pub settings: Settings,
+    pub limits: Limits,
+    names: BTreeMap<String, Vec<Vec<IpAddr>>>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let settings = Settings {
+            private_networks: TextList(vec!["127.0.0.0/8".to_owned()]),
+            upload_mib: 1,
+            download_mib: 1,
+            ..Settings::default()
+        };
+        Self {
+            settings,
+            limits: Limits::default(),
+            names: [("open.example".to_owned(), vec![vec![LOOPBACK]])].into(),
+        }
+    }
+}
+
+impl Plan {
+    /// Answers for a name, in turn.
+    pub fn name(mut self, name: &str, answers: &[&[&str]]) -> Self {
+        let read = |answer: &&[&str]| answer.iter().map(|text| text.parse().unwrap()).collect();
+        let answers = answers.iter().map(read).collect();
+        self.names.insert(name.to_owned(), answers);
+        self
+    }
+
+    pub fn mirror(mut self, name: &str, mirror: MirrorSettings) -> Self {
+        self.settings.mirrors.insert(name.to_owned(), mirror);
+        self
+    }
+
+    /// Only public addresses.
+    pub fn strict(mut self) -> Self {
+        self.settings.private_networks = TextList::default();
+        self
+    }
+
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    pub async fn start(mut self) -> Rig {
+        let key = grant::generate();
+        self.settings
+            .grant_keys
+            .insert(key.id.clone(), key.public_key.clone());
+        let names = Arc::new(Names {
+            answers: Mutex::new(self.names),
+            asked: AtomicUsize::new(0),
+        });
+        let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let config = Config {
+            telemetry: bootstrap::telemetry::Settings::default(),
+            egress: self.settings,
+        };
+        bootstrap::ServiceConfig::check(&config).unwrap();
+        let stop = CancellationToken::new();
+        let resolver: Arc<dyn Resolver> = names.clone();
+        let serving = egress::serve_with(config, listener, stop.clone(), resolver, self.limits);
+        Rig {
+            signer: Signer::new(&key.id, &key.private_key).unwrap(),
+            names,
+            address,
+            server: tokio::spawn(serving),
+            _guard: stop.clone().drop_guard(),
+            stop,
+        }
+    }
+}
+
+pub fn grant(network: &[&str]) -> Grant {
+    Grant {
+        audience: Audience::Egress,
+        run: RunId::new(TicketKey::jira("ENG-1").unwrap(), 7),
+        repository: "acme/shop".parse().unwrap(),
+        workspace: None,
+        fence: RunFence::default(),
+        network: network.iter().map(|text| text.parse().unwrap()).collect(),
+    }
+}
+
+impl Rig {
+    pub fn token(&self, grant: &Grant, at: Timestamp) -> String {
+        self.signer.sign(grant, at).unwrap().expose_secret().to_owned()
+    }
+
+    /// One request outside of a session.
+    pub async fn ask(&self, path: &str, headers: &[(header::HeaderName, &str)]) -> (StatusCode, String) {
+        let mut client = Client::over(TcpStream::connect(self.address).await.unwrap()).await;
+        let mut request = Request::get(path).header(header::HOST, "proxy");
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
+        client.text(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// The answer to a request for a session.
+    pub async fn open(&self, token: &str) -> Response<Incoming> {
+        let mut client = Client::over(TcpStream::connect(self.address).await.unwrap()).await;
+        let request = Request::get("/session")
+            .header(header::HOST, "proxy")
+            .header(header::CONNECTION, "upgrade")
+            .header(header::UPGRADE, "journeyman-egress")
+            .header(header::AUTHORIZATION, format!("Bearer {token}"));
+        client.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// The connection of a session.
+    pub async fn session(&self, grant: &Grant) -> TokioIo<Upgraded> {
+        let answer = self.open(&self.token(grant, bootstrap::now())).await;
+        assert_eq!(answer.status(), StatusCode::SWITCHING_PROTOCOLS);
+        assert_eq!(answer.headers()[header::UPGRADE], "journeyman-egress");
+        TokioIo::new(hyper::upgrade::on(answer).await.unwrap())
+    }
+
+    /// A client inside of a session.
+    pub async fn client(&self, grant: &Grant) -> Client {
+        Client::over(self.session(grant).await).await
+    }
+
+    /// Asks for a tunnel.
+    pub async fn connect(
+        &self,
+        grant: &Grant,
+        target: &str,
+    ) -> Result<TokioIo<Upgraded>, (StatusCode, String)> {
+        let mut client = self.client(grant).await;
+        let request = Request::builder().method(Method::CONNECT).uri(target);
+        let answer = client.send(request.body(Body::empty()).unwrap()).await;
+        if answer.status() == StatusCode::OK {
+            Ok(TokioIo::new(hyper::upgrade::on(answer).await.unwrap()))
+        } else {
+            Err((answer.status(), text(answer).await.unwrap()))
+        }
+    }
+
+    /// Asks for a tunnel and expects a refusal.
+    pub async fn refusal(&self, grant: &Grant, target: &str) -> String {
+        let (status, text) = self.connect(grant, target).await.map(drop).unwrap_err();
+        assert_eq!(status, StatusCode::FORBIDDEN, "{target}: {text}");
+        assert!(
+            text.starts_with("egress: ") && text.ends_with('\n') && text.lines().count() == 1,
+            "{text:?}"
+        );
+        text
+    }
+
+    pub async fn refusals(&self, grant: &Grant) -> String {
+        let bearer = format!("Bearer {}", self.token(grant, bootstrap::now()));
+        let (status, text) = self.ask("/refusals", &[(header::AUTHORIZATION, &bearer)]).await;
+        assert_eq!(status, StatusCode::OK);
+        text
+    }
+}
+
+/// An HTTP/1 client on one connection.
+pub struct Client(http1::SendRequest<Body>);
+
+impl Client {
+    pub async fn over(
+        stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    ) -> Self {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection.with_upgrades());
+        Self(sender)
+    }
+
+    pub async fn send(&mut self, request: Request<Body>) -> Response<Incoming> {
+        self.0.ready().await.unwrap();
+        self.0.send_request(request).await.unwrap()
+    }
+
+    pub async fn text(&mut self, request: Request<Body>) -> (StatusCode, String) {
+        let answer = self.send(request).await;
+        (answer.status(), text(answer).await.unwrap())
+    }
+
+    /// `GET` of a URI as it is written, with a Host header of the proxy's.
+    pub async fn get(&mut self, uri: &str) -> Response<Incoming> {
+        let request = Request::get(uri).header(header::HOST, "bridge:8080");
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+}
+
+/// The whole body, when it does not break off.
+pub async fn text(answer: Response<Incoming>) -> Result<String, axum::Error> {
+    let body = axum::body::to_bytes(Body::new(answer.into_body()), usize::MAX).await?;
+    Ok(String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// The first bytes of a TLS client that asks for a host.
+pub fn hello(host: &str) -> Vec<u8> {
+    bootstrap::install_tls_provider();
+    let config = ClientConfig::builder()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let host = ServerName::try_from(host.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::new(config), host).unwrap();
+    let mut bytes = Vec::new();
+    client.write_tls(&mut bytes).unwrap();
+    bytes
+}
+
+/// A host that gives back whatever it reads and remembers it.
+pub struct Echo {
+    pub address: SocketAddr,
+    heard: Arc<Mutex<Vec<u8>>>,
+    visits: Arc<AtomicUsize>,
+}
+
+impl Echo {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
+        let echo = Self {
+            address: listener.local_addr().unwrap(),
+            heard: Arc::default(),
+            visits: Arc::default(),
+        };
+        let (heard, visits) = (echo.heard.clone(), echo.visits.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                visits.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(give_back(stream, heard.clone()));
+            }
+        });
+        echo
+    }
+
+    pub fn target(&self) -> String {
+        format!("open.example:{}", self.address.port())
+    }
+
+    pub fn heard(&self) -> Vec<u8> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    pub fn visits(&self) -> usize {
+        self.visits.load(Ordering::SeqCst)
+    }
+}
+
+async fn give_back(mut stream: TcpStream, heard: Arc<Mutex<Vec<u8>>>) {
+    let mut chunk = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+        heard.lock().unwrap().extend_from_slice(&chunk[..count]);
+        if stream.write_all(&chunk[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads until the end, however it comes.
+pub async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Bytes {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    bytes.into()
+}
+
+/// Short enough for a test and long enough for a slow machine to do something else first.
+pub const SOON: Duration = Duration::from_millis(300);

@@ -1,0 +1,128 @@
+//! A strict registry: without its credential it says nothing, and it remembers what it was asked.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use egress::MirrorSettings;
+use tokio::net::TcpListener;
+
+use super::LOOPBACK;
+
+/// What the registry wants in `Authorization`.
+pub const CREDENTIAL: &str = "Bearer registry-secret";
+
+/// One request, as the registry saw it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub uri: String,
+    pub headers: HeaderMap,
+}
+
+#[derive(Clone)]
+pub struct Registry {
+    pub address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Registry {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
+        let registry = Self {
+            address: listener.local_addr().unwrap(),
+            seen: Arc::default(),
+        };
+        let router = Router::new().fallback(answer).with_state(registry.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        registry
+    }
+
+    /// The base: everything else on this host is out of bounds.
+    pub fn base(&self) -> String {
+        format!("http://open.example:{}/acme/npm", self.address.port())
+    }
+
+    pub fn target(&self) -> String {
+        format!("open.example:{}", self.address.port())
+    }
+
+    pub fn settings(&self) -> MirrorSettings {
+        MirrorSettings {
+            url: self.base(),
+            repositories: None,
+            token: Some("registry-secret".into()),
+            user: None,
+            password: None,
+        }
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+async fn answer(State(registry): State<Registry>, request: Request) -> Response {
+    let seen = Seen {
+        uri: request.uri().to_string(),
+        headers: request.headers().clone(),
+    };
+    registry.seen.lock().unwrap().push(seen);
+    let (path, base) = (request.uri().path(), registry.base());
+    if path.starts_with("/public/") {
+        return public(path, request.headers());
+    }
+    let credentials = [CREDENTIAL, "Basic YWRhOnJlZ2lzdHJ5LXNlY3JldA=="];
+    let given = request.headers().get(header::AUTHORIZATION);
+    if !given.is_some_and(|given| credentials.iter().any(|wanted| given == wanted)) {
+        return (
+            StatusCode::UNAUTHORIZED,
+            [(header::WWW_AUTHENTICATE, "Bearer realm=x")],
+        )
+            .into_response();
+    }
+    let json = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::SET_COOKIE, "session=registry-secret"),
+    ];
+    match path.strip_prefix("/acme/npm/").unwrap_or("outside") {
+        "left-pad" => {
+            let tarball = format!("{base}/left-pad.tgz");
+            (
+                json,
+                format!(r#"{{"tarball":"{tarball}","home":"https://left-pad.example/"}}"#),
+            )
+                .into_response()
+        }
+        "left-pad.tgz" => ([(header::CONTENT_TYPE, "application/gzip")], base).into_response(),
+        "moved" => redirect(&format!("{base}/left-pad")),
+        "relative" => redirect("left-pad?x=1"),
+        "elsewhere" => redirect(&format!(
+            "http://open.example:{}/public/file",
+            registry.address.port()
+        )),
+        "large" => (json, format!("{base}/").repeat(1_200_000)).into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn public(path: &str, headers: &HeaderMap) -> Response {
+    match path {
+        "/public/file" => ([(header::CONTENT_TYPE, "text/plain")], "a public file").into_response(),
+        "/public/moved" => redirect("http://evil.example/"),
+        "/public/megabytes" => Body::from(vec![b'x'; 4 * 1024 * 1024]).into_response(),
+        "/public/headers" => format!("{headers:?}").into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn redirect(to: &str) -> Response {
+    (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
+}
