@@ -20,7 +20,7 @@ const EXIT_CODES: &str =
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start NATS, Redis and all four services on this machine; data under .journeyman/
+    /// Start NATS, Redis and all five services on this machine; data under .journeyman/
     Up(Settings),
     /// Work on one ticket now and wait for the end of the run
     ProcessTicket {
@@ -124,7 +124,7 @@ pub enum Command {
         #[arg(long, default_value = "viewer")]
         role: String,
     },
-    /// Make a key pair for grants: the private key for the planner, the public key for executor and reporter
+    /// Make a key pair for grants: the private key for the planner, the public key for executor, reporter and egress
     GrantKey,
 }
 

@@ -1,21 +1,20 @@
-//! All four services in this process, over a real NATS and a real Redis.
+//! All five services in this process, over a real NATS and a real Redis.
 
 use std::{
     future::Future,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context, bail};
 use bootstrap::{ServiceConfig, settings};
-use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use secrecy::SecretString;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::backing::Servers;
-use crate::hidden::hidden;
+use crate::derived::{Glance, bind_all, derive, set};
 
 /// How long `/readyz` may take; the services themselves give up on an unreachable server after a minute.
 const READY_LIMIT: Duration = Duration::from_secs(70);
@@ -43,7 +42,7 @@ pub struct Prepared {
     /// An API token with the role admin.
     pub token: SecretString,
     file: Option<PathBuf>,
-    listeners: [TcpListener; 4],
+    listeners: [TcpListener; 5],
     servers: Servers,
 }
 
@@ -56,33 +55,6 @@ pub struct Local {
     shutdown: CancellationToken,
     services: JoinSet<anyhow::Result<()>>,
     servers: Servers,
-}
-
-/// The keys that decide what has to be started and where.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Glance {
-    nats: Address,
-    redis: Address,
-    ingest: Listen,
-    planner: Listen,
-    executor: Listen,
-    reporter: Listen,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Address {
-    url: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Listen {
-    listen: Option<SocketAddr>,
-    pools: Option<serde_json::Value>,
-    gate_url: Option<String>,
-    hidden: settings::TextList,
 }
 
 /// The settings as [`Prepared::new`] would complete them, with nothing started.
@@ -106,7 +78,7 @@ pub async fn completed(
 }
 
 impl Prepared {
-    /// Starts NATS and Redis unless the settings name them, binds the four sockets and makes fresh keys.
+    /// Starts NATS and Redis unless the settings name them, binds the five sockets and makes fresh keys.
     ///
     /// # Errors
     /// A wrong setting ([`settings::Error`], by key, before anything is started), a data folder that another Journeyman
@@ -148,7 +120,7 @@ impl Prepared {
         })
     }
 
-    /// Starts the four services in this process and waits until all of them are ready.
+    /// Starts the five services in this process and waits until all of them are ready.
     ///
     /// # Errors
     /// A wrong setting ([`settings::Error`], by key), or a service that ends early.
@@ -161,7 +133,7 @@ impl Prepared {
             listeners,
             servers,
         } = self;
-        let [ingest, planner, executor, reporter] = listeners;
+        let [ingest, planner, executor, reporter, egress] = listeners;
         let shutdown = CancellationToken::new();
         let mut services = JoinSet::new();
         let source = Source {
@@ -169,7 +141,8 @@ impl Prepared {
             environment: &environment,
             shutdown: &shutdown,
         };
-        let health = [&ingest, &planner, &reporter].map(TcpListener::local_addr);
+        let health = [&ingest, &planner, &reporter, &egress].map(TcpListener::local_addr);
+        source.spawn(&mut services, egress, egress::serve)?;
         source.spawn(&mut services, reporter, reporter::serve)?;
         source.spawn(&mut services, executor, executor::serve)?;
         source.spawn(&mut services, planner, planner::serve)?;
@@ -288,101 +261,8 @@ fn check_all(file: Option<&Path>, environment: &[(String, String)]) -> Result<()
     check::<ingest::Config>(file, environment)?;
     check::<planner::Config>(file, environment)?;
     check::<executor::Config>(file, environment)?;
-    check::<reporter::Config>(file, environment)
-}
-
-async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Result<[TcpListener; 4]> {
-    let wanted = [
-        (&glance.ingest, 7401),
-        (&glance.planner, 7402),
-        (&glance.executor, 7403),
-        (&glance.reporter, 7404),
-    ];
-    let mut bound = Vec::with_capacity(wanted.len());
-    for (listen, port) in wanted {
-        let usual = listen
-            .listen
-            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        let address = if free_ports {
-            SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
-        } else {
-            usual
-        };
-        let listener = TcpListener::bind(address).await;
-        bound.push(listener.with_context(|| format!("cannot listen on {address}"))?);
-    }
-    bound.try_into().map_err(|_| anyhow::anyhow!("four listeners"))
-}
-
-/// Adds what follows from the start itself: addresses, data folders, a fresh grant key, an API token.
-fn derive(
-    environment: &mut Vec<(String, String)>,
-    glance: &Glance,
-    file: Option<&Path>,
-    data: &Path,
-    listeners: [&TcpListener; 4],
-) -> anyhow::Result<SecretString> {
-    let [ingest, planner, executor, reporter] = listeners.map(TcpListener::local_addr);
-    let (executor, reporter) = (executor?, reporter?);
-    for (section, address) in [
-        ("INGEST", ingest?),
-        ("PLANNER", planner?),
-        ("EXECUTOR", executor),
-        ("REPORTER", reporter),
-    ] {
-        set(environment, &format!("{section}__LISTEN"), address.to_string());
-    }
-    if glance.planner.pools.is_none() {
-        set(
-            environment,
-            "PLANNER__POOLS__DEFAULT",
-            format!("http://{executor}"),
-        );
-    }
-    if glance.planner.gate_url.is_none() {
-        set(environment, "PLANNER__GATE_URL", format!("http://{reporter}/git"));
-    }
-    for section in ["EXECUTOR", "REPORTER"] {
-        let folder = data.join(section.to_lowercase());
-        set_default(
-            environment,
-            &format!("{section}__DATA_DIR"),
-            folder.display().to_string(),
-        );
-    }
-    let hidden = hidden(&glance.executor.hidden, data, file, environment)?;
-    set(environment, "EXECUTOR__HIDDEN", hidden);
-    let keys = grant::generate();
-    set(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
-    set(
-        environment,
-        "PLANNER__GRANT_KEY",
-        keys.private_key.expose_secret().to_owned(),
-    );
-    for section in ["EXECUTOR", "REPORTER"] {
-        set(
-            environment,
-            &format!("{section}__GRANT_KEYS__{}", keys.id),
-            keys.public_key.clone(),
-        );
-    }
-    let (token, sha256) = new_token();
-    set(environment, "INGEST__API_TOKENS__LOCAL__SHA256", sha256);
-    set(environment, "INGEST__API_TOKENS__LOCAL__ROLE", "admin".to_owned());
-    Ok(token)
-}
-
-fn set(environment: &mut Vec<(String, String)>, key: &str, value: String) {
-    let name = format!("JOURNEYMAN__{key}");
-    environment.retain(|(other, _)| *other != name);
-    environment.push((name, value));
-}
-
-fn set_default(environment: &mut Vec<(String, String)>, key: &str, value: String) {
-    let name = format!("JOURNEYMAN__{key}");
-    if !environment.iter().any(|(other, _)| *other == name) {
-        environment.push((name, value));
-    }
+    check::<reporter::Config>(file, environment)?;
+    check::<egress::Config>(file, environment)
 }
 
 /// A random API token and the hexadecimal SHA-256 that ingest's settings hold.

@@ -1,4 +1,4 @@
-//! The four services as processes of their own, one or more of each, each with the settings of its capability row and
+//! The five services as processes of their own, one or more of each, each with the settings of its capability row and
 //! no others.
 
 use std::{
@@ -20,7 +20,7 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 
 /// Each service with the settings sections that it may see.
-const SERVICES: [(&str, &[&str]); 4] = [
+const SERVICES: [(&str, &[&str]); 5] = [
     (
         "reporter",
         &[
@@ -32,6 +32,7 @@ const SERVICES: [(&str, &[&str]); 4] = [
             "JIRA_WRITER",
         ],
     ),
+    ("egress", &["TELEMETRY", "EGRESS"]),
     ("executor", &["TELEMETRY", "EXECUTOR"]),
     ("planner", &["NATS", "REDIS", "TELEMETRY", "PLANNER", "MODEL"]),
     (
@@ -67,7 +68,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Starts all four and waits until they are ready. Logs go to `<logs>/<name>.log`.
+    /// Starts all five and waits until they are ready. Logs go to `<logs>/<name>.log`.
     ///
     /// # Errors
     /// When a binary is missing or a service does not become ready; the error has the end of its log.

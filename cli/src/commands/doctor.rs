@@ -119,6 +119,7 @@ fn services(findings: &mut Findings, file: Option<&Path>, environment: &[(String
     findings.add("planner settings", check::<planner::Config>(file, environment));
     findings.add("executor settings", check::<executor::Config>(file, environment));
     findings.add("reporter settings", check::<reporter::Config>(file, environment));
+    findings.add("egress settings", check::<egress::Config>(file, environment));
 }
 
 fn check<C: ServiceConfig>(file: Option<&Path>, environment: &[(String, String)]) -> Finding {

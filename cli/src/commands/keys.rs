@@ -38,12 +38,14 @@ pub(super) fn grant_key() -> ExitCode {
     ));
     say(&format!("grant_key = \"{}\"\n", keys.private_key.expose_secret()));
     say(&format!(
-        "# for executor and reporter, public:\n[executor.grant_keys]\n{} = \"{}\"",
+        "# for executor, reporter and egress, public:\n[executor.grant_keys]\n{} = \"{}\"",
         keys.id, keys.public_key
     ));
-    say(&format!(
-        "[reporter.grant_keys]\n{} = \"{}\"",
-        keys.id, keys.public_key
-    ));
+    for section in ["reporter", "egress"] {
+        say(&format!(
+            "[{section}.grant_keys]\n{} = \"{}\"",
+            keys.id, keys.public_key
+        ));
+    }
     ExitCode::SUCCESS
 }

@@ -96,7 +96,7 @@ async fn an_interruption_leaves_no_process_behind() {
     demo.says("workspace open").await;
     assert!(
         demo.family_size() >= 7,
-        "nats, redis, stand-ins and four services"
+        "nats, redis, stand-ins and five services"
     );
     demo.signal(Signal::INT);
     let ran = demo.ended().await;

@@ -1,4 +1,4 @@
-//! The four service binaries: help, settings that are wrong, servers that come late.
+//! The five service binaries: help, settings that are wrong, servers that come late.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -11,9 +11,9 @@ use crate::{
     stage::{Stage, with, without},
 };
 
-const SERVICES: [&str; 4] = ["ingest", "planner", "executor", "reporter"];
+const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 
-/// Every setting of all four services, with nothing started.
+/// Every setting of all five services, with nothing started.
 async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)> {
     let environment = with(
         &stage.environment(),
@@ -84,6 +84,16 @@ async fn a_wrong_or_missing_setting_is_one_line_that_names_the_key() {
             "github_writer.private_key",
         ),
         ("reporter", with(&good, "REPORTER__SPEED", "9"), "reporter.speed"),
+        (
+            "egress",
+            with(&good, "EGRESS__PRIVATE_NETWORKS", "10.0.0.1"),
+            "egress.private_networks",
+        ),
+        (
+            "egress",
+            with(&good, "EGRESS__MIRRORS__NPM__URL", "https://npm.example"),
+            "egress.mirrors.npm.token",
+        ),
     ];
     for (service, environment, key) in cases {
         let ran = run(service, &[], &environment, stage.path()).await;

@@ -22,7 +22,7 @@ struct Up {
 impl Up {
     async fn start(stage: Stage) -> Self {
         let mut environment = stage.environment();
-        for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER"] {
+        for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
             environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
         }
         let mut program = Program::start("journeyman", &["up"], &environment, stage.path());

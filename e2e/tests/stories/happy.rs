@@ -94,7 +94,7 @@ async fn the_second_dialect_does_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn four_processes_do_the_same() {
+async fn processes_of_their_own_do_the_same() {
     play(Options {
         mode: Mode::Processes,
         ..Options::default()

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Role {
-    /// The four services in one process, with settings from standard input.
+    /// The five services in one process, with settings from standard input.
     #[command(hide = true)]
     Services {
         /// The data folder.

@@ -96,8 +96,8 @@ impl Stage {
         }
         set("NATS__URL", nats.url());
         set("REDIS__URL", redis.url());
-        let addresses = ports::four()?;
-        for (section, address) in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER"]
+        let addresses = ports::five()?;
+        for (section, address) in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"]
             .iter()
             .zip(addresses)
         {

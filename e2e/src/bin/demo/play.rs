@@ -54,7 +54,7 @@ impl Play {
                 folder.display()
             );
         }
-        say("starting nats-server, redis-server, the stand-ins and four services on free loopback ports");
+        say("starting nats-server, redis-server, the stand-ins and five services on free loopback ports");
         let started = now();
         let folder = tempfile::tempdir()?;
         let mut standins = StandIns::start(arguments.repository.as_deref()).await?;

@@ -1,0 +1,144 @@
+//! What follows from a start on one machine: sockets, addresses, data folders, keys.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+};
+
+use anyhow::Context;
+use bootstrap::settings;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+use crate::{hidden::hidden, local::new_token};
+
+/// The keys that decide what has to be started and where.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Glance {
+    pub(crate) nats: Address,
+    pub(crate) redis: Address,
+    ingest: Listen,
+    planner: Listen,
+    executor: Listen,
+    reporter: Listen,
+    egress: Listen,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Address {
+    pub(crate) url: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Listen {
+    listen: Option<SocketAddr>,
+    pools: Option<serde_json::Value>,
+    gate_url: Option<String>,
+    egress_url: Option<String>,
+    hidden: settings::TextList,
+}
+
+/// The sockets of the services, at the addresses of the settings or at free ports.
+pub(crate) async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Result<[TcpListener; 5]> {
+    let wanted = [
+        (&glance.ingest, 7401),
+        (&glance.planner, 7402),
+        (&glance.executor, 7403),
+        (&glance.reporter, 7404),
+        (&glance.egress, 3128),
+    ];
+    let mut bound = Vec::with_capacity(wanted.len());
+    for (listen, port) in wanted {
+        let usual = listen
+            .listen
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let address = if free_ports {
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+        } else {
+            usual
+        };
+        let listener = TcpListener::bind(address).await;
+        bound.push(listener.with_context(|| format!("cannot listen on {address}"))?);
+    }
+    bound.try_into().map_err(|_| anyhow::anyhow!("five listeners"))
+}
+
+/// Adds what follows from the start itself: addresses, data folders, a fresh grant key, an API token.
+pub(crate) fn derive(
+    environment: &mut Vec<(String, String)>,
+    glance: &Glance,
+    file: Option<&Path>,
+    data: &Path,
+    listeners: [&TcpListener; 5],
+) -> anyhow::Result<SecretString> {
+    let [ingest, planner, executor, reporter, egress] = listeners.map(TcpListener::local_addr);
+    let (executor, reporter, egress) = (executor?, reporter?, egress?);
+    for (section, address) in [
+        ("INGEST", ingest?),
+        ("PLANNER", planner?),
+        ("EXECUTOR", executor),
+        ("REPORTER", reporter),
+        ("EGRESS", egress),
+    ] {
+        set(environment, &format!("{section}__LISTEN"), address.to_string());
+    }
+    if glance.planner.pools.is_none() {
+        set(
+            environment,
+            "PLANNER__POOLS__DEFAULT",
+            format!("http://{executor}"),
+        );
+    }
+    if glance.planner.gate_url.is_none() {
+        set(environment, "PLANNER__GATE_URL", format!("http://{reporter}/git"));
+    }
+    if glance.planner.egress_url.is_none() {
+        set(environment, "PLANNER__EGRESS_URL", format!("http://{egress}"));
+    }
+    for section in ["EXECUTOR", "REPORTER"] {
+        let folder = data.join(section.to_lowercase());
+        set_default(
+            environment,
+            &format!("{section}__DATA_DIR"),
+            folder.display().to_string(),
+        );
+    }
+    let hidden = hidden(&glance.executor.hidden, data, file, environment)?;
+    set(environment, "EXECUTOR__HIDDEN", hidden);
+    let keys = grant::generate();
+    set(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
+    set(
+        environment,
+        "PLANNER__GRANT_KEY",
+        keys.private_key.expose_secret().to_owned(),
+    );
+    for section in ["EXECUTOR", "REPORTER", "EGRESS"] {
+        set(
+            environment,
+            &format!("{section}__GRANT_KEYS__{}", keys.id),
+            keys.public_key.clone(),
+        );
+    }
+    let (token, sha256) = new_token();
+    set(environment, "INGEST__API_TOKENS__LOCAL__SHA256", sha256);
+    set(environment, "INGEST__API_TOKENS__LOCAL__ROLE", "admin".to_owned());
+    Ok(token)
+}
+
+/// Sets one setting, in the place of whatever it was.
+pub(crate) fn set(environment: &mut Vec<(String, String)>, key: &str, value: String) {
+    let name = format!("JOURNEYMAN__{key}");
+    environment.retain(|(other, _)| *other != name);
+    environment.push((name, value));
+}
+
+fn set_default(environment: &mut Vec<(String, String)>, key: &str, value: String) {
+    let name = format!("JOURNEYMAN__{key}");
+    if !environment.iter().any(|(other, _)| *other == name) {
+        environment.push((name, value));
+    }
+}
