@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# Four images from one build: docker build --target ingest|planner|executor|reporter -t journeyman/<service>:0.1.0 .
+# Five images from one build: docker build --target ingest|planner|executor|reporter|egress -t journeyman/<service>:0.1.0 .
 # A pool of executors with its own toolchains: --target executor --build-arg EXECUTOR_BASE=<a Debian 12 or newer image>.
 ARG RUST_IMAGE=rust:1-bookworm
 ARG RUNTIME_BASE=debian:bookworm-slim
@@ -13,12 +13,12 @@ COPY crates crates
 COPY services services
 COPY cli cli
 COPY e2e e2e
-# One call for the four services: they share nearly all of their crates.
+# One call for the five services: they share nearly all of their crates.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked -p ingest -p planner -p executor -p reporter \
+    cargo build --release --locked -p ingest -p planner -p executor -p reporter -p egress \
     && install -D -t /out target/release/ingest target/release/planner target/release/executor \
-       target/release/launcher target/release/reporter
+       target/release/launcher target/release/reporter target/release/egress
 
 FROM ${RUNTIME_BASE} AS runtime
 RUN apt-get update \
@@ -58,3 +58,8 @@ USER 65532:65532
 COPY --from=builder /out/reporter /usr/local/bin/reporter
 EXPOSE 7404
 ENTRYPOINT ["/usr/local/bin/reporter"]
+
+FROM runtime AS egress
+COPY --from=builder /out/egress /usr/local/bin/egress
+EXPOSE 3128
+ENTRYPOINT ["/usr/local/bin/egress"]

@@ -32,7 +32,7 @@ fmt: ## Format the code
 
 # Without link-time optimization: it costs minutes a binary and changes no ratio.
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
-	--bin ingest --bin planner --bin executor --bin launcher --bin reporter --bin bench
+	--bin ingest --bin planner --bin executor --bin launcher --bin reporter --bin egress --bin bench
 
 bench: setup ## Print one line a figure: bench <name> <value> <unit>
 	@$(BENCH_BUILD)
@@ -53,8 +53,8 @@ up: setup ## Start everything on this machine; settings from journeyman.toml
 sandbox-check: ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
 	@scripts/sandbox-check.sh
 
-images: ## Build the four images
-	@for service in ingest planner executor reporter; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
+images: ## Build the five images
+	@for service in ingest planner executor reporter egress; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
 
 k8s-check: ## Render and validate the manifests offline
 	@scripts/k8s-check.sh

@@ -16,9 +16,12 @@ CAPABILITIES = {
     "planner": ("planner-secrets", {"model", "planner"}),
     "executor": (None, set()),
     "reporter": ("reporter-secrets", {"github_writer", "jira_writer"}),
+    "egress": ("egress-secrets", {"egress"}),
 }
+# What the egress proxy must not reach even without its own check.
+PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
 EXECUTOR_SECTIONS = {"executor", "telemetry"}
-SECRET_KEYS = {"private_key", "token", "api_token", "api_key", "grant_key", "github_webhook_secrets", "jira_webhook_secrets", "sha256"}
+SECRET_KEYS = {"private_key", "token", "api_token", "api_key", "grant_key", "github_webhook_secrets", "jira_webhook_secrets", "sha256", "password"}
 
 problems: list[str] = []
 
@@ -140,13 +143,28 @@ def check_policies(where: str, documents: list[dict]) -> None:
     policies = {document["metadata"]["name"]: document["spec"] for document in documents if document["kind"] == "NetworkPolicy"}
     deny = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     require(policies.get("deny-all") == deny, f"{where}: nothing denies all traffic")
-    reached = set()
-    for spec in policies.values():
-        if selects(spec["podSelector"], "executor"):
-            for rule in spec.get("egress", []):
-                reached.update((port["port"], str(peer)) for port in rule["ports"] for peer in rule["to"])
-    others = {port for port, peer in reached if not (port == 7404 and "reporter" in peer) and not (port == 53 and "kube-dns" in peer)}
+    ways_out = reached(policies, "executor")
+    allowed = [(7404, "reporter"), (3128, "egress"), (53, "kube-dns")]
+    others = {port for port, peer in ways_out if not any(port == known and name in peer for known, name in allowed)}
     require(not others, f"{where}: the executor reaches ports {sorted(others)}")
+    require(any(port == 3128 for port, _ in ways_out), f"{where}: the executor does not reach the egress proxy")
+    inside = {peer for port, peer in reached(policies, "egress") if "ipBlock" not in peer and port != 53}
+    require(not inside, f"{where}: the egress proxy reaches {sorted(inside)}")
+    for _, peer in reached(policies, "egress"):
+        open_to_all = "'0.0.0.0/0'" in peer and not all(private in peer for private in PRIVATE)
+        require(not open_to_all, f"{where}: the egress proxy reaches private networks")
+    callers = {str(rule["from"]) for spec in policies.values() if selects(spec["podSelector"], "egress") for rule in spec.get("ingress", [])}
+    require(len(callers) == 1 and "executor" in str(callers), f"{where}: the egress proxy is called by {sorted(callers)}")
+
+
+def reached(policies: dict, service: str) -> set[tuple]:
+    """Each port and peer that a service may connect to."""
+    ways = set()
+    for spec in policies.values():
+        if selects(spec["podSelector"], service):
+            for rule in spec.get("egress", []):
+                ways.update((port["port"], str(peer)) for port in rule["ports"] for peer in rule["to"])
+    return ways
 
 
 def selects(selector: dict, service: str) -> bool:
@@ -178,7 +196,7 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                 require(not secret_names(pod), f"{where}: reads {sorted(secret_names(pod))}")
         for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():
             check_settings(where, name, text, known, example)
-    require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the four services")
+    require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the five services")
     check_policies(path.stem, documents)
     return len(documents)
 
