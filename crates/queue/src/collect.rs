@@ -5,10 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use async_nats::{HeaderMap, header};
+use async_nats::{HeaderMap, header, jetstream::object_store::ObjectInfo};
 use domain::{ObjectRef, Timestamp};
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::{
     Error, Objects, body, delivery,
@@ -42,17 +40,6 @@ pub struct Search {
     pub garbage: Vec<Garbage>,
     /// Where the next search goes on; absent: this was the last.
     pub next: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    name: String,
-    #[serde(default)]
-    nuid: String,
-    #[serde(default)]
-    size: u64,
-    #[serde(default)]
-    deleted: bool,
 }
 
 impl Objects {
@@ -94,16 +81,19 @@ impl Objects {
         let Some(stored) = self.connection.at(STREAM, garbage.sequence).await? else {
             return Ok(false);
         };
-        let meta: Meta = read(&stored)?;
-        if meta.deleted {
-            self.connection.purge(STREAM, &chunks_of(&meta.nuid)).await?;
+        let info = read(&stored)?;
+        let chunks = chunks_of(&info.nuid);
+        if info.deleted {
+            self.connection.purge(STREAM, &chunks).await?;
             self.connection.forget(STREAM, garbage.sequence).await?;
             return Ok(false);
         }
-        let mut tombstone: Value = read(&stored)?;
-        for (field, value) in [("deleted", true.into()), ("size", 0.into()), ("chunks", 0.into())] {
-            tombstone[field] = value;
-        }
+        let tombstone = ObjectInfo {
+            deleted: true,
+            size: 0,
+            chunks: 0,
+            ..info
+        };
         let headers = replacing(stored.sequence);
         let payload = body::encode("an object", &tombstone)?.into();
         match self.connection.publish(&stored.subject, headers, payload).await {
@@ -111,7 +101,7 @@ impl Objects {
             Err(Refusal::WrongLast) => return Ok(false),
             Err(refusal) => return Err(refusal.into()),
         }
-        self.connection.purge(STREAM, &chunks_of(&meta.nuid)).await?;
+        self.connection.purge(STREAM, &chunks).await?;
         Ok(true)
     }
 
@@ -146,8 +136,8 @@ impl Objects {
                 return Ok(left);
             };
             next = newest.sequence + 1;
-            for meta in page.iter().filter_map(|stored| read::<Meta>(stored).ok()) {
-                left.remove(chunks_of(&meta.nuid).as_str());
+            for info in page.iter().filter_map(|stored| read(stored).ok()) {
+                left.remove(chunks_of(&info.nuid).as_str());
             }
         }
     }
@@ -169,7 +159,7 @@ impl Objects {
                 .iter()
                 .filter(|stored| stored.at().is_some_and(|at| at < before))
             {
-                let Ok(meta) = read::<Meta>(stored) else {
+                let Ok(info) = read(stored) else {
                     tracing::warn!(
                         subject = stored.subject,
                         "object without readable description; left alone"
@@ -177,11 +167,11 @@ impl Objects {
                     continue;
                 };
                 let garbage = Garbage {
-                    name: meta.name.clone(),
-                    size_bytes: meta.size,
+                    name: info.name.clone(),
+                    size_bytes: info.size as u64,
                     sequence: stored.sequence,
                 };
-                old.insert(meta.name, garbage);
+                old.insert(info.name, garbage);
             }
             if old.len() >= MOST {
                 return Ok((old, Some(next)));
@@ -258,7 +248,7 @@ pub(crate) fn replacing(sequence: u64) -> HeaderMap {
     headers
 }
 
-fn read<'a, T: Deserialize<'a>>(stored: &'a Stored) -> Result<T, Error> {
+fn read(stored: &Stored) -> Result<ObjectInfo, Error> {
     serde_json::from_slice(&stored.payload).map_err(|error| Error::corrupt(&stored.subject, error))
 }
 

@@ -99,9 +99,7 @@ impl DeadLetters {
         let surplus = letters.len().saturating_sub(limit);
         Ok(letters.iter().skip(surplus).map(shown).collect())
     }
-}
 
-impl DeadLetters {
     /// One letter with what it is about; `None` when it is gone.
     ///
     /// # Errors

@@ -3,9 +3,7 @@
 use domain::{BranchRecord, RunId, TicketKey};
 
 use crate::{
-    Bucket, DeadLetters, Error, Queue,
-    connection::Connection,
-    subject, table,
+    Bucket, DeadLetters, Error, Queue, subject, table,
     topology::{JOURNAL, JOURNAL_PREFIX, REPORTS, TIMERS, TIMERS_DUE, TIMERS_SET, TRIGGERS},
 };
 
@@ -94,22 +92,5 @@ impl Queue {
             }
         }
         Ok(())
-    }
-}
-
-impl Connection {
-    pub(crate) async fn purge(&self, stream: &str, subject: &str) -> Result<(), Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("purge {stream}"), error);
-        let handle = self
-            .context
-            .get_stream_no_info(stream)
-            .await
-            .map_err(|error| failed(&error))?;
-        handle
-            .purge()
-            .filter(subject)
-            .await
-            .map(drop)
-            .map_err(|error| failed(&error))
     }
 }

@@ -10,12 +10,12 @@ use async_nats::{
         message::StreamMessage,
         publish::PublishAck,
         response::Response,
-        stream::{LastRawMessageError, LastRawMessageErrorKind},
+        stream::{LastRawMessageError, LastRawMessageErrorKind, Stream},
     },
 };
 use bytes::Bytes;
 use domain::Timestamp;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::time::{sleep, timeout};
 
 use crate::{Error, connection::Connection, trace};
@@ -169,24 +169,14 @@ impl Connection {
 
     /// The last message of a subject (wildcards are legal), from the stream's leader.
     pub(crate) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Stored>, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
-        let handle = self
-            .context
-            .get_stream_no_info(stream)
-            .await
-            .map_err(|error| failed(&error))?;
-        found(handle.get_last_raw_message_by_subject(subject).await).map_err(|error| failed(&error))
+        let handle = self.stream(stream, "read").await?;
+        found(stream, handle.get_last_raw_message_by_subject(subject).await)
     }
 
     /// The message at a sequence; `None` when there is none (any more).
     pub(crate) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Stored>, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
-        let handle = self
-            .context
-            .get_stream_no_info(stream)
-            .await
-            .map_err(|error| failed(&error))?;
-        found(handle.get_raw_message(sequence).await).map_err(|error| failed(&error))
+        let handle = self.stream(stream, "read").await?;
+        found(stream, handle.get_raw_message(sequence).await)
     }
 
     /// The first message of a subject from a sequence on, from the stream's leader.
@@ -196,53 +186,53 @@ impl Connection {
         subject: &str,
         from: u64,
     ) -> Result<Option<Stored>, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
-        let handle = self
-            .context
-            .get_stream_no_info(stream)
-            .await
-            .map_err(|error| failed(&error))?;
-        found(handle.get_first_raw_message_by_subject(subject, from).await).map_err(|error| failed(&error))
+        let handle = self.stream(stream, "read").await?;
+        found(
+            stream,
+            handle.get_first_raw_message_by_subject(subject, from).await,
+        )
     }
 
     /// Deletes the message at a sequence; false when there was none.
     pub(crate) async fn forget(&self, stream: &str, sequence: u64) -> Result<bool, Error> {
+        const DOING: &str = "delete in";
         if self.at(stream, sequence).await?.is_none() {
             return Ok(false);
         }
-        let failed =
-            |error: &dyn std::fmt::Display| Error::unavailable(&format!("delete in {stream}"), error);
-        let handle = self
-            .context
-            .get_stream_no_info(stream)
-            .await
-            .map_err(|error| failed(&error))?;
+        let handle = self.stream(stream, DOING).await?;
         match handle.delete_message(sequence).await {
             Ok(deleted) => Ok(deleted),
             // Somebody else deleted or replaced it at this very moment.
             Err(_) if self.at(stream, sequence).await?.is_none() => Ok(false),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(failed(DOING, stream, error)),
         }
+    }
+
+    /// Deletes every message of a subject.
+    pub(crate) async fn purge(&self, stream: &str, subject: &str) -> Result<(), Error> {
+        const DOING: &str = "purge";
+        let handle = self.stream(stream, DOING).await?;
+        let purged = handle.purge().filter(subject).await;
+        purged.map(drop).map_err(|error| failed(DOING, stream, error))
     }
 
     /// Every subject of a stream under a filter.
     pub(crate) async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, Error> {
-        let failed =
-            |error: &dyn std::fmt::Display| Error::unavailable(&format!("list subjects of {stream}"), error);
-        let handle = self
-            .context
-            .get_stream(stream)
+        const DOING: &str = "list subjects of";
+        let handle = self.stream(stream, DOING).await?;
+        let found = handle.info_with_subjects(filter).await;
+        let found = found.map_err(|error| failed(DOING, stream, error))?;
+        found
+            .map_ok(|(subject, _)| subject)
+            .map_err(|error| failed(DOING, stream, error))
+            .try_collect()
             .await
-            .map_err(|error| failed(&error))?;
-        let mut found = handle
-            .info_with_subjects(filter)
-            .await
-            .map_err(|error| failed(&error))?;
-        let mut subjects = Vec::new();
-        while let Some(next) = found.next().await {
-            subjects.push(next.map_err(|error| failed(&error))?.0);
-        }
-        Ok(subjects)
+    }
+
+    /// A stream to ask for something, without a look whether it exists; `doing` is for the error.
+    async fn stream(&self, stream: &str, doing: &str) -> Result<Stream<()>, Error> {
+        let handle = self.context.get_stream_no_info(stream).await;
+        handle.map_err(|error| failed(doing, stream, error))
     }
 
     /// Every message of a subject after the sequence `after`, oldest first: at least those that the leader had when
@@ -287,7 +277,7 @@ impl Connection {
 
     /// Up to [`BATCH`] messages from the sequence `next` on, in one request.
     async fn direct_batch(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("read {stream}"), error);
+        let failed = |error: &dyn std::fmt::Display| failed("read", stream, error);
         let inbox = self.client.new_inbox();
         let mut replies = self
             .client
@@ -359,7 +349,7 @@ fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {
 }
 
 /// No message is an answer, not an error.
-fn found(answer: Result<StreamMessage, LastRawMessageError>) -> Result<Option<Stored>, LastRawMessageError> {
+fn found(stream: &str, answer: Result<StreamMessage, LastRawMessageError>) -> Result<Option<Stored>, Error> {
     match answer {
         Ok(message) => Ok(Some(Stored {
             subject: message.subject.to_string(),
@@ -368,6 +358,10 @@ fn found(answer: Result<StreamMessage, LastRawMessageError>) -> Result<Option<St
             payload: message.payload,
         })),
         Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(failed("read", stream, error)),
     }
+}
+
+fn failed(doing: &str, stream: &str, error: impl std::fmt::Display) -> Error {
+    Error::unavailable(&format!("{doing} {stream}"), error)
 }
