@@ -29,6 +29,25 @@ pub struct Report {
 impl Report {
     /// The current format.
     pub const VERSION: u32 = 1;
+
+    /// A report that no run asked for and none hears of.
+    pub fn notice(
+        id: ReportId,
+        ticket: TicketKey,
+        fence: RunFence,
+        at: Timestamp,
+        request: ReportRequest,
+    ) -> Self {
+        Self {
+            version: Self::VERSION,
+            id,
+            ticket,
+            run: None,
+            fence,
+            at,
+            request,
+        }
+    }
 }
 
 /// How far a ticket's reports are settled; the reporter writes it, the sweeper compares it with the log.

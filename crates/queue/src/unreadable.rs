@@ -1,8 +1,9 @@
 //! Records that are not what they should be.
 
 use bytes::Bytes;
+use domain::{TicketKey, Timestamp};
 
-use crate::Revision;
+use crate::{DeadLetter, Revision};
 
 /// A record that cannot be read, with what there is of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,24 @@ impl Unreadable {
             "{} at {} is not readable: {}",
             self.stream, self.sequence, self.problem
         )
+    }
+
+    /// The letter that tells of it, with an advice for whoever reads that.
+    pub fn letter(
+        &self,
+        what: &str,
+        id: impl Into<String>,
+        ticket: Option<TicketKey>,
+        advice: &str,
+        at: Timestamp,
+    ) -> DeadLetter {
+        DeadLetter {
+            what: what.to_owned(),
+            id: id.into(),
+            ticket,
+            reason: format!("{}; {advice}", self.problem()),
+            at,
+        }
     }
 
     /// Its place in the stream.

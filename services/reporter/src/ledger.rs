@@ -1,7 +1,7 @@
 //! The ledger: which effects were attempted and done, and how far each ticket's reports are settled.
 
 use domain::{ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, TicketKey, Timestamp};
-use queue::{Bucket, DeadLetter, DeadLetters, Found, Queue, Revision, Table, Unreadable};
+use queue::{Bucket, DeadLetters, Found, Queue, Revision, Table, Unreadable};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::board::Board;
@@ -129,17 +129,9 @@ impl Ledger {
     }
 
     async fn bury(&self, key: &str, unreadable: &Unreadable) -> Result<(), Error> {
-        let problem = unreadable.problem();
-        tracing::error!(key, problem, "row of the ledger buried");
-        let letter = DeadLetter {
-            what: "ledger".to_owned(),
-            id: key.to_owned(),
-            ticket: ticket_in(key),
-            reason: format!(
-                "{problem}; it was written anew from what is outside, and there is nothing to do"
-            ),
-            at: bootstrap::now(),
-        };
+        tracing::error!(key, problem = unreadable.problem(), "row of the ledger buried");
+        let advice = "it was written anew from what is outside, and there is nothing to do";
+        let letter = unreadable.letter("ledger", key, ticket_in(key), advice, bootstrap::now());
         Ok(self.letters.bury(&letter, unreadable).await?)
     }
 

@@ -227,29 +227,20 @@ impl Worker {
 
     /// What cannot be read must not hold up the reports after it, nor a run that waits for it.
     async fn bury_unreadable(&self, ticket: &TicketKey, unreadable: &Unreadable) -> Result<(), Trouble> {
-        let (sequence, problem) = (unreadable.sequence(), unreadable.problem());
-        tracing::error!(sequence, problem, "report not readable; buried");
-        let letter = DeadLetter {
-            what: "report".to_owned(),
-            id: format!("{ticket} at {sequence}"),
-            ticket: Some(ticket.clone()),
-            reason: format!(
-                "{problem}; a reporter that can read it takes it up after `journeyman dead retry`"
-            ),
-            at: bootstrap::now(),
-        };
+        let (sequence, now) = (unreadable.sequence(), bootstrap::now());
+        tracing::error!(
+            sequence,
+            problem = unreadable.problem(),
+            "report not readable; buried"
+        );
+        let advice = "a reporter that can read it takes it up after `journeyman dead retry`";
+        let id = format!("{ticket} at {sequence}");
+        let letter = unreadable.letter("report", id, Some(ticket.clone()), advice, now);
         self.queue.dead_letters().bury(&letter, unreadable).await?;
-        let notice = Report {
-            version: Report::VERSION,
-            id: ReportId::unreadable("report", ticket, sequence),
-            ticket: ticket.clone(),
-            run: None,
-            fence: RunFence::default(),
-            at: bootstrap::now(),
-            request: ReportRequest::Unreadable {
-                what: "report".to_owned(),
-            },
-        };
+        let id = ReportId::unreadable("report", ticket, sequence);
+        let what = "report".to_owned();
+        let request = ReportRequest::Unreadable { what };
+        let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
         if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {
             let detail = "the reporter could not read what it was asked for".to_owned();

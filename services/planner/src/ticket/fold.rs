@@ -69,15 +69,12 @@ fn open(row: &mut Row, run: RunId, (job, trigger): (Job, &Trigger), now: Timesta
 fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps: &mut Vec<Step>) {
     let by = by(trigger);
     match &trigger.reason {
-        Reason::Skipped(skipped) => steps.push(Step::Notice(Box::new(Report {
-            version: Report::VERSION,
-            id: ReportId::notice(&trigger.ticket, sequence),
-            ticket: trigger.ticket.clone(),
-            run: None,
-            fence,
-            at: trigger.at,
-            request: ReportRequest::Skipped(skipped.clone()),
-        }))),
+        Reason::Skipped(skipped) => {
+            let id = ReportId::notice(&trigger.ticket, sequence);
+            let request = ReportRequest::Skipped(skipped.clone());
+            let notice = Report::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
+            steps.push(Step::Notice(Box::new(notice)));
+        }
         Reason::StopRequested { run } => {
             let stopped = match run {
                 Some(run) => vec![run.clone()],

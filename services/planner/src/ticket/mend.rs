@@ -4,7 +4,7 @@ use domain::{
     Entry, Fact, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus, TicketKey,
     Timestamp, Trigger,
 };
-use queue::{Bucket, DeadLetter, Found, Queue, Revision, Unreadable};
+use queue::{Bucket, Found, Queue, Revision, Unreadable};
 
 use super::session::Session;
 use crate::driver::Trouble;
@@ -31,25 +31,13 @@ impl Session<'_> {
         let (ticket, sequence, queue) = (&self.ticket, unreadable.sequence(), &self.driver.queue);
         tracing::error!(%ticket, problem = unreadable.problem(), "trigger set aside");
         let advice = "a planner that can read it takes it up after `journeyman dead retry`";
-        let letter = letter(
-            "trigger",
-            format!("{ticket} at {sequence}"),
-            ticket,
-            unreadable,
-            advice,
-        );
+        let (id, now) = (format!("{ticket} at {sequence}"), bootstrap::now());
+        let letter = unreadable.letter("trigger", id, Some(ticket.clone()), advice, now);
         queue.dead_letters().bury(&letter, unreadable).await?;
-        let notice = Report {
-            version: Report::VERSION,
-            id: ReportId::unreadable("trigger", ticket, sequence),
-            ticket: ticket.clone(),
-            run: None,
-            fence: self.fence,
-            at: bootstrap::now(),
-            request: ReportRequest::Unreadable {
-                what: "trigger".to_owned(),
-            },
-        };
+        let id = ReportId::unreadable("trigger", ticket, sequence);
+        let what = "trigger".to_owned();
+        let request = ReportRequest::Unreadable { what };
+        let notice = Report::notice(id, ticket.clone(), self.fence, now, request);
         queue.reports().append(&notice).await?;
         Ok(())
     }
@@ -70,7 +58,8 @@ pub(super) async fn row_of(queue: &Queue, ticket: &TicketKey) -> Result<(Row, Op
 async fn row_anew(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Result<Row, Trouble> {
     tracing::error!(%ticket, problem = lost.problem(), "row made anew from the journals");
     let advice = "it was made anew from the ticket's journals, and there is nothing to do";
-    let letter = letter("row", ticket.to_string(), ticket, lost, advice);
+    let (id, about) = (ticket.to_string(), Some(ticket.clone()));
+    let letter = lost.letter("row", id, about, advice, bootstrap::now());
     queue.dead_letters().bury(&letter, lost).await?;
     let mut row = Row::default();
     for run in queue.runs_of(ticket).await? {
@@ -113,15 +102,5 @@ fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
         {
             row.pull_requests.push(opened.clone());
         }
-    }
-}
-
-fn letter(what: &str, id: String, ticket: &TicketKey, unreadable: &Unreadable, advice: &str) -> DeadLetter {
-    DeadLetter {
-        what: what.to_owned(),
-        id,
-        ticket: Some(ticket.clone()),
-        reason: format!("{}; {advice}", unreadable.problem()),
-        at: bootstrap::now(),
     }
 }

@@ -152,24 +152,19 @@ impl TicketDesk {
         if row.quarantined.as_deref() == Some(reason) {
             return Ok(());
         }
-        let notice = Report {
-            version: Report::VERSION,
-            id: ReportId::quarantine(ticket, row.cursor),
-            ticket: ticket.clone(),
-            run: None,
-            fence,
-            at: bootstrap::now(),
-            request: ReportRequest::Quarantined {
-                reason: reason.to_owned(),
-            },
+        let now = bootstrap::now();
+        let id = ReportId::quarantine(ticket, row.cursor);
+        let request = ReportRequest::Quarantined {
+            reason: reason.to_owned(),
         };
+        let notice = Report::notice(id, ticket.clone(), fence, now, request);
         self.queue.reports().append(&notice).await?;
         let letter = DeadLetter {
             what: "ticket".to_owned(),
             id: ticket.to_string(),
             ticket: Some(ticket.clone()),
             reason: reason.to_owned(),
-            at: bootstrap::now(),
+            at: now,
         };
         self.queue
             .dead_letters()
