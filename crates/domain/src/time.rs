@@ -1,6 +1,6 @@
 //! Instants as data.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
@@ -29,6 +29,17 @@ impl Timestamp {
     /// The instant `ms` milliseconds later.
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
+    }
+
+    /// The instant this much later.
+    pub fn plus(self, wait: Duration) -> Self {
+        self.plus_ms(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// How long it is after an earlier instant; zero when that is not earlier.
+    pub fn since(self, earlier: Self) -> Duration {
+        let ms = self.0.saturating_sub(earlier.0);
+        Duration::from_millis(u64::try_from(ms).unwrap_or_default())
     }
 
     /// Reads RFC 3339, and Jira's variant of it (`2026-11-21T10:00:00.000+0000`); `None` if it is neither.

@@ -1,5 +1,7 @@
 //! The promises of the nouns: one spelling per id, fences that only grow, rows that forget nothing that is pending.
 
+use std::time::Duration;
+
 use domain::{
     CommitId, FenceStamp, Job, ReportFence, RepositoryName, Row, RunFence, RunId, RunStatus, StopReason,
     TicketKey, Timestamp,
@@ -91,6 +93,22 @@ fn jira_timestamps_are_read() {
     let expected = Timestamp::parse("2026-11-21T10:00:00.123Z").unwrap();
     assert_eq!(Timestamp::parse("2026-11-21T12:00:00.123+0200"), Some(expected));
     assert_eq!(expected.to_string(), "2026-11-21T10:00:00.123Z");
+}
+
+#[test]
+fn an_instant_plus_the_time_since_it_is_the_later_one_and_nothing_overflows() {
+    let early = Timestamp::from_unix_ms(-5);
+    let late = early.plus(Duration::from_millis(1_500));
+    assert_eq!(late, Timestamp::from_unix_ms(1_495));
+    assert_eq!(late.since(early), Duration::from_millis(1_500));
+    assert_eq!(early.since(late), Duration::ZERO);
+    let last = Timestamp::from_unix_ms(i64::MAX);
+    assert_eq!(early.plus(Duration::MAX), last.plus_ms(-5));
+    assert_eq!(last.plus(Duration::MAX), last);
+    assert_eq!(
+        last.since(Timestamp::from_unix_ms(i64::MIN)),
+        Duration::from_millis(i64::MAX as u64)
+    );
 }
 
 #[test]

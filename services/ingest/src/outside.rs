@@ -96,9 +96,8 @@ impl Outside {
         since: Timestamp,
         now: Timestamp,
     ) -> Result<jira::Changed, ReadError> {
-        let ms = now.unix_ms().saturating_sub(since.unix_ms());
-        let minutes = u64::try_from(ms).unwrap_or_default().div_ceil(60_000);
-        let search = self.jira.changed_within(project, minutes.max(1));
+        let minutes = now.since(since).as_secs() / 60 + 1;
+        let search = self.jira.changed_within(project, minutes);
         Ok(failpoint::around("ingest.jira.changed", search).await?)
     }
 

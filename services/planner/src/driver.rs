@@ -102,7 +102,7 @@ impl Driver {
 
     fn schedule(&self, state: &RunState, attempt: u32, reason: StopReason) -> Fact {
         let wait = retry::delay_ms(self.retry_base_ms, &state.run, attempt);
-        let due = bootstrap::now().plus_ms(i64::try_from(wait).unwrap_or(i64::MAX));
+        let due = bootstrap::now().plus(Duration::from_millis(wait));
         tracing::warn!(run = %state.run, reason = reason.as_str(), attempt, duration_ms = wait, "run failed, it is tried again");
         Fact::RetryScheduled { attempt, due, reason }
     }

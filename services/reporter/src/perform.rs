@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::{RulesBook, RulesStore};
-use domain::{Report, ReportFence, ReportOutcome, Rules, TicketKey, Timestamp};
+use domain::{Report, ReportFence, ReportOutcome, Rules, TicketKey};
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -203,8 +203,7 @@ impl Performer {
         effect: &Effect,
         intent: &Intent,
     ) -> Result<Option<Made>, Trouble> {
-        let window_ms = i64::try_from(self.windows.unknown.as_millis()).unwrap_or(i64::MAX);
-        let open_until = intent.open_since.map(|since| since.plus_ms(window_ms));
+        let open_until = intent.open_since.map(|since| since.plus(self.windows.unknown));
         if effect.absorbs_repetition() {
             return self.look(asked, effect).await;
         }
@@ -215,10 +214,11 @@ impl Performer {
             if let Some(made) = self.look(asked, effect).await? {
                 return Ok(Some(made));
             }
-            if bootstrap::now() >= open_until {
+            let left = open_until.since(bootstrap::now());
+            if left.is_zero() {
                 return Ok(None);
             }
-            self.pause(LOOK_INTERVAL.min(until(open_until))).await?;
+            self.pause(LOOK_INTERVAL.min(left)).await?;
         }
     }
 
@@ -240,11 +240,6 @@ impl Performer {
             .await
             .ok_or(Trouble::Shutdown)
     }
-}
-
-fn until(instant: Timestamp) -> Duration {
-    let ms = instant.unix_ms().saturating_sub(bootstrap::now().unix_ms());
-    Duration::from_millis(u64::try_from(ms).unwrap_or_default())
 }
 
 pub(crate) fn receipt_of(made: &Made) -> Result<String, Trouble> {

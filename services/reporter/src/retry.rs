@@ -29,10 +29,8 @@ pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, asked: Option<D
     let step = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
     let backoff = BACKOFF_S.get(step).or(BACKOFF_S.last()).copied().unwrap_or(1);
     let wait = Duration::from_secs(backoff).max(asked.unwrap_or_default());
-    let tried_ms = now.unix_ms().saturating_sub(since.unix_ms());
-    let tried = Duration::from_millis(u64::try_from(tried_ms).unwrap_or_default());
     let patience = asked.map_or(PATIENCE, |_| PATIENCE_WHEN_ASKED);
-    if tried + wait > patience {
+    if now.since(since) + wait > patience {
         Next::GiveUp
     } else if wait <= IN_PLACE {
         Next::Wait(wait)

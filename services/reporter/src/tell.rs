@@ -161,7 +161,7 @@ impl Performer {
                 .await?;
         }
         let next = later.iter().map(|watched| watched.due).min();
-        Ok(next.map(|due| between(now, due)))
+        Ok(next.map(|due| due.since(now)))
     }
 
     async fn keep_oldest(
@@ -218,17 +218,11 @@ impl Performer {
     }
 
     fn lists_by(&self) -> Timestamp {
-        let lag = i64::try_from(self.windows.list_lag.as_millis()).unwrap_or(i64::MAX);
-        bootstrap::now().plus_ms(lag)
+        bootstrap::now().plus(self.windows.list_lag)
     }
 }
 
 /// The id of a ticket's status comment in the ledger and its marker.
 fn status_id(ticket: &TicketKey) -> String {
     format!("status:{ticket}")
-}
-
-fn between(now: Timestamp, due: Timestamp) -> Duration {
-    let ms = due.unix_ms().saturating_sub(now.unix_ms());
-    Duration::from_millis(u64::try_from(ms).unwrap_or_default())
 }

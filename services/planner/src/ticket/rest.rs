@@ -1,12 +1,14 @@
 //! What a ticket needs around its runs: the end of a quarantine, and the timer for runs that wait to try again.
 
+use std::time::Duration;
+
 use domain::{Fact, Reason, RunId, RunStatus, StopReason, Timestamp};
 
 use super::session::Session;
 use crate::driver::Trouble;
 
 /// Clocks differ: a timer is never set for an instant that may be over already.
-const SHORTEST_MS: i64 = 250;
+const SHORTEST: Duration = Duration::from_millis(250);
 
 impl Session<'_> {
     /// A quarantine ends when a person asks for a retry or for the job once more; true when one ended now.
@@ -81,7 +83,7 @@ impl Session<'_> {
             self.save().await?;
         }
         if let Some(due) = first {
-            let due = due.max(bootstrap::now().plus_ms(SHORTEST_MS));
+            let due = due.max(bootstrap::now().plus(SHORTEST));
             self.driver.queue.timers().set(&self.ticket, due).await?;
         }
         Ok(())
