@@ -160,9 +160,9 @@ impl Repository {
     /// # Errors
     /// [`Error::Missing`] when a commit is not there.
     pub fn diff(&self, base: &CommitId, head: &CommitId) -> Result<ChangeSet, Error> {
-        let mut diff = self.tree_diff(base, head)?;
+        let trees = self.trees(base, head)?;
+        let mut diff = self.tree_diff(&trees)?;
         diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
-        let trees = [self.commit(base)?.tree()?, self.commit(head)?.tree()?];
         change_set(&self.git, &diff, &trees)
     }
 
@@ -176,7 +176,7 @@ impl Repository {
         head: &CommitId,
         max_bytes: usize,
     ) -> Result<UnifiedDiff, Error> {
-        let diff = self.tree_diff(base, head)?;
+        let diff = self.tree_diff(&self.trees(base, head)?)?;
         let files_changed = u32::try_from(diff.deltas().len()).unwrap_or(u32::MAX);
         let (mut text, mut truncated) = (String::new(), false);
         let printed = diff.print(git2::DiffFormat::Patch, |_, _, line| {
@@ -236,13 +236,16 @@ impl Repository {
         elsewhere(&self.git, &self.commit(commit)?.tree()?)
     }
 
-    fn tree_diff(&self, base: &CommitId, head: &CommitId) -> Result<git2::Diff<'_>, Error> {
-        let (base, head) = (self.commit(base)?.tree()?, self.commit(head)?.tree()?);
+    fn trees(&self, base: &CommitId, head: &CommitId) -> Result<[git2::Tree<'_>; 2], Error> {
+        Ok([self.commit(base)?.tree()?, self.commit(head)?.tree()?])
+    }
+
+    fn tree_diff(&self, [base, head]: &[git2::Tree<'_>; 2]) -> Result<git2::Diff<'_>, Error> {
         let mut options = git2::DiffOptions::new();
         options.include_typechange(true).ignore_submodules(false);
         Ok(self
             .git
-            .diff_tree_to_tree(Some(&base), Some(&head), Some(&mut options))?)
+            .diff_tree_to_tree(Some(base), Some(head), Some(&mut options))?)
     }
 
     fn commit(&self, commit: &CommitId) -> Result<git2::Commit<'_>, Error> {

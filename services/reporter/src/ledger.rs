@@ -276,7 +276,7 @@ impl Ledger {
         ticket: &TicketKey,
         fence: ReportFence,
     ) -> Result<(Cursor, Revision), Error> {
-        let key = cursor_key(ticket);
+        let key = Cursor::key(ticket);
         let (known, last) = match self.read(&self.cursors, &key).await? {
             Known::Row(cursor, _) if cursor.fence > fence => return Err(Error::Superseded),
             Known::Row(cursor, revision) => (cursor, Some(revision)),
@@ -292,7 +292,7 @@ impl Ledger {
 
     /// The fence of who took the ticket's cursor last.
     pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReportFence>, Error> {
-        let known = self.read(&self.cursors, &cursor_key(ticket)).await?;
+        let known = self.read(&self.cursors, &Cursor::key(ticket)).await?;
         Ok(known.row().map(|cursor| cursor.fence))
     }
 
@@ -303,7 +303,7 @@ impl Ledger {
         cursor: &Cursor,
         last: Revision,
     ) -> Result<Revision, Error> {
-        let key = cursor_key(ticket);
+        let key = Cursor::key(ticket);
         let put = self.cursors.put(&key, cursor, Some(last));
         Ok(failpoint::around("reporter.ledger.move", put).await?)
     }
@@ -332,10 +332,6 @@ fn kind(id: &str) -> &str {
         Some((_, name)) => name,
         None => id.split(':').next().unwrap_or_default(),
     }
-}
-
-fn cursor_key(ticket: &TicketKey) -> String {
-    Cursor::key(ticket)
 }
 
 /// The ticket that a key names, after whatever says what the row is.
