@@ -5,7 +5,7 @@ use domain::{
     Snapshot, StopReason, Timestamp, ToolCall, ToolResult, Verdict, WorkspaceInfo,
 };
 
-use super::retry::{await_report, fail, report_failed, wait_for_retry};
+use super::retry::{await_report, fail, model_failed, report_failed, wait_for_retry};
 use super::state::{Call, CallState, Goal, RunState, Turn, Workspace};
 use super::tools::{self, Route};
 use super::triage::triage;
@@ -130,14 +130,7 @@ fn implement(state: &RunState, request: &JobRequest) -> Action {
 
 fn carry_on(state: &RunState, request: &JobRequest, info: &WorkspaceInfo, turn: &Turn) -> Action {
     if let Some(trouble) = &turn.failed {
-        let reason = StopReason::ModelFailed {
-            detail: trouble.detail.clone(),
-        };
-        return if trouble.transient {
-            fail(state, reason)
-        } else {
-            close(state, reason)
-        };
+        return model_failed(state, trouble);
     }
     let Some(reply) = &turn.reply else {
         return Action::AskModel { id: turn.id.clone() };
@@ -370,8 +363,12 @@ pub(super) fn park(state: &RunState, waits_for: &str) -> Action {
     })
 }
 
-/// Tells the ticket why the run ends; the end itself follows once that is sent.
+/// Tells the ticket why the run ends; the end itself follows once that is sent. Nobody waits for a triage, so nobody is
+/// told of its end.
 pub(super) fn close(state: &RunState, reason: StopReason) -> Action {
+    if matches!(state.goal, Goal::Triage(_)) {
+        return finish(reason);
+    }
     let pull_request = state.pull_request.clone();
     ask(
         state,

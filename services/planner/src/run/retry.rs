@@ -3,8 +3,8 @@
 use domain::{ReportId, ReportOutcome, ReportRequest, RunId, StopReason, Timestamp};
 
 use super::apply::{Applied, legal};
-use super::decide::{Action, ask, close, finish, park};
-use super::state::{Goal, RunState, Workspace};
+use super::decide::{Action, ask, close, park};
+use super::state::{Goal, ModelTrouble, RunState, Workspace};
 
 /// Retries in a row; after the last one the run ends and the ticket hears why.
 pub(crate) const MOST: u32 = 5;
@@ -56,17 +56,24 @@ pub(super) fn report_failed(detail: &str) -> StopReason {
 
 /// A failure that may pass: again later, until the retries are used up.
 pub(super) fn fail(state: &RunState, reason: StopReason) -> Action {
-    let is_quiet = matches!(state.goal, Goal::Triage(_));
     if state.retries >= MOST {
-        return if is_quiet {
-            finish(reason)
-        } else {
-            close(state, reason)
-        };
+        return close(state, reason);
     }
     Action::ScheduleRetry {
         attempt: state.retries + 1,
         reason,
+    }
+}
+
+/// A turn without a reply: asked again later, if that may help.
+pub(super) fn model_failed(state: &RunState, trouble: &ModelTrouble) -> Action {
+    let reason = StopReason::ModelFailed {
+        detail: trouble.detail.clone(),
+    };
+    if trouble.transient {
+        fail(state, reason)
+    } else {
+        close(state, reason)
     }
 }
 

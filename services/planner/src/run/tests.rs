@@ -878,7 +878,11 @@ fn a_triage_that_fails_tells_nobody_and_one_without_labels_ends() {
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }) && play.state.reports.is_empty());
     let mut silent = Play::implement(request(Job::Triage), (0..9).map(|_| end("Hm.")));
     assert_eq!(silent.drive(), Action::Rest);
-    assert_eq!(silent.state.turns.len(), 3);
+    assert_eq!((silent.state.turns.len(), silent.state.reports.len()), (3, 0));
+    let mut stopped = triaged();
+    stopped.append(Fact::StopRequested { by: "ada".to_owned() });
+    assert_eq!(stopped.drive(), Action::Rest);
+    assert!(matches!(stopped.reason(), StopReason::Stopped { .. }) && stopped.state.reports.is_empty());
 }
 
 /// Lets a standing run hear what it waits for.

@@ -3,8 +3,8 @@
 use domain::{JobRequest, ReportOutcome, ReportRequest, StopReason, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
-use super::decide::{Action, answer, ask, finish, record_turn};
-use super::retry::{await_report, fail};
+use super::decide::{Action, answer, ask, close, finish, record_turn};
+use super::retry::{await_report, model_failed};
 use super::state::{Call, RunState};
 use super::transcript::{Message, Transcript, turns};
 use crate::prompts;
@@ -15,19 +15,13 @@ const MOST_TURNS: usize = 3;
 /// The next step of a triage.
 pub(super) fn triage(state: &RunState, request: &JobRequest) -> Action {
     if let Some(by) = &state.stop {
-        return finish(StopReason::Stopped { by: by.clone() });
+        return close(state, StopReason::Stopped { by: by.clone() });
     }
     let Some(turn) = state.turns.last() else {
         return record_turn(state);
     };
     if let Some(trouble) = &turn.failed {
-        let detail = trouble.detail.clone();
-        let reason = StopReason::ModelFailed { detail };
-        return if trouble.transient {
-            fail(state, reason)
-        } else {
-            finish(reason)
-        };
+        return model_failed(state, trouble);
     }
     let Some(reply) = &turn.reply else {
         return Action::AskModel { id: turn.id.clone() };
@@ -40,7 +34,7 @@ pub(super) fn triage(state: &RunState, request: &JobRequest) -> Action {
     }
     if state.turns.len() >= MOST_TURNS {
         let summary = reply.text().chars().take(500).collect();
-        return finish(StopReason::NoChange { summary });
+        return close(state, StopReason::NoChange { summary });
     }
     record_turn(state)
 }
