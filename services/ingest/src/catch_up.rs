@@ -76,10 +76,8 @@ impl Router {
         comment: &jira::Comment,
         seen: &mut BTreeSet<String>,
     ) -> Result<Option<Outcome>, Failure> {
-        let ours = [&comment.author, &comment.author_account_id];
-        let is_ours = comment.by_us || ours.into_iter().any(|name| self.own_accounts.contains(name));
-        let Some(command) = Command::of(&comment.text).filter(|_| !is_ours && comment.marker.is_empty())
-        else {
+        let is_ours = comment.by_us || !comment.marker.is_empty();
+        let Some(command) = Command::of(&comment.text).filter(|_| !is_ours) else {
             return Ok(None);
         };
         let key = format!("comment:{}", comment.id);
@@ -138,9 +136,6 @@ impl Router {
             let Some(command) = Command::of(&comment.body).filter(|_| !seen.contains(&remembered)) else {
                 continue;
             };
-            if self.own_accounts.contains(&comment.author) {
-                continue;
-            }
             let order = Order {
                 ticket: TicketKey::GitHub {
                     repository: repository.clone(),
@@ -160,7 +155,7 @@ impl Router {
 }
 
 /// How many of them the ticket's log did not know.
-fn news(outcomes: &[Outcome]) -> u64 {
+pub(crate) fn news(outcomes: &[Outcome]) -> u64 {
     let new = outcomes.iter().filter_map(|outcome| match outcome {
         Outcome::Appended {
             trigger,

@@ -86,7 +86,7 @@ impl Router {
         }
     }
 
-    /// The order of a Jira comment, when its author is in the configured group.
+    /// The order of a Jira comment, when its author is in the configured group and no account of ours.
     pub(crate) async fn jira_command(
         &self,
         command: Command,
@@ -94,6 +94,9 @@ impl Router {
         account: &str,
     ) -> Result<Outcome, Failure> {
         let refused = |why: &str| Ok(Outcome::Nothing(why.to_owned()));
+        if self.is_ours(&[account, &order.actor]) {
+            return refused("our own account said it");
+        }
         if self.command_group.is_empty() {
             return refused("ingest.jira_command_group is not set: comments give no orders");
         }
@@ -105,14 +108,17 @@ impl Router {
         self.obey(command, order).await
     }
 
-    /// The order of a GitHub comment, when its author may write to the repository. A pull request of ours stands for
-    /// its ticket.
+    /// The order of a GitHub comment, when its author may write to the repository and is no account of ours. A pull
+    /// request of ours stands for its ticket.
     pub(crate) async fn github_command(
         &self,
         command: Command,
         (repository, number): (&RepositoryName, u64),
         order: Order,
     ) -> Result<Outcome, Failure> {
+        if self.is_ours(&[&order.actor]) {
+            return Ok(Outcome::Nothing("our own account said it".to_owned()));
+        }
         if !self.outside.may_write(repository, &order.actor).await? {
             tracing::info!(%repository, "order refused: its author may not write");
             return Ok(Outcome::Nothing("the author may not give orders".to_owned()));
@@ -131,7 +137,7 @@ impl Router {
     }
 
     async fn write_down(&self, order: Order, reason: Reason) -> Result<Outcome, Failure> {
-        let trigger = Trigger {
+        self.outcome(Trigger {
             version: Trigger::VERSION,
             ticket: order.ticket,
             key: order.key,
@@ -139,12 +145,8 @@ impl Router {
             source: order.source,
             actor: Some(order.actor),
             reason,
-        };
-        let appended = self.append(&trigger).await?;
-        Ok(Outcome::Appended {
-            trigger: Box::new(trigger),
-            appended,
         })
+        .await
     }
 }
 

@@ -4,13 +4,14 @@ use std::{collections::BTreeSet, time::Duration};
 
 use domain::{BranchRecord, Rules, Source};
 use opentelemetry::{KeyValue, metrics::Counter};
-use queue::{Appended, Bucket};
+use queue::Bucket;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    catch_up::news,
     detect::{self, PinnedFields},
-    outcome::{Failure, Outcome},
+    outcome::Failure,
     outside::Ready,
     router::{Request, Router, entry_key},
 };
@@ -184,7 +185,7 @@ impl Poller {
             pinned: PinnedFields::default(),
         };
         let outcome = self.router.job_for_issue(request, rules).await?;
-        self.count(&outcome, "jira");
+        self.add(news(&[outcome]), "jira");
         self.seen.insert(remembered);
         Ok(())
     }
@@ -230,18 +231,7 @@ impl Poller {
                     .await?
             }
         };
-        self.count(&outcome, "github");
+        self.add(news(&[outcome]), "github");
         Ok(now.merged)
-    }
-
-    fn count(&self, outcome: &Outcome, source: &'static str) {
-        if let Outcome::Appended {
-            trigger,
-            appended: Appended::New(_),
-        } = outcome
-        {
-            tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll");
-            self.add(1, source);
-        }
     }
 }

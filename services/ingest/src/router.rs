@@ -64,11 +64,6 @@ impl Router {
     async fn jira(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
         let entered = match events::jira::parse(&delivery.body)? {
             events::jira::Event::Entered(entered) => entered,
-            events::jira::Event::Ordered { order, account, .. }
-                if self.own_accounts.contains(&account) || self.own_accounts.contains(&order.actor) =>
-            {
-                return Ok(Outcome::Nothing("our own account said it".to_owned()));
-            }
             events::jira::Event::Ordered {
                 command,
                 order,
@@ -80,7 +75,7 @@ impl Router {
             }
             events::jira::Event::Other(what) => return Ok(Outcome::Nothing(what)),
         };
-        if self.own_accounts.contains(&entered.actor.id) || self.own_accounts.contains(&entered.actor.name) {
+        if self.is_ours(&[&entered.actor.id, &entered.actor.name]) {
             return Ok(Outcome::Nothing("our own account did it".to_owned()));
         }
         match self.rules_for(&entered.ticket) {
@@ -113,9 +108,6 @@ impl Router {
         use events::github::Event;
         match events::github::parse(&delivery.event, &delivery.body)? {
             Event::Other(what) => Ok(Outcome::Nothing(what)),
-            Event::Ordered { order, .. } if self.own_accounts.contains(&order.actor) => {
-                Ok(Outcome::Nothing("our own account said it".to_owned()))
-            }
             Event::Ordered {
                 command,
                 repository,
@@ -142,7 +134,7 @@ impl Router {
                 branch,
                 closing,
             } => {
-                if self.own_accounts.contains(&closing.by) {
+                if self.is_ours(&[&closing.by]) {
                     return Ok(Outcome::Nothing("our own account did it".to_owned()));
                 }
                 let Some(record) = self.record(&repository, &branch).await? else {
@@ -154,6 +146,11 @@ impl Router {
                 }
             }
         }
+    }
+
+    /// Whether one of these names, an id or what people see, is an account of ours.
+    pub(crate) fn is_ours(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.own_accounts.contains(*name))
     }
 
     /// The rules of the ticket's project, or the reason why it has none.
@@ -198,7 +195,7 @@ impl Router {
         let mut issue = self.outside.issue(&request.ticket).await?;
         issue
             .comments
-            .retain(|comment| !self.own_accounts.contains(&comment.author_id));
+            .retain(|comment| !self.is_ours(&[&comment.author_id]));
         let repository = rules
             .repository()
             .map_err(|problem| Failure::Never(problem.to_string()))?;
@@ -306,11 +303,13 @@ impl Router {
             .map(|(record, _)| record))
     }
 
+    /// Appends a trigger, once per ticket and key.
     pub(crate) async fn append(&self, trigger: &Trigger) -> Result<Appended, Failure> {
         Ok(self.queue.triggers().append(trigger).await?)
     }
 
-    async fn outcome(&self, trigger: Trigger) -> Result<Outcome, Failure> {
+    /// The same, with what became of it.
+    pub(crate) async fn outcome(&self, trigger: Trigger) -> Result<Outcome, Failure> {
         let appended = self.append(&trigger).await?;
         Ok(Outcome::Appended {
             trigger: Box::new(trigger),

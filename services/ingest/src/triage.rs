@@ -17,8 +17,7 @@ impl Router {
         if rules.triage.labels.is_empty() {
             return nothing("nothing follows from the ticket's text");
         }
-        let own = &self.own_accounts;
-        if own.contains(&entered.actor.id) || own.contains(&entered.actor.name) {
+        if self.is_ours(&[&entered.actor.id, &entered.actor.name]) {
             return nothing("our own account did it");
         }
         let mut issue = self.outside.issue(&entered.ticket).await?;
@@ -40,7 +39,7 @@ impl Router {
             text: pin::pin(raw, &[], entered.at),
             rules: rules.clone(),
         };
-        let trigger = Trigger {
+        self.outcome(Trigger {
             version: Trigger::VERSION,
             key: TriggerKey::new(format!("triage:{change}")),
             ticket: entered.ticket,
@@ -48,11 +47,7 @@ impl Router {
             source: entered.source,
             actor: Some(entered.actor.name).filter(|name| !name.is_empty()),
             reason: Reason::JobRequested(Box::new(request)),
-        };
-        let appended = self.append(&trigger).await?;
-        Ok(Outcome::Appended {
-            trigger: Box::new(trigger),
-            appended,
         })
+        .await
     }
 }

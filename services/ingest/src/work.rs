@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context;
 use bootstrap::{health::Health, rules::RulesStore};
+use futures::{FutureExt as _, future::BoxFuture};
 use queue::Queue;
 use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -141,36 +142,22 @@ impl Service {
     }
 
     fn spawn_loops(&self, config: &Config, router: &Router, tasks: &mut JoinSet<anyhow::Result<()>>) {
-        let rules = Arc::clone(&self.rules);
-        let stop = self.shutdown.clone();
-        tasks.spawn(async move {
-            rules.run(stop).await;
-            Ok(())
-        });
-        let poller = Poller::new(router.clone(), Duration::from_secs(config.ingest.poll_interval_s));
-        let stop = self.shutdown.clone();
-        tasks.spawn(async move {
-            poller.run(stop).await;
-            Ok(())
-        });
-        let interval = Duration::from_secs(config.ingest.sweep_interval_s);
-        let (sweeper, stop) = (
-            Sweeper::new(router.queue.clone(), interval, config.ingest.journal_days),
-            self.shutdown.clone(),
-        );
-        tasks.spawn(async move {
-            sweeper.run(stop).await;
-            Ok(())
-        });
-        let (collector, stop) = (
-            Collector::new(router.queue.clone(), config.ingest.object_grace_h),
-            self.shutdown.clone(),
-        );
-        tasks.spawn(async move {
-            collector.run(stop).await;
-            Ok(())
-        });
-        let (slots, routed, stop) = (config.ingest.router_slots, router.clone(), self.shutdown.clone());
+        let (settings, queue, stop) = (&config.ingest, &router.queue, &self.shutdown);
+        let poller = Poller::new(router.clone(), Duration::from_secs(settings.poll_interval_s));
+        let interval = Duration::from_secs(settings.sweep_interval_s);
+        let sweeper = Sweeper::new(queue.clone(), interval, settings.journal_days);
+        let collector = Collector::new(queue.clone(), settings.object_grace_h);
+        let parts: [BoxFuture<'static, ()>; 5] = [
+            Box::pin(keep_rules(Arc::clone(&self.rules), stop.clone())),
+            Box::pin(poller.run(stop.clone())),
+            Box::pin(sweeper.run(stop.clone())),
+            Box::pin(collector.run(stop.clone())),
+            Box::pin(watch_queue(queue.clone(), self.health.clone(), stop.clone())),
+        ];
+        for part in parts {
+            tasks.spawn(part.map(Ok));
+        }
+        let (slots, routed, stop) = (settings.router_slots, router.clone(), self.shutdown.clone());
         tasks.spawn(again("router", self.shutdown.clone(), move || {
             let (deliveries, routed, stop) = (routed.queue.deliveries(), routed.clone(), stop.clone());
             async move {
@@ -186,11 +173,6 @@ impl Service {
             let (triggers, stop) = (triggers.clone(), stop.clone());
             async move { triggers.run_waker(stop).await }
         }));
-        let (queue, stop, health) = (router.queue.clone(), self.shutdown.clone(), self.health.clone());
-        tasks.spawn(async move {
-            watch_queue(&queue, &health, &stop).await;
-            Ok(())
-        });
     }
 }
 
@@ -212,8 +194,12 @@ where
     Ok(())
 }
 
+async fn keep_rules(rules: Arc<RulesStore>, shutdown: CancellationToken) {
+    rules.run(shutdown).await;
+}
+
 /// Ready means that a delivery can be stored.
-async fn watch_queue(queue: &Queue, health: &Health, shutdown: &CancellationToken) {
+async fn watch_queue(queue: Queue, health: Health, shutdown: CancellationToken) {
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
