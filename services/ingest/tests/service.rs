@@ -10,7 +10,7 @@ use domain::{
     TicketKey, Trigger, TriggerKey,
 };
 use futures::StreamExt;
-use harness::{ADMIN, Harness, OPERATOR, SHA, VIEWER, entry, record};
+use harness::{ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
 use queue::Bucket;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -141,19 +141,46 @@ async fn an_order_that_jira_never_told_is_found_by_poll_once_and_only_from_the_g
     h.jira.redeliver_all();
     let second = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
     h.triggers_when(&key, 2).await;
-    let looked = h.jira.requests().len();
-    let polled = async || (h.jira.requests().len() > looked + 6).then_some(());
-    testkit::eventually("two polls more", Duration::from_secs(20), polled)
-        .await
-        .unwrap();
-    let keys: Vec<String> = h
-        .triggers(&key)
-        .await
-        .iter()
-        .map(|found| found.key.as_str().to_owned())
-        .collect();
+    h.two_polls_more().await;
+    let keys = h.trigger_keys(&key).await;
     assert_eq!(keys, [format!("comment:{first}"), format!("comment:{second}")]);
     h.stop().await;
+}
+
+#[tokio::test]
+async fn an_order_of_our_own_account_counts_through_no_door() {
+    let h = Harness::start(1).await;
+    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.jira.set_groups("Ada", &["agents"]);
+    h.jira.set_groups(OURS, &["agents"]);
+    h.jira.comment_as(&key, OURS, "/stop").unwrap();
+    let polled = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
+    h.github.comment(900, 7, OURS, "/stop");
+    h.github.comment(901, 7, "mia", "/stop");
+    h.triggers_when(&key, 2).await;
+
+    h.listen_to_jira();
+    h.jira.comment_as(&key, OURS, "/stop").unwrap();
+    let told = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
+    for (id, login) in [(902, OURS), (903, "mia")] {
+        h.github_event("issue_comment", &format!("d{id}"), &said(id, login))
+            .await;
+    }
+    h.triggers_when(&key, 4).await;
+    h.two_polls_more().await;
+    let mut keys = h.trigger_keys(&key).await;
+    keys.sort();
+    let mut wanted = [polled, told, "901".to_owned(), "903".to_owned()].map(|id| format!("comment:{id}"));
+    wanted.sort();
+    assert_eq!(keys, wanted);
+    h.stop().await;
+}
+
+/// A `/stop` on pull request 7, as GitHub tells of it.
+fn said(id: u64, login: &str) -> Value {
+    json!({"action": "created", "repository": {"full_name": "acme/shop"}, "issue": {"number": 7},
+        "comment": {"id": id, "body": "/stop", "user": {"login": login}, "created_at": "2026-11-21T10:00:00Z"}})
 }
 
 #[tokio::test]
@@ -198,9 +225,7 @@ async fn an_order_that_github_never_told_is_found_by_poll_where_there_is_no_log_
     let h = Harness::start(1).await;
     let branch = "feat/ENG-1-cart";
     let ours = record("jira:ENG-1", branch, Some(7));
-    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
-    let key = BranchRecord::key(&ours.repository, branch);
-    table.put(&key, &ours, None).await.expect("record");
+    h.keep(&ours).await;
     h.github.open(7, branch, "fix", SHA);
     h.github.comment(900, 7, "sam", "/stop");
     h.github.comment(901, 7, "mia", "looks good");
@@ -234,11 +259,7 @@ async fn a_poll_finds_a_merge_that_no_webhook_told() {
     let ours = record("jira:ENG-1", branch, Some(7));
     h.github.open(7, branch, "fix", SHA);
     h.github.merge(7, "mia");
-    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
-    table
-        .put(&BranchRecord::key(&ours.repository, branch), &ours, None)
-        .await
-        .expect("record");
+    h.keep(&ours).await;
     let found = h.trigger("ENG-1").await;
     assert_eq!(
         (found.source, found.key),
@@ -365,11 +386,7 @@ async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
     let h = Harness::start(3_600).await;
     let branch = "feat/ENG-1-cart";
     let ours = record("jira:ENG-1", branch, Some(7));
-    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
-    table
-        .put(&BranchRecord::key(&ours.repository, branch), &ours, None)
-        .await
-        .expect("record");
+    h.keep(&ours).await;
     h.github.open(7, branch, "fix", SHA);
     h.github.check(1, "test", "failure");
     let run = |sha: &str| {
@@ -665,17 +682,10 @@ async fn a_stop_in_a_jira_comment_counts_from_members_of_the_group_only() {
 #[tokio::test]
 async fn a_stop_on_our_pull_request_counts_from_those_who_may_write_and_stops_its_ticket() {
     let h = Harness::start(3_600).await;
-    let record = record("jira:ENG-1", "feat/ENG-1-cart", Some(7));
-    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
-    let key = BranchRecord::key(&record.repository, &record.branch);
-    table.put(&key, &record, None).await.unwrap();
-    let said = |id: u64, login: &str, number: u64| {
-        json!({"action": "created", "repository": {"full_name": "acme/shop"}, "issue": {"number": number},
-            "comment": {"id": id, "body": "/stop", "user": {"login": login}, "created_at": "2026-11-21T10:00:00Z"}})
-    };
+    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
     for (id, login) in [(1, "eve"), (2, "mia")] {
         let status = h
-            .github_event("issue_comment", &format!("d{id}"), &said(id, login, 7))
+            .github_event("issue_comment", &format!("d{id}"), &said(id, login))
             .await;
         assert_eq!(status, StatusCode::ACCEPTED);
     }

@@ -11,7 +11,7 @@ use domain::{
     TriggerKey,
 };
 use ingest::{ApiToken, Config, SecretList, api::types::Role};
-use queue::Queue;
+use queue::{Bucket, Queue};
 use reqwest::StatusCode;
 use ring::{digest, hmac};
 use serde_json::{Value, json};
@@ -23,6 +23,8 @@ pub(crate) const SHA: &str = "0000000000000000000000000000000000000abc";
 pub(crate) const VIEWER: &str = "viewer-token";
 pub(crate) const OPERATOR: &str = "operator-token";
 pub(crate) const ADMIN: &str = "admin-token";
+/// An account of ours, at Jira and at GitHub.
+pub(crate) const OURS: &str = "Journeyman";
 const GITHUB_SECRET: &str = "github-secret";
 const JIRA_SECRET: &str = "jira-secret";
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -74,6 +76,7 @@ fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path:
     config.ingest.sweep_interval_s = 1;
     config.ingest.journal_days = 0;
     config.ingest.jira_command_group = "agents".to_owned();
+    config.ingest.own_accounts = [OURS.to_owned()].into();
     config.ingest.max_body_bytes = 64 * 1024;
     config.github_reader.api_url = github.url.clone();
     config.github_reader.token = Some("reader".to_owned().into());
@@ -168,6 +171,15 @@ impl Harness {
             .expect("poll");
     }
 
+    /// Waits until the board has been looked at twice more, so that whatever polls find has been found.
+    pub(crate) async fn two_polls_more(&self) {
+        let looked = self.jira.requests().len();
+        let polled = async || (self.jira.requests().len() > looked + 6).then_some(());
+        eventually("two polls more", DEADLINE, polled)
+            .await
+            .expect("polls");
+    }
+
     pub(crate) fn listen_to_jira(&self) {
         self.jira.set_webhook(&self.url("/webhooks/jira"), JIRA_SECRET);
     }
@@ -242,6 +254,13 @@ impl Harness {
         (answer.status(), answer.json().await.unwrap_or_default())
     }
 
+    /// A branch that the reporter has recorded.
+    pub(crate) async fn keep(&self, record: &BranchRecord) {
+        let key = BranchRecord::key(&record.repository, &record.branch);
+        let table = self.queue.table::<BranchRecord>(Bucket::Branches);
+        table.put(&key, record, None).await.expect("record");
+    }
+
     pub(crate) async fn triggers(&self, key: &str) -> Vec<Trigger> {
         let ticket = TicketKey::jira(key).expect("key");
         let found = self
@@ -251,6 +270,11 @@ impl Harness {
             .await
             .expect("triggers");
         found.into_iter().map(|(_, trigger)| trigger).collect()
+    }
+
+    pub(crate) async fn trigger_keys(&self, key: &str) -> Vec<String> {
+        let found = self.triggers(key).await.into_iter();
+        found.map(|trigger| trigger.key.as_str().to_owned()).collect()
     }
 
     pub(crate) async fn triggers_when(&self, key: &str, count: usize) -> Vec<Trigger> {
@@ -364,7 +388,11 @@ impl Forge {
             .route(
                 "/repos/acme/shop/collaborators/{login}/permission",
                 get(async move |Path(login): Path<String>| {
-                    let permission = if login == "mia" { "write" } else { "read" };
+                    let permission = if login == "mia" || login == OURS {
+                        "write"
+                    } else {
+                        "read"
+                    };
                     Json(json!({"permission": permission, "role_name": permission}))
                 }),
             )
