@@ -2,6 +2,7 @@
 
 mod adf;
 mod desk;
+mod extract;
 mod jql;
 mod people;
 mod rest;

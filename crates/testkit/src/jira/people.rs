@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
@@ -10,17 +9,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::rest::{Caller, Handled, bad, missing};
-use crate::http::{answer, parse};
+use super::extract::{Body, Caller};
+use super::rest::{Handled, bad, missing};
+use crate::http::answer;
 
 /// Only `update.labels` with `add` is known here.
 pub(super) async fn edit(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
     Path(key): Path<String>,
-    body: Bytes,
+    Body(body): Body<Value>,
 ) -> Handled {
-    let body: Value = parse(&body).map_err(bad)?;
     let changes = body["update"]["labels"]
         .as_array()
         .ok_or_else(|| bad("update.labels is missing"))?;
@@ -44,9 +43,8 @@ pub(super) async fn assign(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
     Path(key): Path<String>,
-    body: Bytes,
+    Body(body): Body<Value>,
 ) -> Handled {
-    let body: Value = parse(&body).map_err(bad)?;
     if body.get("accountId") != Some(&Value::Null) {
         return Err(bad("accountId must be null here"));
     }

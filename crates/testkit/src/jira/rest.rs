@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{FromRequestParts, Path, Query, Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::desk::{Desk, MoveError};
-use super::state::{Account, Comment, History, Issue};
-use super::{
-    READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME, adf, people, search,
-};
-use crate::http::{answer, basic_auth, header_text, is_json, parse};
+use super::extract::{Body, Caller, Read};
+use super::state::{Comment, History, Issue};
+use super::{adf, people, search};
+use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
 
@@ -39,70 +36,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .with_state(desk)
 }
 
-pub(super) fn writer() -> Account {
-    Account {
-        id: "712020:journeyman-writer".to_owned(),
-        name: WRITER_NAME.to_owned(),
-        email: WRITER_EMAIL.to_owned(),
-    }
-}
-
-/// Who calls: the reader or the writer account. A write by the reader is refused before its handler runs.
-pub(super) struct Caller(pub(super) Account);
-
-impl FromRequestParts<Arc<Desk>> for Caller {
-    type Rejection = Response;
-
-    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Response> {
-        let account = authenticate(&parts.headers).ok_or_else(|| {
-            refuse(
-                StatusCode::UNAUTHORIZED,
-                "Client must be authenticated to access this resource.",
-            )
-        })?;
-        let reads = parts.method == Method::GET || parts.uri.path().ends_with("/search/jql");
-        if account != writer() && !reads {
-            desk.log.violation(format!(
-                "the reader account called {} {}",
-                parts.method,
-                parts.uri.path()
-            ));
-            return Err(refuse(
-                StatusCode::FORBIDDEN,
-                "You do not have permission to edit this issue.",
-            ));
-        }
-        let has_body = matches!(parts.method, Method::POST | Method::PUT);
-        if has_body && !is_json(&parts.headers) {
-            return Err(refuse(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "Content-Type must be application/json",
-            ));
-        }
-        Ok(Self(account))
-    }
-}
-
-fn authenticate(headers: &HeaderMap) -> Option<Account> {
-    let (email, token) = match basic_auth(headers) {
-        Some(pair) => pair,
-        None => match header_text(headers, "authorization").strip_prefix("Bearer ")? {
-            READER_API_TOKEN => (READER_EMAIL.to_owned(), READER_API_TOKEN.to_owned()),
-            token => (WRITER_EMAIL.to_owned(), token.to_owned()),
-        },
-    };
-    match (email.as_str(), token.as_str()) {
-        (READER_EMAIL, READER_API_TOKEN) => Some(Account {
-            id: "712020:journeyman-reader".to_owned(),
-            name: "Journeyman Reader".to_owned(),
-            email: READER_EMAIL.to_owned(),
-        }),
-        (WRITER_EMAIL, WRITER_API_TOKEN) => Some(writer()),
-        _ => None,
-    }
-}
-
-fn refuse(status: StatusCode, message: &str) -> Response {
+pub(super) fn refuse(status: StatusCode, message: &str) -> Response {
     answer(status, json!({"errorMessages": [message], "errors": {}}))
 }
 
@@ -139,13 +73,7 @@ struct IssueQuery {
     expand: String,
 }
 
-async fn get_issue(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Path(key): Path<String>,
-    Query(query): Query<IssueQuery>,
-) -> Handled {
-    let issue = desk.issue(&key).ok_or_else(missing)?;
+async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) -> Handled {
     let names: Vec<String> = query
         .fields
         .split(',')
@@ -203,24 +131,12 @@ impl PageQuery {
     }
 }
 
-async fn changelog(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Path(key): Path<String>,
-    Query(query): Query<PageQuery>,
-) -> Handled {
-    let issue = desk.issue(&key).ok_or_else(missing)?;
+async fn changelog(Read { issue, .. }: Read, Query(query): Query<PageQuery>) -> Handled {
     let histories: Vec<Value> = issue.histories.iter().map(History::json).collect();
     Ok(answer(StatusCode::OK, query.page("values", &histories)))
 }
 
-async fn list_comments(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Path(key): Path<String>,
-    Query(query): Query<PageQuery>,
-) -> Handled {
-    let issue = desk.issue(&key).ok_or_else(missing)?;
+async fn list_comments(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -> Handled {
     let listed = issue
         .comments
         .iter()
@@ -242,8 +158,7 @@ struct CommentBody {
     _visibility: Option<Value>,
 }
 
-fn read_comment(desk: &Desk, body: &Bytes) -> Result<CommentBody, Response> {
-    let comment: CommentBody = parse(body).map_err(bad)?;
+fn checked(desk: &Desk, comment: CommentBody) -> Result<CommentBody, Response> {
     adf::check(&comment.body).map_err(|problem| {
         desk.log.violation(format!("comment: {problem}"));
         answer(
@@ -265,9 +180,9 @@ async fn create_comment(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
     Path(key): Path<String>,
-    body: Bytes,
+    Body(new): Body<CommentBody>,
 ) -> Handled {
-    let new = read_comment(&desk, &body)?;
+    let new = checked(&desk, new)?;
     let comment = desk
         .add_comment(&key, &caller.0, new.body, new.properties)
         .ok_or_else(missing)?;
@@ -278,9 +193,9 @@ async fn update_comment(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
     Path((key, id)): Path<(String, String)>,
-    body: Bytes,
+    Body(new): Body<CommentBody>,
 ) -> Handled {
-    let new = read_comment(&desk, &body)?;
+    let new = checked(&desk, new)?;
     let comment = desk
         .update_comment(&key, &id, &caller.0, new.body)
         .ok_or_else(missing)?;
@@ -301,12 +216,7 @@ fn transition_id(status: usize) -> String {
     (11 + 10 * status).to_string()
 }
 
-async fn list_transitions(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Path(key): Path<String>,
-) -> Handled {
-    let issue = desk.issue(&key).ok_or_else(missing)?;
+async fn list_transitions(Read { desk, issue }: Read) -> Handled {
     let transitions: Vec<Value> = desk
         .targets(issue.status)
         .into_iter()
@@ -328,9 +238,8 @@ async fn transition(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
     Path(key): Path<String>,
-    body: Bytes,
+    Body(body): Body<Value>,
 ) -> Handled {
-    let body: Value = parse(&body).map_err(bad)?;
     let wanted = body["transition"]["id"]
         .as_str()
         .ok_or_else(|| bad("Missing 'transition' identifier"))?;
@@ -345,8 +254,7 @@ async fn transition(
     }
 }
 
-async fn list_links(State(desk): State<Arc<Desk>>, _caller: Caller, Path(key): Path<String>) -> Handled {
-    let issue = desk.issue(&key).ok_or_else(missing)?;
+async fn list_links(Read { issue, .. }: Read) -> Handled {
     let links: Vec<Value> = issue
         .links
         .iter()
@@ -371,9 +279,8 @@ async fn put_link(
     State(desk): State<Arc<Desk>>,
     _caller: Caller,
     Path(key): Path<String>,
-    body: Bytes,
+    Body(link): Body<LinkBody>,
 ) -> Handled {
-    let link: LinkBody = parse(&body).map_err(bad)?;
     let complete = link.object["url"].is_string() && link.object["title"].is_string();
     if !complete || link.global_id.len() > 255 {
         return Err(bad(

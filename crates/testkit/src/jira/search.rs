@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
+use super::extract::{Body, Caller};
 use super::jql;
-use super::rest::{Caller, Handled, bad, default_page, issue_json};
+use super::rest::{Handled, bad, default_page, issue_json};
 use super::state::{Issue, jira_time};
-use crate::http::{answer, parse};
+use crate::http::answer;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct SearchBody {
+pub(super) struct SearchBody {
     jql: String,
     #[serde(default)]
     fields: Vec<String>,
@@ -30,8 +30,11 @@ struct SearchBody {
     _expand: Option<String>,
 }
 
-pub(super) async fn search(State(desk): State<Arc<Desk>>, _caller: Caller, body: Bytes) -> Handled {
-    let search: SearchBody = parse(&body).map_err(bad)?;
+pub(super) async fn search(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Body(search): Body<SearchBody>,
+) -> Handled {
     let query = jql::parse(&search.jql).map_err(|problem| {
         desk.log.violation(format!("JQL {:?}: {problem}", search.jql));
         bad(format!("Error in the JQL Query: {problem}"))
