@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    async fn planner(&self) -> (CancellationToken, JoinHandle<anyhow::Result<()>>) {
+    async fn planner(&self) -> Planner {
         let key = grant::generate();
         let config = Config {
             nats: queue::Settings {
@@ -90,7 +90,42 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let shutdown = self.shutdown.child_token();
         let served = tokio::spawn(Box::pin(crate::serve(config, listener, shutdown.clone())));
-        (shutdown, served)
+        Planner { shutdown, served }
+    }
+
+    /// The ticket's job, asked for.
+    async fn ask(&self) {
+        let job = Reason::JobRequested(Box::new(request(Job::Implement)));
+        self.trigger("changelog:1", job).await;
+    }
+
+    /// Stops a planner in the middle of its ticket, while the model thinks; the next one gets quick answers.
+    async fn ask_and_stop_in_the_middle(&self) {
+        self.model.set_latency(Duration::from_secs(3));
+        let planner = self.planner().await;
+        self.ask().await;
+        self.open_workspaces(1).await;
+        planner.stop().await;
+        self.model.set_latency(Duration::ZERO);
+    }
+
+    async fn open_workspaces(&self, count: u32) {
+        let open = async || (self.executor.open() == count).then_some(());
+        self.until(&format!("{count} open workspaces"), open).await;
+    }
+
+    async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+        testkit::eventually(what, Duration::from_secs(20), look)
+            .await
+            .unwrap()
+    }
+
+    fn rows(&self) -> queue::Table<Row> {
+        self.queue.table(Bucket::Tickets)
+    }
+
+    async fn row(&self) -> Option<Row> {
+        Some(self.rows().get(&ticket().to_string()).await.ok()??.0)
     }
 
     async fn trigger(&self, key: &str, reason: Reason) {
@@ -102,26 +137,39 @@ impl World {
     }
 
     async fn finished(&self, runs: usize) -> Row {
-        let found = testkit::eventually("the runs are finished", Duration::from_secs(20), async || {
-            let (row, _) = self
-                .queue
-                .table::<Row>(Bucket::Tickets)
-                .get(&ticket().to_string())
-                .await
-                .ok()??;
-            let over = |run: &&domain::RunSummary| matches!(run.status, RunStatus::Finished { .. });
+        let over = |run: &&domain::RunSummary| matches!(run.status, RunStatus::Finished { .. });
+        self.until("the runs are finished", async || {
+            let row = self.row().await?;
             (row.runs.iter().filter(over).count() == runs && row.pending.is_empty()).then_some(row)
-        });
-        found.await.unwrap()
+        })
+        .await
     }
 
-    async fn stop(mut self) {
+    async fn stop(mut self, planner: Planner) {
+        planner.stop().await;
         self.shutdown.cancel();
         for task in self.background.drain(..) {
             task.abort();
         }
     }
 }
+
+/// A planner at work.
+struct Planner {
+    shutdown: CancellationToken,
+    served: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Planner {
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.served.await.unwrap().unwrap();
+    }
+}
+
+const COMPLETED: RunStatus = RunStatus::Finished {
+    reason: StopReason::Completed,
+};
 
 /// Does what the reporter does: settles each report once.
 async fn settle_reports(queue: Queue) {
@@ -187,32 +235,19 @@ fn script() -> Vec<Step> {
     ]
 }
 
-fn implement() -> Reason {
-    Reason::JobRequested(Box::new(request(Job::Implement)))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_becomes_a_pull_request() {
     let world = World::start(script()).await;
-    let (_, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
-    world.trigger("changelog:1", implement()).await;
+    let planner = world.planner().await;
+    world.ask().await;
+    world.ask().await;
     let row = world.finished(1).await;
-    assert_eq!(
-        row.runs[0].status,
-        RunStatus::Finished {
-            reason: StopReason::Completed
-        }
-    );
+    assert_eq!(row.runs[0].status, COMPLETED);
     assert_eq!((row.runs[0].turns, row.pull_requests.len()), (6, 1));
     assert_eq!(world.model.calls().len(), 6);
     assert_eq!(world.model.violations(), Vec::<String>::new());
     assert_eq!(world.executor.ran(), ["read_file", "edit_file", "commit_changes"]);
-    testkit::eventually("the workspace is closed", Duration::from_secs(5), async || {
-        (world.executor.open() == 0).then_some(())
-    })
-    .await
-    .unwrap();
+    world.open_workspaces(0).await;
     world
         .trigger(
             "merged:7",
@@ -223,31 +258,21 @@ async fn a_ticket_becomes_a_pull_request() {
         )
         .await;
     world.finished(2).await;
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_planner_carries_on_where_the_first_was_stopped() {
     let world = World::start(script()).await;
     world.model.set_latency(Duration::from_millis(150));
-    let (shutdown, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
-    testkit::eventually("two replies", Duration::from_secs(20), async || {
-        (world.model.calls().len() >= 2).then_some(())
-    })
-    .await
-    .unwrap();
-    shutdown.cancel();
-    served.await.unwrap().unwrap();
-    let (_, served) = world.planner().await;
+    let planner = world.planner().await;
+    world.ask().await;
+    let two_replies = async || (world.model.calls().len() >= 2).then_some(());
+    world.until("two replies", two_replies).await;
+    planner.stop().await;
+    let planner = world.planner().await;
     let row = world.finished(1).await;
-    assert_eq!(
-        row.runs[0].status,
-        RunStatus::Finished {
-            reason: StopReason::Completed
-        }
-    );
+    assert_eq!(row.runs[0].status, COMPLETED);
     assert_eq!(world.executor.ran(), ["read_file", "edit_file", "commit_changes"]);
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     let replies = entries
@@ -255,41 +280,29 @@ async fn another_planner_carries_on_where_the_first_was_stopped() {
         .filter(|(_, entry)| matches!(entry.fact, Fact::ModelReplied { .. }))
         .count();
     assert_eq!(replies, 6);
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_workspace_is_opened_again_from_the_last_snapshot() {
     let world = World::start(script()).await;
     world.executor.lose_workspace_at("commit_changes");
-    let (_, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
+    let planner = world.planner().await;
+    world.ask().await;
     let row = world.finished(1).await;
-    assert_eq!(
-        row.runs[0].status,
-        RunStatus::Finished {
-            reason: StopReason::Completed
-        }
-    );
+    assert_eq!(row.runs[0].status, COMPLETED);
     assert_eq!(world.executor.restored(), 1);
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_whose_model_is_down_waits_for_a_timer_and_then_ends_well() {
     let world = World::start(script()).await;
     world.model.garble_next(4);
-    let (_, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
+    let planner = world.planner().await;
+    world.ask().await;
     let row = world.finished(1).await;
-    assert_eq!(
-        row.runs[0].status,
-        RunStatus::Finished {
-            reason: StopReason::Completed
-        }
-    );
+    assert_eq!(row.runs[0].status, COMPLETED);
     assert_eq!((row.due, row.takeovers), (None, 0));
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     let count = |name: &str| {
@@ -299,56 +312,36 @@ async fn a_run_whose_model_is_down_waits_for_a_timer_and_then_ends_well() {
             .count()
     };
     assert_eq!((count("retry_scheduled"), count("retried")), (2, 2));
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_admins_switch_cuts_every_step_and_work_goes_on_when_it_is_off() {
     let world = World::start(script()).await;
     world.model.set_latency(Duration::from_secs(4));
-    let (_, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
-    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
-        (world.executor.open() == 1).then_some(())
-    })
-    .await
-    .unwrap();
+    let planner = world.planner().await;
+    world.ask().await;
+    world.open_workspaces(1).await;
     let control = world.queue.table::<domain::StopAll>(Bucket::Control);
     let record = domain::StopAll {
         by: "root".to_owned(),
         at: bootstrap::now(),
     };
     control.put(domain::StopAll::KEY, &record, None).await.unwrap();
-    testkit::eventually("the token is given back", Duration::from_secs(20), async || {
-        let (row, _) = world
-            .queue
-            .table::<Row>(Bucket::Tickets)
-            .get(&ticket().to_string())
-            .await
-            .ok()??;
+    let given_back = async || {
+        let row = world.row().await?;
         let entries = world.queue.journal().read(&row.runs[0].id).await.ok()?;
         let asked = entries
             .iter()
             .any(|(_, entry)| entry.fact.name() == "model_requested");
         (asked && world.model.calls().len() <= 1).then_some(())
-    })
-    .await
-    .unwrap();
+    };
+    world.until("the token is given back", given_back).await;
     world.model.set_latency(Duration::ZERO);
     control.delete(domain::StopAll::KEY).await.unwrap();
     let row = world.finished(1).await;
-    assert_eq!(
-        (row.runs[0].status.clone(), row.takeovers),
-        (
-            RunStatus::Finished {
-                reason: StopReason::Completed
-            },
-            0
-        )
-    );
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    assert_eq!((row.runs[0].status.clone(), row.takeovers), (COMPLETED, 0));
+    world.stop(planner).await;
 }
 
 /// A token taken over and lost again and again, as by planners that die of the ticket.
@@ -361,14 +354,11 @@ async fn lose_token(world: &World, times: u64) {
         .unwrap();
     for _ in 0..times {
         let token = tokens.next().await.unwrap();
-        let table = world.queue.table::<Row>(Bucket::Tickets);
-        let (mut row, revision) = table.get(&ticket().to_string()).await.unwrap().unwrap();
+        let (rows, key) = (world.rows(), ticket().to_string());
+        let (mut row, revision) = rows.get(&key).await.unwrap().unwrap();
         row.takeovers += 1;
         row.fence = token.fence();
-        table
-            .put(&ticket().to_string(), &row, Some(revision))
-            .await
-            .unwrap();
+        rows.put(&key, &row, Some(revision)).await.unwrap();
         token.release().await;
     }
 }
@@ -376,31 +366,11 @@ async fn lose_token(world: &World, times: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_that_brings_planners_down_is_set_aside_until_somebody_asks_for_a_retry() {
     let world = World::start(script()).await;
-    world.model.set_latency(Duration::from_secs(3));
-    let (shutdown, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
-    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
-        (world.executor.open() == 1).then_some(())
-    })
-    .await
-    .unwrap();
-    shutdown.cancel();
-    served.await.unwrap().unwrap();
+    world.ask_and_stop_in_the_middle().await;
     lose_token(&world, 5).await;
-    world.model.set_latency(Duration::ZERO);
-    let (_, served) = world.planner().await;
-    let quarantined = async || {
-        let (row, _) = world
-            .queue
-            .table::<Row>(Bucket::Tickets)
-            .get(&ticket().to_string())
-            .await
-            .ok()??;
-        row.quarantined
-    };
-    let reason = testkit::eventually("a quarantine", Duration::from_secs(20), quarantined)
-        .await
-        .unwrap();
+    let planner = world.planner().await;
+    let quarantined = async || world.row().await?.quarantined;
+    let reason = world.until("a quarantine", quarantined).await;
     assert!(reason.contains("no progress"), "{reason}");
     let letters = world.queue.dead_letters().list(10).await.unwrap();
     assert_eq!((letters.len(), letters[0].1.what.as_str()), (1, "ticket"));
@@ -411,29 +381,18 @@ async fn a_ticket_that_brings_planners_down_is_set_aside_until_somebody_asks_for
     let row = world.finished(1).await;
     assert_eq!(
         (row.runs[0].status.clone(), row.quarantined, row.takeovers),
-        (
-            RunStatus::Finished {
-                reason: StopReason::Completed
-            },
-            None,
-            0
-        )
+        (COMPLETED, None, 0)
     );
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_cuts_the_model_call() {
     let world = World::start(script()).await;
     world.model.set_latency(Duration::from_secs(4));
-    let (_, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
-    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
-        (world.executor.open() == 1).then_some(())
-    })
-    .await
-    .unwrap();
+    let planner = world.planner().await;
+    world.ask().await;
+    world.open_workspaces(1).await;
     world
         .trigger("comment:9", Reason::StopRequested { run: None })
         .await;
@@ -444,6 +403,5 @@ async fn a_stop_cuts_the_model_call() {
             reason: StopReason::Stopped { by: "ada".to_owned() }
         }
     );
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }

@@ -12,15 +12,10 @@ async fn a_trigger_that_cannot_be_read_is_set_aside_told_and_holds_nothing_up() 
     let world = World::start(script()).await;
     let subject = "journeyman.triggers.jira=3AENG-12.garbage";
     testkit::plant(&world.nats.url(), subject, b"!!!").await.unwrap();
-    world.trigger("changelog:1", implement()).await;
-    let (_, served) = world.planner().await;
+    world.ask().await;
+    let planner = world.planner().await;
     let row = world.finished(1).await;
-    assert_eq!(
-        row.runs[0].status,
-        RunStatus::Finished {
-            reason: StopReason::Completed
-        }
-    );
+    assert_eq!(row.runs[0].status, COMPLETED);
     assert_eq!(row.quarantined, None);
     let letters = world.queue.dead_letters().list(10).await.unwrap();
     assert_eq!(letters.len(), 1, "{letters:?}");
@@ -44,80 +39,39 @@ async fn a_trigger_that_cannot_be_read_is_set_aside_told_and_holds_nothing_up() 
         let letters = world.queue.dead_letters().list(10).await.ok()?;
         (letters.len() == 2).then_some(())
     };
-    testkit::eventually(
-        "the last trigger is set aside too",
-        Duration::from_secs(20),
-        second,
-    )
-    .await
-    .unwrap();
+    world.until("the last trigger is set aside too", second).await;
     let last = world.queue.triggers().last_sequence(&ticket()).await.unwrap();
-    let folded = async || {
-        let rows = world.queue.table::<Row>(Bucket::Tickets);
-        let (row, _) = rows.get(&ticket().to_string()).await.ok()??;
-        (Some(row.cursor) == last).then_some(())
-    };
-    testkit::eventually("the cursor is behind it", Duration::from_secs(20), folded)
-        .await
-        .unwrap();
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    let folded = async || (Some(world.row().await?.cursor) == last).then_some(());
+    world.until("the cursor is behind it", folded).await;
+    world.stop(planner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_cannot_be_read_is_made_anew_and_the_run_goes_on() {
     let world = World::start(script()).await;
-    world.model.set_latency(Duration::from_secs(3));
-    let (shutdown, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
-    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
-        (world.executor.open() == 1).then_some(())
-    })
-    .await
-    .unwrap();
-    shutdown.cancel();
-    served.await.unwrap().unwrap();
-    world.model.set_latency(Duration::ZERO);
+    world.ask_and_stop_in_the_middle().await;
     testkit::plant(&world.nats.url(), "$KV.tickets.jira=3AENG-12", b"{\"version\":")
         .await
         .unwrap();
-    let (_, served) = world.planner().await;
+    let planner = world.planner().await;
     let row = world.finished(1).await;
-    assert_eq!(
-        row.runs[0].status,
-        RunStatus::Finished {
-            reason: StopReason::Completed
-        }
-    );
+    assert_eq!(row.runs[0].status, COMPLETED);
     assert_eq!((row.opened, row.pull_requests.len()), (1, 1));
     let letters = world.queue.dead_letters().list(10).await.unwrap();
     let kinds: Vec<&str> = letters.iter().map(|(_, letter)| letter.what.as_str()).collect();
     assert_eq!(kinds, ["row"]);
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_whose_journal_cannot_be_read_ends_when_a_person_asks_for_a_retry() {
     let world = World::start(script()).await;
-    world.model.set_latency(Duration::from_secs(3));
-    let (shutdown, served) = world.planner().await;
-    world.trigger("changelog:1", implement()).await;
-    testkit::eventually("the workspace is open", Duration::from_secs(20), async || {
-        (world.executor.open() == 1).then_some(())
-    })
-    .await
-    .unwrap();
-    shutdown.cancel();
-    served.await.unwrap().unwrap();
-    world.model.set_latency(Duration::ZERO);
+    world.ask_and_stop_in_the_middle().await;
     let journal = "journeyman.journal.jira=3AENG-12=401";
     testkit::plant(&world.nats.url(), journal, b"{").await.unwrap();
-    let (_, served) = world.planner().await;
+    let planner = world.planner().await;
     let letter = async || world.queue.dead_letters().list(10).await.ok()?.pop();
-    let (_, letter) = testkit::eventually("a dead letter", Duration::from_secs(20), letter)
-        .await
-        .unwrap();
+    let (_, letter) = world.until("a dead letter", letter).await;
     assert_eq!(letter.what, "ticket");
     world.trigger("comment:9", Reason::RetryRequested).await;
     let row = world.finished(1).await;
@@ -132,6 +86,5 @@ async fn a_run_whose_journal_cannot_be_read_ends_when_a_person_asks_for_a_retry(
         row.runs[0].status
     );
     assert_eq!(row.quarantined, None);
-    world.stop().await;
-    served.await.unwrap().unwrap();
+    world.stop(planner).await;
 }
