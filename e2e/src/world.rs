@@ -199,6 +199,36 @@ impl World {
         self.jira.move_issue(key, "Ready for Agent", "ada").map(drop)
     }
 
+    /// Files the fixture's ticket and asks for work; gives its key.
+    ///
+    /// # Errors
+    /// When the workflow forbids it.
+    pub fn ask(&self) -> anyhow::Result<String> {
+        let key = self.file_ticket();
+        self.ask_for_work(&key)?;
+        Ok(key)
+    }
+
+    /// Files one of many tickets, each for a note of its own, and asks for work; gives its key.
+    ///
+    /// # Errors
+    /// When the workflow forbids it.
+    pub fn ask_for_note(&self, number: usize) -> anyhow::Result<String> {
+        let marker = Self::note_marker(number);
+        let summary = format!("Write a note {marker}");
+        let key = self
+            .jira
+            .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);
+        self.model.set_script(&marker, fixture::note_script(&key));
+        self.ask_for_work(&key)?;
+        Ok(key)
+    }
+
+    /// What the model's script for such a note is found by.
+    pub fn note_marker(number: usize) -> String {
+        format!("(part {number})")
+    }
+
     /// Waits until a state holds.
     ///
     /// # Errors

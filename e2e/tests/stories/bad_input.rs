@@ -4,7 +4,7 @@ use domain::{Job, TicketKey};
 use e2e::{Options, World};
 use testkit::fixture;
 
-use crate::comments;
+use crate::{comments, end_of};
 
 async fn post(world: &World, path: &str, body: &'static str, headers: &[(&str, &str)]) -> u16 {
     let mut request = reqwest::Client::new()
@@ -142,10 +142,8 @@ async fn garbage_with_a_right_signature_is_kept_as_a_dead_letter_and_stops_nobod
         dead.iter().all(|letter| letter.starts_with("delivery ")),
         "{dead:#?}"
     );
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
-    world.finished(&run).await.unwrap();
+    let key = world.ask().unwrap();
+    end_of(&world, &key, 0).await;
     world.stop_with_dead_letters().await.unwrap();
 }
 

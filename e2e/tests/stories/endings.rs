@@ -5,15 +5,13 @@ use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Fault, Step, fixture};
 
-use crate::{comment_with, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request};
 
 /// Plays a ticket on a script and gives the world after its first run, with the reason of its end.
 async fn play(options: Options) -> (World, String, StopReason) {
     let world = World::start(options).await.unwrap();
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let key = world.ask().unwrap();
+    let reason = end_of(&world, &key, 0).await;
     (world, key, reason)
 }
 
@@ -91,8 +89,7 @@ async fn red_ci_is_told_to_the_ticket_and_keeps_the_draft() {
         )
         .unwrap();
     comment_with(&world, &key, "lint").await;
-    let told = world.run(&key, 1).await.unwrap();
-    world.finished(&told).await.unwrap();
+    end_of(&world, &key, 1).await;
     assert!(only_pull_request(&world).draft);
     world.stop().await.unwrap();
 }
@@ -104,8 +101,7 @@ async fn a_pull_request_closed_by_a_person_is_told_to_the_ticket() {
         .github
         .close(fixture::REPOSITORY, only_pull_request(&world).number, "grace")
         .unwrap();
-    let closed = world.run(&key, 1).await.unwrap();
-    world.finished(&closed).await.unwrap();
+    end_of(&world, &key, 1).await;
     comment_with(&world, &key, "closed").await;
     assert_eq!(world.jira.status(&key).as_deref(), Some("In Progress"));
     world.stop().await.unwrap();
@@ -141,10 +137,8 @@ async fn a_change_to_a_protected_path_is_refused_in_words_for_the_model() {
 async fn a_model_that_refuses_the_request_is_told_to_the_ticket() {
     let world = World::start(Options::default()).await.unwrap();
     world.model.fail_next(Fault::new("", 1, 400));
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let key = world.ask().unwrap();
+    let reason = end_of(&world, &key, 0).await;
     assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
     comment_with(&world, &key, "400").await;
     world.stop().await.unwrap();
@@ -155,10 +149,8 @@ async fn a_model_in_passing_trouble_is_asked_again() {
     let world = World::start(Options::default()).await.unwrap();
     world.model.fail_next(Fault::new("", 1, 529));
     world.model.cut_next(1);
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
-    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     world.stop().await.unwrap();
 }
 
@@ -166,10 +158,8 @@ async fn a_model_in_passing_trouble_is_asked_again() {
 async fn a_model_that_answers_garbage_is_told_to_the_ticket() {
     let world = World::start(Options::default()).await.unwrap();
     world.model.garble_next(20);
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let key = world.ask().unwrap();
+    let reason = end_of(&world, &key, 0).await;
     assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
     comment_with(&world, &key, "model provider").await;
     world.stop().await.unwrap();
@@ -179,10 +169,8 @@ async fn a_model_that_answers_garbage_is_told_to_the_ticket() {
 async fn a_repository_that_cannot_be_cloned_is_told_to_the_ticket() {
     let world = World::start(Options::default()).await.unwrap();
     world.github.fail_next(Fault::new("/info/refs", 1000, 403));
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let key = world.ask().unwrap();
+    let reason = end_of(&world, &key, 0).await;
     assert!(
         matches!(reason, StopReason::WorkspaceUnavailable { .. }),
         "{reason:?}"

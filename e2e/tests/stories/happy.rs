@@ -4,21 +4,19 @@ use domain::StopReason;
 use e2e::{Dialect, Mode, Options, World};
 use testkit::fixture;
 
-use crate::{comments, only_pull_request};
+use crate::{comments, end_of, only_pull_request};
 
 /// Plays the whole story and checks the outside's final state.
 async fn play(options: Options) {
     let world = World::start(options).await.unwrap();
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
+    let key = world.ask().unwrap();
     to_the_merge(&world, &key).await;
     assert_final_state(&world, &key);
     world.stop().await.unwrap();
 }
 
 async fn to_the_merge(world: &World, key: &str) {
-    let run = world.run(key, 0).await.unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let reason = end_of(world, key, 0).await;
     assert_eq!(reason, StopReason::Completed);
     let pull = only_pull_request(world);
     assert!(pull.draft, "CI has not spoken yet");
@@ -29,16 +27,14 @@ async fn to_the_merge(world: &World, key: &str) {
         })
         .await
         .unwrap();
-    let ready = world.run(key, 1).await.unwrap();
-    assert_eq!(world.finished(&ready).await.unwrap().1, StopReason::Completed);
+    assert_eq!(end_of(world, key, 1).await, StopReason::Completed);
     world
         .github
         .merge(fixture::REPOSITORY, pull.number, "grace")
         .unwrap();
     let done = async || (world.jira.status(key).as_deref() == Some("Done")).then_some(());
     world.until("the ticket Done", done).await.unwrap();
-    let finish = world.run(key, 2).await.unwrap();
-    assert_eq!(world.finished(&finish).await.unwrap().1, StopReason::Completed);
+    assert_eq!(end_of(world, key, 2).await, StopReason::Completed);
 }
 
 fn assert_final_state(world: &World, key: &str) {
@@ -116,22 +112,18 @@ async fn polling_alone_does_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_delivered_twice_has_the_same_final_state() {
     let world = World::start(Options::default()).await.unwrap();
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
+    let key = world.ask().unwrap();
     world.jira.redeliver_all();
-    let run = world.run(&key, 0).await.unwrap();
-    world.finished(&run).await.unwrap();
+    end_of(&world, &key, 0).await;
     repeat_every_message(&world, &key).await;
     assert!(world.run_ci().await.unwrap());
     world.github.redeliver_all();
-    let ready = world.run(&key, 1).await.unwrap();
-    world.finished(&ready).await.unwrap();
+    end_of(&world, &key, 1).await;
     repeat_every_message(&world, &key).await;
     let number = only_pull_request(&world).number;
     world.github.merge(fixture::REPOSITORY, number, "grace").unwrap();
     world.github.redeliver_all();
-    let finish = world.run(&key, 2).await.unwrap();
-    world.finished(&finish).await.unwrap();
+    end_of(&world, &key, 2).await;
     repeat_every_message(&world, &key).await;
     world
         .until("the ticket Done", async || {

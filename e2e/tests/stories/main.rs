@@ -13,8 +13,15 @@ mod rolling;
 mod skips;
 mod steering;
 
+use domain::StopReason;
 use e2e::World;
 use testkit::{fixture, github::PullRequestState};
+
+/// Waits for the end of a ticket's nth run (from 0) and gives its reason.
+async fn end_of(world: &World, key: &str, nth: usize) -> StopReason {
+    let run = world.run(key, nth).await.unwrap();
+    world.finished(&run).await.unwrap().1
+}
 
 /// The one pull request of the story's repository.
 fn only_pull_request(world: &World) -> PullRequestState {

@@ -5,7 +5,7 @@ use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture};
 
-use crate::{comment_with, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_starts_again() {
@@ -34,8 +34,7 @@ async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_sta
     world.until("nobody has the ticket", unassigned).await.unwrap();
     world.model.garble_next(0);
     world.jira.comment_as(&key, "ada", "/retry").unwrap();
-    let again = world.run(&key, 1).await.unwrap();
-    assert_eq!(world.finished(&again).await.unwrap().1, StopReason::Completed);
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     assert!(only_pull_request(&world).open);
     world.stop().await.unwrap();
 }
@@ -56,10 +55,9 @@ async fn a_stop_in_a_comment_ends_a_run_that_waits_to_try_again() {
     let key = world.file_ticket();
     world.model.garble_next(1_000);
     world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
     comment_with(&world, &key, "retry 1 of 5").await;
     world.jira.comment_as(&key, "ada", "/stop").unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let reason = end_of(&world, &key, 0).await;
     assert_eq!(reason, StopReason::Stopped { by: "ada".to_owned() });
     let queue = world.queue().await.unwrap();
     let rows = queue.table::<domain::Row>(queue::Bucket::Tickets);
@@ -84,8 +82,7 @@ async fn a_new_ticket_is_labeled_when_the_rules_say_so() {
     .await
     .unwrap();
     let key = world.file_ticket();
-    let run = world.run(&key, 0).await.unwrap();
-    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert_eq!(world.jira.labels(&key), ["bug", "triaged"]);
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     world.stop().await.unwrap();
@@ -100,10 +97,8 @@ async fn a_webhook_that_never_came_is_found_in_githubs_own_log() {
     })
     .await
     .unwrap();
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
-    let run = world.run(&key, 0).await.unwrap();
-    world.finished(&run).await.unwrap();
+    let key = world.ask().unwrap();
+    end_of(&world, &key, 0).await;
     world.github.set_webhook("http://127.0.0.1:1/nowhere", "secret");
     let number = only_pull_request(&world).number;
     let id = world
@@ -129,12 +124,10 @@ async fn a_webhook_that_never_came_is_found_in_githubs_own_log() {
 async fn the_stop_all_switch_loses_nothing_and_a_purge_forgets_the_ticket() {
     let world = World::start(Options::default()).await.unwrap();
     assert!(world.client.stop_all(true).await.unwrap().on);
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
+    let key = world.ask().unwrap();
     assert!(world.client.is_stopped().await.unwrap().on);
     assert!(!world.client.stop_all(false).await.unwrap().on);
-    let run = world.run(&key, 0).await.unwrap();
-    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let ticket = TicketKey::jira(&key).unwrap();
     assert!(
         world.client.retry_ticket(&ticket).await.is_err(),

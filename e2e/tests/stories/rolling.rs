@@ -80,17 +80,9 @@ async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
     .unwrap();
     world.model.set_latency(THINKING);
     world.model.repeat_after("was cut");
-    let mut keys = Vec::new();
-    for number in 0..TICKETS {
-        let marker = format!("(part {number})");
-        let summary = format!("Write a note {marker}");
-        let key = world
-            .jira
-            .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);
-        world.model.set_script(&marker, fixture::note_script(&key));
-        world.ask_for_work(&key).unwrap();
-        keys.push(key);
-    }
+    let keys: Vec<String> = (0..TICKETS)
+        .map(|number| world.ask_for_note(number).unwrap())
+        .collect();
     let names: Vec<String> = world.processes().unwrap().names().map(str::to_owned).collect();
     assert_eq!(names.len(), 8, "{names:?}");
     for name in names {

@@ -5,7 +5,7 @@ use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture};
 
-use crate::{comment_with, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request};
 
 async fn at_the_gate() -> (World, String, domain::RunId) {
     let rules = "agent:\n  approval: before_push\n".to_owned();
@@ -15,8 +15,7 @@ async fn at_the_gate() -> (World, String, domain::RunId) {
     })
     .await
     .unwrap();
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
+    let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let waits = async || {
         let journal = world.client.journal(&run).await.ok()?;
@@ -40,7 +39,7 @@ async fn nothing_is_pushed_before_a_person_approves() {
         feedback: String::new(),
     };
     world.client.decide(&decision).await.unwrap();
-    assert_eq!(world.finished(&run).await.unwrap().1, StopReason::Completed);
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert!(only_pull_request(&world).draft);
     let again = world.client.decide(&decision).await.unwrap_err();
     assert!(again.to_string().contains("wait"), "{again}");
@@ -49,14 +48,14 @@ async fn nothing_is_pushed_before_a_person_approves() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_change_is_never_pushed() {
-    let (world, _, run) = at_the_gate().await;
+    let (world, key, run) = at_the_gate().await;
     let decision = Decision {
         run: run.clone(),
         verdict: Verdict::Reject,
         feedback: String::new(),
     };
     world.client.decide(&decision).await.unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let reason = end_of(&world, &key, 0).await;
     assert!(matches!(reason, StopReason::Rejected { .. }), "{reason:?}");
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
     world.stop().await.unwrap();
@@ -74,8 +73,7 @@ async fn a_stop_ends_a_command_that_runs() {
     })
     .await
     .unwrap();
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
+    let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let runs = async || {
         let journal = world.client.journal(&run).await.ok()?;
@@ -87,7 +85,7 @@ async fn a_stop_ends_a_command_that_runs() {
         .stop_ticket(&TicketKey::jira(&key).unwrap())
         .await
         .unwrap();
-    let (_, reason) = world.finished(&run).await.unwrap();
+    let reason = end_of(&world, &key, 0).await;
     assert!(matches!(reason, StopReason::Stopped { .. }), "{reason:?}");
     comment_with(&world, &key, "stop").await;
     world.stop().await.unwrap();
@@ -97,8 +95,7 @@ async fn a_stop_ends_a_command_that_runs() {
 async fn the_live_journal_ends_with_the_run() {
     use futures::StreamExt;
     let world = World::start(Options::default()).await.unwrap();
-    let key = world.file_ticket();
-    world.ask_for_work(&key).unwrap();
+    let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let live: Vec<_> = world
         .client

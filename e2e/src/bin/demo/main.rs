@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Role};
 use clap::Parser;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -23,18 +22,19 @@ async fn main() -> ExitCode {
     })
 }
 
-/// Plays, and ends everything that was started, whatever came of it. A second signal cuts the drain short.
+/// Plays, and ends everything that was started, whatever came of it. One signal cuts the play short, the next one the end.
 async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut signals = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
+    let [first, second] = bootstrap::signals();
     let mut stage = None;
     let played = tokio::select! {
         played = Box::pin(play::play(arguments, &mut stage)) => Some(played),
-        () = interrupted(&mut signals) => None,
+        () = first.cancelled() => None,
     };
+    let at_once = if played.is_some() { first } else { second };
     let ended = match stage {
         Some(play) => tokio::select! {
             ended = Box::pin(play.end()) => ended,
-            () = interrupted(&mut signals) => Ok(()),
+            () = at_once.cancelled() => Ok(()),
         },
         None => Ok(()),
     };
@@ -46,10 +46,6 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     ended?;
     say(&verdict);
     Ok(ExitCode::SUCCESS)
-}
-
-async fn interrupted([interrupt, terminate]: &mut [Signal; 2]) {
-    tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
 }
 
 #[expect(clippy::print_stdout, reason = "the demo is its output")]

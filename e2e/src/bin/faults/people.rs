@@ -40,16 +40,9 @@ struct Mark {
 impl Ticket {
     /// A person files it and moves it to the status that asks for work.
     pub(crate) fn ask(world: &World, number: usize) -> anyhow::Result<Self> {
-        let marker = format!("(part {number})");
-        let summary = format!("Write a note {marker}");
-        let key = world
-            .jira
-            .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);
-        world.model.set_script(&marker, fixture::note_script(&key));
-        world.ask_for_work(&key)?;
         Ok(Self {
-            key,
-            marker,
+            key: world.ask_for_note(number)?,
+            marker: World::note_marker(number),
             asked: Instant::now(),
             done: None,
             diff: None,
