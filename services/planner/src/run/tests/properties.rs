@@ -1,0 +1,141 @@
+//! Whatever the model answers and wherever a planner dies.
+
+use std::collections::VecDeque;
+
+use domain::{Approval, Fact, Job, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence, Verdict};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::play::{Play, decided, open_call, push, reply, request, run_id};
+use crate::run::{Action, RunState, decide};
+
+fn any_reply() -> impl Strategy<Value = Reply> {
+    let call = prop_oneof![
+        Just(("read_file", json!({}))),
+        Just(("edit_file", json!({}))),
+        Just(("edit_file", json!("cut"))),
+        Just(("commit_changes", json!({}))),
+        Just(("nonsense", json!({}))),
+        Just(push()),
+        Just(open_call()),
+    ];
+    let stop = prop_oneof![6 => Just(ReplyStop::ToolUse), 1 => Just(ReplyStop::MaxTokens), 1 => Just(ReplyStop::EndTurn)];
+    (prop::collection::vec(call, 0..4), stop).prop_map(|(calls, stop)| reply(stop, "I try.", &calls))
+}
+
+fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.max_turns = 8;
+    if gate {
+        asked.rules.agent.approval = Approval::BeforePush;
+    }
+    let mut play = Play::implement(asked, replies);
+    play.faults = faults;
+    for round in 0..100_u8 {
+        if play.drive() == Action::Rest {
+            return play;
+        }
+        match play.last_request() {
+            _ if play.is_parked_for("retry") => play.retry(),
+            ReportRequest::DecisionNeeded { .. } if play.state.decision.is_none() && !play.state.approved => {
+                let verdict = if round % 2 == 0 {
+                    Verdict::Revise
+                } else {
+                    Verdict::Approve
+                };
+                play.append(decided(verdict));
+            }
+            _ if round < refusals => play.settle(ReportOutcome::Refused {
+                detail: "no".to_owned(),
+            }),
+            ReportRequest::PushBranch(_) => play.pushed(),
+            _ => play.opened(),
+        }
+    }
+    panic!("the run never ends");
+}
+
+/// Lets a standing run hear what it waits for.
+fn hear(play: &mut Play) {
+    match (play.state.parked.as_deref(), play.last_request()) {
+        (Some("retry"), _) => play.retry(),
+        (_, ReportRequest::PushBranch(_)) => play.pushed(),
+        _ => play.opened(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn two_planners_interleaved_at_every_step_leave_one_history(
+        replies in prop::collection::vec(any_reply(), 0..6),
+        faults in 0_u8..4,
+        steps in prop::collection::vec(0_usize..2, 1..120),
+    ) {
+        let first = Play::with(replies.clone());
+        let mut history = first.entries.clone();
+        let mut planners: [Option<Play>; 2] = [Some(first), None];
+        let mut fence = 9;
+        for who in steps {
+            let Some(planner) = &mut planners[who] else {
+                let state = RunState::fold(&run_id(), &history).unwrap().unwrap();
+                if state.finished.is_some() {
+                    break;
+                }
+                let committed = state.head.as_ref().map(|head| head.as_str().chars().next().unwrap());
+                let (entries, replies) = (history.clone(), replies.clone().into());
+                let mut taker = Play { entries, state, replies, committed, faults };
+                fence += 1;
+                taker.append(Fact::TakenOver { fence: RunFence::new(1, fence, 1) });
+                history.clone_from(&taker.entries);
+                planners[who] = Some(taker);
+                continue;
+            };
+            let known = planner.entries.len();
+            match decide(&planner.state) {
+                Action::Rest => {}
+                Action::Wait => hear(planner),
+                action => planner.perform(action),
+            }
+            // The server takes an entry only after the last one that its writer knows.
+            if planner.entries.len() > known {
+                if known == history.len() {
+                    history.extend_from_slice(&planner.entries[known..]);
+                } else {
+                    planners[who] = None;
+                }
+            }
+        }
+        let state = RunState::fold(&run_id(), &history);
+        prop_assert!(state.is_ok(), "{:?}", state.err());
+        let nonces: Vec<u64> = history.iter().map(|entry| entry.position).collect();
+        prop_assert_eq!(nonces, (0..history.len() as u64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_prefix_of_a_journal_resumes_to_a_legal_step(
+        replies in prop::collection::vec(any_reply(), 0..8),
+        refusals in 0_u8..3,
+        gate in any::<bool>(),
+        faults in 0_u8..8,
+    ) {
+        let whole = whole_run(replies, refusals, gate, faults);
+        for cut in 1..=whole.entries.len() {
+            let entries = whole.entries[..cut].to_vec();
+            let state = RunState::fold(&run_id(), &entries).unwrap().unwrap();
+            let committed = state.head.as_ref().map(|head| head.as_str().chars().next().unwrap());
+            let mut resumed = Play { entries, state, replies: VecDeque::new(), committed, faults: 0 };
+            let at = resumed.state.position;
+            let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };
+            if resumed.state.finished.is_none() {
+                resumed.append(taken_over);
+                // A step that was requested keeps its id; everything else gets one after the takeover.
+                if let Action::CallTool { id, .. } | Action::AskModel { id } | Action::OpenWorkspace { id } = decide(&resumed.state) {
+                    prop_assert!(id.as_str() != run_id().call(at).as_str());
+                }
+            }
+            resumed.drive();
+        }
+    }
+}

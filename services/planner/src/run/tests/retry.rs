@@ -1,0 +1,123 @@
+//! What fails and is tried again, or ends the run.
+
+use domain::{Fact, Reason, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason};
+use serde_json::json;
+
+use super::play::{Play, change, pull_request, push, reply, stop_requested, tools};
+use crate::run::{Action, decide};
+
+#[test]
+fn a_failure_that_may_pass_is_tried_again_five_times_and_then_told() {
+    let mut play = Play::with([]);
+    for attempt in 1..=5 {
+        assert_eq!(play.fail_once(), Action::Wait);
+        assert!(play.is_parked_for("retry"));
+        assert!(matches!(play.last_request(),
+            ReportRequest::RetryScheduled { attempt: told, most: 5, .. } if *told == attempt));
+        play.retry();
+        assert!(
+            !play.state.accepts(&Fact::Retried { by: None }),
+            "a repeated one says nothing new"
+        );
+    }
+    assert_eq!(play.fail_once(), Action::Rest);
+    assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
+    assert!(play.reason().breaks_circuit());
+    assert!(matches!(play.last_request(), ReportRequest::RunStopped { .. }));
+}
+
+#[test]
+fn a_reply_and_a_person_reset_the_count_of_retries() {
+    let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
+    for by in [None, Some("ada".to_owned())] {
+        play.fail_once();
+        play.append(Fact::Retried { by });
+    }
+    assert_eq!(play.state.retries, 0);
+    play.fail_once();
+    play.retry();
+    play.until_model_call();
+    play.perform(decide(&play.state));
+    assert_eq!((play.state.retries, play.state.turns.len()), (0, 1));
+}
+
+#[test]
+fn a_stop_ends_a_run_that_waits_for_a_retry() {
+    let mut play = Play::with([]);
+    play.fail_once();
+    play.append(stop_requested());
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Stopped { by: "ada".to_owned() });
+}
+
+#[test]
+fn a_push_that_failed_in_the_end_is_asked_for_again_as_a_new_report() {
+    let mut play = Play::with([tools(&change()), tools(&[push()])]);
+    play.drive();
+    let first = play.state.reports.last().unwrap().id.clone();
+    play.settle(ReportOutcome::Failed {
+        detail: "502".to_owned(),
+    });
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(play.is_parked_for("retry"));
+    play.retry();
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert_ne!(play.state.reports.last().unwrap().id, first);
+    play.pushed();
+    assert!(play.state.pushed.is_some());
+}
+
+#[test]
+fn a_hand_over_that_failed_in_the_end_is_tried_again() {
+    let mut play = Play::new(Reason::PullRequestMerged {
+        pull_request: pull_request(),
+        by: "ada".to_owned(),
+    });
+    play.drive();
+    play.settle(ReportOutcome::Failed {
+        detail: "502".to_owned(),
+    });
+    assert_eq!(play.drive(), Action::Wait);
+    play.retry();
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::Merged { .. }));
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+#[test]
+fn failures_end_the_run_with_their_reason() {
+    let mut denied = Play::with([]);
+    denied.until_model_call();
+    denied.model_fails(false);
+    assert_eq!(denied.drive(), Action::Rest);
+    assert!(matches!(denied.reason(), StopReason::ModelFailed { .. }));
+
+    let mut refused = Play::with([reply(ReplyStop::Refusal, "No.", &[])]);
+    refused.drive();
+    assert!(matches!(refused.reason(), StopReason::ModelFailed { .. }));
+
+    for setup in [false, true] {
+        let mut play = Play::with([]);
+        play.until(|action| matches!(action, Action::OpenWorkspace { .. }));
+        let id = play.state.next_id();
+        play.append(Fact::WorkspaceFailed {
+            id,
+            detail: "gone".to_owned(),
+            setup,
+        });
+        if setup {
+            assert_eq!(play.drive(), Action::Rest);
+            assert!(matches!(play.reason(), StopReason::SetupFailed { .. }));
+        } else {
+            assert_eq!(play.drive(), Action::Wait);
+            play.retry();
+            assert!(matches!(
+                decide(&play.state),
+                Action::Record(Fact::WorkspaceRequested { .. })
+            ));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Runs of one report.
+
+use domain::{ChecksSummary, Conclusion, Job, Reason, Receipt, ReportOutcome, ReportRequest, StopReason};
+
+use super::play::{Play, commit, pull_request, request};
+use crate::run::Action;
+
+#[test]
+fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
+    let checks = |conclusion| {
+        Reason::ChecksCompleted(ChecksSummary {
+            pull_request: pull_request(),
+            head: commit('1'),
+            conclusion,
+            failed: vec![],
+        })
+    };
+    let merged = Reason::PullRequestMerged {
+        pull_request: pull_request(),
+        by: "ada".to_owned(),
+    };
+    let closed = Reason::PullRequestClosed {
+        pull_request: pull_request(),
+        by: "ada".to_owned(),
+    };
+    let cases = [
+        (checks(Conclusion::Success), Job::MarkReady),
+        (checks(Conclusion::Failure), Job::FixCi),
+        (merged, Job::Finish),
+        (closed, Job::Finish),
+    ];
+    for (reason, job) in cases {
+        let mut play = Play::new(reason);
+        assert_eq!(play.state.job(), job);
+        assert_eq!(play.drive(), Action::Wait);
+        play.settle(ReportOutcome::Done(Receipt::Told));
+        assert_eq!(play.drive(), Action::Rest);
+        assert_eq!(play.reason(), &StopReason::Completed);
+    }
+}
+
+#[test]
+fn a_job_that_cannot_be_done_yet_is_told_to_the_ticket() {
+    let mut play = Play::implement(request(Job::Answer), []);
+    assert_eq!(play.drive(), Action::Rest);
+    assert!(matches!(
+        play.last_request(),
+        ReportRequest::RunStopped { job: Job::Answer, .. }
+    ));
+}
