@@ -110,14 +110,11 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when a record is not a `T`.
     pub async fn read_after(&self, ticket: &TicketKey, cursor: u64) -> Result<Vec<(u64, T)>, Error> {
-        let subject = format!("{}.*", self.ticket_subject(ticket));
-        let mut records = Vec::new();
-        let range = self.connection.range(self.names.stream, &subject, cursor);
-        for stored in failpoint::around_kind("queue.log.read", self.names.stream, range).await? {
-            let sequence = stored.sequence;
-            records.push((sequence, body::record(&self.connection.objects(), stored).await?));
-        }
-        Ok(records)
+        let records = self.read_each_after(ticket, cursor).await?;
+        records
+            .into_iter()
+            .map(|(sequence, record)| Ok((sequence, record?)))
+            .collect()
     }
 
     /// The same, with what there is of it in the place of each record that is not a `T`, so that one does not hide the

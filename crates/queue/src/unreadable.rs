@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use domain::{TicketKey, Timestamp};
 
-use crate::{DeadLetter, Revision};
+use crate::{DeadLetter, Error, Revision};
 
 /// A record that cannot be read, with what there is of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,18 @@ impl Unreadable {
     /// In a table: the revision to write over.
     pub fn revision(&self) -> Revision {
         Revision(self.sequence)
+    }
+}
+
+impl From<Unreadable> for Error {
+    fn from(unreadable: Unreadable) -> Self {
+        let Unreadable {
+            stream,
+            sequence,
+            problem,
+            ..
+        } = unreadable;
+        Self::corrupt(format!("{stream} at {sequence}"), problem)
     }
 }
 

@@ -13,9 +13,9 @@ async fn plant(world: &World, subject: &str, bytes: &'static str) {
     ack.await.unwrap();
 }
 
-fn letter(what: &str, ticket: &TicketKey) -> DeadLetter {
+fn letter(ticket: &TicketKey) -> DeadLetter {
     DeadLetter {
-        what: what.to_owned(),
+        what: "ticket".to_owned(),
         id: format!("{ticket} at 1"),
         ticket: Some(ticket.clone()),
         reason: "not readable".to_owned(),
@@ -46,14 +46,17 @@ async fn a_record_that_cannot_be_read_hides_no_other_and_comes_again_when_it_is_
         unreadable.problem()
     );
 
+    let whole = log.read_after(&ticket(1), 0).await.unwrap_err();
+    assert!(matches!(whole, Error::Corrupt { .. }) && whole.to_string() == unreadable.problem());
+
+    let letter = unreadable.letter("trigger", "it", Some(ticket(1)), "look at it", now());
+    assert_eq!(letter.reason, format!("{}; look at it", unreadable.problem()));
     for _ in 0..2 {
-        letters
-            .bury(&letter("trigger", &ticket(1)), &unreadable)
-            .await
-            .unwrap();
+        letters.bury(&letter, &unreadable).await.unwrap();
     }
     let listed = letters.list(10).await.unwrap();
     assert_eq!(listed.len(), 1, "buried twice, it is one letter");
+    assert_eq!(listed[0].1, letter);
     assert_eq!(
         letters.get(listed[0].0).await.unwrap().unwrap().1,
         unreadable.bytes()
@@ -141,10 +144,7 @@ async fn a_dead_letter_that_cannot_be_read_is_listed_and_can_be_dropped() {
     let world = World::new().await;
     let letters = world.queue.dead_letters();
     plant(&world, "journeyman.dead.ticket", "whatever").await;
-    letters
-        .publish(&letter("ticket", &ticket(1)), "{}".into())
-        .await
-        .unwrap();
+    letters.publish(&letter(&ticket(1)), "{}".into()).await.unwrap();
     let listed = letters.list(10).await.unwrap();
     let kinds: Vec<&str> = listed.iter().map(|(_, letter)| letter.what.as_str()).collect();
     assert_eq!(kinds, ["letter", "ticket"]);
@@ -223,7 +223,7 @@ async fn after_a_ticket_is_forgotten_no_subject_of_the_server_names_it() {
         }
         queue
             .dead_letters()
-            .publish(&letter("ticket", &ticket), "{}".into())
+            .publish(&letter(&ticket), "{}".into())
             .await
             .unwrap();
     }
