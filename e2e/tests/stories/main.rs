@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod egress;
 mod endings;
 mod happy;
 mod recovery;

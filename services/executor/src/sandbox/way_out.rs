@@ -199,7 +199,9 @@ async fn turn_away(mut connection: TcpStream, problem: &str) -> io::Result<()> {
     let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{text}", text.len());
     connection.write_all(answer.as_bytes()).await?;
     connection.shutdown().await?;
-    tokio::io::copy(&mut connection, &mut tokio::io::sink()).await.map(drop)
+    tokio::io::copy(&mut connection, &mut tokio::io::sink())
+        .await
+        .map(drop)
 }
 
 async fn words(answer: Response<Incoming>) -> Result<String, String> {

@@ -1,0 +1,130 @@
+//! What a repository's setup installs, and what it never sees.
+
+use std::sync::{Arc, Mutex};
+
+use domain::StopReason;
+use e2e::{Mode, Options, World};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{comment_with, comments, end_of};
+
+const TOKEN: &str = "registry-token-5c1d20e7";
+const PACKAGE: &str = "RATE = 1.19";
+
+/// A private registry: whoever shows its token gets the package.
+struct Registry {
+    url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl Registry {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/repository/", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&asked);
+        let serving = tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                let head = answer(connection).await;
+                heard.lock().unwrap().push(head);
+            }
+        });
+        Self {
+            url,
+            asked,
+            _serving: AbortOnDropHandle::new(serving),
+        }
+    }
+}
+
+async fn answer(connection: TcpStream) -> String {
+    let mut connection = BufReader::new(connection);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && connection.read_line(&mut head).await.is_ok_and(|count| count > 0) {}
+    let is_known = head
+        .to_lowercase()
+        .contains(&format!("authorization: bearer {TOKEN}\r\n"));
+    let (status, body) = if is_known {
+        ("200 OK", PACKAGE)
+    } else {
+        ("401 Unauthorized", "")
+    };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.write_all(answer.as_bytes()).await.unwrap();
+    head
+}
+
+/// A world whose repository has this setup, and whose proxy knows the registry.
+async fn start(registry: &Registry, mode: Mode, setup: &str) -> World {
+    let options = Options {
+        mode,
+        rules: format!("executor:\n  network: [packages.example]\n  setup:\n    - |\n      {setup}\n"),
+        settings: vec![
+            ("EGRESS__PRIVATE_NETWORKS", "127.0.0.0/8".to_owned()),
+            ("EGRESS__MIRRORS__TEAM__URL", registry.url.clone()),
+            ("EGRESS__MIRRORS__TEAM__TOKEN", TOKEN.to_owned()),
+        ],
+        ..Options::default()
+    };
+    World::start(options).await.unwrap()
+}
+
+/// A line of a setup: fetches a URL with what every program is told of the proxy.
+fn fetch(url: &str) -> String {
+    format!(
+        "python3 -c \"import os, urllib.request as r; print(r.urlopen(os.path.expandvars('{url}')).read().decode())\""
+    )
+}
+
+async fn installs(mode: Mode) {
+    let registry = Registry::start().await;
+    let setup = format!(
+        "{} > rates.txt && grep -q '{PACKAGE}' rates.txt && rm rates.txt && ! env | grep -q 'registry-[t]oken'",
+        fetch("$JOURNEYMAN_MIRRORS/team/rates-1.0.py")
+    );
+    let world = start(&registry, mode, &setup).await;
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let asked = registry.asked.lock().unwrap().clone();
+    assert!(
+        asked.len() == 1 && asked[0].starts_with("GET /repository/rates-1.0.py HTTP/1.1"),
+        "{asked:?}"
+    );
+    let run = world.run(&key, 0).await.unwrap();
+    let journal = serde_json::to_string(&world.client.journal(&run).await.unwrap()).unwrap();
+    assert!(!journal.contains(TOKEN) && !comments(&world, &key).concat().contains(TOKEN));
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_package_is_installed_by_a_sandbox_that_never_sees_its_credential() {
+    installs(Mode::InProcess).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_package_is_installed_the_same_by_processes_of_their_own() {
+    installs(Mode::Processes).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setup_that_asks_for_a_host_that_is_not_open_ends_the_run_and_the_ticket_is_told() {
+    let registry = Registry::start().await;
+    let world = start(&registry, Mode::InProcess, &fetch("http://elsewhere.example/")).await;
+    let key = world.ask().unwrap();
+    assert_ne!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let told = comment_with(&world, &key, "elsewhere.example:80").await;
+    assert!(
+        told.contains("packages.example") || told.contains("not open"),
+        "{told}"
+    );
+    assert!(world.model.calls().is_empty(), "no model was asked");
+    world.stop().await.unwrap();
+}
