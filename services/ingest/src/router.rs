@@ -195,7 +195,7 @@ impl Router {
         let mut issue = self.outside.issue(&request.ticket).await?;
         issue
             .comments
-            .retain(|comment| !self.is_ours(&[&comment.author_id]));
+            .retain(|comment| !self.is_ours(&[&comment.author_id, &comment.author]));
         let repository = rules
             .repository()
             .map_err(|problem| Failure::Never(problem.to_string()))?;

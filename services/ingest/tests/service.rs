@@ -100,6 +100,19 @@ async fn each_skip_rule_becomes_a_trigger_that_says_why() {
 }
 
 #[tokio::test]
+async fn a_comment_of_our_own_account_by_its_name_is_no_wish_of_a_person() {
+    let h = Harness::start(3_600).await;
+    h.listen_to_jira();
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.jira
+        .comment_as(&key, OURS, "skipped because of [AGENT-SKIP]")
+        .expect("comment");
+    h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+    assert_eq!(job(&h.trigger(&key).await).job, Job::Implement);
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn a_poll_finds_what_no_webhook_told_under_the_same_key() {
     let h = Harness::start(1).await;
     let key = h
