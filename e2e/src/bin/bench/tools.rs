@@ -72,8 +72,6 @@ impl Bench {
     pub(crate) async fn open(&mut self) -> anyhow::Result<()> {
         self.workspace = String::new();
         let spec = wire::WorkspaceSpec {
-            egress_url: String::new(),
-            egress_grant: String::new(),
             run_id: self.run.to_string(),
             fence: Some(self.fence.into()),
             repository: self.repository.to_string(),
@@ -86,6 +84,19 @@ impl Bench {
         let request = self.request(wire::open_request(spec, Vec::new()))?;
         let answer = self.client.open_workspace(request).await?.into_inner();
         (self.workspace, self.base) = (answer.workspace_id, answer.base_commit);
+        Ok(())
+    }
+
+    /// Has the gate fetch the repository, as for a run at another executor.
+    pub(crate) async fn warm_gate(&self) -> anyhow::Result<()> {
+        let url = format!(
+            "{}/{}.git/info/refs?service=git-upload-pack",
+            self.gate_url, self.repository
+        );
+        let asked = reqwest::Client::new()
+            .get(url)
+            .bearer_auth(self.grant(Audience::Gate)?);
+        asked.send().await?.error_for_status()?;
         Ok(())
     }
 

@@ -59,6 +59,9 @@ async fn opens(
         .collect();
     world.github.create_repository(repository, &files)?;
     let mut bench = Box::pin(Bench::connect(world, signer, repository, 8000)).await?;
+    let gate = Instant::now();
+    bench.warm_gate().await?;
+    figure(&format!("gate_first_fetch_{name}"), ms(gate.elapsed()), "ms");
     let cold = Instant::now();
     bench.open().await?;
     figure(&format!("open_cold_{name}"), ms(cold.elapsed()), "ms");

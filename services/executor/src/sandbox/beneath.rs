@@ -254,7 +254,7 @@ fn dot(path: &Path) -> &Path {
     }
 }
 
-fn stat_of(metadata: &std::fs::Metadata) -> Stat {
+pub(crate) fn stat_of(metadata: &std::fs::Metadata) -> Stat {
     let kind = if metadata.is_file() {
         Kind::File {
             executable: metadata.permissions().mode() & 0o100 != 0,

@@ -24,7 +24,7 @@ use rustix::{
 use serde::Deserialize;
 use tokio::time::Instant;
 
-pub(crate) use beneath::{Beneath, Entry, Kind, PLAIN, Stat};
+pub(crate) use beneath::{Beneath, Entry, Kind, PLAIN, Stat, stat_of};
 pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
 #[cfg(test)]
 use policy::Confinement;

@@ -120,16 +120,9 @@ impl Session {
         self.done(folder, path, Task::FinishReplace)
     }
 
-    /// Puts a file where nothing is.
-    pub(crate) fn create(
-        &self,
-        folder: Folder,
-        path: &Path,
-        content: &[u8],
-        executable: bool,
-    ) -> io::Result<()> {
-        self.file(folder, path, Task::Create { executable })?
-            .write_all(content)
+    /// Puts an empty file where nothing is.
+    pub(crate) fn create(&self, folder: Folder, path: &Path, executable: bool) -> io::Result<File> {
+        self.file(folder, path, Task::Create { executable })
     }
 
     /// What a folder holds, sorted; at most `max` entries, and at most 2,000.

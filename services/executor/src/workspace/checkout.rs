@@ -1,14 +1,31 @@
 //! Filling a new workspace: git directory, worktree, index.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use domain::CommitId;
 use git2::{ObjectType, Oid};
 
-use super::{Problem, Restore, Workspace, paths::is_plain_name, ready::Files, scan::StatCache};
+use super::{Problem, Restore, Workspace, paths::is_plain_name, ready::Files, root::Stat, scan::StatCache};
 
 /// Folders within folders.
 const MAX_DEPTH: usize = 100;
+/// Threads that write one checkout, and the fewest files that one of them is worth.
+const MAX_THREADS: usize = 4;
+const MIN_PART: usize = 250;
+/// Modes of git.
+const LINK: i32 = 0o120_000;
+const EXECUTABLE: i32 = 0o100_755;
+
+/// A file or link of a tree.
+struct Leaf {
+    path: PathBuf,
+    id: Oid,
+    mode: i32,
+}
 
 impl Workspace {
     pub(super) fn fill(&self, restore: Option<Restore>, there: Option<Files>) -> Result<(), Problem> {
@@ -43,11 +60,7 @@ impl Workspace {
                 }
                 (there.cache, Some(there.commit))
             }
-            None => {
-                let mut cache = StatCache::default();
-                self.write_tree(repository.objects(), tree, Path::new(""), &mut cache, 0)?;
-                (cache, None)
-            }
+            None => (self.write_tree(repository.objects(), tree)?, None),
         };
         if self.elsewhere.get().is_none() {
             let _ = self.elsewhere.set(repository.elsewhere(&self.base)?);
@@ -101,12 +114,49 @@ impl Workspace {
         Ok(restore.commit)
     }
 
-    fn write_tree(
+    /// Writes every file of a tree.
+    fn write_tree(&self, git: &git2::Repository, tree: Oid) -> Result<StatCache, Problem> {
+        let mut leaves = Vec::new();
+        self.leaves(git, tree, Path::new(""), &mut leaves, 0)?;
+        let threads = if self.is_ours() {
+            thread::available_parallelism().map_or(1, usize::from)
+        } else {
+            1
+        };
+        let part = leaves.len().div_ceil(threads.min(MAX_THREADS)).max(MIN_PART);
+        let caches = thread::scope(|scope| {
+            let parts: Vec<_> = leaves
+                .chunks(part)
+                .map(|leaves| scope.spawn(|| self.write_leaves(leaves)))
+                .collect();
+            let failed = |_| Problem::Trouble("a checkout panicked".to_owned());
+            parts
+                .into_iter()
+                .map(|part| part.join().map_err(failed)?)
+                .collect::<Result<Vec<_>, Problem>>()
+        });
+        Ok(caches?.into_iter().fold(StatCache::default(), StatCache::with))
+    }
+
+    fn write_leaves(&self, leaves: &[Leaf]) -> Result<StatCache, Problem> {
+        let repository = self.git()?;
+        let mut cache = StatCache::default();
+        for leaf in leaves {
+            let blob = repository.objects().find_blob(leaf.id)?;
+            if let Some(stat) = self.write_blob(blob.content(), leaf.mode, &leaf.path)? {
+                cache.put(leaf.path.clone(), stat, leaf.id);
+            }
+        }
+        Ok(cache)
+    }
+
+    /// Files and links of a tree; of submodules the place is kept and the content never fetched.
+    fn leaves(
         &self,
         git: &git2::Repository,
         tree: Oid,
         folder: &Path,
-        cache: &mut StatCache,
+        found: &mut Vec<Leaf>,
         depth: usize,
     ) -> Result<(), Problem> {
         if depth > MAX_DEPTH {
@@ -121,29 +171,26 @@ impl Workspace {
                 continue;
             }
             let path = folder.join(super::scan::os_name(entry.name_bytes()));
-            match (entry.kind(), entry.filemode()) {
-                (Some(ObjectType::Tree), _) => {
-                    self.write_tree(git, entry.id(), &path, cache, depth + 1)?;
-                }
-                (Some(ObjectType::Blob), mode) => {
-                    self.write_blob(git.find_blob(entry.id())?.content(), mode, &path)?;
-                    if let Some(stat) = self.root().stat(&path)? {
-                        cache.put(path, stat, entry.id());
-                    }
-                }
-                // A submodule: its place is kept, its content is never fetched.
-                (_, _) => self.root().make_folder(&path)?,
+            match entry.kind() {
+                Some(ObjectType::Tree) => self.leaves(git, entry.id(), &path, found, depth + 1)?,
+                Some(ObjectType::Blob) => found.push(Leaf {
+                    path,
+                    id: entry.id(),
+                    mode: entry.filemode(),
+                }),
+                _ => self.root().make_folder(&path)?,
             }
         }
         Ok(())
     }
 
-    pub(super) fn write_blob(&self, content: &[u8], mode: i32, path: &Path) -> Result<(), Problem> {
-        match mode {
-            0o120_000 => self.root().write_link(path, content)?,
-            mode => self.root().create(path, content, mode == 0o100_755)?,
+    /// Puts a file or link where nothing is; how it looks then.
+    pub(super) fn write_blob(&self, content: &[u8], mode: i32, path: &Path) -> Result<Option<Stat>, Problem> {
+        if mode == LINK {
+            self.root().write_link(path, content)?;
+            return Ok(self.root().stat(path)?);
         }
-        Ok(())
+        Ok(Some(self.root().create(path, content, mode == EXECUTABLE)?))
     }
 
     /// The index that the model's own `git status` reads. It is made where the model cannot reach and then copied,

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use crate::sandbox::{Beneath, Folder, Session, Task};
+use crate::sandbox::{Beneath, Folder, Session, Task, stat_of};
 pub(crate) use crate::sandbox::{Entry, Kind, Stat};
 
 /// Opened once; everything else goes through it, so that no symbolic link leads out.
@@ -123,12 +123,14 @@ impl Root {
         }
     }
 
-    /// Puts a file where nothing is.
-    pub(crate) fn create(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<()> {
-        match &self.files {
-            Ours(files) => files.create(path, executable)?.write_all(content),
-            Runners(session, folder) => session.create(*folder, path, content, executable),
-        }
+    /// Puts a file where nothing is; how it looks then.
+    pub(crate) fn create(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<Stat> {
+        let mut file = match &self.files {
+            Ours(files) => files.create(path, executable)?,
+            Runners(session, folder) => session.create(*folder, path, executable)?,
+        };
+        file.write_all(content)?;
+        Ok(stat_of(&file.metadata()?))
     }
 
     /// Takes a file or link away.

@@ -37,6 +37,12 @@ impl StatCache {
         self.entries.insert(path, (stat, id));
     }
 
+    /// Both together.
+    pub(super) fn with(mut self, other: Self) -> Self {
+        self.entries.extend(other.entries);
+        self
+    }
+
     pub(super) fn forget(&mut self, path: &Path) {
         self.entries.remove(path);
     }

@@ -67,8 +67,7 @@ impl Workspace {
                 self.root().make_folder(path)?;
                 continue;
             }
-            self.write_blob(git.find_blob(file.id())?.content(), mode, path)?;
-            if let Some(stat) = self.root().stat(path)? {
+            if let Some(stat) = self.write_blob(git.find_blob(file.id())?.content(), mode, path)? {
                 cache.put(path.to_owned(), stat, file.id());
             }
         }
