@@ -5,6 +5,8 @@
     reason = "a test panics on whatever it does not expect, and prints its rows of a table"
 )]
 
+#[path = "executor/attacks.rs"]
+mod attacks;
 #[path = "executor/elsewhere.rs"]
 mod elsewhere;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]

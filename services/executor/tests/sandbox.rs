@@ -422,6 +422,11 @@ attempt("vm_readv", lambda: call("vm_readv", VICTIM, None, 0, None, 0, 0))
 attempt("prlimit", lambda: call("prlimit", VICTIM, 7, (ctypes.c_uint64 * 2)(3, 3), None))
 attempt("setpriority", lambda: call("setpriority", 0, VICTIM, 19))
 attempt("ioprio", lambda: call("ioprio", 1, VICTIM, 0))
+# Of its group and its user; as it is already, should it be allowed.
+for which in (1, 2):
+    attempt(f"setpriority_{which}", lambda: call("setpriority", which, 0, 0))
+    attempt(f"ioprio_{which}", lambda: call("ioprio", which + 1, 0, 0))
+attempt("affinity", lambda: os.sched_setaffinity(VICTIM, os.sched_getaffinity(VICTIM)))
 attempt("sched", lambda: call("sched", VICTIM, 5, (ctypes.c_int * 1)(0)))
 "#,
             );

@@ -34,6 +34,8 @@ const DEVICES: &[&str] = &[
 pub(crate) fn set_limits(policy: &Policy) -> Result<(), String> {
     let limits = [
         (Resource::Core, 0),
+        // A message queue outlives its maker, and no list tells of it.
+        (Resource::Msgqueue, 0),
         (Resource::Nofile, MAX_OPEN_FILES),
         (Resource::Fsize, policy.limits.file_mib.saturating_mul(1 << 20)),
     ];

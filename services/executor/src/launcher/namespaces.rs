@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags, open},
+    fs::{Mode, OFlags, llistxattr_query, open},
     mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change},
     net::{
         AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink::SocketAddrNetlink, recv,
@@ -161,23 +161,51 @@ fn services(policy: &Policy) -> Option<PathBuf> {
     (!has_programs).then(|| PathBuf::from(SERVICES))
 }
 
-/// What outlives a command in this world: entries of the private folders, without what is mounted there, and shared
-/// memory. `None` when it cannot be told, or is too much to look at.
-pub(crate) fn left_behind() -> Option<Vec<PathBuf>> {
+/// An entry of a private folder. Of one that something is mounted on, only the name counts: the rest is not the world's.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Left {
+    path: PathBuf,
+    mode: u32,
+    /// Length of its attributes' names.
+    attributes: usize,
+}
+
+impl Left {
+    /// With whether it is a folder to look into.
+    fn find(path: PathBuf, device: u64) -> Option<(Self, bool)> {
+        let metadata = path.symlink_metadata().ok()?;
+        let is_mounted_on = metadata.dev() != device;
+        let (mode, attributes) = if is_mounted_on {
+            (0, 0)
+        } else {
+            // Where there can be none, there are none.
+            (metadata.mode(), llistxattr_query(&path).unwrap_or(0))
+        };
+        let left = Self {
+            path,
+            mode,
+            attributes,
+        };
+        Some((left, metadata.is_dir() && !is_mounted_on))
+    }
+}
+
+/// What outlives a command in this world: the private folders and their entries, and shared memory. `None` when it
+/// cannot be told, or is too much to look at.
+pub(crate) fn left_behind() -> Option<Vec<Left>> {
     let mut found = Vec::new();
     for folder in private_folders() {
         let device = folder.metadata().ok()?.dev();
         let mut queue = vec![folder];
-        while let Some(folder) = queue.pop() {
-            for entry in fs::read_dir(folder).ok()? {
-                let entry = entry.ok()?;
-                let metadata = entry.metadata().ok()?;
-                if metadata.is_dir() && metadata.dev() == device {
-                    queue.push(entry.path());
+        while let Some(path) = queue.pop() {
+            let (left, is_folder) = Left::find(path, device)?;
+            if is_folder {
+                for entry in fs::read_dir(&left.path).ok()? {
+                    queue.push(entry.ok()?.path());
                 }
-                found.push(entry.path());
             }
-            if found.len() > MAX_LEFT {
+            found.push(left);
+            if found.len() + queue.len() > MAX_LEFT {
                 return None;
             }
         }

@@ -82,6 +82,10 @@ const NAMESPACES: [i32; 7] = [
     CLONE_NEWCGROUP,
 ];
 
+/// `PRIO_PROCESS` and `IOPRIO_WHO_PROCESS`: the kinds of number that name one process.
+const ONE_PROCESS: i32 = 0;
+const ONE_PROCESS_IO: i32 = 1;
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Applies the list to this process and all it will start.
@@ -133,8 +137,16 @@ fn denied() -> Result<Rules, Error> {
     add(libc::SYS_socketpair, vec![other_than(0, &[AF_UNIX])?]);
     // Process 0 is the caller itself. A program that names itself by its number is refused as well; libraries do not.
     add(libc::SYS_prlimit64, vec![other_than(0, &[0])?]);
-    add(libc::SYS_setpriority, vec![other_than(1, &[0])?]);
-    add(libc::SYS_ioprio_set, vec![other_than(1, &[0])?]);
+    // Of a group and of a user, 0 is the caller's: others are in it.
+    add(
+        libc::SYS_setpriority,
+        vec![other_than(0, &[ONE_PROCESS])?, other_than(1, &[0])?],
+    );
+    add(
+        libc::SYS_ioprio_set,
+        vec![other_than(0, &[ONE_PROCESS_IO])?, other_than(1, &[0])?],
+    );
+    add(libc::SYS_sched_setaffinity, vec![other_than(0, &[0])?]);
     add(libc::SYS_sched_setscheduler, vec![other_than(0, &[0])?]);
     add(libc::SYS_sched_setparam, vec![other_than(0, &[0])?]);
     add(libc::SYS_sched_setattr, vec![other_than(0, &[0])?]);
