@@ -142,3 +142,32 @@ fn set_default(environment: &mut Vec<(String, String)>, key: &str, value: String
         environment.push((name, value));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    async fn derived(given: &[(&str, &str)]) -> Vec<(String, String)> {
+        let given = given
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        crate::local::completed(None, given.collect()).await.unwrap()
+    }
+
+    fn value<'a>(environment: &'a [(String, String)], key: &str) -> &'a str {
+        let found = environment.iter().find(|(name, _)| name == key);
+        &found.unwrap_or_else(|| panic!("{key}")).1
+    }
+
+    #[tokio::test]
+    async fn executors_find_the_egress_proxy_where_it_listens() {
+        let environment = derived(&[]).await;
+        let address = value(&environment, "JOURNEYMAN__EGRESS__LISTEN");
+        assert!(address.starts_with("127.0.0.1:"), "{address}");
+        let url = value(&environment, "JOURNEYMAN__PLANNER__EGRESS_URL");
+        assert_eq!(url, format!("http://{address}"));
+        let key_id = value(&environment, "JOURNEYMAN__PLANNER__GRANT_KEY_ID");
+        value(&environment, &format!("JOURNEYMAN__EGRESS__GRANT_KEYS__{key_id}"));
+        let elsewhere = ("JOURNEYMAN__PLANNER__EGRESS_URL", "http://proxy.example:3128");
+        let environment = derived(&[elsewhere]).await;
+        assert_eq!(value(&environment, elsewhere.0), elsewhere.1);
+    }
+}

@@ -336,9 +336,14 @@ async fn give_back(mut stream: TcpStream, heard: Arc<Mutex<Vec<u8>>>) {
 /// Reads until the end, however it comes.
 pub async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Bytes {
     let mut bytes = Vec::new();
-    let _ = stream.read_to_end(&mut bytes).await;
+    let reading = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes));
+    // However it ends, it ends.
+    let _ = reading.await.unwrap();
     bytes.into()
 }
 
+/// Longer than anything takes on the slowest machine, shorter than the proxy's own limit on idleness.
+const PATIENCE: Duration = Duration::from_secs(45);
+
 /// Short enough for a test and long enough for a slow machine to do something else first.
-pub const SOON: Duration = Duration::from_millis(300);
+pub const SOON: Duration = Duration::from_secs(2);
