@@ -153,7 +153,7 @@ def check_policies(where: str, documents: list[dict]) -> None:
     for _, peer in reached(policies, "egress"):
         open_to_all = "'0.0.0.0/0'" in peer and not all(private in peer for private in PRIVATE)
         require(not open_to_all, f"{where}: the egress proxy reaches private networks")
-    callers = {str(rule["from"]) for spec in policies.values() if selects(spec["podSelector"], "egress") for rule in spec.get("ingress", [])}
+    callers = {str(rule.get("from")) for spec in policies.values() if selects(spec["podSelector"], "egress") for rule in spec.get("ingress", [])}
     require(len(callers) == 1 and "executor" in str(callers), f"{where}: the egress proxy is called by {sorted(callers)}")
 
 

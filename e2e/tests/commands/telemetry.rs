@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry receives from the four processes over one whole ticket.
+//! What a collector of OpenTelemetry receives from the processes over one whole ticket.
 
 use std::{
     collections::BTreeMap,
