@@ -50,7 +50,8 @@ impl Proxy {
             .no_proxy()
             .referer(false)
             .connect_timeout(limits.connect)
-            .read_timeout(limits.idle)
+            // Before the session is idle, so that its client is told.
+            .read_timeout(limits.idle * 5 / 6)
             .build()
             .context("http client")?;
         Ok(Self {

@@ -177,6 +177,22 @@ async fn a_tunnel_without_a_byte_is_closed() {
 }
 
 #[tokio::test]
+async fn a_host_that_says_nothing_is_an_answer_before_its_session_is_idle() {
+    let registry = Registry::start().await;
+    let rig = Plan::default()
+        .limits(|limits| limits.idle = SOON * 3)
+        .start()
+        .await;
+    let mut client = rig.client(&grant(&[&registry.target()])).await;
+    let answer = client
+        .get(&format!("http://{}/public/silent", registry.target()))
+        .await;
+    assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+    let expected = format!("egress: {} did not answer in time\n", registry.target());
+    assert_eq!(text(answer).await.unwrap(), expected);
+}
+
+#[tokio::test]
 async fn a_head_that_does_not_end_ends_its_connection() {
     let rig = Plan::default()
         .limits(|limits| limits.header = SOON)
