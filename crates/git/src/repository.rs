@@ -3,10 +3,11 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use domain::CommitId;
-use git2::{Oid, RepositoryOpenFlags};
+use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 
 use crate::{
     ChangeSet, CommitInfo, Elsewhere, Error, Limits, change::change_set, elsewhere::elsewhere, import,
@@ -33,6 +34,27 @@ pub struct UnifiedDiff {
     pub files_changed: u32,
 }
 
+/// Nothing but a repository's own configuration counts: not the system's, not a user's.
+#[expect(
+    unsafe_code,
+    reason = "the library's search paths are not guarded; nobody has opened a repository yet"
+)]
+fn ignore_settings_of_the_machine() -> Result<(), Error> {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let levels = [
+        ConfigLevel::ProgramData,
+        ConfigLevel::System,
+        ConfigLevel::XDG,
+        ConfigLevel::Global,
+    ];
+    let set = |level| {
+        // SAFETY: every repository is opened after this, and this runs once.
+        unsafe { git2::opts::set_search_path(level, "") }.map_err(|error| error.message().to_owned())
+    };
+    let done = DONE.get_or_init(|| levels.into_iter().try_for_each(set));
+    done.clone().map_err(Error::Failed)
+}
+
 impl Repository {
     /// Makes an empty bare repository with a configuration of our own, or opens the one that is there.
     ///
@@ -45,6 +67,7 @@ impl Repository {
             .external_template(false)
             .mkpath(true)
             .initial_head("main");
+        ignore_settings_of_the_machine()?;
         git2::Repository::init_opts(path, &options)?;
         fs::write(
             path.join("config"),
@@ -71,6 +94,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Missing`] when there is none.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        ignore_settings_of_the_machine()?;
         let flags =
             RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_DOTGIT;
         let git = git2::Repository::open_ext(path, flags, std::iter::empty::<&Path>())?;

@@ -544,3 +544,18 @@ async fn a_repository_that_git_was_killed_over_is_taken_over_with_what_it_holds(
     world.fetch().await.unwrap();
     assert_eq!(taken.branch_head("main").unwrap(), Some(next));
 }
+
+#[test]
+fn what_the_machine_or_its_user_has_configured_does_not_count() {
+    let folder = TempDir::new().unwrap();
+    let repository = git::Repository::init_bare(&folder.path().join("r")).unwrap();
+    for found in [
+        git2::Config::find_system(),
+        git2::Config::find_global(),
+        git2::Config::find_xdg(),
+    ] {
+        assert!(found.is_err(), "{found:?}");
+    }
+    let config = repository.objects().config().unwrap();
+    assert!(config.get_string("user.name").is_err() && config.get_bool("core.bare").unwrap());
+}

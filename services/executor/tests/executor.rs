@@ -705,7 +705,7 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
         .await;
     assert_eq!(
         environment,
-        "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE HOME LANG PATH PWD SHLVL TERM TMPDIR _ "
+        "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE HOME LC_CTYPE PATH PWD SHLVL TERM TMPDIR _ "
     );
     let reach = format!("cat {}; touch $GIT_DIR/x; touch /etc/x", theirs(&world));
     let text = session.shell("c2", &format!("{reach}; true")).await;

@@ -67,11 +67,15 @@ pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -
         return Ok(ExitCode::SUCCESS);
     };
     let mut command = prepared(policy, &words, &output)?;
+    command.current_dir(&policy.directory);
     Err(told(&output, &words, &command.exec()))
 }
 
 /// Runs commands until one leaves something behind that the next would find, or nobody has one any more.
 fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<ExitCode, String> {
+    // Once, because a child that has to change there first must be forked.
+    std::env::set_current_dir(&policy.directory)
+        .map_err(|error| format!("{}: {error}", policy.directory.display()))?;
     let before = namespaces::left_behind();
     while let Some((words, output)) = next(control)? {
         activity.begin().map_err(|error| error.to_string())?;
@@ -105,8 +109,7 @@ fn prepared(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<Comma
     let (program, args) = words.split_first().ok_or("the command is empty")?;
     let output = || output.try_clone().map_err(|error| error.to_string());
     let mut command = Command::new(program);
-    command.args(args).current_dir(&policy.directory);
-    command.env_clear();
+    command.args(args).env_clear();
     command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
     command
         .stdin(Stdio::null())

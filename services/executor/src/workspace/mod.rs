@@ -277,7 +277,8 @@ impl Workspace {
             ("PATH", path),
             ("HOME", tmp.join("home").into()),
             ("TMPDIR", tmp.into()),
-            ("LANG", "C.UTF-8".into()),
+            // Of the locale no more: a shell reads a file for each of its other parts at every start.
+            ("LC_CTYPE", "C.UTF-8".into()),
             ("TERM", "dumb".into()),
             ("CI", "1".into()),
             ("GIT_DIR", self.git_dir().into()),
