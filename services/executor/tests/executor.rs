@@ -7,12 +7,16 @@
 
 #[path = "executor/attacks.rs"]
 mod attacks;
+#[path = "executor/canary.rs"]
+mod canary;
 #[path = "executor/elsewhere.rs"]
 mod elsewhere;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]
 mod http_backend;
 #[path = "executor/many.rs"]
 mod many;
+#[path = "executor/own.rs"]
+mod own;
 #[path = "executor/runners.rs"]
 mod runners;
 #[path = "executor/setups.rs"]

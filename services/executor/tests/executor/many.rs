@@ -1,23 +1,10 @@
 //! What a process of its own keeps after many commands.
 
-use std::{
-    fs,
-    process::{Child, Command},
-};
+use std::fs;
 
-use super::*;
+use super::{own::Process, *};
 
 const COMMANDS: u32 = 1000;
-
-/// Killed and reaped when it is dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Descriptors and mounts of the process.
 fn held(process: &Process) -> (usize, usize) {
@@ -46,46 +33,10 @@ async fn settles(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A process with the settings of this world's executor, in which the client reaches it.
-async fn start() -> (World, Process) {
-    let mut keys = String::new();
-    let mut world = World::start_as(1, |_, settings| {
-        let lines = settings
-            .grant_keys
-            .iter()
-            .map(|(id, key)| format!("{id:?} = {key:?}\n"));
-        keys = lines.collect();
-    })
-    .await;
-    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
-    let (file, data) = (
-        world.folder.path().join("own.toml"),
-        world.folder.path().join("own"),
-    );
-    let text = format!(
-        "[executor]\nlisten = \"{address}\"\ndata_dir = {data:?}\nslots = 1\ndisk_floor_mib = 0\nlauncher = {:?}\n\
-         [executor.grant_keys]\n{keys}[telemetry]\nlog_filter = \"error\"\n",
-        env!("CARGO_BIN_EXE_launcher")
-    );
-    fs::write(&file, text).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
-    let process = Process(command.arg("--config").arg(file).spawn().unwrap());
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    world.client = loop {
-        match ExecutorServiceClient::connect(format!("http://{address}")).await {
-            Ok(client) => break client,
-            Err(error) => assert!(tokio::time::Instant::now() < deadline, "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
-    (world, process)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_commands_leave_no_descriptor_mount_or_process_and_one_launcher_waits() {
-    let (world, process) = start().await;
+    let start = own::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
+    let (world, process) = start.await;
     let session = world.open(1).await;
     let run = async |number: u32| {
         let input = json!({ "command": "sleep 60 & echo done" });

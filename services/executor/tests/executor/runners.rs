@@ -17,7 +17,7 @@ use super::*;
 const USER: u32 = 65_534;
 
 /// Killed and reaped when it is dropped.
-struct Runner(Child);
+pub(super) struct Runner(Child);
 
 impl Drop for Runner {
     fn drop(&mut self) {
@@ -27,7 +27,7 @@ impl Drop for Runner {
 }
 
 /// A runner in a folder of the world; its program and place are made at the first start.
-fn start_runner(folder: &Path) -> (Runner, PathBuf) {
+pub(super) fn start_runner(folder: &Path) -> (Runner, PathBuf) {
     let (place, program) = (folder.join("runner"), folder.join("launcher"));
     if !place.exists() {
         fs::create_dir(&place).unwrap();
@@ -56,7 +56,7 @@ fn start_runner(folder: &Path) -> (Runner, PathBuf) {
     (runner, socket)
 }
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
         println!("| L2 runs at a runner | L2 | not reachable here |");

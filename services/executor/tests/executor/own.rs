@@ -1,0 +1,60 @@
+//! An executor in a process of its own.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command},
+};
+
+use super::*;
+
+/// Killed and reaped when it is dropped.
+pub(super) struct Process(pub(super) Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process with the settings of this world's executor and its own folder `own`, in which the client reaches it.
+/// `change` may add lines to its section and change how it is started.
+pub(super) async fn start(
+    log_filter: &str,
+    change: impl FnOnce(&Path, &mut String, &mut Command),
+) -> (World, Process) {
+    let mut keys = String::new();
+    let mut world = World::start_as(1, |_, settings| {
+        let lines = settings
+            .grant_keys
+            .iter()
+            .map(|(id, key)| format!("{id:?} = {key:?}\n"));
+        keys = lines.collect();
+    })
+    .await;
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let folder = world.folder.path();
+    let (file, data) = (folder.join("own.toml"), folder.join("own"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
+    let mut lines = String::new();
+    change(folder, &mut lines, &mut command);
+    let text = format!(
+        "[executor]\nlisten = \"{address}\"\ndata_dir = {data:?}\ndisk_floor_mib = 0\nlauncher = {:?}\n{lines}\
+         [executor.grant_keys]\n{keys}[telemetry]\nlog_filter = {log_filter:?}\n",
+        env!("CARGO_BIN_EXE_launcher")
+    );
+    fs::write(&file, text).unwrap();
+    let process = Process(command.arg("--config").arg(file).spawn().unwrap());
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    world.client = loop {
+        match ExecutorServiceClient::connect(format!("http://{address}")).await {
+            Ok(client) => break client,
+            Err(error) => assert!(tokio::time::Instant::now() < deadline, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    (world, process)
+}
