@@ -11,6 +11,7 @@ mod command;
 mod confine;
 mod files;
 mod group;
+mod leftovers;
 mod namespaces;
 #[path = "../sandbox/policy.rs"]
 mod policy;

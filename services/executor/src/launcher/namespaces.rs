@@ -21,14 +21,15 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities},
 };
 
-use crate::{policy::Policy, sys};
+use crate::{
+    policy::Policy,
+    sys::{self, Shared},
+};
 
 /// Folders that every command gets empty and for itself.
 const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 /// Entries that are looked at one by one.
 const MAX_LEFT: usize = 1000;
-/// Tables of what processes share and what outlives them.
-const SHARED_MEMORY: &[&str] = &["/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg"];
 /// Where sockets of the machine's services lie.
 const SERVICES: &str = "/run";
 /// What a private folder in memory may hold.
@@ -213,7 +214,8 @@ pub(crate) fn left_behind() -> Option<Vec<Left>> {
     found.sort();
     // A heading, and a line for each piece.
     let is_empty = |table: &str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
-    SHARED_MEMORY.iter().all(|table| is_empty(table)).then_some(found)
+    let kinds = [Shared::Memory, Shared::Semaphores, Shared::Messages];
+    kinds.iter().all(|kind| is_empty(kind.table())).then_some(found)
 }
 
 fn cover(path: &Path, is_private: bool) -> io::Result<()> {

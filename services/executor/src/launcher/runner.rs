@@ -23,6 +23,7 @@ use rustix::{fs::Mode, io::Errno, net::sockopt::socket_peercred, process::umask}
 
 use crate::{
     files::Files,
+    leftovers,
     policy::Probe,
     wire::{self, Answer, Hello, Request, Wants},
 };
@@ -127,6 +128,7 @@ impl Server {
         let folder = self.folder.join(number.to_string());
         let served = serve_files(connection, &folder, tree);
         remove(&folder);
+        leftovers::remove();
         served
     }
 }

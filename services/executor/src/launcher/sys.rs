@@ -23,6 +23,37 @@ pub(crate) fn kill_everything_else() {
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
+/// Objects of System V, which outlive the processes that share them.
+#[derive(Clone, Copy)]
+pub(crate) enum Shared {
+    Memory,
+    Semaphores,
+    Messages,
+}
+
+impl Shared {
+    /// Where the kernel lists them.
+    pub(crate) fn table(self) -> &'static str {
+        match self {
+            Self::Memory => "/proc/sysvipc/shm",
+            Self::Semaphores => "/proc/sysvipc/sem",
+            Self::Messages => "/proc/sysvipc/msg",
+        }
+    }
+}
+
+/// Takes one away; that it has gone already is as good.
+pub(crate) fn remove_shared(kind: Shared, id: i32) {
+    // SAFETY: plain numbers; removing takes no structure.
+    unsafe {
+        match kind {
+            Shared::Memory => libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()),
+            Shared::Semaphores => libc::semctl(id, 0, libc::IPC_RMID),
+            Shared::Messages => libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()),
+        }
+    };
+}
+
 /// Makes every descriptor from 3 on close when this process becomes another program. Closing them here instead would
 /// pull descriptors from under their owners.
 pub(crate) fn close_on_exec() -> io::Result<()> {

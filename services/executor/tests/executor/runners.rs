@@ -77,6 +77,25 @@ async fn start(without: Vec<executor::Mechanism>) -> (World, Runner) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_commands_leave_outside_of_a_workspace_the_next_one_at_a_runner_does_not_find() {
+    if !is_root() {
+        return;
+    }
+    let (world, _runner) = start(vec![executor::Mechanism::Namespaces]).await;
+    let look = "find /dev/shm -user $(id -u); cat /proc/sysvipc/* | grep -cE \" $(id -u) +[0-9]+ +[0-9]+ +[0-9]+ \" || true";
+    let leave = "mkdir /dev/shm/left-$$ && touch /dev/shm/left-$$/file; ipcmk -M 64; ipcmk -S 1; ipcmk -Q";
+    let first = world.open(1).await;
+    let left = first.shell("1", &format!("{leave}; {look}")).await;
+    assert!(
+        left.contains("/dev/shm/left-") && left.ends_with("\n3\n"),
+        "{left}"
+    );
+    first.close().await;
+    let second = world.open(2).await;
+    assert_eq!(second.shell("1", look).await, "exit code: 0\n0\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn at_a_runner_commands_and_files_have_a_user_of_their_own() {
     if !is_root() {
         return;

@@ -1,0 +1,57 @@
+//! What commands without namespaces leave outside their workspace, where the next one of this user would find it.
+
+use std::{fs, os::unix::fs::MetadataExt};
+
+use crate::sys::{self, Shared};
+
+const MEMORY: &str = "/dev/shm";
+
+/// Takes away this user's files in memory and System V objects. The runner's user runs nothing else.
+pub(crate) fn remove() {
+    let user = rustix::process::getuid().as_raw();
+    for entry in fs::read_dir(MEMORY).into_iter().flatten().filter_map(Result::ok) {
+        let path = entry.path();
+        let is_ours = |metadata: fs::Metadata| metadata.uid() == user;
+        if entry.metadata().is_ok_and(is_ours) {
+            // What cannot go stays visible to commands of this user only.
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        }
+    }
+    for kind in [Shared::Memory, Shared::Semaphores, Shared::Messages] {
+        let table = fs::read_to_string(kind.table()).unwrap_or_default();
+        for id in ids_of(&table, user) {
+            sys::remove_shared(kind, id);
+        }
+    }
+}
+
+/// The objects of a user in one of the kernel's tables; the second column is their number.
+fn ids_of(table: &str, user: u32) -> Vec<i32> {
+    let mut lines = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let heading = lines.next().unwrap_or_default();
+    let Some(column) = heading.iter().position(|name| *name == "uid") else {
+        return Vec::new();
+    };
+    let user = user.to_string();
+    lines
+        .filter(|fields| fields.get(column).is_some_and(|uid| *uid == user))
+        .filter_map(|fields| fields.get(1)?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_users_own_objects_are_found() {
+        let table = "       key      semid perms      nsems   uid   gid\n\
+                              0          3   600          1  1000  1000\n\
+                     1094795585          4   666          2     0     0\n";
+        assert_eq!(ids_of(table, 1000), [3]);
+        assert_eq!(ids_of(table, 0), [4]);
+        assert!(ids_of(table, 7).is_empty() && ids_of("", 0).is_empty());
+    }
+}
