@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::measure::figure;
 
-const SERVICES: [&str; 4] = ["ingest", "planner", "executor", "reporter"];
+const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 const SERVERS: [&str; 2] = ["nats-server", "redis-server"];
 /// How long the services rest before their idle memory is read.
 const REST: Duration = Duration::from_secs(2);

@@ -199,13 +199,14 @@ pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::
     })
     .await?
     .print("tool_run_command_true");
-    Samples::sequential(COMMANDS, async |_| {
-        let status = Command::new("sh").args(["-c", "true"]).status().await?;
-        ensure!(status.success(), "sh -c true: {status}");
-        Ok(())
-    })
-    .await?
-    .print("floor_sh_true");
+    for shell in ["sh", "bash"] {
+        let starts = Samples::sequential(COMMANDS, async |_| {
+            let status = Command::new(shell).args(["-c", "true"]).status().await?;
+            ensure!(status.success(), "{shell} -c true: {status}");
+            Ok(())
+        });
+        starts.await?.print(&format!("floor_{shell}_true"));
+    }
 
     let command = json!({"command": COMMAND});
     let commands = Samples::sequential(COMMANDS, |number| {

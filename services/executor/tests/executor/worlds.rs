@@ -41,7 +41,10 @@ async fn what_a_command_leaves_outside_its_workspace_goes_with_its_world() {
     let leave = ["echo x > /tmp/left", "mkdir -p /dev/shm/a/b", "ipcmk -M 100"];
     let mut before = session.shell("w", WORLD).await;
     for (number, leave) in leave.into_iter().enumerate() {
-        session.shell(&format!("a{number}"), leave).await;
+        let ended = session
+            .shell(&format!("a{number}"), &format!("{leave}; exit 7"))
+            .await;
+        assert!(ended.starts_with("exit code: 7\n"), "{ended}");
         let found = session
             .shell(
                 &format!("b{number}"),
