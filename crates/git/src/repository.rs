@@ -15,6 +15,8 @@ use crate::{
 
 /// Files above this are not read, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
+/// Of a larger file no lines are shown: comparing them takes many times their size in memory.
+const MAX_SHOWN_BYTES: i64 = 2 * 1024 * 1024;
 
 /// A bare repository that only trusted code writes. Every method blocks; not to be shared between threads, opening one
 /// is cheap.
@@ -156,8 +158,8 @@ impl Repository {
     /// A pack with every object of `new` and their history that `base` lacks.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
-    pub fn pack(&self, new: &[CommitId], base: &CommitId) -> Result<Vec<u8>, Error> {
+    /// [`Error::Missing`] when a commit is not there, [`Error::BadPack`] when it is larger than `max_bytes`.
+    pub fn pack(&self, new: &[CommitId], base: &CommitId, max_bytes: usize) -> Result<Vec<u8>, Error> {
         let mut walk = self.git.revwalk()?;
         for commit in new {
             walk.push(self.commit(commit)?.id())?;
@@ -165,9 +167,19 @@ impl Repository {
         walk.hide(self.commit(base)?.id())?;
         let mut builder = self.git.packbuilder()?;
         builder.insert_walk(&mut walk)?;
-        let mut pack = git2::Buf::new();
-        builder.write_buf(&mut pack)?;
-        Ok(pack.to_vec())
+        let (mut pack, mut fits) = (Vec::new(), true);
+        let written = builder.foreach(|part| {
+            fits = pack.len() + part.len() <= max_bytes;
+            if fits {
+                pack.extend_from_slice(part);
+            }
+            fits
+        });
+        match written {
+            _ if !fits => Err(Error::BadPack(format!("it is larger than {max_bytes} bytes"))),
+            Ok(()) => Ok(pack),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether `head` is `base` or descends from it.
@@ -185,12 +197,12 @@ impl Repository {
     /// [`Error::Missing`] when a commit is not there.
     pub fn diff(&self, base: &CommitId, head: &CommitId) -> Result<ChangeSet, Error> {
         let trees = self.trees(base, head)?;
-        let mut diff = self.tree_diff(&trees)?;
+        let mut diff = self.tree_diff(&trees, None)?;
         diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
         change_set(&self.git, &diff, &trees)
     }
 
-    /// The same as text in git's format, cut at `max_bytes`.
+    /// The same as text in git's format, cut at `max_bytes`; of a file above 2 MiB only that it differs.
     ///
     /// # Errors
     /// [`Error::Missing`] when a commit is not there.
@@ -200,7 +212,7 @@ impl Repository {
         head: &CommitId,
         max_bytes: usize,
     ) -> Result<UnifiedDiff, Error> {
-        let diff = self.tree_diff(&self.trees(base, head)?)?;
+        let diff = self.tree_diff(&self.trees(base, head)?, Some(MAX_SHOWN_BYTES))?;
         let files_changed = u32::try_from(diff.deltas().len()).unwrap_or(u32::MAX);
         let (mut text, mut truncated) = (String::new(), false);
         let printed = diff.print(git2::DiffFormat::Patch, |_, _, line| {
@@ -264,9 +276,15 @@ impl Repository {
         Ok([self.commit(base)?.tree()?, self.commit(head)?.tree()?])
     }
 
-    fn tree_diff(&self, [base, head]: &[git2::Tree<'_>; 2]) -> Result<git2::Diff<'_>, Error> {
+    /// Without a limit every file's lines can be looked at.
+    fn tree_diff(
+        &self,
+        [base, head]: &[git2::Tree<'_>; 2],
+        max_bytes: Option<i64>,
+    ) -> Result<git2::Diff<'_>, Error> {
         let mut options = git2::DiffOptions::new();
         options.include_typechange(true).ignore_submodules(false);
+        options.max_size(max_bytes.unwrap_or_default());
         Ok(self
             .git
             .diff_tree_to_tree(Some(base), Some(head), Some(&mut options))?)

@@ -231,7 +231,7 @@ async fn a_pack_carries_only_what_the_base_lacks_into_another_repository() {
     let head = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let pack = world
         .remote
-        .pack(std::slice::from_ref(&head), &world.base)
+        .pack(std::slice::from_ref(&head), &world.base, usize::MAX)
         .unwrap();
     assert_eq!(pack[8..12], 3u32.to_be_bytes());
     world.local.import_pack(&pack, Limits::default()).unwrap();
@@ -247,13 +247,54 @@ async fn a_pack_carries_only_what_the_base_lacks_into_another_repository() {
 }
 
 #[tokio::test]
+async fn a_pack_is_made_up_to_its_limit_and_not_beyond() {
+    let world = world().await;
+    let head = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
+    let pack = |max_bytes| {
+        world
+            .remote
+            .pack(std::slice::from_ref(&head), &world.base, max_bytes)
+    };
+    let whole = pack(usize::MAX).unwrap();
+    assert_eq!(pack(whole.len()).unwrap(), whole);
+    let error = pack(whole.len() - 1).unwrap_err();
+    assert!(matches!(error, Error::BadPack(_)), "{error}");
+}
+
+#[tokio::test]
+async fn lines_of_a_file_above_two_mebibytes_are_not_shown() {
+    let world = world().await;
+    let (small, large) = ("a\n".repeat(1 << 19), "a\n".repeat(3 << 19));
+    let head = commit(
+        &world.remote,
+        Some(&world.base),
+        &[("large.txt", Some(&large)), ("small.txt", Some(&small))],
+    );
+    let diff = world.remote.unified_diff(&world.base, &head, 16 << 20).unwrap();
+    assert_eq!(
+        (diff.text.matches("\n+a").count(), diff.files_changed),
+        (1 << 19, 2)
+    );
+    // Who decides about a change sees every line of it.
+    let added: usize = world
+        .remote
+        .diff(&world.base, &head)
+        .unwrap()
+        .files
+        .iter()
+        .map(|file| file.added_lines.len())
+        .sum();
+    assert!(added > 1 << 14, "{added}");
+}
+
+#[tokio::test]
 async fn a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind() {
     let world = world().await;
     let middle = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let head = commit(&world.remote, Some(&middle), &[("new.txt", Some("newer\n"))]);
     let pack = world
         .remote
-        .pack(std::slice::from_ref(&head), &world.base)
+        .pack(std::slice::from_ref(&head), &world.base, usize::MAX)
         .unwrap();
     let refused = |pack: &[u8], limits| {
         let error = world.local.import_pack(pack, limits).unwrap_err();
@@ -295,7 +336,9 @@ fn a_damaged_pack_is_refused_wherever_the_damage_is() {
     let ours = Repository::init_bare(&folder.path().join("ours")).unwrap();
     let base = commit(&theirs, None, &[("a", Some("a\n"))]);
     let head = commit(&theirs, Some(&base), &[("b", Some("b\n"))]);
-    let pack = theirs.pack(std::slice::from_ref(&head), &base).unwrap();
+    let pack = theirs
+        .pack(std::slice::from_ref(&head), &base, usize::MAX)
+        .unwrap();
     let mut runner = proptest::test_runner::TestRunner::new(proptest::test_runner::Config {
         cases: 40,
         failure_persistence: None,

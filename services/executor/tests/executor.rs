@@ -13,6 +13,8 @@ mod canary;
 mod elsewhere;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]
 mod http_backend;
+#[path = "executor/large.rs"]
+mod large;
 #[path = "executor/many.rs"]
 mod many;
 #[path = "executor/own.rs"]

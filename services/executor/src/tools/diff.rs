@@ -21,7 +21,10 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         .diff(MAX_SHOWN)
         .map_err(|problem| format!("Git could not do that: {problem}. Try git diff with run_command."))?;
     if diff.files_changed == 0 {
-        return Ok("Nothing has changed since the base commit.".to_owned());
+        return Ok(format!(
+            "Nothing has changed since the base commit.{}",
+            call.workspace.left_out()
+        ));
     }
     let more = if diff.truncated {
         "\n[the rest is left out; see single files with git diff in run_command]"
@@ -29,8 +32,10 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         ""
     };
     Ok(format!(
-        "{} file(s) changed\n{}{more}",
-        diff.files_changed, diff.text
+        "{} file(s) changed\n{}{more}{}",
+        diff.files_changed,
+        diff.text,
+        call.workspace.left_out()
     ))
 }
 

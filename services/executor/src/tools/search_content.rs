@@ -10,6 +10,10 @@ use super::{Call, Run, Tool, cut, object, parse, search_files::matcher};
 
 const MAX_FOUND: usize = 300;
 const MAX_LINE: usize = 400;
+/// Files that are named because they could not be searched.
+const MAX_FAILED: usize = 10;
+/// A file with a longer line is not searched to its end, in bytes.
+const MAX_LONGEST: usize = 16 * 1024 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
     name: "search_content",
@@ -46,9 +50,10 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .line_number(true)
+        .heap_limit(Some(MAX_LONGEST))
         .build();
     let root = call.workspace.root();
-    let mut found: Vec<String> = Vec::new();
+    let (mut found, mut failed): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for path in call.workspace.paths(FileType::is_file) {
         if files.as_ref().is_some_and(|files| !files.is_match(&path)) {
             continue;
@@ -64,16 +69,21 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         });
         if let Err(error) = searcher.search_file(&regex, &file, sink) {
             tracing::debug!(%error, "a file could not be searched");
+            failed.push(path.display().to_string());
         }
         if found.len() > MAX_FOUND || call.cancel.is_cancelled() {
             break;
         }
     }
     if found.is_empty() {
-        return Ok(format!("No line matches {:?}.", input.pattern));
+        found.push(format!("No line matches {:?}.", input.pattern));
     }
     if found.len() > MAX_FOUND {
         found[MAX_FOUND] = "[more lines left out; narrow the pattern or give file_pattern]".to_owned();
+    }
+    if !failed.is_empty() {
+        failed.truncate(MAX_FAILED);
+        found.push(format!("[not searched to the end: {}]", failed.join(", ")));
     }
     Ok(found.join("\n"))
 }

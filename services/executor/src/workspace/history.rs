@@ -2,8 +2,9 @@
 
 use domain::CommitId;
 use git2::{Oid, Signature, Time};
+use proto::executor::MAX_PACK_BYTES;
 
-use super::{Problem, Workspace};
+use super::{Problem, Workspace, scan::MAX_FILE_BYTES, undo::MAX_NAMED};
 
 /// Author and committer of every commit.
 const NAME: &str = "Journeyman";
@@ -96,16 +97,36 @@ impl Workspace {
         };
         match self.commit_to(&branch, message, time_s) {
             Ok(Some((commit, files))) => Ok(format!(
-                "Committed {files} changed file(s) as {} on {branch}.",
-                commit.short()
+                "Committed {files} changed file(s) as {} on {branch}.{}",
+                commit.short(),
+                self.left_out()
             )),
-            Ok(None) => Err(
-                "There is nothing to commit: no file differs from the last commit. Files named by \
-                             .gitignore are never committed."
-                    .to_owned(),
-            ),
+            Ok(None) => Err(format!(
+                "There is nothing to commit: no file differs from the last commit. Files named by .gitignore are \
+                 never committed.{}",
+                self.left_out()
+            )),
             Err(problem) => Err(for_model(&problem)),
         }
+    }
+
+    /// Which files the last look at them left out, for the model; empty: none.
+    pub(crate) fn left_out(&self) -> String {
+        let names = &self.lock().too_large;
+        if names.is_empty() {
+            return String::new();
+        }
+        let shown: Vec<_> = names
+            .iter()
+            .take(MAX_NAMED)
+            .map(|path| path.display().to_string())
+            .collect();
+        format!(
+            "\n{} file(s) larger than {} MiB are left out of every commit: {}",
+            names.len(),
+            MAX_FILE_BYTES >> 20,
+            shown.join(", ")
+        )
     }
 
     fn commit_to(
@@ -144,7 +165,12 @@ impl Workspace {
             .cloned()
             .chain([commit.clone()])
             .collect();
-        let pack = repository.pack(&new, &self.base)?;
+        let pack = repository
+            .pack(&new, &self.base, MAX_PACK_BYTES)
+            .map_err(|error| match error {
+                git::Error::BadPack(why) => Problem::BadSnapshot(format!("the change cannot be kept: {why}")),
+                other => other.into(),
+            })?;
         let files_changed = repository.unified_diff(&self.base, &commit, 0)?.files_changed;
         let head = head.filter(|head| *head != self.base);
         Ok(SnapshotPack {

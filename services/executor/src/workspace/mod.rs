@@ -117,6 +117,8 @@ struct State {
     branch: Option<String>,
     head: Option<CommitId>,
     cache: StatCache,
+    /// What the last look at the files left out.
+    too_large: Vec<PathBuf>,
     /// Tree, branch and head after the last look, so that a change is noticed.
     seen: Option<(git2::Oid, Option<String>, Option<CommitId>)>,
     /// Files before the latest changes, the newest last.

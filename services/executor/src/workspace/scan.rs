@@ -17,8 +17,10 @@ use super::{
     root::{Kind, Stat},
 };
 
-/// Files above this are not taken into a tree, in bytes.
-const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// Files above this are not taken into a tree, in bytes; where one was smaller, it stays what it was.
+pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// Ignore files above this are not read, in bytes: a walk holds their lines.
+const MAX_RULES_BYTES: u64 = 1024 * 1024;
 /// More files than this are no source tree.
 const MAX_FILES: usize = 200_000;
 /// A file that changed this shortly before it was read may change again without its times showing it.
@@ -82,14 +84,18 @@ impl Workspace {
         }
         let mut state = self.lock();
         let mut cache = StatCache::default();
-        let mut files = Files::new();
+        let (mut files, mut too_large) = (Files::new(), Vec::new());
         for path in paths {
-            if let Some((id, mode)) = self.entry(git, &path, tracked.get(&path), &state.cache, &mut cache)? {
+            let known = tracked.get(&path);
+            if let Some((id, mode)) =
+                self.entry(git, &path, known, &state.cache, &mut cache, &mut too_large)?
+            {
                 files.insert(path, (id, mode));
             }
         }
         cache.seal();
         state.cache = cache;
+        state.too_large = too_large;
         drop(state);
         write(git, &files)
     }
@@ -101,6 +107,7 @@ impl Workspace {
         tracked: Option<&(Oid, i32)>,
         old: &StatCache,
         new: &mut StatCache,
+        too_large: &mut Vec<PathBuf>,
     ) -> Result<Option<(Oid, i32)>, Problem> {
         let Some(stat) = self.root().stat(path)? else {
             return Ok(None);
@@ -114,8 +121,8 @@ impl Workspace {
             Kind::Other => return Ok(None),
         };
         if stat.size > MAX_FILE_BYTES {
-            tracing::warn!(path = %path.display(), "a file is too large for a commit and left out");
-            return Ok(None);
+            too_large.push(path.to_owned());
+            return Ok(tracked.copied());
         }
         let id = match old.get(path, &stat) {
             Some(id) => id,
@@ -172,10 +179,13 @@ impl Workspace {
     }
 }
 
-/// Whether a folder's ignore rules can be read: a link may lead out, and a pipe would hold the walk for good. Without
+/// Whether a folder's ignore rules can be read: a link may lead out, a pipe would hold the walk for good, and a large
+/// file would fill the memory. Without
 /// that, new files in such a folder do not count; tracked ones still do.
 fn has_safe_rules(folder: &Path) -> bool {
-    std::fs::symlink_metadata(folder.join(".gitignore")).map_or(true, |metadata| metadata.is_file())
+    std::fs::symlink_metadata(folder.join(".gitignore")).map_or(true, |metadata| {
+        metadata.is_file() && metadata.len() <= MAX_RULES_BYTES
+    })
 }
 
 /// Every file of a tree, links and submodules among them.

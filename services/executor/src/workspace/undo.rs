@@ -9,7 +9,7 @@ use super::{Problem, Workspace, paths::is_plain_name, scan::StatCache};
 /// Changes that can be undone.
 pub(super) const MAX_UNDO: usize = 50;
 /// Paths named in an answer.
-const MAX_NAMED: usize = 20;
+pub(super) const MAX_NAMED: usize = 20;
 /// Mode of a submodule's entry.
 const SUBMODULE: i32 = 0o160_000;
 

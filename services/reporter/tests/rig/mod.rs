@@ -245,7 +245,7 @@ impl Rig {
         let head = id(git(&["-C", &here, "rev-parse", "HEAD"]).await);
         let pack = git::Repository::open(&clone.join(".git"))
             .unwrap()
-            .pack(std::slice::from_ref(&head), &base)
+            .pack(std::slice::from_ref(&head), &base, usize::MAX)
             .unwrap();
         let pack: ObjectRef = self.queue.objects().put(pack.into()).await.unwrap();
         let repository: RepositoryName = "acme/shop".parse().unwrap();
