@@ -64,7 +64,7 @@ pub(super) fn is_root() -> bool {
     is_root
 }
 
-async fn start(without: Vec<executor::Mechanism>) -> (World, Runner) {
+pub(super) async fn start(without: Vec<executor::Mechanism>) -> (World, Runner) {
     let mut runner = None;
     let world = World::start_as(1, |folder, settings| {
         let (started, socket) = start_runner(folder);
