@@ -50,7 +50,7 @@ up: setup ## Start everything on this machine; settings from journeyman.toml
 	@$(CARGO) build --quiet --locked --workspace --bins
 	@$(TARGET_DIR)/debug/journeyman up
 
-sandbox-check: ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
+sandbox-check: setup ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
 	@scripts/sandbox-check.sh
 
 images: ## Build the five images

@@ -10,23 +10,34 @@ trap 'rm -f "$log" "$log.rows"' EXIT
 
 "$cargo" build --quiet --locked -p executor -p e2e --bins
 "${CARGO_TARGET_DIR:-target}/debug/executor" doctor
-if ! "$cargo" test --locked -p executor -p git -p reporter -p e2e --lib --test executor --test sandbox --test git --no-fail-fast \
-    -- --nocapture >"$log" 2>&1; then
-    failed=1
-fi
+run() {
+    "$cargo" test --locked -p executor -p git -p reporter -p e2e "$@" >>"$log" 2>&1 || failed=1
+}
+run --lib --test executor --test sandbox --test git --no-fail-fast -- --nocapture
+run --test reporter -- the_gate_serves a_change_that_breaks_policy
 
 # check, test that shows it
 other_checks="
 15 racing links in file tools;a_folder_swapped_for_a_link_while_it_is_written_never_leads_out
 28 deadline over gRPC;deadlines_cut_the_call_and_time_limits_end_the_command
+28 a world that a command ends;a_command_that_ends_its_world_is_told_and_the_next_one_works
+28 a world in which something is left;what_a_command_leaves_outside_its_workspace_goes_with_its_world
 29 a caller that goes away;a_call_whose_caller_goes_away_is_killed_and_stored_as_interrupted
 29 a newer fence;a_newer_fence_cuts_older_calls_and_refuses_older_planners
+30 a runner that goes;a_workspace_whose_runner_went_is_gone_and_another_can_be_opened
 33 a launcher waits in an open workspace, and goes with it;a_thousand_commands_leave_no_descriptor_mount_or_process_and_one_launcher_waits
+36 folders of this machine as remotes;files_of_this_machine_are_no_remote
+39 submodules, files of Git LFS;what_lies_elsewhere_is_named_when_a_workspace_opens_and_by_the_tools
+39 what is put into a submodule;a_file_that_a_command_puts_into_a_submodules_folder_is_in_no_snapshot
 40 hostile trees;hostile_names_in_a_tree_are_left_out_of_a_checkout
 42 branches;a_branch_is_legal_and_names_its_ticket
+42 the gate is for reading, of one repository;the_gate_serves_its_repository_to_whoever_holds_a_grant
 43 protected paths;each_breach_is_named_with_what_to_change
+43 a refused change is never pushed;a_change_that_breaks_policy_is_refused_in_words_and_never_pushed
 44 credentials in a change;common_credentials_are_found
 45 packs too large or incomplete;a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind
+45 packs of too many or too large objects, memory;a_pack_of_too_many_or_too_large_objects_is_refused_within_bounds_of_memory
+45 packs that are made;a_pack_is_made_up_to_its_limit_and_not_beyond
 45 damaged packs;a_damaged_pack_is_refused_wherever_the_damage_is
 46 the same commit again;the_same_change_at_the_same_time_is_the_same_commit
 "
