@@ -7,9 +7,8 @@ use crate::{
     elsewhere::{Attributes, holds_pointer},
 };
 
-/// Kept per file, so that a secret scan stays bounded.
-const MAX_ADDED_LINES: usize = 20_000;
-const MAX_LINE_BYTES: usize = 4_000;
+/// Added lines that one change is read with, in bytes.
+const MAX_ADDED_BYTES: usize = 64 * 1024 * 1024;
 
 /// The difference between two commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,8 +43,10 @@ pub struct FileChange {
     pub mode: FileMode,
     /// Size after the change; 0 for a deletion.
     pub size_bytes: u64,
-    /// Lines that the change adds, without their ends; at most 20,000 of at most 4,000 bytes. Empty for binary files.
+    /// Lines that the change adds, without their ends. Empty for binary files.
     pub added_lines: Vec<String>,
+    /// True when lines are missing, because the whole change adds more than 64 MiB of them.
+    pub is_cut: bool,
     /// True when Git LFS keeps the content of this path, before or after the change, and the change puts something else than
     /// a pointer there.
     pub breaks_lfs: bool,
@@ -103,9 +104,9 @@ pub(crate) fn change_set(
         deletions: stats.deletions(),
     };
     let mut attributes = trees.each_ref().map(|tree| Attributes::new(repository, tree));
-    let count = diff.deltas().len();
+    let (count, mut left) = (diff.deltas().len(), MAX_ADDED_BYTES);
     let files = (0..count)
-        .map(|index| file_change(repository, diff, index, &mut attributes))
+        .map(|index| file_change(repository, diff, index, &mut attributes, &mut left))
         .collect::<Result<_, _>>()?;
     Ok(ChangeSet { files, stat })
 }
@@ -115,6 +116,7 @@ fn file_change(
     diff: &git2::Diff<'_>,
     index: usize,
     attributes: &mut [Attributes<'_>; 2],
+    left: &mut usize,
 ) -> Result<FileChange, Error> {
     let delta = diff
         .get_delta(index)
@@ -141,6 +143,7 @@ fn file_change(
     let is_submodule = [&old, &new]
         .iter()
         .any(|file| file.mode() == git2::FileMode::Commit);
+    let (added_lines, is_cut) = added_lines(diff, index, left)?;
     Ok(FileChange {
         path,
         old_path: (kind == ChangeKind::Renamed).then(|| lossy(old.path_bytes())),
@@ -151,7 +154,8 @@ fn file_change(
             file_mode(repository, shown)?
         },
         size_bytes,
-        added_lines: added_lines(diff, index)?,
+        added_lines,
+        is_cut,
         breaks_lfs,
     })
 }
@@ -168,26 +172,27 @@ fn file_mode(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result
     })
 }
 
-fn added_lines(diff: &git2::Diff<'_>, index: usize) -> Result<Vec<String>, Error> {
+/// The lines, and whether some are missing because no more bytes were `left`.
+fn added_lines(diff: &git2::Diff<'_>, index: usize, left: &mut usize) -> Result<(Vec<String>, bool), Error> {
     let Some(patch) = git2::Patch::from_diff(diff, index)? else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), false));
     };
     let mut lines = Vec::new();
     for hunk in 0..patch.num_hunks() {
         for line in 0..patch.num_lines_in_hunk(hunk)? {
             let line = patch.line_in_hunk(hunk, line)?;
-            if line.origin() == '+' && lines.len() < MAX_ADDED_LINES {
-                let content = line.content();
-                let kept = &content[..content.len().min(MAX_LINE_BYTES)];
-                lines.push(
-                    String::from_utf8_lossy(kept)
-                        .trim_end_matches(['\n', '\r'])
-                        .to_owned(),
-                );
+            if line.origin() != '+' {
+                continue;
             }
+            let Some(rest) = left.checked_sub(line.content().len().max(1)) else {
+                return Ok((lines, true));
+            };
+            *left = rest;
+            let text = String::from_utf8_lossy(line.content());
+            lines.push(text.trim_end_matches(['\n', '\r']).to_owned());
         }
     }
-    Ok(lines)
+    Ok((lines, false))
 }
 
 fn lossy(bytes: Option<&[u8]>) -> String {

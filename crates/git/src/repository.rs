@@ -191,13 +191,13 @@ impl Repository {
         Ok(head == base || self.git.graph_descendant_of(head, base)?)
     }
 
-    /// What differs between two commits, renames found.
+    /// What differs between two commits, renames found. Lines of a file above `max_file_bytes` are not looked at.
     ///
     /// # Errors
     /// [`Error::Missing`] when a commit is not there.
-    pub fn diff(&self, base: &CommitId, head: &CommitId) -> Result<ChangeSet, Error> {
+    pub fn diff(&self, base: &CommitId, head: &CommitId, max_file_bytes: u64) -> Result<ChangeSet, Error> {
         let trees = self.trees(base, head)?;
-        let mut diff = self.tree_diff(&trees, None)?;
+        let mut diff = self.tree_diff(&trees, i64::try_from(max_file_bytes).unwrap_or(i64::MAX))?;
         diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
         change_set(&self.git, &diff, &trees)
     }
@@ -212,7 +212,7 @@ impl Repository {
         head: &CommitId,
         max_bytes: usize,
     ) -> Result<UnifiedDiff, Error> {
-        let diff = self.tree_diff(&self.trees(base, head)?, Some(MAX_SHOWN_BYTES))?;
+        let diff = self.tree_diff(&self.trees(base, head)?, MAX_SHOWN_BYTES)?;
         let files_changed = u32::try_from(diff.deltas().len()).unwrap_or(u32::MAX);
         let (mut text, mut truncated) = (String::new(), false);
         let printed = diff.print(git2::DiffFormat::Patch, |_, _, line| {
@@ -276,15 +276,14 @@ impl Repository {
         Ok([self.commit(base)?.tree()?, self.commit(head)?.tree()?])
     }
 
-    /// Without a limit every file's lines can be looked at.
     fn tree_diff(
         &self,
         [base, head]: &[git2::Tree<'_>; 2],
-        max_bytes: Option<i64>,
+        max_file_bytes: i64,
     ) -> Result<git2::Diff<'_>, Error> {
         let mut options = git2::DiffOptions::new();
         options.include_typechange(true).ignore_submodules(false);
-        options.max_size(max_bytes.unwrap_or_default());
+        options.max_size(max_file_bytes);
         Ok(self
             .git
             .diff_tree_to_tree(Some(base), Some(head), Some(&mut options))?)

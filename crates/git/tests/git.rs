@@ -12,6 +12,9 @@ use http_backend::HttpBackend;
 use secrecy::SecretString;
 use tempfile::TempDir;
 
+/// As a policy has it.
+const MAX_FILE: u64 = 10 << 20;
+
 /// A commit on top of `parent` in which each path has this content; `None` removes it.
 fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Option<&str>)]) -> CommitId {
     let git = repository.objects();
@@ -278,13 +281,39 @@ async fn lines_of_a_file_above_two_mebibytes_are_not_shown() {
     // Who decides about a change sees every line of it.
     let added: usize = world
         .remote
-        .diff(&world.base, &head)
+        .diff(&world.base, &head, MAX_FILE)
         .unwrap()
         .files
         .iter()
         .map(|file| file.added_lines.len())
         .sum();
-    assert!(added > 1 << 14, "{added}");
+    assert_eq!(added, 4 << 19);
+}
+
+#[tokio::test]
+async fn every_added_line_is_read_whole_until_a_change_adds_too_much() {
+    let world = world().await;
+    let long = format!("{}end\n", "x".repeat(1 << 20));
+    let many = "line\n".repeat(100_000) + &long;
+    let head = commit(&world.remote, Some(&world.base), &[("many.txt", Some(&many))]);
+    let change = world.remote.diff(&world.base, &head, MAX_FILE).unwrap();
+    let file = &change.files[0];
+    assert_eq!((file.added_lines.len(), file.is_cut), (100_001, false));
+    assert!(file.added_lines[100_000].ends_with("xend"));
+    // Of a file above the limit nothing is read, and its size says so.
+    let none = world.remote.diff(&world.base, &head, 1 << 20).unwrap();
+    assert!(none.files[0].added_lines.is_empty() && none.files[0].size_bytes > 1 << 20);
+
+    let large = long.repeat(9);
+    let names: Vec<String> = (0..8).map(|number| format!("{number}.txt")).collect();
+    let files: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), Some(large.as_str())))
+        .collect();
+    let head = commit(&world.remote, Some(&world.base), &files);
+    let change = world.remote.diff(&world.base, &head, MAX_FILE).unwrap();
+    let cut: Vec<_> = change.files.iter().map(|file| file.is_cut).collect();
+    assert_eq!(cut, [false, false, false, false, false, false, false, true]);
 }
 
 #[tokio::test]
@@ -461,7 +490,7 @@ async fn a_change_set_names_what_policy_asks_about() {
         ("s.txt", Some("secret\n")),
     ];
     let head = commit(git, Some(&world.base), &changes);
-    let change = git.diff(&world.base, &head).unwrap();
+    let change = git.diff(&world.base, &head, MAX_FILE).unwrap();
     let seen: Vec<_> = change
         .files
         .iter()
@@ -530,7 +559,7 @@ fn submodules_and_files_of_git_lfs_are_named_and_a_change_that_touches_them_show
             ("vendor/old.module", None),
         ],
     );
-    let change = git.diff(&base, &head).unwrap();
+    let change = git.diff(&base, &head, MAX_FILE).unwrap();
     let named = |wanted: fn(&git::FileChange) -> bool| -> Vec<&str> {
         let files = change.files.iter().filter(|file| wanted(file));
         files.map(|file| file.path.as_str()).collect()
@@ -548,7 +577,7 @@ fn a_submodule_that_becomes_a_folder_is_a_change_of_the_submodule() {
     let git = Repository::init_bare(folder.path()).unwrap();
     let base = commit(&git, None, &[("kit.module", Some(&"1".repeat(40)))]);
     let file = commit(&git, None, &[("kit.module/file", Some("x\n"))]);
-    let touched = git.diff(&base, &file).unwrap().files;
+    let touched = git.diff(&base, &file, MAX_FILE).unwrap().files;
     assert!(
         touched.iter().any(|file| file.mode == FileMode::Submodule),
         "{touched:?}"

@@ -60,6 +60,8 @@ pub(crate) enum Violation {
         size_bytes: u64,
         limit_bytes: u64,
     },
+    /// A file whose added lines are too many to look at.
+    TooMuch { path: String },
     /// Words in a commit's message that act on a ticket.
     Command { words: String, commit: String },
     /// Something that looks like a credential.
@@ -121,6 +123,10 @@ impl fmt::Display for Violation {
                     "`{path}` has {size_bytes} bytes and the limit is {limit_bytes}; remove or shrink it"
                 )
             }
+            Self::TooMuch { path } => write!(
+                f,
+                "the change adds more text than can be looked through for credentials, `{path}` among it; leave out what is generated"
+            ),
             Self::Command { words, commit } => write!(
                 f,
                 "the message of commit {commit} says `{words}`, which acts on a ticket when it is pushed; create a new branch and commit there with a message that names no ticket after such a word"
@@ -179,11 +185,10 @@ pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> R
     }
 }
 
-/// Checks the whole difference, and for secrets every commit on the way to it with what it alone adds (`steps`).
+/// Checks the whole difference.
 pub(crate) fn check_change(
     change: &ChangeSet,
     commits: &[CommitInfo],
-    steps: &[ChangeSet],
     limits: &Limits,
 ) -> Result<(), Vec<Violation>> {
     let mut violations = BTreeSet::new();
@@ -193,7 +198,6 @@ pub(crate) fn check_change(
     for file in &change.files {
         violations.extend(check_file(file, limits));
     }
-    violations.extend(steps.iter().flat_map(|step| &step.files).filter_map(secret_in));
     for commit in commits {
         if let Some(kind) = commit.message.lines().find_map(secret::find) {
             let place = format!("the message of commit {}", commit.id.short());
@@ -205,6 +209,12 @@ pub(crate) fn check_change(
     } else {
         Err(violations.into_iter().collect())
     }
+}
+
+/// Checks what one commit alone adds: what a later one removes stays in the history.
+pub(crate) fn check_step(step: &ChangeSet, limits: &Limits) -> Vec<Violation> {
+    let files = step.files.iter();
+    files.flat_map(|file| check_content(file, limits)).collect()
 }
 
 /// Checks that no commit's message closes or moves a ticket other than the commit's own.
@@ -253,6 +263,14 @@ fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
         }
         FileMode::Symlink(_) | FileMode::Regular | FileMode::Executable | FileMode::Submodule => {}
     }
+    violations.extend(check_content(file, limits));
+    violations
+}
+
+/// Whether all that a file adds could be looked at, and holds no credential.
+fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
+    let path = || file.path.clone();
+    let mut violations = Vec::new();
     if file.size_bytes > limits.max_file_bytes {
         let (size_bytes, limit_bytes) = (file.size_bytes, limits.max_file_bytes);
         violations.push(Violation::TooLarge {
@@ -260,6 +278,9 @@ fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
             size_bytes,
             limit_bytes,
         });
+    }
+    if file.is_cut {
+        violations.push(Violation::TooMuch { path: path() });
     }
     violations.extend(secret_in(file));
     violations
@@ -332,6 +353,7 @@ mod tests {
             mode: FileMode::Regular,
             size_bytes: 10,
             added_lines: vec!["hello".to_owned()],
+            is_cut: false,
             breaks_lfs: false,
         }
     }
@@ -342,7 +364,7 @@ mod tests {
             files: vec![file],
             ..ChangeSet::default()
         };
-        match check_change(&change, &[], &[], &limits) {
+        match check_change(&change, &[], &limits) {
             Ok(()) => String::new(),
             Err(violations) => explain(&violations),
         }
@@ -432,6 +454,13 @@ mod tests {
             ),
             (
                 FileChange {
+                    is_cut: true,
+                    ..file("fixtures.sql")
+                },
+                "more text than can be looked through",
+            ),
+            (
+                FileChange {
                     added_lines: vec![token],
                     ..file("settings.py")
                 },
@@ -448,7 +477,7 @@ mod tests {
     fn an_empty_change_is_refused() {
         let limits = Limits::new(&Settings::default()).unwrap();
         assert_eq!(
-            check_change(&ChangeSet::default(), &[], &[], &limits),
+            check_change(&ChangeSet::default(), &[], &limits),
             Err(vec![Violation::NoChange])
         );
     }

@@ -81,7 +81,11 @@ async fn a_file_that_a_command_puts_into_a_submodules_folder_is_in_no_snapshot()
     assert_eq!(info.files_changed, 1);
     let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     remote.import_pack(&pack, git::Limits::default()).unwrap();
-    let change = remote.diff(&base.parse().unwrap(), &info.snapshot_commit.parse().unwrap());
+    let change = remote.diff(
+        &base.parse().unwrap(),
+        &info.snapshot_commit.parse().unwrap(),
+        u64::MAX,
+    );
     let paths: Vec<String> = change.unwrap().files.into_iter().map(|file| file.path).collect();
     assert_eq!(paths, ["y"]);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use domain::{BranchRecord, CommitId, PushBranch, Rules, TicketKey};
-use git::{ChangeSet, CommitInfo, Repository};
+use git::Repository;
 
 use super::{Asked, Outside};
 use crate::{
@@ -124,28 +124,22 @@ fn import_and_check(
             "more than {MAX_COMMITS} commits; squash them"
         )));
     }
-    let change = repository.diff(&push.base, &push.head)?;
-    let steps = commits
-        .iter()
-        .map(|commit| step(&repository, commit))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut violations = policy::check_change(&change, &commits, &steps, limits)
+    let change = repository.diff(&push.base, &push.head, limits.max_file_bytes)?;
+    let mut violations = policy::check_change(&change, &commits, limits)
         .err()
         .unwrap_or_default();
+    for commit in &commits {
+        if let Some(parent) = commit.parents.first() {
+            let step = repository.diff(parent, &commit.id, limits.max_file_bytes)?;
+            violations.extend(policy::check_step(&step, limits));
+        }
+    }
     violations.extend(policy::check_messages(&commits, ticket, &push.repository));
     if violations.is_empty() {
         Ok(())
     } else {
         Err(Trouble::Refused(policy::explain(&violations)))
     }
-}
-
-/// What one commit adds to its first parent: a secret that a later commit removes is in the history all the same.
-fn step(repository: &Repository, commit: &CommitInfo) -> Result<ChangeSet, git::Error> {
-    commit.parents.first().map_or_else(
-        || Ok(ChangeSet::default()),
-        |parent| repository.diff(parent, &commit.id),
-    )
 }
 
 fn is_in_history(repository: &Repository, base: &CommitId, branches: &[String]) -> Result<bool, git::Error> {
