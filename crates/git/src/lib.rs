@@ -6,6 +6,7 @@ mod cli;
 mod elsewhere;
 mod error;
 mod import;
+mod mirrors;
 mod repository;
 mod transport;
 
@@ -13,5 +14,6 @@ pub use change::{ChangeKind, ChangeSet, CommitInfo, FileChange, FileMode, Stat};
 pub use elsewhere::{Elsewhere, is_lfs_pointer};
 pub use error::Error;
 pub use import::Limits;
+pub use mirrors::{DiskFloor, Mirror, MirrorFolder};
 pub use repository::{Repository, UnifiedDiff};
 pub use transport::{Auth, Pushed, Transport};

@@ -1,21 +1,10 @@
-//! Room on the disk, and folders that go.
+//! Folders that go.
 
 use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
-
-/// With less free on the disk nothing is made ready or kept for later runs, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Floor(pub(crate) u64);
-
-impl Floor {
-    /// Whether the disk that holds this folder has more free than that.
-    pub(crate) fn has_room(self, folder: &Path) -> bool {
-        rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= self.0)
-    }
-}
 
 /// Deletes a folder with all that is in it, also where commands took the right to write from a folder (as the module
 /// cache of Go does). No process may work in it any more. Blocks.

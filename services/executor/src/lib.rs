@@ -29,7 +29,6 @@ use tonic::transport::server::TcpIncoming;
 
 pub use by_hand::by_hand;
 pub use config::{Config, Executor};
-use disk::Floor;
 use registry::Registry;
 use sandbox::Sandbox;
 pub use sandbox::{Limits, Mechanism};
@@ -108,7 +107,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     }
     // A runner makes every worktree itself.
     let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
-    let floor = Floor(settings.disk_floor_mib << 20);
+    let floor = git::DiskFloor(settings.disk_floor_mib << 20);
     let store = Store::new(&data_dir, checkouts, setup_cache_mib << 20, floor);
     let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store));
     let reaper = tokio::spawn({

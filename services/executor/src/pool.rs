@@ -7,17 +7,15 @@ use std::{
 };
 
 use domain::RepositoryName;
+use git::DiskFloor;
 
-use crate::{
-    disk::Floor,
-    workspace::{Ready, Start},
-};
+use crate::workspace::{Ready, Start};
 
 /// Checkouts that wait for a run, the one that was made last at the end.
 pub(crate) struct Pool {
     folder: PathBuf,
     max: usize,
-    floor: Floor,
+    floor: DiskFloor,
     ready: Mutex<VecDeque<(Key, Ready)>>,
 }
 
@@ -25,7 +23,7 @@ type Key = (RepositoryName, String);
 
 impl Pool {
     /// At most `max` checkouts, one for each repository and base branch; none while the disk has less than `floor` free.
-    pub(crate) fn new(folder: PathBuf, max: usize, floor: Floor) -> Self {
+    pub(crate) fn new(folder: PathBuf, max: usize, floor: DiskFloor) -> Self {
         Self {
             folder,
             max,

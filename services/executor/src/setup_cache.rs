@@ -8,10 +8,11 @@ use std::{
 };
 
 use domain::RepositoryName;
+use git::DiskFloor;
 use git2::{ObjectType, Oid};
 
 use crate::{
-    disk::{self, Floor},
+    disk,
     workspace::{Amount, Origin, Problem, Workspace},
 };
 
@@ -54,7 +55,7 @@ pub(crate) struct SetupCache {
     folder: PathBuf,
     unfinished: PathBuf,
     max_bytes: u64,
-    floor: Floor,
+    floor: DiskFloor,
     identity: String,
     /// Held for reading while something is copied out, for writing while something goes.
     in_use: RwLock<()>,
@@ -74,7 +75,7 @@ struct Entry {
 
 impl SetupCache {
     /// Under the data folder; `max_bytes` for all results together, 0 for none.
-    pub(crate) fn new(data_dir: &Path, max_bytes: u64, floor: Floor) -> Self {
+    pub(crate) fn new(data_dir: &Path, max_bytes: u64, floor: DiskFloor) -> Self {
         Self {
             folder: data_dir.join(FOLDER),
             unfinished: data_dir.join(UNFINISHED),
@@ -262,7 +263,7 @@ mod tests {
         for name in [FOLDER, UNFINISHED] {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
-        SetupCache::new(folder, max_bytes, Floor(floor))
+        SetupCache::new(folder, max_bytes, DiskFloor(floor))
     }
 
     fn entry(cache: &SetupCache, name: &str, bytes: u64, age_s: u64) -> PathBuf {

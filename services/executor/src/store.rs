@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{disk::Floor, mirror::Mirrors, pool::Pool, setup_cache::SetupCache};
+use git::DiskFloor;
+
+use crate::{mirror::Mirrors, pool::Pool, setup_cache::SetupCache};
 
 /// All of it, under the data folder.
 pub(crate) struct Store {
     pub(crate) mirrors: Mirrors,
     pub(crate) pool: Pool,
     pub(crate) setups: SetupCache,
-    floor: Floor,
+    floor: DiskFloor,
     folder: PathBuf,
 }
 
 impl Store {
     /// At most `checkouts` ready ones, and `setup_bytes` of setup results.
-    pub(crate) fn new(data_dir: &Path, checkouts: usize, setup_bytes: u64, floor: Floor) -> Self {
+    pub(crate) fn new(data_dir: &Path, checkouts: usize, setup_bytes: u64, floor: DiskFloor) -> Self {
         Self {
             mirrors: Mirrors::new(data_dir.join("mirrors")),
             pool: Pool::new(data_dir.join("ready"), checkouts, floor),

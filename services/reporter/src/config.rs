@@ -50,6 +50,8 @@ pub struct Settings {
     pub max_pack_bytes: u64,
     /// Largest file that a change may add.
     pub max_file_bytes: u64,
+    /// With less free on the disk, in MiB, mirrors that nobody reads from go.
+    pub disk_floor_mib: u64,
     /// How long a write of unknown outcome is looked for before it is repeated.
     pub unknown_window_s: u64,
     /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
@@ -66,6 +68,7 @@ impl Default for Settings {
             protected_paths: vec![".github/workflows/**".to_owned()],
             max_pack_bytes: 50 * 1024 * 1024,
             max_file_bytes: 10 * 1024 * 1024,
+            disk_floor_mib: 2048,
             unknown_window_s: 30,
             list_lag_s: 6,
         }

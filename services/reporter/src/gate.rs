@@ -1,6 +1,6 @@
 //! The git gate: read-only smart HTTP over the mirrors, for executors with a grant.
 
-use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{io, process::Stdio, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -195,13 +195,15 @@ async fn refuse_push() -> Refusal {
 struct UploadPack {
     child: Child,
     _place: OwnedSemaphorePermit,
+    /// Held: the process reads from it.
+    _mirror: Arc<std::path::Path>,
     deadline: Instant,
 }
 
 async fn spawn(
     gate: &Gate,
     protocol: Option<&str>,
-    dir: PathBuf,
+    dir: Arc<std::path::Path>,
     extra: &[&str],
     input: Bytes,
 ) -> Result<UploadPack, Refusal> {
@@ -223,8 +225,8 @@ async fn spawn(
         ])
         .args(["upload-pack", "--strict", "--stateless-rpc"])
         .args(extra)
-        .arg(&dir)
-        .current_dir(&dir)
+        .arg(&*dir)
+        .current_dir(&*dir)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -239,6 +241,7 @@ async fn spawn(
     Ok(UploadPack {
         child,
         _place: place,
+        _mirror: dir,
         deadline: Instant::now() + DEADLINE,
     })
 }

@@ -67,7 +67,11 @@ impl Scene {
         let dir = self.folder.path().to_owned();
         Performer {
             outside: Outside {
-                mirrors: Arc::new(Mirrors::new(dir.join("mirrors"), github.clone())),
+                mirrors: Arc::new(Mirrors::new(
+                    dir.join("mirrors"),
+                    git::DiskFloor(0),
+                    github.clone(),
+                )),
                 github,
                 jira: Some(jira),
                 jira_url: self.jira.url(),

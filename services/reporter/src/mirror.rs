@@ -1,15 +1,14 @@
 //! Bare mirrors of the repositories: what the git gate serves and pushes start from. Only the reporter writes them.
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use domain::{CommitId, RepositoryName};
-use git::{Auth, Pushed, Repository, Transport};
-use tokio::{sync::Mutex, time::Instant};
+use git::{Auth, DiskFloor, Mirror, MirrorFolder, Pushed, Repository, Transport};
+use tokio::time::Instant;
 
 use crate::trouble::Trouble;
 
@@ -26,40 +25,46 @@ struct Known {
     fetched_at: Option<Instant>,
 }
 
-type MirrorLock = Arc<Mutex<Known>>;
-
-/// Every mirror under one directory.
+/// Every mirror under one folder.
 pub(crate) struct Mirrors {
+    folder: Arc<MirrorFolder<Known>>,
     root: PathBuf,
+    floor: DiskFloor,
     github: github::Writer,
-    known: StdMutex<HashMap<RepositoryName, MirrorLock>>,
 }
 
 impl Mirrors {
-    /// Mirrors under `root`, fetched as the writer.
-    pub(crate) fn new(root: PathBuf, github: github::Writer) -> Self {
+    /// Mirrors under `root`, fetched as the writer; those that nobody uses go while the disk has less free than the floor.
+    pub(crate) fn new(root: PathBuf, floor: DiskFloor, github: github::Writer) -> Self {
         Self {
+            folder: Arc::new(MirrorFolder::new(root.clone())),
             root,
+            floor,
             github,
-            known: StdMutex::default(),
         }
+    }
+
+    /// Where a repository's mirror is; it stays there as long as somebody holds this.
+    pub(crate) fn hold(&self, repository: &RepositoryName) -> Arc<Path> {
+        self.folder.get(repository).path
     }
 
     /// The mirror, as the remote was at most 5 s ago. Many who wait cause one fetch.
-    pub(crate) async fn fresh(&self, repository: &RepositoryName) -> Result<PathBuf, Trouble> {
-        let known = self.known(repository);
-        let mut known = known.lock().await;
+    pub(crate) async fn fresh(&self, repository: &RepositoryName) -> Result<Arc<Path>, Trouble> {
+        let mirror = self.folder.get(repository);
+        let mut known = mirror.state.lock().await;
         if known.fetched_at.is_none_or(|at| at.elapsed() > FRESH) {
-            self.fetch(repository, &mut known).await?;
+            self.fetch(repository, &mirror, &mut known).await?;
         }
-        Ok(self.dir(repository))
+        Ok(Arc::clone(&mirror.path))
     }
 
-    /// The mirror as it is, fetched if it never was by this process.
-    pub(crate) async fn existing(&self, repository: &RepositoryName) -> Result<PathBuf, Trouble> {
-        let is_fetched = self.known(repository).lock().await.fetched_at.is_some();
+    /// The mirror as it is, fetched if it is not here or never was by this process.
+    pub(crate) async fn existing(&self, repository: &RepositoryName) -> Result<Arc<Path>, Trouble> {
+        let mirror = self.folder.get(repository);
+        let is_fetched = mirror.state.lock().await.fetched_at.is_some();
         if is_fetched {
-            Ok(self.dir(repository))
+            Ok(mirror.path)
         } else {
             self.fresh(repository).await
         }
@@ -75,23 +80,30 @@ impl Mirrors {
     ) -> Result<Pushed, Trouble> {
         let auth = self.auth(repository).await?;
         let url = self.github.git_url(repository);
-        let transport = Transport::new(self.dir(repository));
+        let mirror = self.folder.get(repository);
+        let transport = Transport::new(&*mirror.path);
         let push = transport.push(&url, Some(&auth), head, branch, expected);
         let pushed = failpoint::around("reporter.push", push).await?;
-        self.known(repository).lock().await.fetched_at = None;
+        mirror.state.lock().await.fetched_at = None;
         Ok(pushed)
     }
 
-    async fn fetch(&self, repository: &RepositoryName, known: &mut Known) -> Result<(), Trouble> {
-        let dir = self.dir(repository);
+    async fn fetch(
+        &self,
+        repository: &RepositoryName,
+        mirror: &Mirror<Known>,
+        known: &mut Known,
+    ) -> Result<(), Trouble> {
         let started = Instant::now();
+        self.make_room().await?;
         if !std::mem::take(&mut known.is_clean) {
-            let left = dir.clone();
+            let left = Arc::clone(&mirror.path);
             blocking(move || Repository::take_over(&left).map(drop)).await?;
         }
+        mirror.touch();
         let auth = self.auth(repository).await?;
         let url = self.github.git_url(repository);
-        let transport = Transport::new(&dir);
+        let transport = Transport::new(&*mirror.path);
         let fetched = transport.fetch(&url, Some(&auth), &[HEADS], true);
         failpoint::around("reporter.mirror.fetch", fetched).await?;
         (known.is_clean, known.fetched_at) = (true, Some(Instant::now()));
@@ -106,20 +118,14 @@ impl Mirrors {
         Ok(Auth::basic("x-access-token", &token))
     }
 
-    fn known(&self, repository: &RepositoryName) -> MirrorLock {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(repository.clone()).or_default())
+    async fn make_room(&self) -> Result<(), Trouble> {
+        let (folder, root, floor) = (Arc::clone(&self.folder), self.root.clone(), self.floor);
+        let gone = blocking(move || Ok::<_, git::Error>(folder.make_room(|| floor.has_room(&root)))).await?;
+        for repository in gone {
+            tracing::info!(%repository, "a mirror goes, the disk is nearly full");
+        }
+        Ok(())
     }
-
-    fn dir(&self, repository: &RepositoryName) -> PathBuf {
-        mirror_dir(&self.root, repository)
-    }
-}
-
-/// `root/acme/shop.git`; both names hold no separator.
-fn mirror_dir(root: &Path, repository: &RepositoryName) -> PathBuf {
-    root.join(repository.owner())
-        .join(format!("{}.git", repository.name()))
 }
 
 /// Runs git2 work, which blocks, away from the runtime's threads.

@@ -39,7 +39,12 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let github = github::Writer::new(&config.github_writer).context("github_writer")?;
     // Git runs in folders of its own, where a relative path would be another place.
     let data_dir = std::path::absolute(&config.reporter.data_dir).context("reporter.data_dir")?;
-    let mirrors = Arc::new(Mirrors::new(data_dir.join("mirrors"), github.clone()));
+    let (mirrors, floor) = (
+        data_dir.join("mirrors"),
+        git::DiskFloor(config.reporter.disk_floor_mib << 20),
+    );
+    std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
+    let mirrors = Arc::new(Mirrors::new(mirrors, floor, github.clone()));
     let verifier = Verifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
     let router = Gate::new(Arc::clone(&mirrors), verifier)
         .router()

@@ -35,6 +35,8 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
         .map_err(|violation| Trouble::Refused(policy::explain(&[violation])))?;
     let key = BranchRecord::key(&push.repository, &push.branch);
     outside.own_branch(&asked.report.ticket, &key).await?;
+    // What is imported into it must be there when it is pushed.
+    let _mirror = outside.mirrors.hold(&push.repository);
     check(outside, &asked.report.ticket, push, rules).await?;
     record(outside, asked, push, &key).await?;
     let pushed = outside

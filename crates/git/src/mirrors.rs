@@ -1,0 +1,193 @@
+//! Mirrors of many repositories in one folder, on a disk that may get full.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use domain::RepositoryName;
+
+/// How much of a disk must stay free, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskFloor(pub u64);
+
+impl DiskFloor {
+    /// Whether the disk that holds this folder has more free than that; false when it cannot be told.
+    pub fn has_room(self, folder: &Path) -> bool {
+        rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= self.0)
+    }
+}
+
+/// One repository's mirror. Its folder stays as long as somebody holds this.
+#[derive(Clone, Debug)]
+pub struct Mirror<S> {
+    /// Where it is, or will be once it is made.
+    pub path: Arc<Path>,
+    /// What its keeper knows of it; whoever works on the mirror holds the lock. A mirror that went has none.
+    pub state: Arc<tokio::sync::Mutex<S>>,
+}
+
+/// Mirrors at `<folder>/<owner>/<name>.git`.
+#[derive(Debug)]
+pub struct MirrorFolder<S> {
+    folder: PathBuf,
+    known: Mutex<HashMap<RepositoryName, Mirror<S>>>,
+}
+
+impl<S: Default> MirrorFolder<S> {
+    /// The mirrors in a folder, which need not be there yet.
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The mirror of a repository, to be held while it is used.
+    pub fn get(&self, repository: &RepositoryName) -> Mirror<S> {
+        self.known_as(&mut self.known(), repository)
+    }
+
+    /// Repositories that have a mirror here, in no order.
+    pub fn names(&self) -> impl Iterator<Item = RepositoryName> + use<'_, S> {
+        names_in(&self.folder).flat_map(|owner| {
+            let names = names_in(&self.folder.join(&owner));
+            names.filter_map(move |name| RepositoryName::new(&owner, name.strip_suffix(".git")?).ok())
+        })
+    }
+
+    /// Where a repository's mirror is, without holding it.
+    pub fn path(&self, repository: &RepositoryName) -> PathBuf {
+        self.folder
+            .join(repository.owner())
+            .join(format!("{}.git", repository.name()))
+    }
+
+    /// Lets mirrors go that nobody holds, the one that was used the longest ago first, until there is room. Names of
+    /// those that went. Blocks.
+    pub fn make_room(&self, has_room: impl Fn() -> bool) -> Vec<RepositoryName> {
+        let used = |name: &RepositoryName| {
+            fs::metadata(self.path(name))
+                .and_then(|found| found.modified())
+                .ok()
+        };
+        let mut names: Vec<_> = self.names().collect();
+        names.sort_by_cached_key(used);
+        let mut gone = Vec::new();
+        for name in names {
+            if has_room() {
+                break;
+            }
+            if self.let_go(&name) {
+                gone.push(name);
+            }
+        }
+        gone
+    }
+
+    fn let_go(&self, name: &RepositoryName) -> bool {
+        let mut known = self.known();
+        let Mirror { path, state } = self.known_as(&mut known, name);
+        // Whoever asks for it from now on waits for the lock.
+        let Ok(mut state) = state.try_lock_owned() else {
+            return false;
+        };
+        // This one and the table's.
+        if Arc::strong_count(&path) > 2 {
+            return false;
+        }
+        drop(known);
+        *state = S::default();
+        fs::remove_dir_all(&path).is_ok()
+    }
+
+    fn known_as(&self, known: &mut HashMap<RepositoryName, Mirror<S>>, name: &RepositoryName) -> Mirror<S> {
+        let make = || Mirror {
+            path: self.path(name).into(),
+            state: Arc::default(),
+        };
+        let mirror = known.entry(name.clone()).or_insert_with(make);
+        Mirror {
+            path: Arc::clone(&mirror.path),
+            state: Arc::clone(&mirror.state),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<RepositoryName, Mirror<S>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Mirror<S> {
+    /// Notes that it is used now.
+    pub fn touch(&self) {
+        // Without it the mirror only goes earlier.
+        let _ = fs::File::open(&self.path).and_then(|folder| folder.set_modified(SystemTime::now()));
+    }
+}
+
+/// Names in a folder; none when it cannot be read.
+fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, time::Duration};
+
+    use super::*;
+
+    /// Mirrors that were used in this order.
+    fn mirrors(folder: &Path, names: &[&str]) -> MirrorFolder<bool> {
+        let mirrors = MirrorFolder::new(folder.to_owned());
+        for (at, name) in names.iter().enumerate() {
+            let path = mirrors.path(&name.parse().unwrap());
+            crate::Repository::init_bare(&path).unwrap();
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(at as u64);
+            fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        }
+        mirrors
+    }
+
+    fn left(mirrors: &MirrorFolder<bool>) -> Vec<String> {
+        let mut names: Vec<_> = mirrors.names().map(|name| name.to_string()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_mirror_that_was_used_the_longest_ago_goes_first_and_only_until_there_is_room() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mirrors = mirrors(folder.path(), &["acme/b", "acme/a", "other/c"]);
+        mirrors.get(&"acme/b".parse().unwrap()).touch();
+        let asked = Cell::new(0);
+        let gone = mirrors.make_room(|| asked.replace(asked.get() + 1) == 2);
+        assert_eq!(
+            gone.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["acme/a", "other/c"]
+        );
+        assert_eq!(left(&mirrors), ["acme/b"]);
+    }
+
+    #[tokio::test]
+    async fn a_mirror_that_is_held_or_worked_on_stays_and_one_that_went_is_unknown() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mirrors = mirrors(folder.path(), &["acme/a", "acme/b", "acme/c"]);
+        let [a, b, c] = ["acme/a", "acme/b", "acme/c"].map(|name| mirrors.get(&name.parse().unwrap()));
+        *c.state.lock().await = true;
+        drop(c);
+        let Mirror { path, state } = b;
+        drop(path);
+        let working = state.lock().await;
+        mirrors.make_room(|| false);
+        assert_eq!(left(&mirrors), ["acme/a", "acme/b"]);
+        assert!(!*mirrors.get(&"acme/c".parse().unwrap()).state.lock().await);
+        drop((a, working));
+        mirrors.make_room(|| false);
+        assert!(left(&mirrors).is_empty());
+    }
+}
