@@ -84,7 +84,7 @@ async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
         .map(|number| world.ask_for_note(number).unwrap())
         .collect();
     let names: Vec<String> = world.processes().unwrap().names().map(str::to_owned).collect();
-    assert_eq!(names.len(), 8, "{names:?}");
+    assert_eq!(names.len(), 10, "{names:?}");
     for name in names {
         let processes = world.processes().unwrap();
         processes.drain(&name).await.unwrap();
