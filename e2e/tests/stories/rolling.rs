@@ -13,7 +13,7 @@ use crate::comments;
 
 const TICKETS: usize = 8;
 const THINKING: Duration = Duration::from_millis(300);
-/// For loaded machines; far below what a lost wake-up or lease would take to be noticed eight times.
+/// For loaded machines; far below what a lost wake-up or lease would take to be noticed ten times.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// What CI and people do with a pull request.
