@@ -192,6 +192,12 @@ async fn a_change_that_breaks_policy_is_refused_in_words_and_never_pushed() {
         "{outcome:?}"
     );
 
+    // The change and its one commit hold it both, and it is said once.
+    let token = format!("t = 'ghp_{}'\n", "a1B2c3D4e5".repeat(4));
+    let push = rig.change("fix/ENG-1-token", &[("settings.py", &token)]).await;
+    let outcome = rig.settled(&rig.report(3, ReportRequest::PushBranch(push))).await;
+    assert_eq!(refusal(&outcome).matches("settings.py").count(), 1, "{outcome:?}");
+
     let mut push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 3\n")])
         .await;

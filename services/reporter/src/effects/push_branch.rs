@@ -1,6 +1,6 @@
 //! Import, check and push a branch.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use domain::{BranchRecord, CommitId, PushBranch, Rules, TicketKey};
 use git::Repository;
@@ -127,15 +127,16 @@ fn import_and_check(
         )));
     }
     let change = repository.diff(&push.base, &push.head, limits.max_file_bytes)?;
-    let mut violations = policy::check_change(&change, &commits, limits)
-        .err()
-        .unwrap_or_default();
+    let violations = policy::check_change(&change, &commits, limits).err();
+    // What the change adds one of its commits adds as well.
+    let mut violations: BTreeSet<_> = violations.unwrap_or_default().into_iter().collect();
     for commit in &commits {
         if let Some(parent) = commit.parents.first() {
             let step = repository.diff(parent, &commit.id, limits.max_file_bytes)?;
             violations.extend(policy::check_step(&step, limits));
         }
     }
+    let mut violations: Vec<_> = violations.into_iter().collect();
     violations.extend(policy::check_messages(&commits, ticket, &push.repository));
     if violations.is_empty() {
         Ok(())
