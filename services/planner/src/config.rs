@@ -171,9 +171,9 @@ impl bootstrap::ServiceConfig for Config {
                 );
             }
         }
-        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        let is_http = |url: &String| url.starts_with("http://");
         if !planner.egress_url.as_ref().is_none_or(is_http) {
-            return problem("planner.egress_url", "must be an http:// or https:// URL");
+            return problem("planner.egress_url", "must be an http:// URL");
         }
         if planner.grant_key_id.is_empty() {
             return problem("planner.grant_key_id", "must be set");
