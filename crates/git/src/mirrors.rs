@@ -22,7 +22,7 @@ impl DiskFloor {
 }
 
 /// One repository's mirror. Its folder stays as long as somebody holds this.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Mirror<S> {
     /// Where it is, or will be once it is made.
     pub path: Arc<Path>,
@@ -66,9 +66,16 @@ impl<S: Default> MirrorFolder<S> {
             .join(format!("{}.git", repository.name()))
     }
 
-    /// Lets mirrors go that nobody holds, the one that was used the longest ago first, until there is room. Names of
-    /// those that went. Blocks.
-    pub fn make_room(&self, has_room: impl Fn() -> bool) -> Vec<RepositoryName> {
+    /// Lets mirrors go that nobody holds, the one that was used the longest ago first, while the disk has less free than
+    /// the floor. Names of those that went. Blocks.
+    pub fn make_room(&self, floor: DiskFloor) -> Vec<RepositoryName> {
+        self.make_room_until(|| floor.has_room(&self.folder))
+    }
+
+    fn make_room_until(&self, has_room: impl Fn() -> bool) -> Vec<RepositoryName> {
+        if has_room() {
+            return Vec::new();
+        }
         let used = |name: &RepositoryName| {
             fs::metadata(self.path(name))
                 .and_then(|found| found.modified())
@@ -78,11 +85,11 @@ impl<S: Default> MirrorFolder<S> {
         names.sort_by_cached_key(used);
         let mut gone = Vec::new();
         for name in names {
-            if has_room() {
-                break;
-            }
             if self.let_go(&name) {
                 gone.push(name);
+                if has_room() {
+                    break;
+                }
             }
         }
         gone
@@ -109,15 +116,20 @@ impl<S: Default> MirrorFolder<S> {
             path: self.path(name).into(),
             state: Arc::default(),
         };
-        let mirror = known.entry(name.clone()).or_insert_with(make);
-        Mirror {
-            path: Arc::clone(&mirror.path),
-            state: Arc::clone(&mirror.state),
-        }
+        known.entry(name.clone()).or_insert_with(make).clone()
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<RepositoryName, Mirror<S>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Clone for Mirror<S> {
+    fn clone(&self) -> Self {
+        Self {
+            path: Arc::clone(&self.path),
+            state: Arc::clone(&self.state),
+        }
     }
 }
 
@@ -165,7 +177,7 @@ mod tests {
         let mirrors = mirrors(folder.path(), &["acme/b", "acme/a", "other/c"]);
         mirrors.get(&"acme/b".parse().unwrap()).touch();
         let asked = Cell::new(0);
-        let gone = mirrors.make_room(|| asked.replace(asked.get() + 1) == 2);
+        let gone = mirrors.make_room_until(|| asked.replace(asked.get() + 1) == 2);
         assert_eq!(
             gone.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["acme/a", "other/c"]
@@ -183,11 +195,11 @@ mod tests {
         let Mirror { path, state } = b;
         drop(path);
         let working = state.lock().await;
-        mirrors.make_room(|| false);
+        mirrors.make_room_until(|| false);
         assert_eq!(left(&mirrors), ["acme/a", "acme/b"]);
         assert!(!*mirrors.get(&"acme/c".parse().unwrap()).state.lock().await);
         drop((a, working));
-        mirrors.make_room(|| false);
+        mirrors.make_room_until(|| false);
         assert!(left(&mirrors).is_empty());
     }
 }

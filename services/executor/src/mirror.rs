@@ -7,7 +7,7 @@ use std::{
 };
 
 use domain::{CommitId, RepositoryName};
-use git::{Auth, MirrorFolder, Repository, Transport};
+use git::{Auth, DiskFloor, MirrorFolder, Repository, Transport};
 use secrecy::SecretString;
 
 /// The base of a workspace, and where to get it.
@@ -46,9 +46,9 @@ impl Mirrors {
         names
     }
 
-    /// Lets mirrors go that nobody reads from, until there is room. Blocks.
-    pub(crate) fn make_room(&self, has_room: impl Fn() -> bool) {
-        for repository in self.0.make_room(has_room) {
+    /// Lets mirrors go that nobody reads from, while the disk has less free than the floor. Blocks.
+    pub(crate) fn make_room(&self, floor: DiskFloor) {
+        for repository in self.0.make_room(floor) {
             tracing::info!(%repository, "a mirror goes, the disk is nearly full");
         }
     }

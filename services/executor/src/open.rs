@@ -76,10 +76,7 @@ pub(crate) async fn open(
     });
     let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
     let store = Arc::clone(&registry.store);
-    drop(tokio::task::spawn_blocking(move || {
-        store.make_room();
-        store.pool.prepare(next);
-    }));
+    drop(tokio::task::spawn_blocking(move || store.make_ready(next)));
     let preparation = Preparation {
         commands: spec.setup,
         programs: spec.programs,

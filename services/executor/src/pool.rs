@@ -7,7 +7,6 @@ use std::{
 };
 
 use domain::RepositoryName;
-use git::DiskFloor;
 
 use crate::workspace::{Ready, Start};
 
@@ -15,19 +14,17 @@ use crate::workspace::{Ready, Start};
 pub(crate) struct Pool {
     folder: PathBuf,
     max: usize,
-    floor: DiskFloor,
     ready: Mutex<VecDeque<(Key, Ready)>>,
 }
 
 type Key = (RepositoryName, String);
 
 impl Pool {
-    /// At most `max` checkouts, one for each repository and base branch; none while the disk has less than `floor` free.
-    pub(crate) fn new(folder: PathBuf, max: usize, floor: DiskFloor) -> Self {
+    /// At most `max` checkouts, one for each repository and base branch.
+    pub(crate) fn new(folder: PathBuf, max: usize) -> Self {
         Self {
             folder,
             max,
-            floor,
             ready: Mutex::default(),
         }
     }
@@ -40,16 +37,11 @@ impl Pool {
         ready.remove(at).map(|(_, ready)| ready)
     }
 
-    /// Makes one ready for the next run like this, unless there is one or the disk is nearly full. The one that was
+    /// Makes one ready for the next run like this, unless there is one. The one that was
     /// not asked for the longest goes for it. Blocks.
     pub(crate) fn prepare(&self, start: Start) {
         let key = key(&start);
         if self.max == 0 || self.lock().iter().any(|(other, _)| *other == key) {
-            return;
-        }
-        if !self.floor.has_room(&self.folder) {
-            tracing::warn!("the disk is nearly full; no checkout is kept ready");
-            self.clear();
             return;
         }
         match Ready::create(&self.folder, start) {

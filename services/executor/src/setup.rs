@@ -71,7 +71,7 @@ pub(crate) async fn run(
             break;
         }
     }
-    if let Some(way_out) = &way_out {
+    if let Some(way_out) = way_out.filter(|_| failed) {
         log.push_str(&refused(&way_out.refusals().await));
     }
     if let Some(search) = search.filter(|_| !failed) {
@@ -136,10 +136,7 @@ async fn run_one(
     let mut spec = tools::command_spec(call, command, COMMAND_LIMIT);
     if let Some(way_out) = way_out {
         let no_door = |error| Status::unavailable(format!("setup commands cannot be let out: {error}"));
-        let door = registry.sandbox.door().map_err(no_door)?;
-        spec.place.environment.extend(door.environment());
-        spec.place.door = Some(door.port);
-        spec.way_out = Some((Arc::clone(way_out), door.listener));
+        spec.let_out(way_out, registry.sandbox.door().map_err(no_door)?);
     }
     let ran = registry
         .sandbox

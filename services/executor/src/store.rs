@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use git::DiskFloor;
 
-use crate::{mirror::Mirrors, pool::Pool, setup_cache::SetupCache};
+use crate::{mirror::Mirrors, pool::Pool, setup_cache::SetupCache, workspace::Start};
 
 /// All of it, under the data folder.
 pub(crate) struct Store {
@@ -20,7 +20,7 @@ impl Store {
     pub(crate) fn new(data_dir: &Path, checkouts: usize, setup_bytes: u64, floor: DiskFloor) -> Self {
         Self {
             mirrors: Mirrors::new(data_dir.join("mirrors")),
-            pool: Pool::new(data_dir.join("ready"), checkouts, floor),
+            pool: Pool::new(data_dir.join("ready"), checkouts),
             setups: SetupCache::new(data_dir, setup_bytes, floor),
             floor,
             folder: data_dir.to_owned(),
@@ -29,12 +29,27 @@ impl Store {
 
     /// While the disk has less free than the floor, lets go what costs the least to make again. Blocks.
     pub(crate) fn make_room(&self) {
-        self.setups.tidy();
-        let has_room = || self.floor.has_room(&self.folder);
-        if !has_room() {
-            tracing::warn!("the disk is nearly full; what is kept for later runs goes");
-            self.pool.clear();
-            self.mirrors.make_room(has_room);
+        if self.has_room() {
+            return;
         }
+        tracing::warn!("the disk is nearly full; what is kept for later runs goes");
+        self.setups.tidy();
+        if !self.has_room() {
+            self.pool.clear();
+            self.mirrors.make_room(self.floor);
+        }
+    }
+
+    /// Sees to every bound, and makes a checkout ready for the next run like this if there is room for it. Blocks.
+    pub(crate) fn make_ready(&self, next: Start) {
+        self.setups.tidy();
+        self.make_room();
+        if self.has_room() {
+            self.pool.prepare(next);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.floor.has_room(&self.folder)
     }
 }

@@ -28,7 +28,6 @@ struct Known {
 /// Every mirror under one folder.
 pub(crate) struct Mirrors {
     folder: Arc<MirrorFolder<Known>>,
-    root: PathBuf,
     floor: DiskFloor,
     github: github::Writer,
 }
@@ -37,8 +36,7 @@ impl Mirrors {
     /// Mirrors under `root`, fetched as the writer; those that nobody uses go while the disk has less free than the floor.
     pub(crate) fn new(root: PathBuf, floor: DiskFloor, github: github::Writer) -> Self {
         Self {
-            folder: Arc::new(MirrorFolder::new(root.clone())),
-            root,
+            folder: Arc::new(MirrorFolder::new(root)),
             floor,
             github,
         }
@@ -119,8 +117,8 @@ impl Mirrors {
     }
 
     async fn make_room(&self) -> Result<(), Trouble> {
-        let (folder, root, floor) = (Arc::clone(&self.folder), self.root.clone(), self.floor);
-        let gone = blocking(move || Ok::<_, git::Error>(folder.make_room(|| floor.has_room(&root)))).await?;
+        let (folder, floor) = (Arc::clone(&self.folder), self.floor);
+        let gone = blocking(move || Ok::<_, git::Error>(folder.make_room(floor))).await?;
         for repository in gone {
             tracing::info!(%repository, "a mirror goes, the disk is nearly full");
         }

@@ -382,10 +382,18 @@ mod tests {
         );
     }
 
+    /// Each breach with a word of what is said of it.
+    fn assert_named(breaches: impl IntoIterator<Item = (FileChange, &'static str)>) {
+        for (given, words) in breaches {
+            let said = verdict(given.clone());
+            assert!(said.contains(words), "{given:?}: {said}");
+            assert!(!said.contains("ghp_"), "{said}");
+        }
+    }
+
     #[test]
     fn each_breach_is_named_with_what_to_change() {
-        let token = format!("t = 'ghp_{}'", "a1B2c3D4e5".repeat(4));
-        for (given, words) in [
+        assert_named([
             (file(".github/workflows/ci.yml"), "protected"),
             (
                 FileChange {
@@ -438,6 +446,13 @@ mod tests {
                 },
                 "submodule",
             ),
+        ]);
+    }
+
+    #[test]
+    fn each_breach_by_content_is_named_with_what_to_change() {
+        let token = format!("t = 'ghp_{}'", "a1B2c3D4e5".repeat(4));
+        assert_named([
             (
                 FileChange {
                     breaks_lfs: true,
@@ -466,11 +481,7 @@ mod tests {
                 },
                 "GitHub token",
             ),
-        ] {
-            let said = verdict(given.clone());
-            assert!(said.contains(words), "{given:?}: {said}");
-            assert!(!said.contains("ghp_"), "{said}");
-        }
+        ]);
     }
 
     #[test]

@@ -81,10 +81,7 @@ async fn a_run_that_has_received_its_quota_is_cut_off() {
     plan.settings.upload_mib = 100;
     let rig = plan.start().await;
     let granted = grant(&[&echo.target(), &registry.target()]);
-    let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
-    let hello = hello("open.example");
-    tunnel.write_all(&hello).await.unwrap();
-    tunnel.read_exact(&mut vec![0; hello.len()]).await.unwrap();
+    let mut tunnel = rig.tunnel(&granted, &echo.target()).await;
 
     let mut client = rig.client(&granted).await;
     let answer = client
@@ -273,10 +270,7 @@ async fn a_stopping_proxy_ends_within_its_time_whatever_is_under_way() {
     plan.settings.download_mib = 100;
     let rig = plan.start().await;
     let granted = grant(&[&echo.target(), &registry.target()]);
-    let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
-    let hello = hello("open.example");
-    tunnel.write_all(&hello).await.unwrap();
-    tunnel.read_exact(&mut vec![0; hello.len()]).await.unwrap();
+    let mut tunnel = rig.tunnel(&granted, &echo.target()).await;
     let mut client = rig.client(&granted).await;
     // Its body is not read, so that the answer never ends.
     let stalled = client

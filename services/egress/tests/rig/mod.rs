@@ -202,6 +202,15 @@ impl Rig {
         Client::over(self.session(grant).await).await
     }
 
+    /// A tunnel to an echo, past its hello.
+    pub async fn tunnel(&self, grant: &Grant, target: &str) -> TokioIo<Upgraded> {
+        let mut tunnel = self.connect(grant, target).await.unwrap();
+        let hello = hello("open.example");
+        tunnel.write_all(&hello).await.unwrap();
+        tunnel.read_exact(&mut vec![0; hello.len()]).await.unwrap();
+        tunnel
+    }
+
     /// Asks for a tunnel.
     pub async fn connect(
         &self,

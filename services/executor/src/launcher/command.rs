@@ -37,7 +37,7 @@ pub(crate) enum Ended {
     /// Nothing: the launcher ends.
     ForGood = 0,
     /// The next command, in the same world.
-    WaitsForNext = 1,
+    WaitsForNext = policy::WAITS_FOR_NEXT as isize,
 }
 
 /// Confines this process, waits to be told the command and runs it: in its place, or, as the first process of a new

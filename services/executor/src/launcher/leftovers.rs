@@ -17,7 +17,7 @@ pub(crate) fn remove() {
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
         }
     }
-    for kind in [Shared::Memory, Shared::Semaphores, Shared::Messages] {
+    for kind in Shared::ALL {
         let table = fs::read_to_string(kind.table()).unwrap_or_default();
         for id in ids_of(&table, user) {
             sys::remove_shared(kind, id);

@@ -214,8 +214,8 @@ pub(crate) fn left_behind() -> Option<Vec<Left>> {
     found.sort();
     // A heading, and a line for each piece.
     let is_empty = |table: &str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
-    let kinds = [Shared::Memory, Shared::Semaphores, Shared::Messages];
-    kinds.iter().all(|kind| is_empty(kind.table())).then_some(found)
+    let is_clean = Shared::ALL.iter().all(|kind| is_empty(kind.table()));
+    is_clean.then_some(found)
 }
 
 fn cover(path: &Path, is_private: bool) -> io::Result<()> {

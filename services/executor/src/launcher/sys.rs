@@ -32,6 +32,8 @@ pub(crate) enum Shared {
 }
 
 impl Shared {
+    pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Semaphores, Self::Messages];
+
     /// Where the kernel lists them.
     pub(crate) fn table(self) -> &'static str {
         match self {

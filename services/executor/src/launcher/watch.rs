@@ -43,14 +43,18 @@ impl Watch {
     /// What the tree uses too much of, as a text for who reads the output.
     pub(crate) fn breach(&self, tree: &[Pid]) -> Option<String> {
         self.round.set(self.round.get().wrapping_add(1));
-        let kernel = self.group.as_ref().map(|(_, cgroup)| cgroup);
-        let unless =
-            |is_counted: bool, breach: &dyn Fn() -> Option<String>| (!is_counted).then(breach).flatten();
-        unless(kernel.is_some_and(|kernel| kernel.processes), &|| {
-            self.processes(tree)
-        })
-        .or_else(|| unless(kernel.is_some_and(|kernel| kernel.memory), &|| self.memory(tree)))
-        .or_else(|| self.disk())
+        let by_kernel = |counts: fn(&Cgroup) -> bool| {
+            let group = self.group.as_ref();
+            group.is_some_and(|(_, cgroup)| counts(cgroup))
+        };
+        let mut breach = None;
+        if !by_kernel(|cgroup| cgroup.processes) {
+            breach = self.processes(tree);
+        }
+        if breach.is_none() && !by_kernel(|cgroup| cgroup.memory) {
+            breach = self.memory(tree);
+        }
+        breach.or_else(|| self.disk())
     }
 
     /// Kills what the kernel counts as this tree.

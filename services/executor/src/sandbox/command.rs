@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Sandbox, Way,
     output::Output,
-    policy::{Policy, frame},
-    way_out::WayOut,
+    policy::{Policy, WAITS_FOR_NEXT, frame},
+    way_out::{Door, WayOut},
     wire,
 };
 
@@ -46,6 +46,15 @@ pub(crate) struct CommandSpec {
     pub(crate) limit: Duration,
     /// Where its connections go, and the listener for them unless the launcher has it; absent: nowhere.
     pub(crate) way_out: Option<(Arc<WayOut>, Option<std::net::TcpListener>)>,
+}
+
+impl CommandSpec {
+    /// Lets it out at a door, and tells it where that is.
+    pub(crate) fn let_out(&mut self, way_out: &Arc<WayOut>, door: Door) {
+        self.place.environment.extend(door.environment());
+        self.place.door = Some(door.port);
+        self.way_out = Some((Arc::clone(way_out), door.listener));
+    }
 }
 
 /// Where a command runs: all that is known before the command is.
@@ -108,7 +117,7 @@ impl Launched {
     async fn answer(&mut self) -> io::Result<(u8, bool)> {
         let mut answer = [0; 2];
         self.control.read_exact(&mut answer).await?;
-        Ok((answer[0], answer[1] == 1))
+        Ok((answer[0], answer[1] == WAITS_FOR_NEXT))
     }
 
     /// Kills the command with everything it started.

@@ -1,7 +1,7 @@
 //! What the launcher is told on its standard input, a socket: a frame with the policy, then for each command a frame
 //! with its words and, beside it, the descriptor that its output goes to. A frame is its length (4 bytes, little endian)
 //! and so many bytes of JSON. The launcher's answer to a command comes once no process of it is left: its exit code, and
-//! 1 when the launcher waits for the next command or 0 when it ends.
+//! [`WAITS_FOR_NEXT`] or, when the launcher ends, 0.
 
 use std::{io, path::PathBuf};
 
@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// The largest frame, in bytes.
 pub(crate) const MAX_FRAME: usize = 1 << 20;
+
+/// In the launcher's answer: it waits for the next command.
+pub(crate) const WAITS_FOR_NEXT: u8 = 1;
 
 /// The bounds of one command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -128,7 +128,7 @@ impl WayOut {
         let opened = tokio::time::timeout(ANSWER_TIME, self.session()).await;
         match opened.unwrap_or_else(|_| Err("it does not answer".to_owned())) {
             Ok(mut session) => {
-                // Either side's end ends both.
+                // Each side's end is passed on; that one broke off is nobody's business here.
                 let _ = tokio::io::copy_bidirectional(&mut connection, &mut session).await;
             }
             Err(problem) => {
