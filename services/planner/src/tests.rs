@@ -7,8 +7,8 @@ mod unreadable;
 use std::time::Duration;
 
 use domain::{
-    Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled, Row,
-    RunStatus, Source, StopReason, Trigger, TriggerKey,
+    Entry, Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled,
+    Row, RunStatus, Source, StopReason, Trigger, TriggerKey,
 };
 use queue::{Bucket, Queue};
 use serde_json::json;
@@ -292,6 +292,33 @@ async fn a_lost_workspace_is_opened_again_from_the_last_snapshot() {
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].status, COMPLETED);
     assert_eq!(world.executor.restored(), 1);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() {
+    let mut world = World::start(script()).await;
+    world.model.set_latency(Duration::from_secs(2));
+    let planner = world.planner().await;
+    world.ask().await;
+    let asked = async || {
+        let row = world.row().await?;
+        let entries = world.queue.journal().read(&row.runs[0].id).await.ok()?;
+        let asked = |(_, entry): &(u64, Entry)| entry.fact.name() == "model_requested";
+        entries.iter().any(asked).then_some(())
+    };
+    world.until("the model is asked", asked).await;
+    world.nats.kill();
+    let replied = async || (world.model.calls().len() == 1).then_some(());
+    world.until("the reply", replied).await;
+    world.model.set_latency(Duration::ZERO);
+    // Longer than one append is tried.
+    tokio::time::sleep(Duration::from_secs(17)).await;
+    world.nats.restart().await.unwrap();
+    let row = world.finished(1).await;
+    assert_eq!(row.runs[0].status, COMPLETED);
+    assert_eq!(world.model.calls().len(), 6, "no call was repeated");
+    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop(planner).await;
 }
 

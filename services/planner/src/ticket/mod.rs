@@ -1,6 +1,7 @@
 //! One ticket: its lease, its row, its runs.
 
 mod fold;
+mod journals;
 mod mend;
 mod rest;
 mod session;

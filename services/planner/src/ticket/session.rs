@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use domain::{Entry, Fact, Job, Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Trigger};
+use domain::{Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Trigger};
 use lease::Lease;
-use queue::{Bucket, Revision, Watch};
+use queue::{Bucket, KeyedLog, Revision, Watch};
 use tokio_util::sync::CancellationToken;
 
 use super::fold::{Step, cuts, fold, next_run};
-use super::mend;
+use super::{journals::OUTAGE_PAUSE, mend};
 use crate::driver::{Driver, Outcome, Trouble};
-use crate::run::{RunState, decide, job_of};
+use crate::run::{RunState, decide};
 use crate::telemetry;
 
 /// How the time with a ticket ends well.
@@ -38,7 +38,7 @@ enum Stepped {
 pub(super) struct Live {
     pub(super) state: RunState,
     /// Stream sequence of its last entry.
-    last: u64,
+    pub(super) last: u64,
 }
 
 pub(super) struct Session<'a> {
@@ -46,7 +46,7 @@ pub(super) struct Session<'a> {
     lease: &'a Lease,
     pub(super) ticket: TicketKey,
     pub(super) fence: RunFence,
-    shutdown: &'a CancellationToken,
+    pub(super) shutdown: &'a CancellationToken,
     watch: Watch,
     pub(super) row: Row,
     revision: Option<Revision>,
@@ -214,69 +214,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads a run's journal and takes the run over; false when there is none yet.
-    pub(super) async fn load(&mut self, run: &RunId) -> Result<bool, Trouble> {
-        if self.runs.contains_key(run) {
-            return Ok(true);
-        }
-        let entries = self.driver.queue.journal().read(run).await?;
-        let Some(state) = RunState::fold(run, entries.iter().map(|(_, entry)| entry))? else {
-            return Ok(false);
-        };
-        let last = entries.last().map_or(0, |(sequence, _)| *sequence);
-        let foreign = state.finished.is_none() && state.fence < self.fence;
-        self.runs.insert(run.clone(), Live { state, last });
-        if foreign {
-            self.append(run, Fact::TakenOver { fence: self.fence }).await?;
-        }
-        Ok(true)
-    }
-
-    async fn start(&mut self, run: RunId, trigger: Box<Trigger>) -> Result<(), Trouble> {
-        let job = job_of(&trigger).map_or("none", Job::as_str);
-        let entry = self.entry(0, Fact::RunStarted { trigger });
-        let last = self.driver.queue.journal().append(&run, 0, &entry).await?;
-        tracing::info!(%run, job, "run started");
-        if let Some(state) = RunState::fold(&run, [&entry])? {
-            self.runs.insert(run, Live { state, last });
-        }
-        Ok(())
-    }
-
-    fn entry(&self, position: u64, fact: Fact) -> Entry {
-        Entry {
-            version: Entry::VERSION,
-            position,
-            nonce: uuid::Uuid::new_v4().to_string(),
-            fence: self.fence,
-            at: bootstrap::now(),
-            fact,
-        }
-    }
-
-    /// Writes a fact down, then takes it in.
-    pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), Trouble> {
-        self.check()?;
-        let Some(live) = self.runs.get(run) else {
-            return Err(Trouble::Lost);
-        };
-        let entry = self.entry(live.state.position, fact);
-        let sequence = self.driver.queue.journal().append(run, live.last, &entry).await?;
-        if let Some(live) = self.runs.get_mut(run) {
-            live.last = sequence;
-            live.state.apply(&entry)?;
-        }
-        tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
-        if !matches!(entry.fact, Fact::TakenOver { .. }) {
-            // From the second one on it is kept at once: the next takeover must not find an old count.
-            let is_kept = std::mem::take(&mut self.row.takeovers) > 1;
-            if is_kept {
-                self.save().await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes one step of a run.
     async fn step(&mut self, run: &RunId) -> Result<Stepped, Trouble> {
         if self.shutdown.is_cancelled() {
@@ -313,21 +250,13 @@ impl<'a> Session<'a> {
         let Some(live) = self.runs.get(run) else {
             return Ok(Acted::Cut);
         };
-        let mut perform = Box::pin(self.driver.perform(decide(&live.state), &live.state, self.fence));
-        loop {
-            tokio::select! {
-                biased;
-                outcome = &mut perform => return outcome.map(|outcome| Acted::Outcome(Box::new(outcome))),
-                () = self.shutdown.cancelled() => return Ok(Acted::Shutdown),
-                () = self.watch.changed() => {
-                    self.stale = true;
-                    let triggers = self.driver.queue.triggers();
-                    let news = triggers.read_each_after(&self.ticket, self.row.cursor).await?;
-                    if news.iter().any(|(_, trigger)| trigger.as_ref().is_ok_and(cuts)) {
-                        return Ok(Acted::Cut);
-                    }
-                }
-            }
+        let perform = Box::pin(self.driver.perform(decide(&live.state), &live.state, self.fence));
+        let triggers = self.driver.queue.triggers();
+        tokio::select! {
+            biased;
+            outcome = perform => outcome.map(|outcome| Acted::Outcome(Box::new(outcome))),
+            () = self.shutdown.cancelled() => Ok(Acted::Shutdown),
+            () = cut(&mut self.watch, &mut self.stale, &triggers, &self.ticket, self.row.cursor) => Ok(Acted::Cut),
         }
     }
 
@@ -382,6 +311,30 @@ impl<'a> Session<'a> {
                 .await?,
         );
         Ok(())
+    }
+}
+
+/// Waits for a trigger that cuts the step in hand; others only make the last fold stale. An outage of NATS cuts nothing.
+async fn cut(
+    watch: &mut Watch,
+    stale: &mut bool,
+    triggers: &KeyedLog<Trigger>,
+    ticket: &TicketKey,
+    cursor: u64,
+) {
+    loop {
+        watch.changed().await;
+        *stale = true;
+        loop {
+            match triggers.read_each_after(ticket, cursor).await {
+                Ok(news) if news.iter().any(|(_, trigger)| trigger.as_ref().is_ok_and(cuts)) => return,
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%ticket, %error, "new triggers cannot be read yet, the step goes on");
+                    tokio::time::sleep(OUTAGE_PAUSE).await;
+                }
+            }
+        }
     }
 }
 

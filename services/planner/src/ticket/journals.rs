@@ -1,0 +1,97 @@
+//! The journals of one ticket's runs: read when the ticket is taken over, written one fact at a time.
+
+use std::time::Duration;
+
+use domain::{Entry, Fact, Job, RunId, Trigger};
+use tokio::time::{Instant, sleep};
+
+use super::session::{Live, Session};
+use crate::driver::Trouble;
+use crate::run::{RunState, job_of};
+
+/// How long an outage of NATS is waited out with a step's outcome in hand.
+const OUTAGE_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
+
+impl Session<'_> {
+    /// Reads a run's journal and takes the run over; false when there is none yet.
+    pub(super) async fn load(&mut self, run: &RunId) -> Result<bool, Trouble> {
+        if self.runs.contains_key(run) {
+            return Ok(true);
+        }
+        let entries = self.driver.queue.journal().read(run).await?;
+        let Some(state) = RunState::fold(run, entries.iter().map(|(_, entry)| entry))? else {
+            return Ok(false);
+        };
+        let last = entries.last().map_or(0, |(sequence, _)| *sequence);
+        let foreign = state.finished.is_none() && state.fence < self.fence;
+        self.runs.insert(run.clone(), Live { state, last });
+        if foreign {
+            self.append(run, Fact::TakenOver { fence: self.fence }).await?;
+        }
+        Ok(true)
+    }
+
+    pub(super) async fn start(&mut self, run: RunId, trigger: Box<Trigger>) -> Result<(), Trouble> {
+        let job = job_of(&trigger).map_or("none", Job::as_str);
+        let entry = self.entry(0, Fact::RunStarted { trigger });
+        let last = self.driver.queue.journal().append(&run, 0, &entry).await?;
+        tracing::info!(%run, job, "run started");
+        if let Some(state) = RunState::fold(&run, [&entry])? {
+            self.runs.insert(run, Live { state, last });
+        }
+        Ok(())
+    }
+
+    fn entry(&self, position: u64, fact: Fact) -> Entry {
+        Entry {
+            version: Entry::VERSION,
+            position,
+            nonce: uuid::Uuid::new_v4().to_string(),
+            fence: self.fence,
+            at: bootstrap::now(),
+            fact,
+        }
+    }
+
+    /// Writes a fact down, then takes it in.
+    pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), Trouble> {
+        self.check()?;
+        let Some(live) = self.runs.get(run) else {
+            return Err(Trouble::Lost);
+        };
+        let entry = self.entry(live.state.position, fact);
+        let sequence = self.write(run, live.last, &entry).await?;
+        if let Some(live) = self.runs.get_mut(run) {
+            live.last = sequence;
+            live.state.apply(&entry)?;
+        }
+        tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
+        if !matches!(entry.fact, Fact::TakenOver { .. }) {
+            // From the second one on it is kept at once: the next takeover must not find an old count.
+            let is_kept = std::mem::take(&mut self.row.takeovers) > 1;
+            if is_kept {
+                self.save().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends an entry. A step may have cost minutes and money, so an outage of NATS is waited out as long as the
+    /// ticket is surely ours; the entry keeps its nonce, so that one whose acknowledgement was lost is not written twice.
+    async fn write(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Trouble> {
+        let start = Instant::now();
+        loop {
+            match self.driver.queue.journal().append(run, last, entry).await {
+                Err(error @ queue::Error::Unavailable(_)) if start.elapsed() < OUTAGE_LIMIT => {
+                    tracing::warn!(%run, %error, fact = entry.fact.name(), "fact not written down yet, trying again");
+                }
+                written => return Ok(written?),
+            }
+            tokio::select! {
+                () = sleep(OUTAGE_PAUSE) => self.check()?,
+                () = self.shutdown.cancelled() => return Err(Trouble::Lost),
+            }
+        }
+    }
+}
