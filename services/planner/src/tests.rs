@@ -313,7 +313,7 @@ async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() 
     world.until("the reply", replied).await;
     world.model.set_latency(Duration::ZERO);
     // Longer than one append is tried.
-    tokio::time::sleep(Duration::from_secs(17)).await;
+    tokio::time::sleep(Duration::from_secs(22)).await;
     world.nats.restart().await.unwrap();
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].status, COMPLETED);

@@ -1,11 +1,8 @@
 //! Every legal arrow of a run.
 
-use domain::{
-    CallId, Entry, Fact, Receipt, Reply, ReportId, ReportOutcome, ReportRequest, RunId, Snapshot, ToolCall,
-    ToolResult, ToolStatus, Verdict, WorkspaceInfo,
-};
+use domain::{CallId, Entry, Fact, Reply, RunId, ToolCall, ToolResult, Verdict};
 
-use super::state::{Call, CallState, Goal, ModelTrouble, ReportState, RunState, Turn, Workspace};
+use super::state::{Call, CallState, Goal, ModelTrouble, RunState, Turn, Workspace};
 
 /// A journal entry that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -160,47 +157,6 @@ impl RunState {
         }
     }
 
-    fn workspace_requested(&mut self, id: &CallId) -> Applied {
-        legal(
-            matches!(self.workspace, Workspace::Absent),
-            "a workspace was asked for already",
-        )?;
-        legal(self.request().is_some(), "the run needs no workspace")?;
-        self.workspace = Workspace::Requested(id.clone());
-        Ok(())
-    }
-
-    fn workspace_opened(&mut self, id: &CallId, info: &WorkspaceInfo) -> Applied {
-        legal(
-            matches!(&self.workspace, Workspace::Requested(asked) if asked == id),
-            "this workspace was not asked for",
-        )?;
-        self.workspace = Workspace::Open(Box::new(info.clone()));
-        Ok(())
-    }
-
-    fn restored(&mut self, info: &WorkspaceInfo, snapshot: Option<&Snapshot>) -> Applied {
-        legal(self.open_workspace().is_some(), "there was no workspace to lose")?;
-        legal(snapshot == self.snapshot.as_ref(), "it is not the last snapshot")?;
-        let since = self.snapshot_position;
-        for call in self.turns.last_mut().into_iter().flat_map(|turn| &mut turn.calls) {
-            let ours = call.report.is_some() || call.gate.is_some();
-            let void = match &call.state {
-                CallState::Finished { position, .. } => *position > since,
-                CallState::Running { .. } => true,
-                CallState::Waiting => false,
-            };
-            if void && !ours {
-                call.state = CallState::Waiting;
-            }
-        }
-        self.dirty = false;
-        self.branch = snapshot.and_then(|snapshot| snapshot.branch.clone());
-        self.head = snapshot.and_then(|snapshot| snapshot.head.clone());
-        self.workspace = Workspace::Open(Box::new(info.clone()));
-        Ok(())
-    }
-
     fn model_requested(&mut self, id: &CallId, turn: u32) -> Applied {
         let needs_none = matches!(self.goal, Goal::Triage(_));
         legal(
@@ -267,122 +223,6 @@ impl RunState {
         }
         self.finish_call(result.clone(), position);
         Ok(())
-    }
-
-    fn finish_call(&mut self, result: ToolResult, position: u64) {
-        let moved = (result.branch.is_some() && result.branch != self.branch)
-            || (result.head.is_some() && result.head != self.head);
-        self.dirty |= moved || result.changed || result.status == ToolStatus::Interrupted;
-        if result.branch.is_some() {
-            self.branch.clone_from(&result.branch);
-        }
-        if result.head.is_some() {
-            self.head.clone_from(&result.head);
-        }
-        if let Some(call) = self.open_call_mut() {
-            call.state = CallState::Finished { result, position };
-        }
-    }
-
-    fn snapshot_taken(&mut self, snapshot: &Snapshot, position: u64) -> Applied {
-        legal(self.open_workspace().is_some(), "there is no workspace")?;
-        self.snapshot = Some(snapshot.clone());
-        self.snapshot_position = position;
-        self.branch.clone_from(&snapshot.branch);
-        self.head.clone_from(&snapshot.head);
-        self.dirty = false;
-        Ok(())
-    }
-
-    fn report_requested(
-        &mut self,
-        id: &ReportId,
-        request: &ReportRequest,
-        answers: Option<&str>,
-        entry: &Entry,
-    ) -> Applied {
-        legal(self.report(id).is_none(), "this report was requested already")?;
-        if let Some(answers) = answers {
-            let call = self
-                .open_call_mut()
-                .filter(|call| call.call.id == answers)
-                .ok_or("it answers no open call")?;
-            match request {
-                ReportRequest::DecisionNeeded { .. } => call.gate = Some(id.clone()),
-                ReportRequest::PushBranch(_)
-                | ReportRequest::OpenPullRequest { .. }
-                | ReportRequest::AddLabels { .. } => call.report = Some(id.clone()),
-                ReportRequest::WorkStarted { .. }
-                | ReportRequest::ChecksPassed { .. }
-                | ReportRequest::ChecksFailed { .. }
-                | ReportRequest::Merged { .. }
-                | ReportRequest::Closed { .. }
-                | ReportRequest::RunStopped { .. }
-                | ReportRequest::RetryScheduled { .. }
-                | ReportRequest::Quarantined { .. }
-                | ReportRequest::Unreadable { .. }
-                | ReportRequest::Skipped(_) => return Err("such a report answers no tool call"),
-            }
-        }
-        if let (ReportRequest::RetryScheduled { .. }, Some(retry)) = (request, &mut self.retry) {
-            retry.told = true;
-        }
-        self.unsent.push(id.clone());
-        self.reports.push(ReportState {
-            id: id.clone(),
-            request: request.clone(),
-            at: entry.at,
-            outcome: None,
-        });
-        Ok(())
-    }
-
-    fn report_settled(&mut self, id: &ReportId, outcome: &ReportOutcome, position: u64) -> Applied {
-        let report = self
-            .reports
-            .iter_mut()
-            .find(|report| report.id == *id)
-            .ok_or("this report is not of the run")?;
-        legal(report.outcome.is_none(), "it was settled already")?;
-        report.outcome = Some(outcome.clone());
-        self.sent(id);
-        match outcome {
-            ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
-                self.pushed = Some((branch.clone(), head.clone()));
-            }
-            ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => {
-                self.pull_request = Some(opened.clone())
-            }
-            ReportOutcome::Done(Receipt::Told)
-            | ReportOutcome::Refused { .. }
-            | ReportOutcome::Failed { .. } => {}
-        }
-        // What failed in the end is tried again later; only then the model would be of use.
-        let is_final = !matches!(outcome, ReportOutcome::Failed { .. });
-        if is_final
-            && self
-                .open_call()
-                .is_some_and(|call| call.report.as_ref() == Some(id))
-        {
-            self.finish_call(answer(outcome), position);
-        }
-        Ok(())
-    }
-}
-
-/// What the model reads of a settled report.
-fn answer(outcome: &ReportOutcome) -> ToolResult {
-    match outcome {
-        ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
-            ToolResult::ok(format!("Pushed branch {branch} at {}.", head.short()))
-        }
-        ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => ToolResult::ok(format!(
-            "Draft pull request #{} is open: {}",
-            opened.number, opened.url
-        )),
-        ReportOutcome::Done(Receipt::Told) => ToolResult::ok("Done."),
-        ReportOutcome::Refused { detail } => ToolResult::error(format!("Refused: {detail}")),
-        ReportOutcome::Failed { detail } => ToolResult::error(format!("Failed after every retry: {detail}")),
     }
 }
 

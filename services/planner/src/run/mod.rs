@@ -2,16 +2,22 @@
 
 mod apply;
 mod decide;
+mod delivery;
+mod implement;
+mod reports;
 pub(crate) mod retry;
 mod state;
+mod step;
 mod tools;
 mod transcript;
 mod triage;
+mod workspace;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use apply::IllegalFact;
-pub(crate) use decide::{Action, decide};
+pub(crate) use decide::decide;
 pub(crate) use state::{RunState, job_of};
+pub(crate) use step::Action;
 pub(crate) use transcript::{Message, Transcript, transcript};

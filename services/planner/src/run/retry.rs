@@ -3,8 +3,8 @@
 use domain::{ReportId, ReportOutcome, ReportRequest, RunId, StopReason, Timestamp};
 
 use super::apply::{Applied, legal};
-use super::decide::{Action, ask, close, park};
 use super::state::{Goal, ModelTrouble, RunState, Workspace};
+use super::step::{Action, ask, close, park};
 
 /// Retries in a row; after the last one the run ends and the ticket hears why.
 pub(crate) const MOST: u32 = 5;
@@ -134,18 +134,6 @@ impl RunState {
             call.gate = call.gate.take().filter(|id| !is_over(id));
         }
         Ok(())
-    }
-
-    pub(super) fn workspace_failed(&mut self, detail: &str, setup: bool) {
-        let lost = match std::mem::replace(&mut self.workspace, Workspace::Absent) {
-            Workspace::Open(info) => Some(info),
-            Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
-        };
-        self.workspace = Workspace::Failed {
-            detail: detail.to_owned(),
-            setup,
-            lost,
-        };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use domain::{Block, ReplyStop, ToolResult, ToolSpec};
 
-use super::decide::stopped_with;
+use super::implement::stopped_with;
 use super::state::{CallState, Goal, RunState, Turn};
 use super::{tools, triage};
 use crate::prompts;

@@ -3,9 +3,9 @@
 use domain::{JobRequest, ReportOutcome, ReportRequest, StopReason, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
-use super::decide::{Action, answer, ask, close, finish, record_turn};
 use super::retry::{await_report, model_failed};
 use super::state::{Call, RunState};
+use super::step::{Action, answer, ask, close, finish, record_turn};
 use super::transcript::{Message, Transcript, turns};
 use crate::prompts;
 

@@ -1,0 +1,104 @@
+//! The next step of a run, and the steps that every job is made of.
+
+use domain::{CallId, Fact, ReportId, ReportRequest, StopReason, Timestamp, ToolCall, ToolResult};
+
+use super::state::{Call, CallState, Goal, RunState};
+
+/// The next step of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Write this down; nothing outside changes.
+    Record(Fact),
+    /// Ask an executor for the workspace.
+    OpenWorkspace { id: CallId },
+    /// Ask the model.
+    AskModel { id: CallId },
+    /// Let the executor run a tool.
+    CallTool {
+        id: CallId,
+        call: ToolCall,
+        at: Timestamp,
+    },
+    /// Keep the workspace's changes.
+    TakeSnapshot,
+    /// Fetch the diff and ask a person for a decision about it.
+    AskDecision { answers: String },
+    /// Hand a recorded report to the reporter.
+    SendReport {
+        id: ReportId,
+        request: ReportRequest,
+        at: Timestamp,
+    },
+    /// Choose when to try again, and write that down.
+    ScheduleRetry { attempt: u32, reason: StopReason },
+    /// Wait for a report, a decision or a retry's time; hold nothing.
+    Wait,
+    /// Nothing: the run is over.
+    Rest,
+}
+
+pub(super) fn record_turn(state: &RunState) -> Action {
+    let turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
+    Action::Record(Fact::ModelRequested {
+        id: state.next_id(),
+        turn: turns.saturating_add(1),
+    })
+}
+
+pub(super) fn request_tool(state: &RunState, call: &Call) -> Action {
+    Action::Record(Fact::ToolRequested {
+        id: state.next_id(),
+        call: call.call.clone(),
+    })
+}
+
+/// Answers a call from here, in two facts like every other call.
+pub(super) fn answer(state: &RunState, call: &Call, result: ToolResult) -> Action {
+    match &call.state {
+        CallState::Running { id, .. } => Action::Record(Fact::ToolFinished {
+            id: id.clone(),
+            result,
+        }),
+        CallState::Waiting | CallState::Finished { .. } => request_tool(state, call),
+    }
+}
+
+pub(super) fn ask(state: &RunState, request: ReportRequest, answers: Option<&Call>) -> Action {
+    let answers = answers.map(|call| call.call.id.clone());
+    Action::Record(Fact::ReportRequested {
+        id: state.next_id().into(),
+        request,
+        answers,
+    })
+}
+
+pub(super) fn park(state: &RunState, waits_for: &str) -> Action {
+    if state.parked.as_deref() == Some(waits_for) {
+        return Action::Wait;
+    }
+    Action::Record(Fact::Parked {
+        waits_for: waits_for.to_owned(),
+    })
+}
+
+/// Tells the ticket why the run ends; the end itself follows once that is sent. Nobody waits for a triage, so nobody is
+/// told of its end.
+pub(super) fn close(state: &RunState, reason: StopReason) -> Action {
+    if matches!(state.goal, Goal::Triage(_)) {
+        return finish(reason);
+    }
+    let pull_request = state.pull_request.clone();
+    ask(
+        state,
+        ReportRequest::RunStopped {
+            job: state.job(),
+            reason,
+            pull_request,
+        },
+        None,
+    )
+}
+
+pub(super) fn finish(reason: StopReason) -> Action {
+    Action::Record(Fact::RunFinished { reason })
+}
