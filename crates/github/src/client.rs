@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
-    Error, Identity, PullRequest, PullRequestState, Repository, Settings,
+    ETag, Error, Identity, PullRequest, PullRequestState, Repository, Settings,
     transport::{self, Answer, Call},
     wire::{WirePullRequest, WireRepository, WireUser},
 };
@@ -121,8 +121,31 @@ impl Client {
         path: &str,
     ) -> Result<T, Error> {
         let crab = self.crab_for(repository).await?;
-        let answer = read(&crab, &format!("/repos/{repository}{path}")).await;
+        let answer = read(&crab, Call::Get(&format!("/repos/{repository}{path}"))).await;
         self.forget_if_unauthorized(repository, answer).await?.parse()
+    }
+
+    /// Reads below `/repos/<owner>/<name>` unless nothing changed since `known`, which costs nothing of the rate limit;
+    /// `None` then.
+    pub(crate) async fn get_unless<T: DeserializeOwned>(
+        &self,
+        repository: &RepositoryName,
+        path: &str,
+        known: Option<&ETag>,
+    ) -> Result<Option<(T, Option<ETag>)>, Error> {
+        let crab = self.crab_for(repository).await?;
+        let path = format!("/repos/{repository}{path}");
+        let call = match known {
+            Some(known) => Call::GetUnless(&path, known),
+            None => Call::Get(&path),
+        };
+        let answer = self
+            .forget_if_unauthorized(repository, read(&crab, call).await)
+            .await?;
+        if answer.is_unchanged {
+            return Ok(None);
+        }
+        Ok(Some((answer.parse()?, answer.etag)))
     }
 
     /// Reads as the App itself; also gives the query of the next page.
@@ -135,7 +158,7 @@ impl Client {
                 check: "webhook deliveries need a GitHub App".to_owned(),
             });
         }
-        let answer = read(&self.0.crab, path).await?;
+        let answer = read(&self.0.crab, Call::Get(path)).await?;
         Ok((answer.parse()?, answer.next_query()))
     }
 
@@ -234,7 +257,7 @@ impl Client {
     async fn ask_whoami(&self) -> Result<Identity, Error> {
         match self.0.credentials {
             Credentials::App(_) => {
-                let app: WireAppSelf = read(&self.0.crab, "/app").await?.parse()?;
+                let app: WireAppSelf = read(&self.0.crab, Call::Get("/app")).await?.parse()?;
                 let mut permissions: Vec<String> = app
                     .permissions
                     .iter()
@@ -248,7 +271,7 @@ impl Client {
                 })
             }
             Credentials::Token(_) => {
-                let answer = read(&self.0.crab, "/user").await?;
+                let answer = read(&self.0.crab, Call::Get("/user")).await?;
                 let user: WireUser = answer.parse()?;
                 Ok(Identity {
                     login: user.login,
@@ -266,9 +289,12 @@ impl Client {
         if let Some(crab) = self.0.installations.lock().await.get(repository) {
             return Ok(crab.clone());
         }
-        let found: WireInstallation = read(&self.0.crab, &format!("/repos/{repository}/installation"))
-            .await?
-            .parse()?;
+        let found: WireInstallation = read(
+            &self.0.crab,
+            Call::Get(&format!("/repos/{repository}/installation")),
+        )
+        .await?
+        .parse()?;
         let crab = self
             .0
             .crab
@@ -326,10 +352,10 @@ fn build(builder: Builder, api_url: &str) -> Result<Octocrab, Error> {
         })
 }
 
-async fn read(crab: &Octocrab, path: &str) -> Result<Answer, Error> {
+async fn read(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
     let mut delays = RETRY_DELAYS_MS.into_iter();
     loop {
-        let result = transport::send(crab, Call::Get(path)).await;
+        let result = transport::send(crab, call).await;
         match (&result, delays.next()) {
             (Err(Error::Unavailable { detail }), Some(delay)) => {
                 tracing::debug!(detail, "github read failed, trying again");

@@ -12,8 +12,8 @@ mod writer;
 
 pub use error::Error;
 pub use model::{
-    Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, HookDelivery, Identity, Permission,
-    PullRequest, PullRequestState, Repository, conclusion, mentions,
+    Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, HookDelivery, Identity,
+    Permission, Polled, PullRequest, PullRequestState, Repository, conclusion, mentions,
 };
 pub use reader::Reader;
 pub use settings::Settings;

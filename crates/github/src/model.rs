@@ -212,6 +212,26 @@ pub fn mentions(text: &str, key: &str) -> bool {
         })
 }
 
+/// What GitHub calls one version of an answer; asking with it again costs nothing while nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ETag(pub(crate) String);
+
+/// What a poll for changed pull requests found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Polled {
+    /// Nothing changed since the tag that the poll named; it cost nothing of the rate limit.
+    Unchanged,
+    /// What changed.
+    Changed {
+        /// Open and closed ones, latest change first.
+        pull_requests: Vec<PullRequest>,
+        /// For the next poll.
+        etag: Option<ETag>,
+        /// False when more changed than one poll reads.
+        is_complete: bool,
+    },
+}
+
 /// What a person may do in a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
@@ -246,6 +266,8 @@ pub struct Comment {
     pub body: String,
     /// When it was written.
     pub created_at: Option<Timestamp>,
+    /// When its text was changed last; `created_at` while it never was.
+    pub updated_at: Option<Timestamp>,
     /// True when our own App or account wrote it.
     pub by_us: bool,
 }

@@ -3,7 +3,8 @@
 use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
 
 use crate::{
-    Check, Comment, Error, HookDelivery, Identity, Permission, PullRequest, Repository, Settings,
+    Check, Comment, ETag, Error, HookDelivery, Identity, Permission, Polled, PullRequest, Repository,
+    Settings,
     client::{Client, encode},
     wire::{
         WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WirePermission,
@@ -124,6 +125,47 @@ impl Reader {
             }
         }
         Ok(closed)
+    }
+
+    /// Pull requests, open and closed, that changed at or after `since`; the 500 latest at most. With the tag of the
+    /// poll before, one request that costs nothing answers while no pull request changed. A push, a close, a merge and a
+    /// comment change a pull request; its checks do not.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn pull_requests_changed_since(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+        known: Option<&ETag>,
+    ) -> Result<Polled, Error> {
+        let path = |page| format!("/pulls?state=all&sort=updated&direction=desc&per_page={PAGE}&page={page}");
+        // Whatever changes becomes the first: the tag of the first page tells of every change.
+        let first: Option<(Vec<WirePullRequest>, _)> =
+            self.client.get_unless(repository, &path(1), known).await?;
+        let Some((mut found, etag)) = first else {
+            return Ok(Polled::Unchanged);
+        };
+        let (mut changed, mut page) = (Vec::new(), 1);
+        let is_complete = loop {
+            let seen = found.len();
+            let before = changed.len();
+            let found_now = found.into_iter().map(PullRequest::from);
+            changed.extend(found_now.filter(|candidate| candidate.updated_at.is_none_or(|at| at >= since)));
+            if seen < PAGE || changed.len() - before < seen {
+                break true;
+            }
+            if page == MAX_PULL_REQUEST_PAGES {
+                break false;
+            }
+            page += 1;
+            found = self.client.get(repository, &path(page)).await?;
+        };
+        Ok(Polled::Changed {
+            pull_requests: changed,
+            etag,
+            is_complete,
+        })
     }
 
     /// The pull request whose head is that branch of the repository: an open one if there is one, else the newest.

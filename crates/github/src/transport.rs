@@ -2,12 +2,13 @@
 
 use std::{error::Error as StdError, time::Duration};
 
+use http::{HeaderMap, HeaderValue, header};
 use octocrab::Octocrab;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{Error, error::capped};
+use crate::{ETag, Error, error::capped};
 
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
@@ -16,6 +17,8 @@ const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy)]
 pub(crate) enum Call<'a> {
     Get(&'a str),
+    /// A read that need not answer what is known already.
+    GetUnless(&'a str, &'a ETag),
     Post(&'a str, &'a Value),
     Patch(&'a str, &'a Value),
     Delete(&'a str),
@@ -24,7 +27,7 @@ pub(crate) enum Call<'a> {
 impl Call<'_> {
     const fn is_write(self) -> bool {
         match self {
-            Self::Get(_) => false,
+            Self::Get(_) | Self::GetUnless(..) => false,
             Self::Post(..) | Self::Patch(..) | Self::Delete(_) => true,
         }
     }
@@ -32,7 +35,7 @@ impl Call<'_> {
     /// Method and path, without the query.
     fn name(self) -> String {
         let (method, path) = match self {
-            Self::Get(path) => ("GET", path),
+            Self::Get(path) | Self::GetUnless(path, _) => ("GET", path),
             Self::Post(path, _) => ("POST", path),
             Self::Patch(path, _) => ("PATCH", path),
             Self::Delete(path) => ("DELETE", path),
@@ -45,6 +48,9 @@ impl Call<'_> {
 /// A good answer.
 pub(crate) struct Answer {
     name: String,
+    /// Nothing changed since the tag that the call named; the body is empty.
+    pub(crate) is_unchanged: bool,
+    pub(crate) etag: Option<ETag>,
     link: Option<String>,
     scopes: Option<String>,
     body: String,
@@ -146,6 +152,7 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
     let write = call.is_write();
     let response = match call {
         Call::Get(path) => crab._get(path).await,
+        Call::GetUnless(path, known) => crab._get_with_headers(path, Some(if_none_match(known)?)).await,
         Call::Post(path, body) => crab._post(path, Some(body)).await,
         Call::Patch(path, body) => crab._patch(path, Some(body)).await,
         Call::Delete(path) => crab._delete(path, None::<&()>).await,
@@ -161,14 +168,17 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
             .zip(header("date"))
             .and_then(|(at, now)| seconds_between(&now, at)),
     };
-    let (link, scopes) = (header("link"), header("x-oauth-scopes"));
+    let (link, scopes, etag) = (header("link"), header("x-oauth-scopes"), header("etag"));
+    let is_unchanged = status == 304 && matches!(call, Call::GetUnless(..));
     let body = crab
         .body_to_string(response)
         .await
         .map_err(|error| failure(&error, write))?;
-    if (200..300).contains(&status) {
+    if (200..300).contains(&status) || is_unchanged {
         Ok(Answer {
             name: call.name(),
+            is_unchanged,
+            etag: etag.map(ETag),
             link,
             scopes,
             body,
@@ -176,6 +186,13 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
     } else {
         Err(refusal(call, status, hints, &message(&body)))
     }
+}
+
+fn if_none_match(known: &ETag) -> Result<HeaderMap, Error> {
+    let value = HeaderValue::from_str(&known.0).map_err(|_| Error::Rejected {
+        detail: "the tag of an earlier answer is not a legal header".to_owned(),
+    })?;
+    Ok(HeaderMap::from_iter([(header::IF_NONE_MATCH, value)]))
 }
 
 /// By GitHub's own clock, as its `Date` header tells it.

@@ -262,6 +262,7 @@ pub(crate) struct WireComment {
     body: Option<String>,
     user: Option<WireUser>,
     created_at: Option<String>,
+    updated_at: Option<String>,
     issue_url: Option<String>,
     performed_via_github_app: Option<WireApp>,
 }
@@ -287,6 +288,7 @@ impl WireComment {
             author,
             body: self.body.unwrap_or_default(),
             created_at: instant(self.created_at.as_deref()),
+            updated_at: instant(self.updated_at.as_deref().or(self.created_at.as_deref())),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
-use github::{Error, Permission, PullRequestState, Reader, Settings, Writer, conclusion};
+use github::{Error, Permission, Polled, PullRequestState, Reader, Settings, Writer, conclusion};
 use secrecy::ExposeSecret;
 use testkit::{FakeGitHub, Fault, GitHubOptions, eventually, github as stand_in};
 
@@ -409,4 +409,79 @@ async fn webhook_deliveries_are_listed_newest_first_since_an_instant() {
     assert_eq!(deliveries[0].event, "push");
     let future = deliveries[0].delivered_at.plus_ms(60_000);
     assert_eq!(hub.reader.hook_deliveries(future).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_poll_for_changed_pull_requests_is_free_while_nothing_changed() {
+    let hub = hub().await;
+    let open = |branch: &str| {
+        hub.hub
+            .commit("acme/shop", branch, "change", &[(branch, "x")])
+            .unwrap();
+        hub.hub
+            .open_pull_request_as("acme/shop", "mia", branch, branch, "")
+            .unwrap()
+    };
+    let (first, _second) = (open("one"), open("two"));
+    let since = Timestamp::from_unix_ms(0);
+    let poll = async |etag: Option<&github::ETag>| {
+        hub.reader
+            .pull_requests_changed_since(&shop(), since, etag)
+            .await
+            .unwrap()
+    };
+    let changed = |polled: Polled| match polled {
+        Polled::Changed {
+            pull_requests,
+            etag,
+            is_complete: true,
+        } => (pull_requests, etag.unwrap()),
+        other => panic!("{other:?}"),
+    };
+
+    let (found, etag) = changed(poll(None).await);
+    assert_eq!(found.len(), 2);
+    let used = hub.hub.rate_limit_used();
+    assert_eq!(poll(Some(&etag)).await, Polled::Unchanged);
+    assert_eq!(
+        hub.hub.rate_limit_used(),
+        used,
+        "an answer that did not change is free"
+    );
+
+    hub.hub.close("acme/shop", first, "mia").unwrap();
+    let (found, newer) = changed(poll(Some(&etag)).await);
+    assert_ne!(newer, etag);
+    let closed = found.iter().find(|pull| pull.number == first).unwrap();
+    assert_eq!(closed.state, PullRequestState::Closed);
+    assert_eq!(hub.hub.rate_limit_used(), used + 1);
+}
+
+#[tokio::test]
+async fn a_changed_comment_says_when_it_was_changed() {
+    let hub = hub().await;
+    let number = hub.draft("one").await.number;
+    let id = hub.hub.comment_as("acme/shop", number, "mia", "hello").unwrap();
+    let since = Timestamp::from_unix_ms(0);
+    let read = async || {
+        hub.reader.comments_since(&shop(), since).await.unwrap()[0]
+            .1
+            .clone()
+    };
+    let first = read().await;
+    assert!(first.updated_at.is_some() && first.updated_at == first.created_at);
+    // GitHub's times have whole seconds.
+    let changed = eventually("a later second", Duration::from_secs(5), async || {
+        hub.hub
+            .edit_comment_as("acme/shop", id, "mia", "changed")
+            .unwrap();
+        let now = read().await;
+        (now.updated_at > first.updated_at).then_some(now)
+    })
+    .await
+    .unwrap();
+    assert_eq!(
+        (changed.body.as_str(), changed.created_at),
+        ("changed", first.created_at)
+    );
 }

@@ -13,7 +13,7 @@ mod writer;
 pub use error::Error;
 pub use model::{
     Account, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Status,
-    StatusCategory, StatusChange, TextEdit, Transition,
+    StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;
 pub use settings::Settings;

@@ -132,6 +132,15 @@ pub struct ChangedIssue {
     pub status: String,
 }
 
+/// A text of an issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextField {
+    /// The one-line title.
+    Summary,
+    /// The description.
+    Description,
+}
+
 /// An edit of summary or description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextEdit {
@@ -141,6 +150,8 @@ pub struct TextEdit {
     pub at: Timestamp,
     /// Who.
     pub by: Option<Account>,
+    /// Each text that it changed, and what it was before: as Jira's changelog has it, a description in wiki markup.
+    pub before: Vec<(TextField, String)>,
 }
 
 /// A comment.
@@ -154,6 +165,8 @@ pub struct Comment {
     pub author_account_id: String,
     /// When.
     pub created: Timestamp,
+    /// When its text was changed last; `created` while it never was.
+    pub updated: Timestamp,
     /// Markdown.
     pub text: String,
     /// The marker that we gave it; empty without one.

@@ -9,7 +9,7 @@ use time::{OffsetDateTime, macros::format_description};
 
 use crate::{
     Account, ChangedIssue, ChangelogId, Comment, CommentId, Error, Issue, IssueStub, Status, StatusCategory,
-    StatusChange, TextEdit, Transition, adf, error::capped,
+    StatusChange, TextEdit, TextField, Transition, adf, error::capped,
 };
 
 /// Key of the comment property that holds our marker.
@@ -22,6 +22,35 @@ const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
 #[derive(Deserialize)]
 pub(crate) struct WireGroup {
     pub(crate) name: String,
+}
+
+/// A project's statuses, issue type by issue type.
+#[derive(Deserialize)]
+pub(crate) struct WireTypeStatuses {
+    #[serde(default)]
+    pub(crate) statuses: Vec<WireStatusName>,
+}
+
+/// A status by its name.
+#[derive(Deserialize)]
+pub(crate) struct WireStatusName {
+    pub(crate) name: String,
+}
+
+/// Who plays a role in a project.
+#[derive(Deserialize)]
+pub(crate) struct WireRole {
+    #[serde(default)]
+    pub(crate) actors: Vec<WireActor>,
+}
+
+/// An account or a group that plays a role.
+#[derive(Deserialize)]
+pub(crate) struct WireActor {
+    #[serde(rename = "actorUser")]
+    pub(crate) user: Option<WireAccount>,
+    #[serde(rename = "actorGroup")]
+    pub(crate) group: Option<WireGroup>,
 }
 
 /// The issue's address; refuses tickets of other trackers.
@@ -270,6 +299,7 @@ pub(crate) struct WireComment {
     id: String,
     author: Option<WireAccount>,
     created: String,
+    updated: Option<String>,
     #[serde(default)]
     body: Value,
     #[serde(default)]
@@ -291,12 +321,14 @@ impl WireComment {
         let marker = marker
             .and_then(|property| property.value["id"].as_str())
             .unwrap_or_default();
+        let created = instant(&self.created)?;
         Ok(Comment {
             id: CommentId(self.id),
             author: name,
             by_us: !account.is_empty() && account == us.id,
             author_account_id: account,
-            created: instant(&self.created)?,
+            updated: self.updated.as_deref().map_or(Ok(created), instant)?,
+            created,
             text: adf::to_markdown(&self.body),
             marker: marker.to_owned(),
         })
@@ -316,19 +348,37 @@ pub(crate) struct WireHistory {
 #[derive(Deserialize)]
 struct WireHistoryItem {
     field: String,
+    #[serde(rename = "fromString")]
+    from: Option<String>,
     #[serde(rename = "toString")]
     to: Option<String>,
+}
+
+impl WireHistoryItem {
+    /// Which text it changed, and what that was.
+    fn into_text(self) -> Option<(TextField, String)> {
+        let field = match self.field.as_str() {
+            "summary" => TextField::Summary,
+            "description" => TextField::Description,
+            _ => return None,
+        };
+        Some((field, self.from.unwrap_or_default()))
+    }
 }
 
 impl WireHistory {
     /// The edit of the issue's text that this entry records, if it records one.
     pub(crate) fn into_text_edit(self) -> Option<TextEdit> {
-        let is_text = |item: &WireHistoryItem| matches!(item.field.as_str(), "summary" | "description");
-        self.items.iter().any(is_text).then_some(())?;
+        let texts = self.items.into_iter().filter_map(WireHistoryItem::into_text);
+        let before: Vec<_> = texts.collect();
+        if before.is_empty() {
+            return None;
+        }
         Some(TextEdit {
             at: Timestamp::parse(self.created.as_deref()?)?,
             id: ChangelogId(self.id),
             by: self.author.map(Account::from),
+            before,
         })
     }
 

@@ -1,9 +1,11 @@
 //! Reader and writer against a strict stand-in over real HTTP.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::time::Duration;
+
 use domain::{TicketKey, Timestamp};
-use jira::{Error, Reader, Settings, StatusCategory, Writer};
-use testkit::{FakeJira, Fault, JiraOptions, jira as stand_in};
+use jira::{Error, Reader, Settings, StatusCategory, TextField, Writer};
+use testkit::{FakeJira, Fault, JiraOptions, eventually, jira as stand_in};
 
 struct Site {
     jira: FakeJira,
@@ -211,6 +213,75 @@ async fn what_changed_lately_is_found_on_every_page_with_its_new_comments_and_ed
         .unwrap();
     let edits: Vec<_> = edits.iter().map(|edit| edit.id.0.clone()).collect();
     assert_eq!(edits, [id]);
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_edit_says_what_the_text_was_and_a_changed_comment_when_it_changed() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let key = ticket.short();
+    site.jira.edit_description(&key, "Other words", "Mia").unwrap();
+    site.jira.edit_summary(&key, "Other title", "Mia").unwrap();
+    let start = Timestamp::from_unix_ms(0);
+    let edits = site.reader.text_edits_since(&ticket, start).await.unwrap();
+    let before: Vec<_> = edits.into_iter().flat_map(|edit| edit.before).collect();
+    assert_eq!(
+        before,
+        [
+            (TextField::Description, "First.\n\nSecond.".to_owned()),
+            (TextField::Summary, "Login fails".to_owned()),
+        ]
+    );
+
+    let id = site.jira.comment_as(&key, "Mia", "harmless").unwrap();
+    let read = async || {
+        site.reader
+            .comments_since(&ticket, start)
+            .await
+            .unwrap()
+            .remove(0)
+    };
+    let first = read().await;
+    assert_eq!(first.updated, first.created);
+    let changed = eventually("a later millisecond", Duration::from_secs(5), async || {
+        site.jira.edit_comment_as(&key, &id, "Mia", "hostile").unwrap();
+        let now = read().await;
+        (now.updated > now.created).then_some(now)
+    })
+    .await
+    .unwrap();
+    assert_eq!(
+        (changed.text.as_str(), changed.created),
+        ("hostile", first.created)
+    );
+}
+
+#[tokio::test]
+async fn a_project_tells_its_statuses_and_an_unknown_one_is_not_found() {
+    let site = site().await;
+    site.jira.create_project("ENG");
+    let statuses = site.reader.project_statuses("ENG").await.unwrap();
+    assert!(statuses.contains("Ready for Agent") && !statuses.contains("Ready for Nobody"));
+    let missing = site.reader.project_statuses("NOPE").await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+}
+
+#[tokio::test]
+async fn a_project_role_is_played_by_people_and_by_members_of_groups() {
+    let site = site().await;
+    site.jira.set_project_role("ENG", "Leads", &["Mia"], &["staff"]);
+    site.jira.set_groups("Ole", &["staff"]);
+    let plays = async |role: &str, person: &str| {
+        let account = format!("557058:{person}");
+        site.reader.has_project_role("ENG", role, &account).await
+    };
+    assert!(plays("leads", "mia").await.unwrap() && plays("Leads", "ole").await.unwrap());
+    assert!(!plays("Leads", "eve").await.unwrap());
+    assert!(matches!(
+        plays("Nobody", "mia").await,
+        Err(Error::NotFound { .. })
+    ));
     assert_eq!(site.jira.violations(), Vec::<String>::new());
 }
 

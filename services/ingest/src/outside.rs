@@ -264,7 +264,7 @@ impl From<jira::Comment> for Comment {
             author: comment.author,
             author_id: comment.author_account_id,
             created: comment.created,
-            updated: comment.created,
+            updated: comment.updated,
             text: comment.text,
         }
     }

@@ -12,8 +12,8 @@ use serde_json::json;
 use super::auth::{Caller, not_found, refuse};
 use super::hub::Hub;
 use super::rest::{Handled, NumberPath, PageQuery, invalid, read, with_repo};
-use super::state::Comment;
-use crate::http::{answer, iso_now};
+use super::state::{Comment, Repo};
+use crate::http::answer;
 
 /// The longest comment that GitHub takes, in characters.
 const MAX_BODY: usize = 65_536;
@@ -118,29 +118,26 @@ pub(super) async fn create(
 pub(super) async fn update(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
-    Path((owner, name, id)): NumberPath,
+    Path((owner, name, id)): Path<(String, String, u64)>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Handled {
     let text = read_body(&headers, &body)?;
+    let full_name = format!("{owner}/{name}");
+    let find = |repo: &Repo| repo.comments.iter().find(|comment| comment.id == id).cloned();
+    let comment = with_repo(&hub, &owner, &name, |repo| find(repo).ok_or_else(not_found))?;
+    if comment.author != caller.login() {
+        hub.log.violation(format!(
+            "{} changed a comment of {}",
+            caller.login(),
+            comment.author
+        ));
+        return Err(refuse(StatusCode::FORBIDDEN, "Must be the author of the comment"));
+    }
+    hub.edit_comment(&full_name, id, caller.login(), &text)
+        .map_err(|_| not_found())?;
     with_repo(&hub, &owner, &name, |repo| {
-        let comment = repo
-            .comments
-            .iter_mut()
-            .find(|comment| comment.id == id)
-            .ok_or_else(not_found)?;
-        if comment.author != caller.login() {
-            hub.log.violation(format!(
-                "{} changed a comment of {}",
-                caller.login(),
-                comment.author
-            ));
-            return Err(refuse(StatusCode::FORBIDDEN, "Must be the author of the comment"));
-        }
-        comment.body = text;
-        comment.updated = iso_now();
-        let comment = comment.clone();
-        hub.tell_comment(repo, &comment, "edited", caller.login());
+        let comment = find(repo).ok_or_else(not_found)?;
         Ok(answer(StatusCode::OK, repo.comment_json(&comment, &hub.url)))
     })
 }

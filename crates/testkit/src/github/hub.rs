@@ -8,6 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::quota::Quota;
 use super::state::{CheckRun, Comment, Pull, Repo, Review};
 use super::{Conclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
@@ -25,6 +26,7 @@ pub(super) struct Hub {
     pub(super) pushes: tokio::sync::Mutex<()>,
     /// Whose checks are done before the push is answered.
     pub(super) early: Mutex<Option<EarlyChecks>>,
+    pub(super) quota: Mutex<Quota>,
     /// Goes last: the repositories are in it.
     pub(super) _temporary: Option<tempfile::TempDir>,
 }
@@ -387,5 +389,20 @@ impl Hub {
         repo.comments.push(comment.clone());
         self.tell_comment(repo, &comment, "created", by);
         Ok(comment)
+    }
+
+    pub(super) fn edit_comment(&self, name: &str, id: u64, by: &str, body: &str) -> anyhow::Result<()> {
+        let mut world = self.world();
+        let repo = world.repo(name)?;
+        let comment = repo
+            .comments
+            .iter_mut()
+            .find(|comment| comment.id == id)
+            .with_context(|| format!("there is no comment {id}"))?;
+        body.clone_into(&mut comment.body);
+        comment.updated = iso_now();
+        let comment = comment.clone();
+        self.tell_comment(repo, &comment, "edited", by);
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod git_http;
 mod graphql;
 mod hub;
 mod pulls;
+mod quota;
 mod repository;
 mod rest;
 mod state;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 
-use crate::http::{Fault, RecordedRequest, RequestLog, Server};
+use crate::http::{Fault, RecordedRequest, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
 
@@ -244,6 +245,20 @@ impl FakeGitHub {
         Ok(self.hub.comment(repository, number, by, body)?.id)
     }
 
+    /// A person changes a comment's text. Sends `issue_comment` edited.
+    ///
+    /// # Errors
+    /// When there is no such repository or comment.
+    pub fn edit_comment_as(
+        &self,
+        repository: &str,
+        comment: u64,
+        by: &str,
+        body: &str,
+    ) -> anyhow::Result<()> {
+        self.hub.edit_comment(repository, comment, by, body)
+    }
+
     /// A person opens a pull request from an existing branch; gives its number. Sends `pull_request` opened.
     ///
     /// # Errors
@@ -355,6 +370,17 @@ impl FakeGitHub {
         self.hub.log.set_list_lag(lag);
     }
 
+    /// How many calls an hour the rate limit allows; 5,000 until then.
+    pub fn set_rate_limit(&self, calls: u64) {
+        lock(&self.hub.quota).set_limit(calls);
+    }
+
+    /// How many calls count against the rate limit: neither git nor conditional reads of what did not change.
+    #[must_use]
+    pub fn rate_limit_used(&self) -> u64 {
+        lock(&self.hub.quota).used()
+    }
+
     /// Every request so far.
     #[must_use]
     pub fn requests(&self) -> Vec<RecordedRequest> {
@@ -385,6 +411,7 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, url: String) -> anyhow:
         world: Mutex::new(World::default()),
         pushes: tokio::sync::Mutex::new(()),
         early: Mutex::default(),
+        quota: Mutex::default(),
         _temporary: temporary,
     })
 }

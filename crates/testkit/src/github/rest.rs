@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, patch, post};
 use serde::Deserialize;
@@ -15,7 +16,9 @@ use serde_json::{Value, json};
 use super::auth::{AppCaller, Caller, not_found, refuse};
 use super::hub::Hub;
 use super::state::{Repo, user};
-use super::{READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, comments, git_http, graphql, pulls, repository};
+use super::{
+    READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, comments, git_http, graphql, pulls, quota, repository,
+};
 use crate::http::{answer, is_json, parse};
 use crate::webhook::Delivery;
 
@@ -68,6 +71,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .nest("/repos/{owner}/{repo}", repo)
         .fallback(unknown)
         .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), quota::meter))
         .with_state(hub)
 }
 

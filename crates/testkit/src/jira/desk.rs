@@ -20,6 +20,16 @@ pub(super) struct Desk {
     transitions: Vec<(String, String)>,
     issues: Mutex<Issues>,
     groups: Mutex<BTreeMap<String, Vec<String>>>,
+    roles: Mutex<Vec<Role>>,
+}
+
+/// Who plays a role in a project.
+#[derive(Debug, Clone)]
+pub(super) struct Role {
+    pub(super) project: String,
+    pub(super) name: String,
+    pub(super) people: Vec<Account>,
+    pub(super) groups: Vec<String>,
 }
 
 #[derive(Default)]
@@ -58,6 +68,7 @@ impl Desk {
             transitions: options.transitions,
             issues: Mutex::default(),
             groups: Mutex::default(),
+            roles: Mutex::default(),
         })
     }
 
@@ -171,6 +182,23 @@ impl Desk {
         Some(id.to_string())
     }
 
+    pub(super) fn edit_description(&self, key: &str, description: Value, by: &Account) -> Option<String> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let issue = issues.by_key.get_mut(key)?;
+        let before = std::mem::replace(&mut issue.description, description);
+        let text = |document: &Value| match adf::plain(document) {
+            text if text.is_empty() => Value::Null,
+            text => Value::String(text.replace('\n', "\n\n")),
+        };
+        let item = json!({
+            "field": "description", "fieldtype": "jira", "fieldId": "description", "from": null,
+            "fromString": text(&before), "to": null, "toString": text(&issue.description),
+        });
+        self.record(issue, id, by, vec![item]);
+        Some(id.to_string())
+    }
+
     pub(super) fn assign(&self, key: &str, to: Option<Account>, by: &Account) -> Option<()> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
@@ -189,6 +217,39 @@ impl Desk {
     pub(super) fn set_groups(&self, account: &Account, groups: &[&str]) {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
         lock(&self.groups).insert(account.id.clone(), groups);
+    }
+
+    pub(super) fn create_project(&self, project: &str) {
+        lock(&self.issues)
+            .next_number
+            .entry(project.to_owned())
+            .or_default();
+    }
+
+    pub(super) fn has_project(&self, project: &str) -> bool {
+        let issues = lock(&self.issues);
+        issues
+            .next_number
+            .keys()
+            .any(|known| known.eq_ignore_ascii_case(project))
+    }
+
+    pub(super) fn set_role(&self, project: &str, name: &str, people: Vec<Account>, groups: Vec<String>) {
+        self.create_project(project);
+        let mut roles = lock(&self.roles);
+        roles.retain(|role| role.project != project || role.name != name);
+        roles.push(Role {
+            project: project.to_owned(),
+            name: name.to_owned(),
+            people,
+            groups,
+        });
+    }
+
+    pub(super) fn roles(&self, project: &str) -> Vec<Role> {
+        let roles = lock(&self.roles);
+        let of_project = roles.iter().filter(|role| role.project == project);
+        of_project.cloned().collect()
     }
 
     pub(super) fn groups(&self, account: &str) -> Vec<String> {

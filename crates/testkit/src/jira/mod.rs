@@ -5,6 +5,7 @@ mod desk;
 mod extract;
 mod jql;
 mod people;
+mod projects;
 mod rest;
 mod search;
 mod state;
@@ -189,6 +190,66 @@ impl FakeJira {
         self.desk
             .edit_summary(key, summary, &Account::person(by))
             .with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// A person changes the description; gives the changelog id. Sends `jira:issue_updated`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn edit_description(&self, key: &str, description: &str, by: &str) -> anyhow::Result<String> {
+        self.desk
+            .edit_description(key, adf::from_plain(description), &Account::person(by))
+            .with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// A description as a document (ADF), as the editor would never write it.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn set_description_document(&self, key: &str, document: serde_json::Value) -> anyhow::Result<()> {
+        self.desk
+            .edit_description(key, document, &Account::person("Rita Reporter"))
+            .map(drop)
+            .with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// A person changes a comment. Sends `comment_updated`.
+    ///
+    /// # Errors
+    /// When there is no such ticket or comment.
+    pub fn edit_comment_as(&self, key: &str, comment: &str, by: &str, text: &str) -> anyhow::Result<()> {
+        self.desk
+            .update_comment(key, comment, &Account::person(by), adf::from_plain(text))
+            .map(drop)
+            .with_context(|| format!("there is no comment {comment} on {key}"))
+    }
+
+    /// A person comments with a document (ADF), as the editor would never write it; gives the comment's id.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn comment_document_as(
+        &self,
+        key: &str,
+        author: &str,
+        document: serde_json::Value,
+    ) -> anyhow::Result<String> {
+        self.desk
+            .add_comment(key, &Account::person(author), document, Vec::new())
+            .map(|comment| comment.id.to_string())
+            .with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// A project without tickets; [`Self::create_issue`] makes its project by itself.
+    pub fn create_project(&self, project: &str) {
+        self.desk.create_project(project);
+    }
+
+    /// The people and groups that play a role in a project; there is no such role until then.
+    pub fn set_project_role(&self, project: &str, role: &str, people: &[&str], groups: &[&str]) {
+        let people = people.iter().map(|name| Account::person(name)).collect();
+        let groups = groups.iter().map(|name| (*name).to_owned()).collect();
+        self.desk.set_role(project, role, people, groups);
     }
 
     /// A person becomes the assignee.

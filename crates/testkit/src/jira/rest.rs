@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::desk::{Desk, MoveError};
 use super::extract::{Body, Caller, Read};
 use super::state::{Comment, History, Issue};
-use super::{adf, people, search};
+use super::{adf, people, projects, search};
 use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
@@ -30,6 +30,9 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/rest/api/3/myself", get(myself))
         .route("/rest/api/3/search/jql", post(search::search))
         .route("/rest/api/3/user/groups", get(people::groups))
+        .route("/rest/api/3/project/{key}/statuses", get(projects::statuses))
+        .route("/rest/api/3/project/{key}/role", get(projects::roles))
+        .route("/rest/api/3/project/{key}/role/{id}", get(projects::role))
         .route("/rest/api/3/issue/{key}", get(get_issue).put(people::edit))
         .nest("/rest/api/3/issue/{key}", issue)
         .fallback(unknown)

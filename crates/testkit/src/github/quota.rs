@@ -1,0 +1,120 @@
+//! The primary rate limit and conditional requests: an answer that did not change is free.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::auth::refuse;
+use super::hub::Hub;
+use crate::http::{header_text, lock};
+
+/// What an App's installation has in an hour.
+const DEFAULT_LIMIT: u64 = 5_000;
+/// The largest answer whose tag is made, in bytes.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+const HOUR_S: i64 = 3600;
+
+/// How many calls of the hour are used.
+#[derive(Debug)]
+pub(super) struct Quota {
+    limit: u64,
+    used: u64,
+    reset: i64,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self {
+            limit: DEFAULT_LIMIT,
+            used: 0,
+            reset: now() + HOUR_S,
+        }
+    }
+}
+
+impl Quota {
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    fn turn(&mut self) {
+        if now() >= self.reset {
+            (self.used, self.reset) = (0, now() + HOUR_S);
+        }
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let numbers = [
+            ("x-ratelimit-limit", self.limit),
+            ("x-ratelimit-remaining", self.limit.saturating_sub(self.used)),
+            ("x-ratelimit-used", self.used),
+            ("x-ratelimit-reset", u64::try_from(self.reset).unwrap_or_default()),
+        ];
+        numbers
+            .into_iter()
+            .map(|(name, number)| (header::HeaderName::from_static(name), number.into()))
+            .collect()
+    }
+}
+
+fn now() -> i64 {
+    time::OffsetDateTime::now_utc().unix_timestamp()
+}
+
+/// Counts calls of the API (not of git), answers 304 to whoever knows the answer already, and refuses beyond the limit.
+pub(super) async fn meter(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+    if request.uri().path().starts_with("/git/") {
+        return next.run(request).await;
+    }
+    {
+        let mut quota = lock(&hub.quota);
+        quota.turn();
+        if quota.used >= quota.limit {
+            let refused = refuse(
+                StatusCode::FORBIDDEN,
+                "API rate limit exceeded for installation ID 2001.",
+            );
+            return (quota.headers(), refused).into_response();
+        }
+    }
+    let known = header_text(request.headers(), "if-none-match").to_owned();
+    let is_read = request.method() == Method::GET;
+    let response = next.run(request).await;
+    let response = if is_read && response.status() == StatusCode::OK {
+        tagged(response, &known).await
+    } else {
+        response
+    };
+    let mut quota = lock(&hub.quota);
+    quota.used += u64::from(response.status() != StatusCode::NOT_MODIFIED);
+    (quota.headers(), response).into_response()
+}
+
+/// The answer with its tag, or nothing but the tag when the caller knows it.
+async fn tagged(response: Response, known: &str) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, MAX_ANSWER).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    header_text(&parts.headers, "link").hash(&mut hasher);
+    let tag = format!("W/\"{:016x}\"", hasher.finish());
+    let Ok(value) = HeaderValue::from_str(&tag) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    if known == tag {
+        return (StatusCode::NOT_MODIFIED, [(header::ETAG, value)]).into_response();
+    }
+    parts.headers.insert(header::ETAG, value);
+    Response::from_parts(parts, Body::from(body))
+}
