@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{RepositoryName, Rules};
+use domain::{Instance, RepositoryName, Rules, TicketKey};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -113,9 +113,9 @@ impl RulesBook {
             .find(|rules| rules.repository().is_ok_and(|name| name == *repository))
     }
 
-    /// The rules of the repository that a Jira project belongs to.
-    pub fn for_project(&self, project: &str) -> Option<&Rules> {
-        self.rules.iter().find(|rules| rules.jira.project_key == project)
+    /// The rules of the repository that a ticket belongs to: by its Jira project, or the one it lives in.
+    pub fn for_ticket(&self, ticket: &TicketKey) -> Option<&Rules> {
+        self.rules.iter().find(|rules| rules.cover(ticket))
     }
 
     /// Every usable repository.
@@ -165,7 +165,12 @@ fn located(
 
 fn repository_of(value: &Value) -> Option<RepositoryName> {
     let repo = value.get("repo")?;
-    RepositoryName::new(repo.get("owner")?.as_str()?, repo.get("name")?.as_str()?).ok()
+    let instance = match repo.get("instance") {
+        Some(name) => Some(name.as_str()?.parse::<Instance>().ok()?),
+        None => None,
+    };
+    let named = RepositoryName::new(repo.get("owner")?.as_str()?, repo.get("name")?.as_str()?);
+    Some(named.ok()?.on(instance))
 }
 
 fn finish(name: &str, merged: Value, known: &[Rules]) -> Result<Rules, FileProblem> {
@@ -180,7 +185,8 @@ fn finish(name: &str, merged: Value, known: &[Rules]) -> Result<Rules, FileProbl
     let rules: Rules = serde_json::from_value(merged).map_err(|error| problem("", error.to_string()))?;
     rules.check().map_err(|error| problem(error.key, error.problem))?;
     let same_project = |other: &&Rules| {
-        !rules.jira.project_key.is_empty() && other.jira.project_key == rules.jira.project_key
+        let project = |rules: &Rules| (rules.jira.instance.clone(), rules.jira.project_key.clone());
+        !rules.jira.project_key.is_empty() && project(other) == project(&rules)
     };
     if known.iter().any(|other| other.repository() == rules.repository()) {
         return Err(problem(
@@ -308,7 +314,7 @@ mod tests {
     fn both_documented_fragments_load_unchanged() {
         let book = book(&[("acme-ci.yaml", ACME_CI), ("acme-data.yaml", ACME_DATA)]);
         assert_eq!(book.problems(), []);
-        let rules = book.for_project("AENG").unwrap();
+        let rules = book.for_ticket(&"jira:AENG-1".parse().unwrap()).unwrap();
         assert_eq!(rules.repository().unwrap().to_string(), "acme/data");
         assert_eq!(rules.target_branch(), "develop");
         assert_eq!(rules.ci.auto_fix, ["pre-commit", "dbt_compile"]);
@@ -368,11 +374,34 @@ mod tests {
     }
 
     #[test]
+    fn the_same_project_and_path_on_two_instances_are_two_repositories() {
+        let here = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n";
+        let there =
+            "repo: {owner: acme, name: shop, instance: ghe}\njira: {project_key: ENG, instance: dc}\n";
+        let book = book(&[("here.yaml", here), ("there.yaml", there)]);
+        assert_eq!(book.problems(), []);
+        let repository = |ticket: &str| {
+            let rules = book.for_ticket(&ticket.parse().unwrap())?;
+            Some(rules.repository().unwrap().to_string())
+        };
+        assert_eq!(repository("jira:ENG-1").as_deref(), Some("acme/shop"));
+        assert_eq!(repository("jira+dc:ENG-1").as_deref(), Some("ghe:acme/shop"));
+        assert_eq!(
+            repository("github+ghe:acme/shop#7").as_deref(),
+            Some("ghe:acme/shop")
+        );
+        assert_eq!(repository("jira+other:ENG-1"), None);
+    }
+
+    #[test]
     fn two_files_cannot_claim_one_project() {
         let one = "repo: {owner: acme, name: one}\njira: {project_key: ENG}\n";
         let two = "repo: {owner: acme, name: two}\njira: {project_key: ENG}\n";
         let book = book(&[("one.yaml", one), ("two.yaml", two)]);
-        assert_eq!(book.for_project("ENG").unwrap().repo.name, "one");
+        assert_eq!(
+            book.for_ticket(&"jira:ENG-1".parse().unwrap()).unwrap().repo.name,
+            "one"
+        );
         assert_eq!(book.problems()[0].key, "jira.project_key");
     }
 

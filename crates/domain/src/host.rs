@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InvalidId, ids::text_serde};
+use crate::invalid::{InvalidId, text_serde};
 
 const EXPECTED: &str = "a host such as pypi.org, *.crates.io or packages.acme.example:8443";
 

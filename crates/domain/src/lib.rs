@@ -2,17 +2,22 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod change;
+mod commit;
 mod control;
 mod fact;
 mod fence;
 mod host;
 mod ids;
+mod instance;
+mod invalid;
 mod job;
 mod model;
 mod object;
 mod report;
+mod repository;
 mod row;
 mod rules;
+mod skip;
 mod stop;
 mod ticket;
 mod time;
@@ -20,22 +25,27 @@ mod tool;
 mod trigger;
 
 pub use change::{BranchRecord, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
+pub use commit::CommitId;
 pub use control::StopAll;
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use host::HostPattern;
-pub use ids::{CallId, CommitId, InvalidId, ReportId, RepositoryName, RunId};
+pub use ids::{CallId, ReportId, RunId};
+pub use instance::Instance;
+pub use invalid::InvalidId;
 pub use job::{Admission, Job};
 pub use model::{Block, Reply, ReplyStop, ToolCall, Usage};
 pub use object::ObjectRef;
 pub use report::{PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled};
+pub use repository::RepositoryName;
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules,
     JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
 };
+pub use skip::SkipReason;
 pub use stop::StopReason;
 pub use ticket::{TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
-pub use trigger::{Decision, JobRequest, Reason, SkipReason, Source, Trigger, TriggerKey, Verdict};
+pub use trigger::{Decision, JobRequest, Reason, Source, Trigger, TriggerKey, Verdict};

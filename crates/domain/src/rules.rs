@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HostPattern, RepositoryName};
+use crate::{host::HostPattern, instance::Instance, repository::RepositoryName, ticket::TicketKey};
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RepoRules {
+    /// The GitHub server that it lives on, a name below `[github]` in the settings; absent: the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
     /// Account or organisation on GitHub.
     pub owner: String,
     /// Name without the owner.
@@ -51,6 +54,7 @@ pub struct RepoRules {
 impl Default for RepoRules {
     fn default() -> Self {
         Self {
+            instance: None,
             owner: String::new(),
             name: String::new(),
             default_branch: "main".to_owned(),
@@ -63,6 +67,9 @@ impl Default for RepoRules {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JiraRules {
+    /// The Jira site of the project, a name below `[jira]` in the settings; absent: the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<Instance>,
     /// The site, for links; credentials belong to the services' settings.
     pub base_url: String,
     /// The project key; tickets of this project go to this repository.
@@ -294,10 +301,22 @@ impl Rules {
     /// # Errors
     /// [`RulesProblem`] when owner or name is not legal.
     pub fn repository(&self) -> Result<RepositoryName, RulesProblem> {
-        RepositoryName::new(&self.repo.owner, &self.repo.name).map_err(|invalid| RulesProblem {
-            key: "repo.name",
-            problem: invalid.to_string(),
-        })
+        let named =
+            RepositoryName::new(&self.repo.owner, &self.repo.name).map_err(|invalid| RulesProblem {
+                key: "repo.name",
+                problem: invalid.to_string(),
+            })?;
+        Ok(named.on(self.repo.instance.clone()))
+    }
+
+    /// True when tickets like this one belong to the repository: those of its Jira project, or its own.
+    pub fn cover(&self, ticket: &TicketKey) -> bool {
+        match ticket {
+            TicketKey::Jira {
+                instance, project, ..
+            } => self.jira.project_key == *project && self.jira.instance == *instance,
+            TicketKey::GitHub { repository, .. } => self.repository().is_ok_and(|own| own == *repository),
+        }
     }
 
     /// The branch that pull requests target.
@@ -351,7 +370,7 @@ impl Rules {
             return problem("executor.network", "must be at most 50 hosts");
         }
         let key = &self.jira.project_key;
-        if !key.is_empty() && crate::TicketKey::jira(&format!("{key}-1")).is_err() {
+        if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
             return problem("jira.project_key", "must be a Jira project key such as ENG");
         }
         Ok(())

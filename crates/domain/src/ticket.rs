@@ -4,14 +4,28 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InvalidId, RepositoryName, Timestamp, ids::text_serde};
+use crate::{
+    instance::Instance,
+    invalid::{InvalidId, text_serde},
+    repository::RepositoryName,
+    time::Timestamp,
+};
+
+const EXPECTED: &str = "a ticket such as jira:ENG-12 or github:acme/shop#7; with the name of an instance, \
+                        jira+dc:ENG-12 or github+ghe:acme/shop#7";
+const FOLDER: &str =
+    "a ticket of Jira or GitHub: folder: is reserved for tickets in local folders and cannot be used";
 
 /// A ticket's identity: `jira:ENG-12`, or `github:acme/shop#7` for an issue, pull request or discussion.
+///
+/// A ticket that is not on the default instance names its instance: `jira+dc:ENG-12`, `github+ghe:acme/shop#7`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum TicketKey {
     /// A Jira issue.
     Jira {
+        /// The site; absent: the default one.
+        instance: Option<Instance>,
         /// The project: an upper-case letter, then upper-case letters, digits or `_`.
         project: String,
         /// The number in the project, from 1.
@@ -19,7 +33,7 @@ pub enum TicketKey {
     },
     /// A GitHub issue, pull request or discussion.
     GitHub {
-        /// Where it lives.
+        /// Where it lives; it names the instance.
         repository: RepositoryName,
         /// The number in the repository, from 1.
         number: u64,
@@ -27,11 +41,19 @@ pub enum TicketKey {
 }
 
 impl TicketKey {
-    /// The Jira issue `ENG-12`.
+    /// The issue `ENG-12` of the default Jira site.
     ///
     /// # Errors
     /// [`InvalidId`] when the text is not a Jira issue key.
     pub fn jira(key: &str) -> Result<Self, InvalidId> {
+        Self::jira_on(None, key)
+    }
+
+    /// The issue `ENG-12` of a Jira site.
+    ///
+    /// # Errors
+    /// [`InvalidId`] when the text is not a Jira issue key.
+    pub fn jira_on(instance: Option<Instance>, key: &str) -> Result<Self, InvalidId> {
         let invalid = || InvalidId::new(key, "a Jira issue key such as ENG-12");
         let (project, number) = key.rsplit_once('-').ok_or_else(invalid)?;
         let is_project = project.len() <= 64
@@ -41,6 +63,7 @@ impl TicketKey {
                 .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
         match parse_number(number) {
             Some(number) if is_project => Ok(Self::Jira {
+                instance,
                 project: project.to_owned(),
                 number,
             }),
@@ -48,11 +71,26 @@ impl TicketKey {
         }
     }
 
-    /// How people write it: `ENG-12`, `acme/shop#7`.
+    /// The instance that it lives on; absent: the default one of its tracker.
+    pub fn instance(&self) -> Option<&Instance> {
+        match self {
+            Self::Jira { instance, .. } => instance.as_ref(),
+            Self::GitHub { repository, .. } => repository.instance(),
+        }
+    }
+
+    /// How its own tracker and its people write it: `ENG-12`, `acme/shop#7`, whatever the instance. Not an identity.
     pub fn short(&self) -> String {
         match self {
-            Self::Jira { project, number } => format!("{project}-{number}"),
-            Self::GitHub { repository, number } => format!("{repository}#{number}"),
+            Self::Jira { project, number, .. } => format!("{project}-{number}"),
+            Self::GitHub { repository, number } => format!("{}#{number}", repository.path()),
+        }
+    }
+
+    const fn tracker(&self) -> &'static str {
+        match self {
+            Self::Jira { .. } => "jira",
+            Self::GitHub { .. } => "github",
         }
     }
 }
@@ -66,28 +104,36 @@ fn parse_number(text: &str) -> Option<u64> {
 
 impl fmt::Display for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Jira { .. } => write!(f, "jira:{}", self.short()),
-            Self::GitHub { .. } => write!(f, "github:{}", self.short()),
+        f.write_str(self.tracker())?;
+        if let Some(instance) = self.instance() {
+            write!(f, "+{instance}")?;
         }
+        write!(f, ":{}", self.short())
     }
 }
 
 impl FromStr for TicketKey {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let invalid = || InvalidId::new(text, "a ticket such as jira:ENG-12 or github:acme/shop#7");
-        match text.split_once(':') {
-            Some(("jira", key)) => Self::jira(key).map_err(|_| invalid()),
-            Some(("github", rest)) => {
-                let (repository, number) = rest.rsplit_once('#').ok_or_else(invalid)?;
-                let number = parse_number(number).ok_or_else(invalid)?;
+        let invalid = || InvalidId::new(text, EXPECTED);
+        let (place, key) = text.split_once(':').ok_or_else(invalid)?;
+        let (tracker, instance) = match place.split_once('+') {
+            Some((tracker, instance)) => (tracker, Some(instance.parse::<Instance>()?)),
+            None => (place, None),
+        };
+        match tracker {
+            "jira" => Self::jira_on(instance, key).map_err(|_| invalid()),
+            "github" => {
+                let (path, number) = key.rsplit_once('#').ok_or_else(invalid)?;
+                let (owner, name) = path.split_once('/').ok_or_else(invalid)?;
+                let repository = RepositoryName::new(owner, name).map_err(|_| invalid())?;
                 Ok(Self::GitHub {
-                    repository: repository.parse().map_err(|_| invalid())?,
-                    number,
+                    repository: repository.on(instance),
+                    number: parse_number(number).ok_or_else(invalid)?,
                 })
             }
-            Some(_) | None => Err(invalid()),
+            "folder" => Err(InvalidId::new(text, FOLDER)),
+            _ => Err(invalid()),
         }
     }
 }

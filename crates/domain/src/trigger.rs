@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, Job, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId, TicketKey, TicketText,
-    Timestamp,
+    ChecksSummary, Job, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId, SkipReason, TicketKey,
+    TicketText, Timestamp,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
@@ -111,31 +111,6 @@ pub struct JobRequest {
     pub text: TicketText,
     /// The repository's rules.
     pub rules: Rules,
-}
-
-/// Why nothing is done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "rule", rename_all = "snake_case")]
-pub enum SkipReason {
-    /// The skip phrase stands in the ticket's text or in a comment.
-    Phrase {
-        /// The phrase, e.g. `[AGENT-SKIP]`.
-        phrase: String,
-        /// `description`, `summary` or `comment by <author>`.
-        place: String,
-    },
-    /// The ticket has a skip label.
-    Label {
-        /// The label.
-        label: String,
-    },
-    /// A pull request for the ticket exists already, ours or a person's.
-    PullRequestExists {
-        /// Link for people.
-        url: String,
-        /// Its author.
-        author: String,
-    },
 }
 
 /// A person's decision at an approval gate.

@@ -3,24 +3,33 @@
 use std::time::Duration;
 
 use domain::{
-    CommitId, FenceStamp, Job, ReportFence, RepositoryName, Row, RunFence, RunId, RunStatus, StopReason,
-    TicketKey, Timestamp,
+    BranchRecord, CommitId, FenceStamp, Instance, Job, ReportFence, RepositoryName, Row, RunFence, RunId,
+    RunStatus, StopReason, TicketKey, Timestamp,
 };
 use proptest::prelude::*;
 
+fn instances() -> impl Strategy<Value = Option<Instance>> {
+    prop::option::of("[a-z][a-z0-9-]{0,8}".prop_filter_map("legal instance", |name| name.parse().ok()))
+}
+
+fn repositories() -> impl Strategy<Value = RepositoryName> {
+    let part = || "[A-Za-z0-9_.-]{1,20}";
+    (instances(), part(), part()).prop_filter_map("legal repository", |(instance, owner, name)| {
+        Some(RepositoryName::new(&owner, &name).ok()?.on(instance))
+    })
+}
+
 fn ticket_keys() -> impl Strategy<Value = TicketKey> {
     prop_oneof![
-        ("[A-Z][A-Z0-9_]{0,9}", 1..u64::MAX)
-            .prop_map(|(project, number)| TicketKey::Jira { project, number }),
-        ("[A-Za-z0-9_.-]{1,20}", "[A-Za-z0-9_.-]{1,20}", 1..u64::MAX).prop_filter_map(
-            "legal repository",
-            |(owner, name, number)| {
-                Some(TicketKey::GitHub {
-                    repository: RepositoryName::new(&owner, &name).ok()?,
-                    number,
-                })
+        (instances(), "[A-Z][A-Z0-9_]{0,9}", 1..u64::MAX).prop_map(|(instance, project, number)| {
+            TicketKey::Jira {
+                instance,
+                project,
+                number,
             }
-        ),
+        }),
+        (repositories(), 1..u64::MAX)
+            .prop_map(|(repository, number)| TicketKey::GitHub { repository, number }),
     ]
 }
 
@@ -30,6 +39,26 @@ proptest! {
         prop_assert_eq!(key.to_string().parse::<TicketKey>().unwrap(), key.clone());
         let json = serde_json::to_string(&key).unwrap();
         prop_assert_eq!(serde_json::from_str::<TicketKey>(&json).unwrap(), key);
+    }
+
+    #[test]
+    fn repositories_decode_back_exactly_from_text_and_from_their_folder(repository in repositories()) {
+        prop_assert_eq!(repository.to_string().parse::<RepositoryName>().unwrap(), repository.clone());
+        let folder = repository.folder();
+        let (owner, name) = folder.split_once('/').unwrap();
+        prop_assert_eq!(RepositoryName::of_folder(owner, name), Some(repository));
+    }
+
+    #[test]
+    fn two_instances_never_share_a_key_or_a_folder(a in repositories(), b in repositories(), number in 1..9u64) {
+        let same_path = b.clone().on(a.instance().cloned());
+        for other in [b, same_path, a.clone().on(None), a.clone().on(Some("ghe".parse().unwrap()))] {
+            let is_same = a == other;
+            prop_assert_eq!(a.folder() == other.folder(), is_same);
+            prop_assert_eq!(BranchRecord::key(&a, "x") == BranchRecord::key(&other, "x"), is_same);
+            let ticket = |repository: &RepositoryName| TicketKey::GitHub { repository: repository.clone(), number };
+            prop_assert_eq!(ticket(&a).to_string() == ticket(&other).to_string(), is_same);
+        }
     }
 
     #[test]
@@ -44,6 +73,7 @@ proptest! {
         let _ = text.parse::<RunId>();
         let _ = text.parse::<CommitId>();
         let _ = text.parse::<RepositoryName>();
+        let _ = text.parse::<Instance>();
         let _ = Timestamp::parse(&text);
     }
 
@@ -65,6 +95,13 @@ fn a_key_has_one_spelling() {
         "github:acme#7",
         "github:a/b#07",
         "jira:ENG-+1",
+        "jira+:ENG-1",
+        "jira+DC:ENG-1",
+        "jira+dc+dc:ENG-1",
+        "jira+github:ENG-1",
+        "dc+jira:ENG-1",
+        "github:ghe:acme/shop#7",
+        "github+ghe:ghe:acme/shop#7",
     ] {
         assert!(text.parse::<TicketKey>().is_err(), "{text}");
     }
@@ -72,6 +109,58 @@ fn a_key_has_one_spelling() {
         "github:acme/shop#7".parse::<TicketKey>().unwrap().short(),
         "acme/shop#7"
     );
+}
+
+#[test]
+fn the_default_instance_keeps_its_spelling_and_the_others_are_named() {
+    for text in [
+        "jira:ENG-12",
+        "jira+dc:ENG-12",
+        "github:acme/shop#7",
+        "github+ghe:acme/shop#7",
+    ] {
+        let ticket: TicketKey = text.parse().unwrap();
+        assert_eq!(ticket.to_string(), text);
+        assert_eq!(RunId::new(ticket, 57).to_string(), format!("{text}@57"));
+    }
+    let ticket: TicketKey = "github+ghe:acme/shop#7".parse().unwrap();
+    assert_eq!(ticket.short(), "acme/shop#7");
+    assert_eq!(ticket.instance().unwrap().as_str(), "ghe");
+    let repository: RepositoryName = "ghe:acme/shop".parse().unwrap();
+    assert_eq!(
+        (repository.path(), repository.folder()),
+        ("acme/shop".to_owned(), "ghe+acme/shop".to_owned())
+    );
+}
+
+#[test]
+fn reserved_names_are_no_instances_and_folders_are_refused_by_name() {
+    for name in [
+        "jira", "github", "folder", "", "1a", "a_b", "A", "a-", "-a", "a.b", "a+b",
+    ] {
+        assert!(name.parse::<Instance>().is_err(), "{name}");
+        assert!(
+            format!("{name}:acme/shop").parse::<RepositoryName>().is_err(),
+            "{name}"
+        );
+    }
+    let refused = "folder:NAME#1".parse::<TicketKey>().unwrap_err();
+    assert!(refused.to_string().contains("folder: is reserved"), "{refused}");
+    let refused = "folder:acme/shop".parse::<RepositoryName>().unwrap_err();
+    assert!(refused.to_string().contains("reserved"), "{refused}");
+}
+
+#[test]
+fn rules_cover_the_tickets_of_their_own_instance_only() {
+    let rules: domain::Rules = serde_json::from_value(serde_json::json!({
+        "repo": {"owner": "acme", "name": "shop", "instance": "ghe"},
+        "jira": {"project_key": "ENG", "instance": "dc"},
+    }))
+    .unwrap();
+    let covered = |text: &str| rules.cover(&text.parse().unwrap());
+    assert!(covered("jira+dc:ENG-1") && covered("github+ghe:acme/shop#7"));
+    assert!(!covered("jira:ENG-1") && !covered("github:acme/shop#7") && !covered("jira+dc:OPS-1"));
+    assert_eq!(rules.repository().unwrap().to_string(), "ghe:acme/shop");
 }
 
 #[test]

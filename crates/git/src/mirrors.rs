@@ -30,7 +30,7 @@ pub struct Mirror<S> {
     pub state: Arc<tokio::sync::Mutex<S>>,
 }
 
-/// Mirrors at `<folder>/<owner>/<name>.git`.
+/// Mirrors at `<folder>/<owner>/<name>.git`, or `<folder>/<instance>+<owner>/<name>.git`.
 #[derive(Debug)]
 pub struct MirrorFolder<S> {
     folder: PathBuf,
@@ -55,15 +55,13 @@ impl<S: Default> MirrorFolder<S> {
     pub fn names(&self) -> impl Iterator<Item = RepositoryName> + use<'_, S> {
         names_in(&self.folder).flat_map(|owner| {
             let names = names_in(&self.folder.join(&owner));
-            names.filter_map(move |name| RepositoryName::new(&owner, name.strip_suffix(".git")?).ok())
+            names.filter_map(move |name| RepositoryName::of_folder(&owner, name.strip_suffix(".git")?))
         })
     }
 
     /// Where a repository's mirror is, without holding it.
     pub fn path(&self, repository: &RepositoryName) -> PathBuf {
-        self.folder
-            .join(repository.owner())
-            .join(format!("{}.git", repository.name()))
+        self.folder.join(format!("{}.git", repository.folder()))
     }
 
     /// Lets mirrors go that nobody holds, the one that was used the longest ago first, while the disk has less free than
@@ -183,6 +181,13 @@ mod tests {
             ["acme/a", "other/c"]
         );
         assert_eq!(left(&mirrors), ["acme/b"]);
+    }
+
+    #[test]
+    fn repositories_of_two_instances_with_the_same_path_have_two_mirrors() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let names = ["acme/shop", "dc:acme/shop", "ghe:acme/shop"];
+        assert_eq!(left(&mirrors(folder.path(), &names)), names);
     }
 
     #[tokio::test]

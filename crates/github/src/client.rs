@@ -93,7 +93,7 @@ impl Client {
     }
 
     pub(crate) fn git_url(&self, repository: &RepositoryName) -> String {
-        format!("{}/{repository}.git", self.0.git_url)
+        format!("{}/{}.git", self.0.git_url, repository.path())
     }
 
     pub(crate) fn app_id(&self) -> Option<u64> {
@@ -121,7 +121,7 @@ impl Client {
         path: &str,
     ) -> Result<T, Error> {
         let crab = self.crab_for(repository).await?;
-        let answer = read(&crab, Call::Get(&format!("/repos/{repository}{path}"))).await;
+        let answer = read(&crab, Call::Get(&format!("/repos/{}{path}", repository.path()))).await;
         self.forget_if_unauthorized(repository, answer).await?.parse()
     }
 
@@ -171,7 +171,7 @@ impl Client {
         body: &Value,
     ) -> Result<T, Error> {
         let crab = self.crab_for(repository).await?;
-        let path = format!("/repos/{repository}{path}");
+        let path = format!("/repos/{}{path}", repository.path());
         let call = match method {
             Method::Post => Call::Post(&path, body),
             Method::Patch => Call::Patch(&path, body),
@@ -183,7 +183,11 @@ impl Client {
     /// Deletes, once.
     pub(crate) async fn delete(&self, repository: &RepositoryName, path: &str) -> Result<(), Error> {
         let crab = self.crab_for(repository).await?;
-        let answer = transport::send(&crab, Call::Delete(&format!("/repos/{repository}{path}"))).await;
+        let answer = transport::send(
+            &crab,
+            Call::Delete(&format!("/repos/{}{path}", repository.path())),
+        )
+        .await;
         self.forget_if_unauthorized(repository, answer).await.map(drop)
     }
 
@@ -238,11 +242,7 @@ impl Client {
             .into_iter()
             .map(PullRequest::from)
             .filter(|candidate| candidate.branch == branch)
-            .filter(|candidate| {
-                candidate
-                    .head_repository
-                    .eq_ignore_ascii_case(&repository.to_string())
-            })
+            .filter(|candidate| candidate.head_repository.eq_ignore_ascii_case(&repository.path()))
             .max_by_key(|candidate| (candidate.state == PullRequestState::Open, candidate.number)))
     }
 
@@ -291,7 +291,7 @@ impl Client {
         }
         let found: WireInstallation = read(
             &self.0.crab,
-            Call::Get(&format!("/repos/{repository}/installation")),
+            Call::Get(&format!("/repos/{}/installation", repository.path())),
         )
         .await?
         .parse()?;

@@ -123,6 +123,23 @@ mod tests {
     }
 
     #[test]
+    fn a_grant_names_the_instance_of_its_repository_and_ticket() {
+        let pair = generate();
+        let granted = Grant {
+            run: RunId::new("jira+dc:ENG-12".parse().unwrap(), 57),
+            repository: "ghe:acme/shop".parse().unwrap(),
+            ..grant()
+        };
+        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
+        let token = signer.sign(&granted, NOW).unwrap();
+        let read = verifier(&[&pair])
+            .verify(token.expose_secret(), Audience::Executor, NOW)
+            .unwrap();
+        assert_eq!(read, granted);
+        assert_ne!(read.repository, grant().repository);
+    }
+
+    #[test]
     fn a_signed_grant_comes_back_as_it_was() {
         let pair = generate();
         let token = signed(&pair);

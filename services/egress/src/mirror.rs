@@ -68,11 +68,11 @@ impl Mirror {
 
     /// Whether the settings name the repository, as itself or by its owner. Names differ in more than case.
     pub(crate) fn is_open_to(&self, repository: &RepositoryName) -> bool {
+        let full = repository.to_string();
+        let owner = full.split_once('/').map_or("", |(owner, _)| owner);
         let names = |pattern: &String| match pattern.split_once('/') {
-            Some((owner, "*")) => owner.eq_ignore_ascii_case(repository.owner()),
-            Some((owner, name)) => {
-                owner.eq_ignore_ascii_case(repository.owner()) && name.eq_ignore_ascii_case(repository.name())
-            }
+            Some((opened, "*")) => opened.eq_ignore_ascii_case(owner),
+            Some(_) => pattern.eq_ignore_ascii_case(&full),
             None => false,
         };
         self.repositories
@@ -367,6 +367,9 @@ mod tests {
         assert!(open_to(Some(&["other/x", "acme/*"]), "Acme/Shop"));
         assert!(!open_to(Some(&["acme/shop"]), "acme/shop-two"));
         assert!(!open_to(Some(&["acme/*"]), "acme-two/shop"));
+        assert!(open_to(Some(&["ghe:acme/*"]), "ghe:acme/shop"));
+        assert!(!open_to(Some(&["acme/*", "acme/shop"]), "ghe:acme/shop"));
+        assert!(!open_to(Some(&["ghe:acme/*", "ghe:acme/shop"]), "acme/shop"));
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl SetupCache {
     }
 
     fn of(&self, repository: &RepositoryName) -> PathBuf {
-        self.folder.join(repository.owner()).join(repository.name())
+        self.folder.join(repository.folder())
     }
 
     /// Drops what was not used the longest until the rest is at most so much and the disk has room.

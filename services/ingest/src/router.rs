@@ -156,11 +156,7 @@ impl Router {
     /// The rules of the ticket's project, or the reason why it has none.
     pub(crate) fn rules_for(&self, ticket: &TicketKey) -> Result<Rules, Failure> {
         let book = self.rules.book();
-        let rules = match ticket {
-            TicketKey::Jira { project, .. } => book.for_project(project),
-            TicketKey::GitHub { repository, .. } => book.for_repository(repository),
-        };
-        rules.cloned().ok_or_else(|| {
+        book.for_ticket(ticket).cloned().ok_or_else(|| {
             let broken: Vec<_> = book
                 .problems()
                 .iter()

@@ -23,7 +23,8 @@ fn closing(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Optio
         let (owner, number) = issue(reference)?;
         let is_own = matches!(ticket, TicketKey::GitHub { repository: home, number: own }
             if *own == number
-                && owner.map_or(repository == home, |owner| owner.eq_ignore_ascii_case(&home.to_string())));
+                && home.instance() == repository.instance()
+                && owner.map_or(repository == home, |owner| owner.eq_ignore_ascii_case(&home.path())));
         (is_closing && !is_own).then(|| format!("{} {reference}", pair[0]))
     })
 }

@@ -78,7 +78,7 @@ impl Gate {
             .verify(token.trim(), Audience::Gate, bootstrap::now())
             .map_err(|refused| Refusal::BadGrant(refused.to_string()))?;
         let name = name.strip_suffix(".git").ok_or(Refusal::NotFound)?;
-        let wanted = RepositoryName::new(owner, name).map_err(|_| Refusal::NotFound)?;
+        let wanted: RepositoryName = format!("{owner}/{name}").parse().map_err(|_| Refusal::NotFound)?;
         if granted.repository == wanted {
             Ok(wanted)
         } else {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::{RulesBook, RulesStore};
-use domain::{Report, ReportFence, ReportOutcome, Rules, TicketKey};
+use domain::{Report, ReportFence, ReportOutcome, Rules};
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -251,11 +251,9 @@ pub(crate) fn read_receipt(receipt: &str) -> Result<Made, Trouble> {
 }
 
 fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
-    match (repository_of(&report.request), &report.ticket) {
-        (Some(repository), _) | (None, TicketKey::GitHub { repository, .. }) => {
-            book.for_repository(repository)
-        }
-        (None, TicketKey::Jira { project, .. }) => book.for_project(project),
+    match repository_of(&report.request) {
+        Some(repository) => book.for_repository(repository),
+        None => book.for_ticket(&report.ticket),
     }
 }
 

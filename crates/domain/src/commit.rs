@@ -1,0 +1,46 @@
+//! Names of commits.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::invalid::{InvalidId, text_serde};
+
+/// A git commit id: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CommitId(String);
+
+impl CommitId {
+    /// The hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first twelve digits, for people.
+    pub fn short(&self) -> &str {
+        &self.0[..12]
+    }
+}
+
+impl fmt::Display for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for CommitId {
+    type Err = InvalidId;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if matches!(text.len(), 40 | 64) && is_hex {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidId::new(
+                text,
+                "a commit id of 40 or 64 lower-case hexadecimal digits",
+            ))
+        }
+    }
+}
+text_serde!(CommitId);

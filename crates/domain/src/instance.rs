@@ -1,0 +1,47 @@
+//! Names of the Jira sites and GitHub servers beside the default ones.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::invalid::{InvalidId, text_serde};
+
+const EXPECTED: &str = "the name of an instance, such as ghe or dc-2: at most 32 lower-case letters, digits and \
+                        hyphens, a letter first, and not jira, github or folder, which are reserved";
+const RESERVED: [&str; 3] = ["jira", "github", "folder"];
+const MAX_CHARS: usize = 32;
+
+/// A Jira site or GitHub server other than the default one, by the name that the settings give it: `ghe`, `dc`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Instance(String);
+
+impl Instance {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Instance {
+    type Err = InvalidId;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let is_name = text.len() <= MAX_CHARS
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && !text.ends_with('-')
+            && text.chars().all(is_legal);
+        if is_name && !RESERVED.contains(&text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidId::new(text, EXPECTED))
+        }
+    }
+}
+text_serde!(Instance);
