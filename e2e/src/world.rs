@@ -325,6 +325,7 @@ impl World {
         let request = request
             .header(signature, format!("sha256={hex}"))
             .header(event_header, event)
+            .header("x-github-delivery", format!("{:032x}", fastrand::u128(..)))
             .header("content-type", "application/json");
         Ok(request.send().await?.status().as_u16())
     }

@@ -7,13 +7,6 @@ use std::sync::{
 
 use axum::{Router, http::StatusCode, routing::get};
 
-/// For `ListenerExt::tap_io`: small answers leave at once, instead of waiting 40 ms for Nagle's algorithm.
-pub fn without_delay(connection: &mut tokio::net::TcpStream) {
-    if let Err(error) = connection.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY was not set");
-    }
-}
-
 /// Whether a service wants work. Cheap to clone; starts not ready.
 #[derive(Clone, Debug, Default)]
 pub struct Health {

@@ -2,6 +2,7 @@
 
 mod clock;
 pub mod health;
+pub mod http;
 pub mod rules;
 mod run;
 pub mod settings;

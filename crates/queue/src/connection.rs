@@ -88,6 +88,11 @@ impl Queue {
         failpoint::around("queue.topology.ensure", ensured).await
     }
 
+    /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.
+    pub fn is_connected(&self) -> bool {
+        self.connection.client.connection_state() == async_nats::connection::State::Connected
+    }
+
     /// One round trip, for readiness.
     ///
     /// # Errors

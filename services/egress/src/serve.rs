@@ -2,27 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bootstrap::health::{Health, without_delay};
-use hyper_util::{rt::TokioIo, service::TowerToHyperService};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use bootstrap::{health::Health, http};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::Config,
-    connection, door,
+    door,
     proxy::Proxy,
     resolve::{Resolver, SystemResolver},
 };
 
-/// Connections that have not become sessions, at a time; more wait to be accepted.
+/// Connections that have not become sessions, at a time.
 const MAX_CONNECTIONS: usize = 1024;
-/// Pause after a connection that could not be accepted, mostly for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Those of one executor: its commands may reach this listener, and must not keep other executors out.
+const MAX_PER_ADDRESS: usize = 256;
 /// How long what was cut may take to notice.
-const CUT_LIMIT: Duration = Duration::from_secs(1);
+const CUT_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long the parts of a connection may take.
 #[derive(Clone, Copy, Debug)]
@@ -79,67 +75,30 @@ pub async fn serve_with(
     let router = door::router(Arc::clone(&proxy)).merge(health.router());
     health.set_ready(true);
     tracing::info!("egress ready");
-    let connections = TaskTracker::new();
-    accept(&listener, router, &proxy, &connections).await;
-    health.set_ready(false);
-    drain(&proxy, &connections).await;
-    Ok(())
-}
-
-async fn accept(listener: &TcpListener, router: axum::Router, proxy: &Arc<Proxy>, connections: &TaskTracker) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let Some((place, accepted)) = proxy.shutdown.run_until_cancelled(next).await else {
-            return;
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let (router, proxy) = (router.clone(), Arc::clone(proxy));
-                connections.spawn(async move {
-                    serve_connection(stream, router, &proxy).await;
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "connection was not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn serve_connection(mut stream: TcpStream, router: axum::Router, proxy: &Proxy) {
-    without_delay(&mut stream);
-    let service = TowerToHyperService::new(router);
-    let serving = connection::serve(
-        TokioIo::new(stream),
-        service,
-        proxy.limits.header,
-        &proxy.shutdown,
-    );
-    proxy.cut.run_until_cancelled(Box::pin(serving)).await;
-}
-
-/// Lets everything end for a while, then ends it.
-async fn drain(proxy: &Proxy, connections: &TaskTracker) {
-    let ended = async {
+    let bounds = http::Limits {
+        connections: MAX_CONNECTIONS,
+        per_address: MAX_PER_ADDRESS,
+        head: limits.header,
+        drain: limits.drain,
+        ..http::Limits::default()
+    };
+    let mut ended = Box::pin(async {
+        http::serve(listener, router, bounds, shutdown.clone()).await;
         // A connection becomes a session, so that the sessions come last.
-        connections.close();
-        connections.wait().await;
         proxy.sessions.close();
         proxy.sessions.wait().await;
+    });
+    let over = async {
+        shutdown.cancelled().await;
+        health.set_ready(false);
+        tokio::time::sleep(limits.drain).await;
     };
-    let mut ended = std::pin::pin!(ended);
-    if tokio::time::timeout(proxy.limits.drain, ended.as_mut())
-        .await
-        .is_err()
-    {
-        tracing::info!(sessions = proxy.sessions.len(), "sessions cut off");
-        proxy.cut.cancel();
-        let _ = tokio::time::timeout(CUT_LIMIT, ended).await;
+    tokio::select! {
+        () = &mut ended => return Ok(()),
+        () = over => {}
     }
+    tracing::info!(sessions = proxy.sessions.len(), "sessions cut off");
+    proxy.cut.cancel();
+    let _ = tokio::time::timeout(CUT_LIMIT, ended).await;
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
 use bootstrap::settings::{Error, TextList};
@@ -10,6 +11,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 
 use crate::api::{Role, Tokens};
+
+/// A shorter secret can be guessed from one signed delivery.
+const SHORTEST_SECRET: usize = 16;
 
 /// The sections of the settings that ingest reads.
 #[derive(Debug, Default, Deserialize)]
@@ -58,8 +62,22 @@ pub struct Settings {
     pub jira_command_group: String,
     /// Deliveries handled at once, 1 to 256.
     pub router_slots: usize,
-    /// Largest webhook body in bytes.
+    /// Largest webhook body in bytes, at least 1,024.
     pub max_body_bytes: usize,
+    /// MiB of memory for all webhook bodies that are being read; when it is used up, the body that has been coming for
+    /// longest is refused. At least `max_body_bytes`.
+    pub body_memory_mib: usize,
+    /// Milliseconds until a delivery that NATS has not acknowledged is answered with 503, 100 to 9,000: the senders wait
+    /// ten seconds.
+    pub publish_timeout_ms: u64,
+    /// Connections at once, at least 8.
+    pub connections: usize,
+    /// Connections at once of one IPv4 address or one IPv6 /64 network, at least 8. Peers behind a load balancer share
+    /// its address.
+    pub connections_per_address: usize,
+    /// Milliseconds after SIGTERM in which requests are still accepted while `/readyz` says not ready, at most 60,000:
+    /// the time that a load balancer needs to send them elsewhere.
+    pub drain_ms: u64,
 }
 
 impl Default for Settings {
@@ -77,6 +95,11 @@ impl Default for Settings {
             jira_command_group: String::new(),
             router_slots: 8,
             max_body_bytes: 25 * 1024 * 1024,
+            body_memory_mib: 64,
+            publish_timeout_ms: 3_000,
+            connections: 512,
+            connections_per_address: 256,
+            drain_ms: 0,
         }
     }
 }
@@ -146,14 +169,17 @@ impl bootstrap::ServiceConfig for Config {
 impl Settings {
     fn check(&self) -> Result<(), Error> {
         let refuse = |key: &str, problem: &str| Err(Error::new(format!("ingest.{key}"), problem));
-        if self.github_webhook_secrets.is_empty() {
-            return refuse(
-                "github_webhook_secrets",
-                "must hold the secret of the GitHub webhook",
-            );
-        }
-        if self.jira_webhook_secrets.is_empty() {
-            return refuse("jira_webhook_secrets", "must hold the secret of the Jira webhook");
+        for (key, sender, secrets) in [
+            ("github_webhook_secrets", "GitHub", &self.github_webhook_secrets),
+            ("jira_webhook_secrets", "Jira", &self.jira_webhook_secrets),
+        ] {
+            if secrets.is_empty() {
+                return refuse(key, &format!("must hold the secret of the {sender} webhook"));
+            }
+            if secrets.bytes().any(|secret| secret.len() < SHORTEST_SECRET) {
+                let problem = format!("each secret must have at least {SHORTEST_SECRET} characters");
+                return refuse(key, &problem);
+            }
         }
         if !(1..=86_400).contains(&self.poll_interval_s) {
             return refuse("poll_interval_s", "must be between 1 and 86400");
@@ -167,10 +193,44 @@ impl Settings {
         if self.object_grace_h > 8_760 {
             return refuse("object_grace_h", "must be at most 8760");
         }
+        self.check_http()?;
+        Tokens::new(&self.api_tokens).map(|_| ())
+    }
+
+    fn check_http(&self) -> Result<(), Error> {
+        let refuse = |key: &str, problem: &str| Err(Error::new(format!("ingest.{key}"), problem));
         if self.max_body_bytes < 1024 {
             return refuse("max_body_bytes", "must be at least 1024");
         }
-        Tokens::new(&self.api_tokens).map(|_| ())
+        if self.body_memory_mib > 65_536 || self.body_memory_mib << 20 < self.max_body_bytes {
+            return refuse(
+                "body_memory_mib",
+                "must be at least max_body_bytes, and at most 65536",
+            );
+        }
+        if !(100..=9_000).contains(&self.publish_timeout_ms) {
+            return refuse("publish_timeout_ms", "must be between 100 and 9000");
+        }
+        if self.connections < 8 {
+            return refuse("connections", "must be at least 8");
+        }
+        if self.connections_per_address < 8 {
+            return refuse("connections_per_address", "must be at least 8");
+        }
+        if self.drain_ms > 60_000 {
+            return refuse("drain_ms", "must be at most 60000");
+        }
+        Ok(())
+    }
+
+    /// What the peers of the listener may hold on to.
+    pub(crate) fn limits(&self) -> bootstrap::http::Limits {
+        bootstrap::http::Limits {
+            connections: self.connections,
+            per_address: self.connections_per_address,
+            lame_duck: Duration::from_millis(self.drain_ms),
+            ..bootstrap::http::Limits::default()
+        }
     }
 }
 
@@ -199,7 +259,7 @@ mod tests {
             error.to_string().contains("ingest.github_webhook_secrets"),
             "{error}"
         );
-        let error = settings(r#"{"github_webhook_secrets": "a"}"#)
+        let error = settings(r#"{"github_webhook_secrets": "0123456789abcdef"}"#)
             .check()
             .expect_err("no secret");
         assert!(
@@ -209,8 +269,41 @@ mod tests {
     }
 
     #[test]
+    fn a_webhook_secret_that_can_be_guessed_is_refused_naming_the_key() {
+        let long = "0123456789abcdef";
+        for (github, jira, key) in [
+            ("0123456789abcde", long, "ingest.github_webhook_secrets"),
+            (long, "0123456789abcdef,x", "ingest.jira_webhook_secrets"),
+        ] {
+            let text =
+                format!(r#"{{"github_webhook_secrets": "{github}", "jira_webhook_secrets": "{jira}"}}"#);
+            let error = settings(&text).check().expect_err("a short secret");
+            assert!(error.to_string().contains(key), "{error}");
+            assert!(!error.to_string().contains(github), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_the_listener_that_cannot_work_is_refused_naming_the_key() {
+        for (key, value) in [
+            ("max_body_bytes", "10"),
+            ("body_memory_mib", "24"),
+            ("publish_timeout_ms", "10000"),
+            ("connections", "1"),
+            ("connections_per_address", "0"),
+            ("drain_ms", "100000"),
+        ] {
+            let text = format!(
+                r#"{{"github_webhook_secrets": "0123456789abcdef", "jira_webhook_secrets": "0123456789abcdef", "{key}": {value}}}"#
+            );
+            let error = settings(&text).check().expect_err(key);
+            assert!(error.to_string().contains(&format!("ingest.{key}")), "{error}");
+        }
+    }
+
+    #[test]
     fn a_token_hash_of_the_wrong_length_is_refused_naming_it() {
-        let text = r#"{"github_webhook_secrets": "a", "jira_webhook_secrets": "b",
+        let text = r#"{"github_webhook_secrets": "0123456789abcdef", "jira_webhook_secrets": "0123456789abcdef",
             "api_tokens": {"ci": {"sha256": "abc", "role": "viewer"}}}"#;
         let error = settings(text).check().expect_err("short hash");
         assert!(
@@ -225,11 +318,14 @@ mod tests {
         let file = directory.path().join("journeyman.toml");
         let hash = "ab".repeat(32);
         let text = format!(
-            "[ingest]\ngithub_webhook_secrets = [\"a\", \"b\"]\n[ingest.api_tokens.ci]\nsha256 = \"{hash}\"\nrole = \"operator\"\n"
+            "[ingest]\ngithub_webhook_secrets = [\"secret-number-one\", \"secret-number-two\"]\n[ingest.api_tokens.ci]\nsha256 = \"{hash}\"\nrole = \"operator\"\n"
         );
         std::fs::write(&file, text).expect("file");
         let env = [
-            ("JOURNEYMAN__INGEST__JIRA_WEBHOOK_SECRETS", "c,d"),
+            (
+                "JOURNEYMAN__INGEST__JIRA_WEBHOOK_SECRETS",
+                "secret-number-one,secret-number-two",
+            ),
             ("JOURNEYMAN__INGEST__OWN_ACCOUNTS", "journeyman[bot], Journeyman"),
             ("JOURNEYMAN__INGEST__POLL_INTERVAL_S", "5"),
             ("JOURNEYMAN__GITHUB_READER__TOKEN", "t"),

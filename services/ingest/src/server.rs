@@ -1,34 +1,34 @@
-//! The webhooks: raw bytes under a limit, a signature, one durable publish, and an answer.
+//! The webhooks: a signature, raw bytes within bounds, one durable publish, and an answer.
 
 use std::{
-    sync::{Arc, OnceLock},
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, LazyLock, OnceLock},
     time::Duration,
 };
 
 use axum::{
     Router,
-    body::Body,
-    extract::State,
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
     routing::post,
 };
-use bytes::Bytes;
-use opentelemetry::KeyValue;
+use bootstrap::http::{Bodies, SparseLog};
+use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::{Deserialize, de::IgnoredAny};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
     config::Settings,
     hex,
-    signature::{Keys, Verified},
+    signature::{Claimed, Keys, Verified},
 };
 
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-const PUBLISH_TIMEOUT: Duration = Duration::from_secs(8);
-const BODIES_AT_ONCE: usize = 16;
 const ID_CHARS: usize = 200;
+const EVENT_CHARS: usize = 60;
+/// Pause between two log lines about refused webhooks, which anybody can cause.
+const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// What the webhook handlers share. The queue comes when it is connected; until then they answer 503.
 #[derive(Clone)]
@@ -40,8 +40,9 @@ struct Inner {
     github: Keys,
     jira: Keys,
     queue: Arc<OnceLock<Queue>>,
-    bodies: Semaphore,
-    max_body_bytes: usize,
+    bodies: Bodies,
+    publish_timeout: Duration,
+    refusals: SparseLog,
 }
 
 /// How one sender signs and names its deliveries.
@@ -49,18 +50,37 @@ struct Sender {
     source: &'static str,
     signature: &'static str,
     id: &'static str,
+    /// Absent: the body names the event.
+    event: Option<&'static str>,
 }
 
 const GITHUB: Sender = Sender {
     source: "github",
     signature: "x-hub-signature-256",
     id: "x-github-delivery",
+    event: Some("x-github-event"),
 };
 const JIRA: Sender = Sender {
     source: "jira",
     signature: "x-hub-signature",
     id: "x-atlassian-webhook-identifier",
+    event: None,
 };
+
+/// Why a webhook was not accepted: the status, and the reason for log and metrics. The sender gets no reason: it may be
+/// anybody.
+struct Refused(StatusCode, &'static str);
+
+static ACCEPTED: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    global::meter("journeyman")
+        .u64_counter("journeyman.deliveries")
+        .build()
+});
+static REFUSED: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    global::meter("journeyman")
+        .u64_counter("journeyman.deliveries.refused")
+        .build()
+});
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,8 +95,9 @@ impl Webhooks {
                 github: Keys::new(&settings.github_webhook_secrets),
                 jira: Keys::new(&settings.jira_webhook_secrets),
                 queue,
-                bodies: Semaphore::new(BODIES_AT_ONCE),
-                max_body_bytes: settings.max_body_bytes,
+                bodies: Bodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
+                publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
+                refusals: SparseLog::new(LOG_PAUSE),
             }),
         }
     }
@@ -88,75 +109,75 @@ impl Webhooks {
             .with_state(self.clone())
     }
 
-    async fn accept(&self, sender: &Sender, keys: &Keys, headers: &HeaderMap, body: Body) -> StatusCode {
-        match self.take(sender, keys, headers, body).await {
-            Ok(status) | Err(status) => status,
+    async fn accept(&self, sender: &Sender, keys: &Keys, request: Request) -> StatusCode {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map(|peer| peer.0.ip());
+        match self.take(sender, keys, request).await {
+            Ok(()) => StatusCode::ACCEPTED,
+            Err(refused) => self.refuse(sender, peer, refused),
         }
     }
 
-    async fn take(
-        &self,
-        sender: &Sender,
-        keys: &Keys,
-        headers: &HeaderMap,
-        body: Body,
-    ) -> Result<StatusCode, StatusCode> {
-        let busy = |_| StatusCode::SERVICE_UNAVAILABLE;
-        let permit = timeout(BODY_TIMEOUT, self.inner.bodies.acquire())
-            .await
-            .map_err(busy)?;
-        let _permit = permit.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
-        let body = self.read(headers, body).await?;
-        let verified = keys
-            .verify(headers, sender.signature, body)
-            .map_err(|_| StatusCode::UNAUTHORIZED)?;
-        serde_json::from_slice::<IgnoredAny>(verified.body()).map_err(|_| StatusCode::BAD_REQUEST)?;
-        self.publish(&delivery(sender, headers, &verified)).await
-    }
-
-    async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, StatusCode> {
-        let limit = self.inner.max_body_bytes;
-        let announced = headers
-            .get("content-length")
-            .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|length| length > limit) {
-            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    fn refuse(&self, sender: &Sender, peer: Option<IpAddr>, Refused(status, reason): Refused) -> StatusCode {
+        let source = sender.source;
+        let labels = [
+            KeyValue::new("journeyman.source", source),
+            KeyValue::new("journeyman.reason", reason),
+        ];
+        REFUSED.add(1, &labels);
+        if let Some(others) = self.inner.refusals.pass() {
+            let peer = peer.map(tracing::field::display);
+            tracing::warn!(
+                source,
+                peer,
+                reason,
+                status = status.as_u16(),
+                others,
+                "webhook refused"
+            );
         }
-        let read = timeout(BODY_TIMEOUT, axum::body::to_bytes(body, limit)).await;
-        read.map_err(|_| StatusCode::REQUEST_TIMEOUT)?.map_err(|error| {
-            let too_large = std::error::Error::source(&error)
-                .is_some_and(|source| source.to_string().contains("length limit exceeded"));
-            if too_large {
-                StatusCode::PAYLOAD_TOO_LARGE
-            } else {
-                StatusCode::BAD_REQUEST
-            }
-        })
+        status
     }
 
-    async fn publish(&self, delivery: &WebhookDelivery) -> Result<StatusCode, StatusCode> {
-        let WebhookDelivery {
-            id, source, event, ..
-        } = delivery;
-        let Some(queue) = self.inner.queue.get() else {
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
-        };
-        match timeout(PUBLISH_TIMEOUT, queue.deliveries().publish(delivery)).await {
+    /// What the head says is looked at before the body is read, so that a stranger cannot make the service read.
+    async fn take(&self, sender: &Sender, keys: &Keys, request: Request) -> Result<(), Refused> {
+        let (head, body) = request.into_parts();
+        let unauthorized = |_| Refused(StatusCode::UNAUTHORIZED, "signature");
+        let claimed = Claimed::read(&head.headers, sender.signature).map_err(unauthorized)?;
+        let queue = self.connected()?;
+        let body = self.inner.bodies.read(&head.headers, body).await;
+        let body = body.map_err(|error| Refused(error.status(), "body"))?;
+        let verified = keys.verify(&claimed, body).map_err(unauthorized)?;
+        let named = Named::read(sender, &head.headers)?;
+        if !is_object(verified.body()) {
+            return Err(Refused(StatusCode::BAD_REQUEST, "not a JSON object"));
+        }
+        self.publish(queue, &named.delivery(sender, &verified)).await
+    }
+
+    /// While NATS is known to be away, a sender hears it at once: it waits only seconds for an answer.
+    fn connected(&self) -> Result<&Queue, Refused> {
+        let queue = self.inner.queue.get().filter(|queue| queue.is_connected());
+        queue.ok_or(Refused(StatusCode::SERVICE_UNAVAILABLE, "nats is away"))
+    }
+
+    async fn publish(&self, queue: &Queue, delivery: &WebhookDelivery) -> Result<(), Refused> {
+        let unavailable = |reason| Refused(StatusCode::SERVICE_UNAVAILABLE, reason);
+        let (id, source, event) = (&delivery.id, &delivery.source, &delivery.event);
+        match timeout(self.inner.publish_timeout, queue.deliveries().publish(delivery)).await {
             Ok(Ok(new)) => {
-                count(source, new);
-                tracing::info!(
-                    delivery = id,
-                    source,
-                    event,
-                    new,
-                    bytes = delivery.body.len(),
-                    "delivery stored"
-                );
-                Ok(StatusCode::ACCEPTED)
+                let labels = [
+                    KeyValue::new("journeyman.source", source.clone()),
+                    KeyValue::new("journeyman.new", new),
+                ];
+                ACCEPTED.add(1, &labels);
+                let bytes = delivery.body.len();
+                tracing::info!(delivery = id, source, event, new, bytes, "delivery stored");
+                Ok(())
             }
             Ok(Err(error)) => {
                 tracing::warn!(delivery = id, source, %error, "delivery not stored");
-                Err(StatusCode::SERVICE_UNAVAILABLE)
+                Err(unavailable("not stored"))
             }
             Err(_) => {
                 tracing::warn!(
@@ -164,53 +185,92 @@ impl Webhooks {
                     source,
                     "delivery not stored: nats did not acknowledge in time"
                 );
-                Err(StatusCode::SERVICE_UNAVAILABLE)
+                Err(unavailable("not acknowledged"))
             }
         }
     }
 }
 
-/// Counts one stored delivery, and whether it was known.
-fn count(source: &str, new: bool) {
-    let labels = [
-        KeyValue::new("journeyman.source", source.to_owned()),
-        KeyValue::new("journeyman.new", new),
-    ];
-    opentelemetry::global::meter("journeyman")
-        .u64_counter("journeyman.deliveries")
-        .build()
-        .add(1, &labels);
+/// A delivery's id and event as far as headers name them.
+struct Named {
+    id: Option<String>,
+    event: Option<String>,
 }
 
-fn delivery(sender: &Sender, headers: &HeaderMap, verified: &Verified) -> WebhookDelivery {
-    let body = verified.body().clone();
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let id = header(sender.id).filter(|id| !id.is_empty() && id.len() <= ID_CHARS && id.is_ascii());
-    let event = match sender.source {
-        "github" => header("x-github-event").unwrap_or_default().to_owned(),
-        _ => serde_json::from_slice::<JiraName>(&body)
-            .map(|name| name.webhook_event)
-            .unwrap_or_default(),
-    };
-    WebhookDelivery {
-        source: sender.source.to_owned(),
-        id: id.map_or_else(|| hex::sha256(&body), str::to_owned),
-        event: event.chars().filter(|c| c.is_ascii_graphic()).take(60).collect(),
-        received_at: bootstrap::now(),
-        body,
+impl Named {
+    /// Refuses a delivery that lacks what its sender always sends.
+    fn read(sender: &Sender, headers: &HeaderMap) -> Result<Self, Refused> {
+        let header = |name: &str| {
+            let value = headers.get(name).and_then(|value| value.to_str().ok());
+            value.filter(|value| !value.is_empty() && value.len() <= ID_CHARS)
+        };
+        let missing = Refused(StatusCode::BAD_REQUEST, "headers");
+        let (id, event) = (header(sender.id), sender.event.and_then(header));
+        if sender.event.is_some() && (id.is_none() || event.is_none()) {
+            return Err(missing);
+        }
+        Ok(Self {
+            id: id.map(str::to_owned),
+            event: event.map(str::to_owned),
+        })
+    }
+
+    fn delivery(self, sender: &Sender, verified: &Verified) -> WebhookDelivery {
+        let body = verified.body().clone();
+        let event = self.event.unwrap_or_else(|| {
+            let name = serde_json::from_slice::<JiraName>(&body);
+            name.map(|name| name.webhook_event).unwrap_or_default()
+        });
+        let event = event.chars().filter(char::is_ascii_graphic);
+        WebhookDelivery {
+            source: sender.source.to_owned(),
+            id: self.id.unwrap_or_else(|| hex::sha256(&body)),
+            event: event.take(EVENT_CHARS).collect(),
+            received_at: bootstrap::now(),
+            body,
+        }
     }
 }
 
-async fn github(State(webhooks): State<Webhooks>, headers: HeaderMap, body: Body) -> Response {
-    webhooks
-        .accept(&GITHUB, &webhooks.inner.github, &headers, body)
-        .await
-        .into_response()
+/// Both senders send one JSON object; how deep it is nested does not matter here.
+fn is_object(body: &[u8]) -> bool {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    first == Some(&b'{') && serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }
 
-async fn jira(State(webhooks): State<Webhooks>, headers: HeaderMap, body: Body) -> Response {
-    webhooks
-        .accept(&JIRA, &webhooks.inner.jira, &headers, body)
-        .await
-        .into_response()
+async fn github(State(webhooks): State<Webhooks>, request: Request) -> Response {
+    let status = webhooks.accept(&GITHUB, &webhooks.inner.github, request).await;
+    status.into_response()
+}
+
+async fn jira(State(webhooks): State<Webhooks>, request: Request) -> Response {
+    let status = webhooks.accept(&JIRA, &webhooks.inner.jira, request).await;
+    status.into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_whole_json_object_is_an_object() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        for good in ["{}", " \n{\"a\": 1, \"a\": 2}", &deep] {
+            assert!(is_object(good.as_bytes()));
+        }
+        for bad in [
+            "",
+            "[]",
+            "\"{}\"",
+            "1",
+            "null",
+            "{",
+            "{}{}",
+            "{'a': 1}",
+            "\u{feff}{}",
+        ] {
+            assert!(!is_object(bad.as_bytes()), "{bad}");
+        }
+        assert!(!is_object(b"{\"a\": \"\xff\xff"));
+    }
 }

@@ -9,6 +9,11 @@ use crate::{config::SecretList, hex};
 /// The active secrets of one webhook.
 pub(crate) struct Keys(Vec<hmac::Key>);
 
+/// A well-formed signature that nothing has been compared with yet. It is read from the head alone, so that a request
+/// without one is refused before its body is read.
+#[derive(Debug)]
+pub(crate) struct Claimed([u8; 32]);
+
 /// A body whose sender knows a secret of ours. Only [`Keys::verify`] makes one.
 #[derive(Debug)]
 pub(crate) struct Verified(Bytes);
@@ -34,32 +39,28 @@ impl Keys {
         )
     }
 
-    /// Accepts a body with exactly one header `name` of the form `sha256=` and 64 hexadecimal digits.
-    pub(crate) fn verify(
-        &self,
-        headers: &HeaderMap,
-        name: &str,
-        body: Bytes,
-    ) -> Result<Verified, BadSignature> {
-        let mut values = headers.get_all(name).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return Err(BadSignature);
-        };
-        let digits = value
-            .to_str()
-            .ok()
-            .and_then(|text| text.strip_prefix("sha256="))
-            .ok_or(BadSignature)?;
-        let tag: [u8; 32] = hex::decode(digits).ok_or(BadSignature)?;
-        let known = self
-            .0
-            .iter()
-            .fold(false, |known, key| known | hmac::verify(key, &body, &tag).is_ok());
+    /// Accepts a body that one of the secrets signed with the claimed tag.
+    pub(crate) fn verify(&self, claimed: &Claimed, body: Bytes) -> Result<Verified, BadSignature> {
+        let known = self.0.iter().fold(false, |known, key| {
+            known | hmac::verify(key, &body, &claimed.0).is_ok()
+        });
         if known {
             Ok(Verified(body))
         } else {
             Err(BadSignature)
         }
+    }
+}
+
+impl Claimed {
+    /// Exactly one header `name` of the form `sha256=` and 64 hexadecimal digits.
+    pub(crate) fn read(headers: &HeaderMap, name: &str) -> Result<Self, BadSignature> {
+        let mut values = headers.get_all(name).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Err(BadSignature);
+        };
+        let digits = value.to_str().ok().and_then(|text| text.strip_prefix("sha256="));
+        digits.and_then(hex::decode).map(Self).ok_or(BadSignature)
     }
 }
 
@@ -89,7 +90,8 @@ mod tests {
             let value = HeaderValue::from_bytes(value).expect("header");
             headers.append(HeaderName::from_static(HEADER), value);
         }
-        keys.verify(&headers, HEADER, Bytes::from_static(BODY)).is_ok()
+        Claimed::read(&headers, HEADER)
+            .is_ok_and(|claimed| keys.verify(&claimed, Bytes::from_static(BODY)).is_ok())
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! The service as a whole: connect, start everything, and stop it in order.
 
-use axum::serve::ListenerExt;
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use anyhow::Context;
-use bootstrap::{health::Health, rules::RulesStore};
+use bootstrap::{health::Health, http, rules::RulesStore};
 use futures::{FutureExt as _, future::BoxFuture};
 use queue::Queue;
-use tokio::{net::TcpListener, task::JoinSet, time::Instant};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -59,13 +58,8 @@ impl Service {
     pub(crate) async fn run(self, config: Config, listener: TcpListener) -> anyhow::Result<()> {
         let mut tasks = JoinSet::new();
         let app = self.app(&config);
-        let stopping = self.shutdown.clone().cancelled_owned();
-        tasks.spawn(async move {
-            axum::serve(listener.tap_io(bootstrap::health::without_delay), app)
-                .with_graceful_shutdown(stopping)
-                .await
-                .context("the http server failed")
-        });
+        let limits = config.ingest.limits();
+        let http = tokio::spawn(http::serve(listener, app, limits, self.shutdown.clone()));
         let result = match self.connect(&config.nats).await {
             Ok(Some(queue)) => self.work(&config, queue, &mut tasks).await,
             Ok(None) => Ok(()),
@@ -77,6 +71,8 @@ impl Service {
         if tokio::time::timeout(DRAIN_LIMIT, drain).await.is_err() {
             tracing::warn!("some work did not end in time and is cut; nothing is lost");
         }
+        // Longer than the rest where it has a lame-duck period; it ends by itself.
+        http.await.context("the http server died")?;
         result
     }
 
@@ -85,6 +81,7 @@ impl Service {
             router: Arc::clone(&self.router),
             tokens: Arc::clone(&self.tokens),
             shutdown: self.shutdown.clone(),
+            streams: Arc::new(Semaphore::new(api::EVENT_STREAMS)),
         };
         let webhooks = Webhooks::new(&config.ingest, Arc::clone(&self.queue)).router();
         api::router(state).merge(webhooks).merge(self.health.router())

@@ -34,22 +34,14 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 /// When NATS or Redis stays unreachable for a minute at the start, or a stream is not as it must be.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
-    let http = tokio::spawn(serve_health(listener, health.clone(), shutdown.clone()));
+    let limits = bootstrap::http::Limits::default();
+    let health_checks = bootstrap::http::serve(listener, health.router(), limits, shutdown.clone());
+    let http = tokio::spawn(health_checks);
     let worked = Box::pin(work(&config, &health, &shutdown)).await;
     health.set_ready(false);
     shutdown.cancel();
-    http.await??;
+    http.await?;
     worked
-}
-
-async fn serve_health(
-    listener: TcpListener,
-    health: Health,
-    shutdown: CancellationToken,
-) -> std::io::Result<()> {
-    axum::serve(listener, health.router())
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await
 }
 
 async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) -> anyhow::Result<()> {

@@ -46,6 +46,8 @@ pub struct Settings {
     pub grant_keys: BTreeMap<String, String>,
     /// Paths (globs) that no change may touch.
     pub protected_paths: Vec<String>,
+    /// Seconds that one clone or fetch through the git gate may take, 1 to 3,600.
+    pub clone_limit_s: u64,
     /// Largest pack that is imported.
     pub max_pack_bytes: u64,
     /// Largest file that a change may add.
@@ -66,6 +68,7 @@ impl Default for Settings {
             slots: 8,
             grant_keys: BTreeMap::new(),
             protected_paths: vec![".github/workflows/**".to_owned()],
+            clone_limit_s: 600,
             max_pack_bytes: 50 * 1024 * 1024,
             max_file_bytes: 10 * 1024 * 1024,
             disk_floor_mib: 2048,
@@ -89,6 +92,9 @@ impl ServiceConfig for Config {
             |key: &str, problem: String| Err(settings::Error::new(format!("reporter.{key}"), problem));
         if self.reporter.slots == 0 {
             return wrong("slots", "must be at least 1".to_owned());
+        }
+        if !(1..=3_600).contains(&self.reporter.clone_limit_s) {
+            return wrong("clone_limit_s", "must be between 1 and 3600".to_owned());
         }
         if self.reporter.grant_keys.is_empty() {
             return wrong(
@@ -145,6 +151,11 @@ mod tests {
                 "reporter.grant_keys",
             ),
             ("JOURNEYMAN__REPORTER__SLOTS", "0", "reporter.slots"),
+            (
+                "JOURNEYMAN__REPORTER__CLONE_LIMIT_S",
+                "0",
+                "reporter.clone_limit_s",
+            ),
             ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "", "github_writer.token"),
             ("JOURNEYMAN__JIRA_WRITER__API_TOKEN", "", "jira_writer.api_token"),
         ] {

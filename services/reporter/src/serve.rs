@@ -1,13 +1,12 @@
 //! Puts the reporter together and runs it until shutdown.
 
-use axum::serve::ListenerExt;
 use std::{future::Future, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use bootstrap::{health::Health, rules::RulesStore};
+use bootstrap::{health::Health, http, rules::RulesStore};
 use grant::Verifier;
 use queue::{Bucket, Queue};
-use tokio::{net::TcpListener, task::JoinHandle, time::Instant};
+use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -46,10 +45,15 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
     let mirrors = Arc::new(Mirrors::new(mirrors, floor, github.clone()));
     let verifier = Verifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
-    let router = Gate::new(Arc::clone(&mirrors), verifier)
+    let deadline = Duration::from_secs(config.reporter.clone_limit_s);
+    let router = Gate::new(Arc::clone(&mirrors), verifier, deadline)
         .router()
         .merge(health.router());
-    let http = serve_http(listener, router, shutdown.clone());
+    let limits = http::Limits {
+        drain: HTTP_DRAIN,
+        ..http::Limits::default()
+    };
+    let http = tokio::spawn(http::serve(listener, router, limits, shutdown.clone()));
     let reloading = tokio::spawn({
         let (rules, shutdown) = (rules.clone(), shutdown.clone());
         async move { rules.run(shutdown).await }
@@ -65,7 +69,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         http.abort();
         return worked;
     }
-    drain(http).await
+    http.await.context("the http server died")
 }
 
 async fn work(
@@ -199,24 +203,4 @@ async fn try_connect(settings: &queue::Settings) -> Result<Queue, queue::Error> 
     let queue = Queue::connect(settings, "reporter").await?;
     queue.ensure_topology().await?;
     Ok(queue)
-}
-
-fn serve_http(
-    listener: TcpListener,
-    router: axum::Router,
-    shutdown: CancellationToken,
-) -> JoinHandle<std::io::Result<()>> {
-    let server = axum::serve(listener.tap_io(bootstrap::health::without_delay), router)
-        .with_graceful_shutdown(shutdown.cancelled_owned());
-    tokio::spawn(async move { server.await })
-}
-
-async fn drain(mut http: JoinHandle<std::io::Result<()>>) -> anyhow::Result<()> {
-    match tokio::time::timeout(HTTP_DRAIN, &mut http).await {
-        Ok(served) => Ok(served??),
-        Err(_) => {
-            http.abort();
-            Ok(())
-        }
-    }
 }

@@ -6,6 +6,7 @@
 )]
 
 mod faults;
+mod gate;
 mod rig;
 
 use std::time::Duration;

@@ -1,18 +1,28 @@
 //! How many webhooks ingest accepts, verified and published.
 
-use anyhow::ensure;
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, ensure};
 use bootstrap::now;
 use e2e::{WEBHOOK_SECRET, World};
 use queue::WebhookDelivery;
 use ring::hmac;
 use serde_json::json;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::Semaphore,
+    task::JoinSet,
+    time::Instant,
+};
 
-use crate::measure::{Samples, figure};
+use crate::measure::{Samples, figure, ms};
 
 const CLIENTS: usize = 64;
 const EACH: usize = 80;
 const SEQUENTIAL: usize = 500;
+/// Connections that never send a request.
+const IDLE: u32 = 1_000;
 /// About the size of GitHub's own examples.
 const BODY_BYTES: usize = 25_000;
 
@@ -68,7 +78,48 @@ pub(crate) async fn rate(world: &World) -> anyhow::Result<()> {
     Samples::sequential(SEQUENTIAL, |number| sender.send(format!("one-{number}")))
         .await?
         .print("webhook_ingest_c1");
+    beside_idle(&sender).await?;
     floor(world).await
+}
+
+/// Signed webhooks, each over a connection of its own, alone and beside connections that never send a request.
+async fn beside_idle(sender: &Sender) -> anyhow::Result<()> {
+    let fresh = Sender {
+        client: reqwest::Client::builder()
+            .no_proxy()
+            .pool_max_idle_per_host(0)
+            .build()?,
+        ..sender.clone()
+    };
+    let alone = Samples::sequential(SEQUENTIAL, |number| fresh.send(format!("alone-{number}"))).await?;
+    figure("floor_webhook_p99_alone", ms(alone.quantile(99)), "ms");
+    let address = sender.url.trim_start_matches("http://").split('/').next();
+    let address = address.context("an address")?.to_owned();
+    let mut idle = JoinSet::new();
+    let open = Arc::new(Semaphore::new(0));
+    for _ in 0..IDLE {
+        idle.spawn(stay_idle(address.clone(), Arc::clone(&open)));
+    }
+    // Every one of them has been connected once.
+    drop(open.acquire_many(IDLE).await?);
+    let beside = Samples::sequential(SEQUENTIAL, |number| fresh.send(format!("beside-{number}"))).await?;
+    figure("webhook_p99_beside_1000_idle", ms(beside.quantile(99)), "ms");
+    Ok(())
+}
+
+/// Keeps a connection that sends half a head; one that the service closes is opened again after a second.
+async fn stay_idle(address: String, open: Arc<Semaphore>) {
+    let mut first = true;
+    loop {
+        if let Ok(mut stream) = TcpStream::connect(&address).await {
+            let _ = stream.write_all(b"POST /webhooks/github HTTP/1.1\r\nhost").await;
+            if std::mem::take(&mut first) {
+                open.add_permits(1);
+            }
+            let _ = stream.read(&mut [0; 64]).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 async fn at_once(sender: &Sender) -> anyhow::Result<Samples> {

@@ -1,6 +1,6 @@
 //! Live events: journal entries as they are written, over SSE.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     extract::{Path, State},
@@ -10,6 +10,7 @@ use axum::{
 use domain::{Entry, Fact, RunId};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{ApiState, Problem, Viewer, runs, types::ProblemView};
 
@@ -27,7 +28,7 @@ struct OfRun<'a> {
         ("Last-Event-ID" = Option<String>, Header, description = "Position of the last entry seen.")),
     security(("bearer" = [])),
     responses((status = 200, content_type = "text/event-stream", body = String),
-        (status = 404, body = ProblemView)))]
+        (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn of_run(
     _: Viewer,
     State(state): State<ApiState>,
@@ -36,6 +37,7 @@ pub(super) async fn of_run(
 ) -> Result<Events, Problem> {
     let run: RunId = id.parse()?;
     let router = state.router()?;
+    let place = place(&state)?;
     runs::find(router, &run).await?;
     let entries = router
         .queue
@@ -44,18 +46,22 @@ pub(super) async fn of_run(
         .await?;
     Ok(respond(
         &state,
+        place,
         until_finished(entries).filter_map(async |entry| of_entry(entry)),
     ))
 }
 
 /// Streams the new journal entries of every run.
 #[utoipa::path(get, path = "/v1/events", security(("bearer" = [])),
-    responses((status = 200, content_type = "text/event-stream", body = String)))]
+    responses((status = 200, content_type = "text/event-stream", body = String),
+        (status = 429, body = ProblemView)))]
 pub(super) async fn of_all(_: Viewer, State(state): State<ApiState>) -> Result<Events, Problem> {
+    let place = place(&state)?;
     let entries = state.router()?.queue.journal().follow_all().await?;
     let entries = entries.take_while(|item| std::future::ready(item.is_ok()));
     Ok(respond(
         &state,
+        place,
         entries.filter_map(async |item| {
             let (run, entry) = item.ok()?;
             let event = Event::default().event(entry.fact.name());
@@ -69,9 +75,24 @@ pub(super) async fn of_all(_: Viewer, State(state): State<ApiState>) -> Result<E
     ))
 }
 
-fn respond(state: &ApiState, events: impl Stream<Item = Event> + Send + 'static) -> Events {
+/// One of the places for streams: each is a consumer at the queue.
+fn place(state: &ApiState) -> Result<OwnedSemaphorePermit, Problem> {
+    let place = Arc::clone(&state.streams).try_acquire_owned();
+    place.map_err(|_| Problem::TooMany("too many event streams are open; close one, or try later".to_owned()))
+}
+
+fn respond(
+    state: &ApiState,
+    place: OwnedSemaphorePermit,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Events {
     let shutdown = state.shutdown.clone().cancelled_owned();
-    Sse::new(events.map(Ok).take_until(shutdown).boxed()).keep_alive(KeepAlive::default())
+    let events = events.take_until(shutdown).map(move |event| {
+        // Held as long as the stream lives.
+        let _held = &place;
+        Ok(event)
+    });
+    Sse::new(events.boxed()).keep_alive(KeepAlive::default())
 }
 
 fn first_position(headers: &HeaderMap) -> Result<u64, Problem> {

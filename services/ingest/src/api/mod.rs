@@ -15,6 +15,7 @@ pub mod types;
 use std::sync::{Arc, OnceLock};
 
 use axum::{Json, routing::get};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use utoipa::{
     Modify, OpenApi,
@@ -35,7 +36,12 @@ pub(crate) struct ApiState {
     pub(crate) router: Arc<OnceLock<Router>>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) shutdown: CancellationToken,
+    /// Places for live event streams.
+    pub(crate) streams: Arc<Semaphore>,
 }
+
+/// Live event streams at once.
+pub(crate) const EVENT_STREAMS: usize = 64;
 
 impl ApiState {
     fn router(&self) -> Result<&Router, Problem> {

@@ -19,6 +19,7 @@ pub(crate) enum Problem {
     NotFound(String),
     Conflict(String),
     Unprocessable(String),
+    TooMany(String),
     Unavailable(String),
     Internal(String),
 }
@@ -40,6 +41,7 @@ impl Problem {
             Self::NotFound(detail) => (StatusCode::NOT_FOUND, "not_found", detail),
             Self::Conflict(detail) => (StatusCode::CONFLICT, "conflict", detail),
             Self::Unprocessable(detail) => (StatusCode::UNPROCESSABLE_ENTITY, "unprocessable", detail),
+            Self::TooMany(detail) => (StatusCode::TOO_MANY_REQUESTS, "too_many", detail),
             Self::Unavailable(detail) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail),
             Self::Internal(detail) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", detail),
         }

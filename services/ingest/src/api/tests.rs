@@ -56,6 +56,7 @@ fn api() -> axum::Router {
         router: Arc::default(),
         tokens: Arc::new(Tokens::new(&BTreeMap::from(tokens)).expect("hashes")),
         shutdown: CancellationToken::new(),
+        streams: Arc::new(tokio::sync::Semaphore::new(super::EVENT_STREAMS)),
     })
 }
 

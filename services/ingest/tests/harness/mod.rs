@@ -25,7 +25,7 @@ pub(crate) const OPERATOR: &str = "operator-token";
 pub(crate) const ADMIN: &str = "admin-token";
 /// An account of ours, at Jira and at GitHub.
 pub(crate) const OURS: &str = "Journeyman";
-const GITHUB_SECRET: &str = "github-secret";
+pub(crate) const GITHUB_SECRET: &str = "github-secret";
 const JIRA_SECRET: &str = "jira-secret";
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -88,13 +88,22 @@ fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path:
 
 impl Harness {
     pub(crate) async fn start(poll_interval_s: u64) -> Self {
-        let harness = Self::launch(poll_interval_s, true).await;
+        Self::start_with(poll_interval_s, |_| {}).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn start_with(poll_interval_s: u64, change: impl FnOnce(&mut Config)) -> Self {
+        let harness = Self::launch_with(poll_interval_s, true, change).await;
         harness.ready().await;
         harness
     }
 
     /// Without waiting until it is ready; NATS may be down at first.
     pub(crate) async fn launch(poll_interval_s: u64, nats_is_up: bool) -> Self {
+        Self::launch_with(poll_interval_s, nats_is_up, |_| {}).await
+    }
+
+    async fn launch_with(poll_interval_s: u64, nats_is_up: bool, change: impl FnOnce(&mut Config)) -> Self {
         let mut nats = NatsServer::start().await.expect("nats");
         let jira = FakeJira::start(JiraOptions::default()).await.expect("jira");
         let github = Forge::start().await;
@@ -106,7 +115,8 @@ impl Harness {
             "repo:\n  owner: acme\n  nmae: web\n",
         )
         .expect("rules");
-        let config = config(&nats, &jira, &github, rules.path(), poll_interval_s);
+        let mut config = config(&nats, &jira, &github, rules.path(), poll_interval_s);
+        change(&mut config);
         let queue = Queue::connect(&config.nats, "test").await.expect("queue");
         if !nats_is_up {
             nats.stop().await;

@@ -194,7 +194,11 @@ async fn a_status_comment_that_somebody_deleted_is_written_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_that_must_wait_long_holds_no_slot() {
-    let mut rig = Rig::start_with(RigOptions { slots: 1 }).await;
+    let mut rig = Rig::start_with(RigOptions {
+        slots: 1,
+        ..RigOptions::default()
+    })
+    .await;
     rig.jira
         .fail_next(Fault::new("ENG-1/transitions", 1, 429).on("POST").retry_after(8));
     let limited = rig.report(2, started());

@@ -28,11 +28,16 @@ const RULES: &str =
 pub(crate) struct RigOptions {
     /// How many tickets are reported at once.
     pub(crate) slots: usize,
+    /// Seconds that one clone may take.
+    pub(crate) clone_limit_s: u64,
 }
 
 impl Default for RigOptions {
     fn default() -> Self {
-        Self { slots: 8 }
+        Self {
+            slots: 8,
+            clone_limit_s: 600,
+        }
     }
 }
 
@@ -84,6 +89,7 @@ impl Rig {
             reporter: Settings {
                 data_dir: folder.path().join("data"),
                 slots: options.slots,
+                clone_limit_s: options.clone_limit_s,
                 unknown_window_s: 3,
                 list_lag_s: 2,
                 grant_keys: BTreeMap::from([(keys.id.clone(), keys.public_key.clone())]),
@@ -178,9 +184,14 @@ impl Rig {
     }
 
     pub(crate) fn grant_for(&self, repository: &str) -> String {
+        self.grant_of(1, repository)
+    }
+
+    /// A grant of another run of the ticket.
+    pub(crate) fn grant_of(&self, run: u64, repository: &str) -> String {
         let grant = Grant {
             audience: Audience::Gate,
-            run: self.run(),
+            run: RunId::new(self.ticket.clone(), run),
             repository: repository.parse().unwrap(),
             workspace: None,
             fence: RunFence::default(),

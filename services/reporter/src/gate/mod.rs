@@ -1,59 +1,54 @@
 //! The git gate: read-only smart HTTP over the mirrors, for executors with a grant.
+//!
+//! The grant is checked from the head of a request, before a byte of its body is read. A clone has a place among a
+//! bounded number, and a deadline that holds whatever its client does.
 
-use std::{io, process::Stdio, sync::Arc, time::Duration};
+mod slots;
+mod upload_pack;
+
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{DefaultBodyLimit, Path, Query, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::{FromRequestParts, Path, Query, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use domain::RepositoryName;
-use futures::stream::{self, StreamExt};
+use bootstrap::http::{Bodies, BodyError};
+use domain::{RepositoryName, RunId};
 use grant::{Audience, Verifier};
 use serde::Deserialize;
-use tokio::{
-    io::AsyncWriteExt,
-    process::{Child, Command},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::Instant,
-};
-use tokio_util::io::ReaderStream;
 
+use self::{slots::Slots, upload_pack::Process};
 use crate::{mirror::Mirrors, trouble::Trouble};
 
-/// One clone or fetch takes no longer; a person's laptop clones a gigabyte in this time.
-const DEADLINE: Duration = Duration::from_secs(600);
 /// Wants and haves of a large repository; git sends at most a few hundred kilobytes.
 const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
-/// `upload-pack` processes at once; the rest wait.
-const MAX_PROCESSES: usize = 16;
-
-/// Nothing of the machine's or a user's configuration.
-const GIT_ENVIRONMENT: [(&str, &str); 4] = [
-    ("LC_ALL", "C"),
-    ("HOME", "/nonexistent"),
-    ("GIT_CONFIG_NOSYSTEM", "1"),
-    ("GIT_CONFIG_GLOBAL", "/dev/null"),
-];
+/// For all requests that are being read.
+const BODY_MEMORY: usize = 64 * 1024 * 1024;
 
 /// What the routes share.
 #[derive(Clone)]
 pub(crate) struct Gate {
     mirrors: Arc<Mirrors>,
     verifier: Verifier,
-    processes: Arc<Semaphore>,
+    slots: Slots,
+    bodies: Bodies,
+    deadline: Duration,
 }
 
 impl Gate {
-    /// A gate over the mirrors for whoever holds a grant that verifies.
-    pub(crate) fn new(mirrors: Arc<Mirrors>, verifier: Verifier) -> Self {
+    /// A gate over the mirrors for the bearer of a grant that verifies. One clone or fetch takes no longer than the
+    /// deadline.
+    pub(crate) fn new(mirrors: Arc<Mirrors>, verifier: Verifier, deadline: Duration) -> Self {
         Self {
             mirrors,
             verifier,
-            processes: Arc::new(Semaphore::new(MAX_PROCESSES)),
+            slots: Slots::default(),
+            bodies: Bodies::new(BODY_MEMORY, MAX_REQUEST_BYTES),
+            deadline,
         }
     }
 
@@ -63,11 +58,10 @@ impl Gate {
             .route("/git/{owner}/{name}/info/refs", get(advertise))
             .route("/git/{owner}/{name}/git-upload-pack", post(upload_pack))
             .route("/git/{owner}/{name}/git-receive-pack", post(refuse_push))
-            .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
             .with_state(self)
     }
 
-    fn admit(&self, headers: &HeaderMap, owner: &str, name: &str) -> Result<RepositoryName, Refusal> {
+    fn admit(&self, headers: &HeaderMap, owner: &str, name: &str) -> Result<Admitted, Refusal> {
         let token = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok())
@@ -80,10 +74,42 @@ impl Gate {
         let name = name.strip_suffix(".git").ok_or(Refusal::NotFound)?;
         let wanted: RepositoryName = format!("{owner}/{name}").parse().map_err(|_| Refusal::NotFound)?;
         if granted.repository == wanted {
-            Ok(wanted)
+            Ok(Admitted {
+                repository: wanted,
+                run: granted.run,
+            })
         } else {
             Err(Refusal::OtherRepository)
         }
+    }
+
+    async fn spawn(
+        &self,
+        admitted: &Admitted,
+        dir: Arc<std::path::Path>,
+        protocol: Option<&str>,
+        extra: &[&str],
+        input: Bytes,
+    ) -> Result<Process, Refusal> {
+        let slot = self.slots.take(&admitted.run).await.ok_or(Refusal::Busy)?;
+        upload_pack::spawn(dir, protocol, extra, input, self.deadline, slot)
+            .map_err(|error| Refusal::Unavailable(error.to_string()))
+    }
+}
+
+/// Proof that the request carries a grant for the repository that it names.
+struct Admitted {
+    repository: RepositoryName,
+    run: RunId,
+}
+
+impl FromRequestParts<Gate> for Admitted {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, gate: &Gate) -> Result<Self, Refusal> {
+        let path = Path::<(String, String)>::from_request_parts(parts, gate).await;
+        let Path((owner, name)) = path.map_err(|_| Refusal::NotFound)?;
+        gate.admit(&parts.headers, &owner, &name)
     }
 }
 
@@ -104,6 +130,10 @@ enum Refusal {
     NotFound,
     #[error("the request cannot be read: {0}")]
     BadRequest(&'static str),
+    #[error("{0}")]
+    Body(#[from] BodyError),
+    #[error("too many clones at once; try again")]
+    Busy,
     #[error("the repository cannot be fetched at the moment: {0}")]
     Unavailable(String),
 }
@@ -115,7 +145,8 @@ impl IntoResponse for Refusal {
             Self::OtherRepository | Self::ReadOnly | Self::NotSmart => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
-            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Body(error) => error.status(),
+            Self::Busy | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         (status, format!("{self}\n")).into_response()
     }
@@ -140,50 +171,50 @@ struct Service {
 }
 
 async fn advertise(
+    admitted: Admitted,
     State(gate): State<Gate>,
-    Path((owner, name)): Path<(String, String)>,
     Query(Service { service }): Query<Service>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let repository = gate.admit(&headers, &owner, &name)?;
     match service.as_str() {
         "git-upload-pack" => {}
         "git-receive-pack" => return Err(Refusal::ReadOnly),
         _ => return Err(Refusal::NotSmart),
     }
-    let dir = gate.mirrors.fresh(&repository).await?;
+    let dir = gate.mirrors.fresh(&admitted.repository).await?;
     let protocol = protocol(&headers);
     let opening = if protocol.is_some_and(|version| version.contains("version=2")) {
         Bytes::new()
     } else {
         Bytes::from_static(b"001e# service=git-upload-pack\n0000")
     };
-    let process = spawn(&gate, protocol, dir, &["--advertise-refs"], Bytes::new()).await?;
+    let arguments = ["--advertise-refs"];
+    let process = gate
+        .spawn(&admitted, dir, protocol, &arguments, Bytes::new())
+        .await?;
     Ok(answer(
         "application/x-git-upload-pack-advertisement",
-        opening,
-        process,
+        process.output(opening),
     ))
 }
 
 async fn upload_pack(
+    admitted: Admitted,
     State(gate): State<Gate>,
-    Path((owner, name)): Path<(String, String)>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Result<Response, Refusal> {
-    let repository = gate.admit(&headers, &owner, &name)?;
+    let body = gate.bodies.read(&headers, body).await?;
     let body = match headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"identity") => body,
         Some(b"gzip" | b"x-gzip") => unzip(&body)?,
         Some(_) => return Err(Refusal::BadRequest("unknown content encoding")),
     };
-    let dir = gate.mirrors.existing(&repository).await?;
-    let process = spawn(&gate, protocol(&headers), dir, &[], body).await?;
+    let dir = gate.mirrors.existing(&admitted.repository).await?;
+    let process = gate.spawn(&admitted, dir, protocol(&headers), &[], body).await?;
     Ok(answer(
         "application/x-git-upload-pack-result",
-        Bytes::new(),
-        process,
+        process.output(Bytes::new()),
     ))
 }
 
@@ -191,76 +222,12 @@ async fn refuse_push() -> Refusal {
     Refusal::ReadOnly
 }
 
-/// A running `git upload-pack`: dropping it kills the process and frees its place.
-struct UploadPack {
-    child: Child,
-    _place: OwnedSemaphorePermit,
-    /// Held: the process reads from it.
-    _mirror: Arc<std::path::Path>,
-    deadline: Instant,
-}
-
-async fn spawn(
-    gate: &Gate,
-    protocol: Option<&str>,
-    dir: Arc<std::path::Path>,
-    extra: &[&str],
-    input: Bytes,
-) -> Result<UploadPack, Refusal> {
-    let unavailable = |error: io::Error| Refusal::Unavailable(error.to_string());
-    let place = Arc::clone(&gate.processes).acquire_owned().await;
-    let place = place.map_err(|_| Refusal::Unavailable("shutting down".to_owned()))?;
-    let mut command = Command::new("git");
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    command.env_clear().env("PATH", path).envs(GIT_ENVIRONMENT);
-    if let Some(protocol) = protocol {
-        command.env("GIT_PROTOCOL", protocol);
-    }
-    command
-        .args([
-            "-c",
-            "core.hooksPath=/dev/null",
-            "-c",
-            "transfer.hideRefs=refs/journeyman",
-        ])
-        .args(["upload-pack", "--strict", "--stateless-rpc"])
-        .args(extra)
-        .arg(&*dir)
-        .current_dir(&*dir)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
-    let mut child = command.spawn().map_err(unavailable)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // The process reads and writes at the same time; when it dies, the write fails and that is all.
-        tokio::spawn(async move {
-            let _ = stdin.write_all(&input).await;
-        });
-    }
-    Ok(UploadPack {
-        child,
-        _place: place,
-        _mirror: dir,
-        deadline: Instant::now() + DEADLINE,
-    })
-}
-
-fn answer(content_type: &'static str, opening: Bytes, mut process: UploadPack) -> Response {
-    let chunks = process.child.stdout.take().map(ReaderStream::new);
-    let output = stream::unfold((chunks, process), |(mut chunks, process)| async move {
-        let next = chunks.as_mut()?.next();
-        match tokio::time::timeout_at(process.deadline, next).await {
-            Ok(chunk) => Some((chunk?, (chunks, process))),
-            Err(_) => Some((Err(io::Error::from(io::ErrorKind::TimedOut)), (None, process))),
-        }
-    });
-    let opening = stream::iter((!opening.is_empty()).then_some(Ok(opening)));
+fn answer(content_type: &'static str, body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, content_type),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    (headers, Body::from_stream(opening.chain(output))).into_response()
+    (headers, body).into_response()
 }
 
 fn protocol(headers: &HeaderMap) -> Option<&str> {

@@ -1,0 +1,316 @@
+//! Reading whole request bodies within a common amount of memory.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, StatusCode, header},
+};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// The memory that a body takes at first.
+const FIRST: usize = 8 * 1024;
+/// So long a body may keep its memory although another one needs it. An honest one is usually complete sooner.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// Why a body was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// It is larger than allowed; nothing beyond the limit was kept.
+    #[error("the body is too large")]
+    TooLarge,
+    /// It came below the minimum rate.
+    #[error("the body came too slowly")]
+    TooSlow,
+    /// Other bodies needed the memory, and this one had been coming for longest.
+    #[error("too many request bodies at once; try again")]
+    NoRoom,
+    /// The connection ended, or its framing was wrong.
+    #[error("the body is not complete")]
+    Broken,
+}
+
+impl BodyError {
+    /// 413, 408, 503 or 400.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Broken => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// Reads bodies into a common, bounded amount of memory. When it is used up, the body that has been coming for longest
+/// gives way, so that bodies which never end cannot keep new ones out. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Bodies {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    memory: usize,
+    largest: usize,
+    readers: Mutex<Readers>,
+    released: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    next: u64,
+    used: usize,
+    /// By number, so that the first is the oldest.
+    reading: BTreeMap<u64, Reading>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    since: Instant,
+    held: usize,
+    displaced: CancellationToken,
+}
+
+impl Bodies {
+    /// At most `memory` bytes for all bodies together and `largest` for each.
+    pub fn new(memory: usize, largest: usize) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                memory: memory.max(largest),
+                largest,
+                readers: Mutex::default(),
+                released: Notify::new(),
+            }),
+        }
+    }
+
+    /// The whole body. One that announces more than allowed is refused before anything is read.
+    ///
+    /// # Errors
+    /// See [`BodyError`].
+    pub async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, BodyError> {
+        let announced = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        let largest = self.shared.largest;
+        if announced.is_some_and(|length| length > largest) {
+            return Err(BodyError::TooLarge);
+        }
+        let reader = self.enter();
+        let reading = fill(&reader, announced.unwrap_or(largest), body);
+        reader
+            .displaced
+            .run_until_cancelled(reading)
+            .await
+            .unwrap_or(Err(BodyError::NoRoom))
+    }
+
+    fn enter(&self) -> Reader {
+        let displaced = CancellationToken::new();
+        let mut readers = self.shared.lock();
+        let id = readers.next;
+        readers.next += 1;
+        let reading = Reading {
+            since: Instant::now(),
+            held: 0,
+            displaced: displaced.clone(),
+        };
+        readers.reading.insert(id, reading);
+        Reader {
+            shared: Arc::clone(&self.shared),
+            id,
+            displaced,
+        }
+    }
+}
+
+async fn fill(reader: &Reader, expected: usize, body: Body) -> Result<Bytes, BodyError> {
+    let largest = reader.shared.largest;
+    let mut chunks = pin!(body.into_data_stream());
+    let mut whole = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| cause(&error))?;
+        let needed = whole.len() + chunk.len();
+        if needed > largest {
+            return Err(BodyError::TooLarge);
+        }
+        if needed > whole.capacity() {
+            let wanted = (whole.capacity() * 2).max(FIRST).min(expected).max(needed);
+            reader.hold(wanted).await?;
+            whole.reserve_exact(wanted - whole.len());
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole.into())
+}
+
+fn cause(error: &axum::Error) -> BodyError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        {
+            return BodyError::TooSlow;
+        }
+        cause = error.source();
+    }
+    BodyError::Broken
+}
+
+/// One body that is being read; on drop its memory is free again.
+struct Reader {
+    shared: Arc<Shared>,
+    id: u64,
+    displaced: CancellationToken,
+}
+
+impl Reader {
+    /// Takes memory up to this many bytes, waiting or displacing where there is not enough.
+    async fn hold(&self, bytes: usize) -> Result<(), BodyError> {
+        loop {
+            let released = self.shared.released.notified();
+            let again = match self.shared.take(self.id, bytes) {
+                Taken::Held => return Ok(()),
+                Taken::Lost => return Err(BodyError::NoRoom),
+                Taken::Wait(until) => until,
+            };
+            tokio::select! {
+                () = released => {}
+                () = tokio::time::sleep_until(again) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.lock().leave(self.id);
+        self.shared.released.notify_waiters();
+    }
+}
+
+enum Taken {
+    Held,
+    /// The reader itself gave way.
+    Lost,
+    /// The oldest may still end by itself until then.
+    Wait(Instant),
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Readers> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, id: u64, bytes: usize) -> Taken {
+        let mut readers = self.lock();
+        loop {
+            let Some(held) = readers.reading.get(&id).map(|reading| reading.held) else {
+                return Taken::Lost;
+            };
+            if readers.used - held + bytes <= self.memory {
+                readers.used += bytes - held;
+                if let Some(reading) = readers.reading.get_mut(&id) {
+                    reading.held = bytes;
+                }
+                return Taken::Held;
+            }
+            // The reader itself is among them, so there is an oldest; one that holds nothing has nothing to give.
+            let oldest = readers
+                .reading
+                .iter()
+                .find(|(other, reading)| reading.held > 0 || **other == id);
+            let Some((&oldest, reading)) = oldest else {
+                return Taken::Lost;
+            };
+            let settled = reading.since + SETTLED;
+            if Instant::now() < settled {
+                return Taken::Wait(settled);
+            }
+            reading.displaced.cancel();
+            readers.leave(oldest);
+        }
+    }
+}
+
+impl Readers {
+    fn leave(&mut self, id: u64) {
+        if let Some(reading) = self.reading.remove(&id) {
+            self.used -= reading.held;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    fn body(bytes: usize) -> Body {
+        Body::from(vec![7; bytes])
+    }
+
+    /// Sends this many bytes and then nothing.
+    fn stuck(bytes: usize) -> Body {
+        let first = stream::iter([Ok::<_, io::Error>(Bytes::from(vec![7; bytes]))]);
+        Body::from_stream(first.chain(stream::pending()))
+    }
+
+    #[tokio::test]
+    async fn a_body_above_the_limit_is_refused_whether_it_is_announced_or_not() {
+        let bodies = Bodies::new(1_000, 100);
+        let announced = HeaderMap::from_iter([(header::CONTENT_LENGTH, "101".parse().unwrap())]);
+        assert_eq!(bodies.read(&announced, stuck(1)).await, Err(BodyError::TooLarge));
+        let nothing = HeaderMap::new();
+        assert_eq!(bodies.read(&nothing, body(101)).await, Err(BodyError::TooLarge));
+        assert_eq!(bodies.read(&nothing, body(100)).await.unwrap().len(), 100);
+        assert_eq!(bodies.shared.lock().used, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_that_never_end_give_way_to_new_ones() {
+        let bodies = Bodies::new(100_000, 50_000);
+        let stuck: Vec<_> = (0..4)
+            .map(|_| {
+                let bodies = bodies.clone();
+                tokio::spawn(async move { bodies.read(&HeaderMap::new(), stuck(25_000)).await })
+            })
+            .collect();
+        tokio::time::sleep(SETTLED).await;
+        assert!(bodies.shared.lock().used <= 100_000);
+        let start = Instant::now();
+        let read = bodies.read(&HeaderMap::new(), body(50_000)).await;
+        assert_eq!((read.unwrap().len(), start.elapsed()), (50_000, Duration::ZERO));
+        let (first, ..) = futures::future::select_all(stuck).await;
+        assert_eq!(first.unwrap(), Err(BodyError::NoRoom));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_waits_for_memory_that_another_one_frees_in_time() {
+        let bodies = Bodies::new(100, 100);
+        let pause = tokio::time::sleep(Duration::from_millis(300));
+        let slow =
+            stream::once(async { Ok::<_, io::Error>(Bytes::from(vec![7; 50])) }).chain(stream::once(async {
+                pause.await;
+                Ok(Bytes::from(vec![7; 50]))
+            }));
+        let nothing = HeaderMap::new();
+        let (first, second) = tokio::join!(
+            bodies.read(&nothing, Body::from_stream(slow.boxed())),
+            bodies.read(&nothing, body(100))
+        );
+        assert_eq!((first.unwrap().len(), second.unwrap().len()), (100, 100));
+    }
+}

@@ -1,0 +1,56 @@
+//! Log lines about what a stranger can cause as often as he likes.
+
+use std::{sync::Mutex, time::Duration};
+
+use tokio::time::Instant;
+
+/// Lets one log line through per interval and counts the others.
+#[derive(Debug)]
+pub struct SparseLog {
+    every: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<Instant>,
+    suppressed: u64,
+}
+
+impl SparseLog {
+    /// One line per interval.
+    pub fn new(every: Duration) -> Self {
+        Self {
+            every,
+            state: Mutex::default(),
+        }
+    }
+
+    /// `Some` when the line is due, with the number of lines that were left out before it.
+    pub fn pass(&self) -> Option<u64> {
+        let now = Instant::now();
+        let mut state = self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if state.last.is_some_and(|last| now < last + self.every) {
+            state.suppressed += 1;
+            return None;
+        }
+        state.last = Some(now);
+        Some(std::mem::take(&mut state.suppressed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_line_per_interval_tells_how_many_were_left_out() {
+        let log = SparseLog::new(Duration::from_secs(10));
+        assert_eq!((log.pass(), log.pass(), log.pass()), (Some(0), None, None));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!((log.pass(), log.pass()), (Some(2), None));
+    }
+}

@@ -1,0 +1,194 @@
+//! Who is connected: places per listener and per address, and who has to go when they are taken.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Watch;
+
+/// How often a full table is looked at again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    Address,
+    Listener,
+}
+
+/// The open connections. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Table {
+    places: Arc<Mutex<Places>>,
+    freed: Arc<Notify>,
+    connections: usize,
+    per_address: usize,
+}
+
+#[derive(Default)]
+struct Places {
+    next: u64,
+    taken: HashMap<u64, Place>,
+}
+
+struct Place {
+    network: IpAddr,
+    watch: Arc<Watch>,
+    evicted: CancellationToken,
+}
+
+/// A place for one connection, given back on drop.
+pub(super) struct Seat {
+    table: Table,
+    id: u64,
+    pub(super) watch: Arc<Watch>,
+    /// Somebody else needs the place.
+    pub(super) evicted: CancellationToken,
+    /// The limit that a waiting connection was closed for, to make room.
+    pub(super) displaced: Option<Full>,
+}
+
+impl Table {
+    pub(super) fn new(connections: usize, per_address: usize) -> Self {
+        Self {
+            places: Arc::default(),
+            freed: Arc::default(),
+            connections,
+            per_address,
+        }
+    }
+
+    /// A place for a new connection. Where a limit is reached, a connection that waits for its peer loses its own
+    /// ([`Watch::waits`]); without one that waits the limit stands.
+    pub(super) fn admit(&self, peer: IpAddr) -> Result<Seat, Full> {
+        let network = network(peer);
+        let mut places = self.lock();
+        let of_network = |place: &Place| place.network == network;
+        let mut displaced = None;
+        if places.taken.values().filter(|place| of_network(place)).count() >= self.per_address {
+            places.evict(of_network).ok_or(Full::Address)?;
+            displaced = Some(Full::Address);
+        }
+        if places.taken.len() >= self.connections {
+            places.evict(|_| true).ok_or(Full::Listener)?;
+            displaced = Some(Full::Listener);
+        }
+        let (watch, evicted) = (Arc::new(Watch::new()), CancellationToken::new());
+        let id = places.next;
+        places.next += 1;
+        let place = Place {
+            network,
+            watch: Arc::clone(&watch),
+            evicted: evicted.clone(),
+        };
+        places.taken.insert(id, place);
+        drop(places);
+        Ok(Seat {
+            table: self.clone(),
+            id,
+            watch,
+            evicted,
+            displaced,
+        })
+    }
+
+    /// Waits until a place may be free.
+    pub(super) async fn change(&self) {
+        // A connection may begin to wait for its peer, which nothing announces.
+        let _ = tokio::time::timeout(AGAIN, self.freed.notified()).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    fn evict(&mut self, may_go: impl Fn(&Place) -> bool) -> Option<()> {
+        let waiting = self.taken.iter().filter(|(_, place)| may_go(place));
+        let waiting = waiting.filter_map(|(id, place)| Some((place.watch.waits()?, *id)));
+        let (_, id) = waiting.min()?;
+        self.taken.remove(&id)?.evicted.cancel();
+        Some(())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.table.lock().taken.remove(&self.id);
+        self.table.freed.notify_one();
+    }
+}
+
+/// What counts as one peer: an address, or with IPv6 the network of which one customer usually holds every address.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_peer_that_waits_longest_makes_room_within_its_address_first() {
+        let table = Table::new(3, 2);
+        let (loud, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let first = table.admit(other).unwrap();
+        let second = table.admit(loud).unwrap();
+        let third = table.admit(loud).unwrap();
+        let fourth = table.admit(loud).unwrap();
+        assert_eq!(fourth.displaced, Some(Full::Address));
+        let evicted = [&first, &second, &third].map(|seat| seat.evicted.is_cancelled());
+        assert_eq!(evicted, [false, true, false]);
+        let fifth = table.admit(peer("192.0.2.3")).unwrap();
+        assert_eq!(fifth.displaced, Some(Full::Listener));
+        assert!(first.evicted.is_cancelled() && !third.evicted.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn whoever_owes_a_request_or_its_body_goes_before_a_connection_between_two_requests() {
+        let table = Table::new(2, 2);
+        let [kept, owing] = [(); 2].map(|()| table.admit(peer("192.0.2.1")).unwrap());
+        kept.watch.answered();
+        owing.watch.request(true);
+        let third = table.admit(peer("192.0.2.1")).unwrap();
+        assert!(owing.evicted.is_cancelled() && !kept.evicted.is_cancelled());
+        third.watch.request(false);
+        let _fourth = table.admit(peer("192.0.2.1")).unwrap();
+        assert!(kept.evicted.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_connection_with_a_request_in_progress_keeps_its_place() {
+        let table = Table::new(1, 1);
+        let busy = table.admit(peer("192.0.2.1")).unwrap();
+        busy.watch.request(false);
+        assert_eq!(table.admit(peer("192.0.2.2")).err(), Some(Full::Listener));
+        assert_eq!(table.admit(peer("192.0.2.1")).err(), Some(Full::Address));
+        drop(busy);
+        assert_eq!(table.admit(peer("192.0.2.2")).unwrap().displaced, None);
+    }
+
+    #[test]
+    fn the_addresses_of_one_ipv6_network_are_one_peer() {
+        assert_eq!(network(peer("2001:db8::1")), network(peer("2001:db8::ffff:2")));
+        assert_ne!(network(peer("2001:db8:0:1::1")), network(peer("2001:db8::1")));
+        assert_eq!(network(peer("::ffff:192.0.2.1")), peer("192.0.2.1"));
+    }
+}

@@ -1,0 +1,224 @@
+use std::net::SocketAddr;
+
+use axum::{body::Body, http::HeaderMap, routing::get, routing::post};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinHandle,
+};
+
+use super::*;
+
+const SOON: Duration = Duration::from_millis(100);
+/// Only a test that fails waits so long.
+const NEVER: Duration = Duration::from_secs(20);
+
+struct Server {
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(limits: Limits) -> Self {
+        let bodies = Bodies::new(1024 * 1024, 1024 * 1024);
+        let read = async move |headers: HeaderMap, body: Body| match bodies.read(&headers, body).await {
+            Ok(bytes) => (axum::http::StatusCode::OK, bytes.len().to_string()),
+            Err(error) => (error.status(), error.to_string()),
+        };
+        let app = Router::new()
+            .route("/hello", get(|| async { "hello" }))
+            .route("/large", get(|| async { vec![b'x'; 64 * 1024 * 1024] }))
+            .route("/read", post(read));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(serve(listener, app, limits, shutdown.clone()));
+        Self {
+            address,
+            shutdown,
+            serving,
+        }
+    }
+
+    /// A connection that has sent this much.
+    async fn send(&self, bytes: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn hello(&self) -> String {
+        let mut stream = self.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
+        until(&mut stream, "hello").await
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// What comes until these words.
+async fn until(stream: &mut TcpStream, words: &str) -> String {
+    let mut text = String::new();
+    let reading = async {
+        while !text.contains(words) {
+            let mut buffer = [0; 4096];
+            let read = stream.read(&mut buffer).await.unwrap();
+            assert!(read > 0, "closed after {text:?}");
+            text.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        }
+    };
+    tokio::time::timeout(NEVER, reading).await.unwrap();
+    text
+}
+
+/// Waits until the server has closed the connection.
+async fn closed(mut stream: TcpStream) {
+    let mut rest = vec![0; 64 * 1024];
+    let reading = async { while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {} };
+    tokio::time::timeout(NEVER, reading)
+        .await
+        .expect("the connection stays open");
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_or_too_little_is_closed() {
+    let limits = Limits {
+        head: SOON,
+        ..Limits::default()
+    };
+    let server = Server::start(limits).await;
+    closed(server.send("").await).await;
+    closed(server.send("GET /hello HTTP/1.1\r\nhost: he").await).await;
+    let mut later = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    until(&mut later, "hello").await;
+    later.write_all(b"GET /hel").await.unwrap();
+    closed(later).await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_lives_longer_than_a_head_may_take() {
+    let limits = Limits {
+        head: SOON,
+        idle: SOON * 6,
+        ..Limits::default()
+    };
+    let server = Server::start(limits).await;
+    let mut stream = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    until(&mut stream, "hello").await;
+    tokio::time::sleep(SOON * 3).await;
+    stream
+        .write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\n\r\n")
+        .await
+        .unwrap();
+    until(&mut stream, "hello").await;
+    closed(stream).await;
+}
+
+#[tokio::test]
+async fn many_silent_connections_of_one_address_keep_nobody_out() {
+    let limits = Limits {
+        connections: 16,
+        per_address: 8,
+        head: NEVER,
+        ..Limits::default()
+    };
+    let server = Server::start(limits).await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(server.send("POST /read HTTP/1.1\r\nhost").await);
+        silent.push(
+            server
+                .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 9\r\n\r\n")
+                .await,
+        );
+        assert!(server.hello().await.starts_with("HTTP/1.1 200"));
+    }
+    // The oldest had to go; they were not merely left waiting in the backlog.
+    closed(silent.remove(0)).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_ends_its_connection() {
+    let limits = Limits {
+        connections: 1,
+        stalled: SOON,
+        ..Limits::default()
+    };
+    let server = Server::start(limits).await;
+    let _unread = server.send("GET /large HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    // There is one place, and it is taken until the answer is given up.
+    let served = async {
+        loop {
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
+            let _ = stream
+                .write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n")
+                .await;
+            let mut answer = String::new();
+            if stream.read_to_string(&mut answer).await.is_ok() && answer.contains("200 OK") {
+                return;
+            }
+            tokio::time::sleep(SOON / 10).await;
+        }
+    };
+    tokio::time::timeout(NEVER, served)
+        .await
+        .expect("the place stays taken");
+}
+
+#[tokio::test]
+async fn a_body_is_read_whole_and_a_large_one_is_refused_unread() {
+    let server = Server::start(Limits::default()).await;
+    let mut small = server
+        .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\nabc")
+        .await;
+    assert!(until(&mut small, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
+    let mut large = server
+        .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 1048577\r\n\r\n")
+        .await;
+    assert!(until(&mut large, "too large").await.starts_with("HTTP/1.1 413"));
+}
+
+#[tokio::test]
+async fn a_stopping_server_answers_through_its_lame_duck_period_and_asks_peers_to_leave() {
+    let limits = Limits {
+        lame_duck: SOON * 5,
+        ..Limits::default()
+    };
+    let mut server = Server::start(limits).await;
+    let mut kept = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    assert!(!until(&mut kept, "hello").await.contains("connection: close"));
+    server.shutdown.cancel();
+    kept.write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(until(&mut kept, "hello").await.contains("connection: close"));
+    assert!(server.hello().await.starts_with("HTTP/1.1 200"));
+    tokio::time::timeout(NEVER, &mut server.serving)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_request_in_progress_ends_before_the_server_does() {
+    let mut server = Server::start(Limits::default()).await;
+    let mut stream = server
+        .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\na")
+        .await;
+    assert!(server.hello().await.starts_with("HTTP/1.1 200"));
+    server.shutdown.cancel();
+    while TcpStream::connect(server.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    stream.write_all(b"bc").await.unwrap();
+    assert!(until(&mut stream, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
+    tokio::time::timeout(NEVER, &mut server.serving)
+        .await
+        .unwrap()
+        .unwrap();
+}

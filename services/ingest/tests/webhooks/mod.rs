@@ -1,0 +1,200 @@
+//! What ingest answers to webhooks, and to those who only pretend to send one.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::harness::{self, Harness};
+
+/// Longer than an honest webhook ever waits, shorter than what it waited for behind silent bodies.
+const PROMPTLY: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn a_bad_signature_is_refused_without_a_word_and_nothing_is_stored() {
+    let h = Harness::start(3_600).await;
+    let body = r#"{"webhookEvent": "nonsense"}"#;
+    for (path, header) in [
+        ("/webhooks/jira", "x-hub-signature"),
+        ("/webhooks/github", "x-hub-signature-256"),
+    ] {
+        for signature in [None, Some(harness::sign("stranger", body))] {
+            let mut request = h.http.post(h.url(path)).body(body);
+            if let Some(signature) = signature {
+                request = request.header(header, signature);
+            }
+            let answer = request.send().await.expect("answer");
+            assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+            assert_eq!(answer.text().await.expect("body"), "");
+        }
+    }
+    // A good one after them is handled; had they been stored, they would be dead letters by now.
+    assert_eq!(
+        h.github_event("check_run", "good", &json!({"action": 5})).await,
+        StatusCode::ACCEPTED
+    );
+    let dead = h.dead(1).await;
+    assert_eq!(dead.len(), 1, "{dead:?}");
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_no_json_object_is_refused() {
+    let h = Harness::start(3_600).await;
+    let large = "x".repeat(70_000);
+    let chunked = reqwest::Body::wrap_stream(futures::stream::iter(
+        [large.clone(), large].map(Ok::<_, std::io::Error>),
+    ));
+    let request = h.http.post(h.url("/webhooks/jira"));
+    let request = request.header("x-hub-signature", harness::sign("stranger", ""));
+    let answer = request.body(chunked).send().await.expect("answer");
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    for body in [
+        "not json",
+        "[]",
+        "[{}]",
+        "\"text\"",
+        "7",
+        "null",
+        "",
+        "{} {}",
+        "{\"a\": \u{1}",
+    ] {
+        for (path, header) in [
+            ("/webhooks/jira", "x-hub-signature"),
+            ("/webhooks/github", "x-hub-signature-256"),
+        ] {
+            assert_eq!(
+                h.signed(path, header, body).await,
+                StatusCode::BAD_REQUEST,
+                "{body}"
+            );
+        }
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_github_delivery_without_its_event_or_its_id_is_refused() {
+    let h = Harness::start(3_600).await;
+    let event = json!({"action": "created"});
+    for (name, id) in [("", "one"), ("star", ""), ("", "")] {
+        assert_eq!(
+            h.github_event(name, id, &event).await,
+            StatusCode::BAD_REQUEST,
+            "{name:?} {id:?}"
+        );
+    }
+    let path = "/webhooks/github";
+    let bare = h.signed(path, "x-hub-signature-256", &event.to_string()).await;
+    assert_eq!(bare, StatusCode::BAD_REQUEST);
+    assert_eq!(h.github_event("star", "one", &event).await, StatusCode::ACCEPTED);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_rotated_secret_is_valid_beside_the_new_one_and_refused_when_it_is_gone() {
+    let event = json!({"action": "created"});
+    let status = async |secrets: &[&str]| {
+        let secrets: Vec<String> = secrets.iter().map(|&secret| secret.to_owned()).collect();
+        let h = Harness::start_with(3_600, |config| {
+            config.ingest.github_webhook_secrets = ingest::SecretList::new(secrets);
+        })
+        .await;
+        let status = h.github_event("star", "one", &event).await;
+        h.stop().await;
+        status
+    };
+    let new = "the-secret-after-the-rotation";
+    assert_eq!(status(&[new, harness::GITHUB_SECRET]).await, StatusCode::ACCEPTED);
+    assert_eq!(status(&[new]).await, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn with_nats_down_webhooks_are_answered_503_at_once() {
+    let mut h = Harness::start(3_600).await;
+    h.nats.stop().await;
+    let answers = async {
+        for number in 0..10 {
+            let status = h
+                .github_event("ping", &format!("late-{number}"), &json!({}))
+                .await;
+            assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        }
+    };
+    tokio::time::timeout(PROMPTLY, answers).await.expect("at once");
+    h.stop().await;
+}
+
+/// A POST of a GitHub webhook up to the end of its head, and what follows.
+async fn begin(h: &Harness, headers: &str, rest: &str) -> TcpStream {
+    let address = h.url("").replace("http://", "");
+    let mut stream = TcpStream::connect(address).await.expect("connection");
+    let head = format!("POST /webhooks/github HTTP/1.1\r\nhost: here\r\n{headers}\r\n{rest}");
+    // A server that refuses from the head may close before everything is written.
+    let _ = stream.write_all(head.as_bytes()).await;
+    stream
+}
+
+#[tokio::test]
+async fn a_request_without_a_signature_is_refused_before_its_body_is_sent() {
+    let h = Harness::start(3_600).await;
+    let digits = "0".repeat(64);
+    for (headers, status) in [
+        (String::new(), "401"),
+        (format!("x-hub-signature-256: {digits}\r\n"), "401"),
+        (format!("x-hub-signature: sha256={digits}\r\n"), "401"),
+        (
+            format!("x-hub-signature-256: sha256={digits}\r\n").repeat(2),
+            "401",
+        ),
+        (format!("x-hub-signature-256: sha256={digits}\r\n"), "413"),
+    ] {
+        let headers = format!("content-length: 26214401\r\n{headers}");
+        let mut stream = begin(&h, &headers, "").await;
+        let mut answer = String::new();
+        let reading = stream.read_to_string(&mut answer);
+        let _ = tokio::time::timeout(PROMPTLY, reading)
+            .await
+            .expect("refused and closed");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{headers}: {answer}"
+        );
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn peers_that_only_pretend_to_send_never_keep_a_signed_webhook_out() {
+    let h = Harness::start_with(3_600, |config| {
+        config.ingest.connections = 96;
+        config.ingest.connections_per_address = 64;
+    })
+    .await;
+    let bogus = format!("x-hub-signature-256: sha256={}\r\n", "0".repeat(64));
+    let mut held = Vec::new();
+    for number in 0..300 {
+        let (headers, rest) = match number % 5 {
+            0 => ("content-length: 9\r\n".to_owned(), ""),
+            1 => (format!("content-length: 9\r\n{bogus}"), ""),
+            2 => (format!("content-length: 60000\r\n{bogus}"), "{\"a\":"),
+            3 => (format!("transfer-encoding: chunked\r\n{bogus}"), "1\r\n{\r\n"),
+            _ => ("content-length: 9\r\nx-unfinished: ".to_owned(), "never"),
+        };
+        held.push(begin(&h, &headers, rest).await);
+        if number % 30 == 29 {
+            let (id, event) = (format!("signed-{number}"), json!({}));
+            let sending = h.github_event("star", &id, &event);
+            let status = tokio::time::timeout(PROMPTLY, sending).await.expect("promptly");
+            assert_eq!(status, StatusCode::ACCEPTED, "beside {} others", held.len());
+        }
+    }
+    let (status, _) = h.get("/v1/runs", harness::VIEWER).await;
+    assert_eq!(status, StatusCode::OK);
+    h.stop().await;
+}

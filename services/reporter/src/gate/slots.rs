@@ -1,0 +1,125 @@
+//! Places for clones: a number for all, and a smaller one for each run.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::RunId;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+/// `upload-pack` processes at once.
+const PROCESSES: usize = 16;
+/// Those of one run: an executor clones one repository at a time, and its next request may overlap the last.
+const PER_RUN: usize = 2;
+/// How long a request waits for a place.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The places. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Slots {
+    all: Arc<Semaphore>,
+    runs: Arc<Mutex<HashMap<RunId, Arc<Semaphore>>>>,
+}
+
+/// One place, free again on drop.
+pub(super) struct Slot {
+    _all: OwnedSemaphorePermit,
+    // Before the run's entry is looked at.
+    _run: OwnedSemaphorePermit,
+    _entry: Entry,
+}
+
+/// Removes the run's places from the map when they are all free.
+struct Entry {
+    runs: Arc<Mutex<HashMap<RunId, Arc<Semaphore>>>>,
+    run: RunId,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(PROCESSES)),
+            runs: Arc::default(),
+        }
+    }
+}
+
+impl Slots {
+    /// A place for a clone of this run; `None` when none became free within 10 s.
+    pub(super) async fn take(&self, run: &RunId) -> Option<Slot> {
+        let places = {
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            let places = runs.entry(run.clone());
+            Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(PER_RUN))))
+        };
+        let entry = Entry {
+            runs: Arc::clone(&self.runs),
+            run: run.clone(),
+        };
+        // The run's own limit first, so that its requests do not wait in the way of others.
+        let taking = async {
+            Some((
+                places.acquire_owned().await.ok()?,
+                self.all.clone().acquire_owned().await.ok()?,
+            ))
+        };
+        let (run, all) = timeout(PATIENCE, taking).await.ok()??;
+        Some(Slot {
+            _all: all,
+            _run: run,
+            _entry: entry,
+        })
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        // Requests that wait hold the places too.
+        if runs
+            .get(&self.run)
+            .is_some_and(|places| Arc::strong_count(places) == 1)
+        {
+            runs.remove(&self.run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(number: u64) -> RunId {
+        RunId::new("jira:ENG-1".parse().unwrap(), number)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_has_two_places_and_takes_none_from_others() {
+        let slots = Slots::default();
+        let first = slots.take(&run(1)).await.unwrap();
+        let _second = slots.take(&run(1)).await.unwrap();
+        assert!(slots.take(&run(1)).await.is_none(), "a third");
+        let mut others = Vec::new();
+        for number in 2..=15 {
+            others.push(slots.take(&run(number)).await.unwrap());
+        }
+        assert!(slots.take(&run(16)).await.is_none(), "all are taken");
+        drop(first);
+        assert!(slots.take(&run(16)).await.is_some());
+        assert!(slots.take(&run(1)).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_run_whose_clones_have_ended_is_forgotten() {
+        let slots = Slots::default();
+        let both = (slots.take(&run(1)).await, slots.take(&run(1)).await);
+        assert_eq!(slots.runs.lock().unwrap().len(), 1);
+        drop(both);
+        assert!(slots.runs.lock().unwrap().is_empty());
+    }
+}

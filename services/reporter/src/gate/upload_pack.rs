@@ -1,0 +1,126 @@
+//! One `git upload-pack` with a deadline of its own.
+
+use std::{io, path::Path, process::Stdio, sync::Arc, time::Duration};
+
+use axum::body::{Body, Bytes};
+use futures::{StreamExt as _, stream};
+use tokio::{
+    io::AsyncWriteExt as _,
+    process::{Child, ChildStdout, Command},
+};
+use tokio_util::{
+    io::ReaderStream,
+    sync::{CancellationToken, DropGuard},
+};
+
+use super::slots::Slot;
+
+/// Nothing of the machine's or a user's configuration.
+const GIT_ENVIRONMENT: [(&str, &str); 4] = [
+    ("LC_ALL", "C"),
+    ("HOME", "/nonexistent"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+];
+
+/// A running process. Dropping it, or its output, kills it.
+pub(super) struct Process {
+    output: ChildStdout,
+    /// Cancelled when the deadline has passed.
+    late: CancellationToken,
+    abandoned: DropGuard,
+}
+
+/// Starts `upload-pack` over a mirror. A task of its own ends it at the deadline, when its output is dropped, or when it
+/// has ended by itself, and gives its place back then: it does not depend on a client that reads.
+pub(super) fn spawn(
+    mirror: Arc<Path>,
+    protocol: Option<&str>,
+    extra: &[&str],
+    input: Bytes,
+    deadline: Duration,
+    slot: Slot,
+) -> io::Result<Process> {
+    let mut child = command(&mirror, protocol, extra).spawn()?;
+    let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // The process reads and writes at the same time; when it dies, the write fails and that is all.
+        tokio::spawn(async move {
+            let _ = stdin.write_all(&input).await;
+        });
+    }
+    let (late, abandoned) = (CancellationToken::new(), CancellationToken::new());
+    let guard = abandoned.clone().drop_guard();
+    tokio::spawn(watch(child, deadline, late.clone(), abandoned, (slot, mirror)));
+    Ok(Process {
+        output,
+        late,
+        abandoned: guard,
+    })
+}
+
+/// Whatever is held is free once the process is gone: its place, and the mirror that it reads.
+async fn watch<H: Send>(
+    mut child: Child,
+    deadline: Duration,
+    late: CancellationToken,
+    abandoned: CancellationToken,
+    _held: H,
+) {
+    tokio::select! {
+        _ = child.wait() => return,
+        () = abandoned.cancelled() => {}
+        () = tokio::time::sleep(deadline) => {
+            late.cancel();
+            tracing::warn!(deadline_s = deadline.as_secs(), "a clone took too long and was ended");
+        }
+    }
+    if let Err(error) = child.kill().await {
+        tracing::debug!(%error, "upload-pack was not killed");
+    }
+}
+
+fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    command.env_clear().env("PATH", path).envs(GIT_ENVIRONMENT);
+    if let Some(protocol) = protocol {
+        command.env("GIT_PROTOCOL", protocol);
+    }
+    let settings = [
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "transfer.hideRefs=refs/journeyman",
+    ];
+    command
+        .args(settings)
+        .args(["upload-pack", "--strict", "--stateless-rpc"])
+        .args(extra)
+        .arg(mirror)
+        .current_dir(mirror)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+impl Process {
+    /// What it writes, after an opening. It ends with an error, not short, when the deadline came first.
+    pub(super) fn output(self, opening: Bytes) -> Body {
+        let Self {
+            output,
+            late,
+            abandoned,
+        } = self;
+        let opening = stream::iter((!opening.is_empty()).then_some(Ok(opening)));
+        let end = stream::once(async move {
+            let _abandoned = abandoned;
+            late.is_cancelled()
+                .then(|| Err(io::Error::from(io::ErrorKind::TimedOut)))
+        });
+        let chunks = ReaderStream::new(output).chain(end.filter_map(std::future::ready));
+        Body::from_stream(opening.chain(chunks))
+    }
+}

@@ -1,0 +1,121 @@
+//! The git gate against callers that hold on to what they can.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::rig::{Rig, RigOptions, git};
+
+/// Only a test that fails waits so long.
+const NEVER: Duration = Duration::from_secs(30);
+const MIB: usize = 1024 * 1024;
+
+/// A POST to the gate that announces 8 MiB and sends as much of them as the other side takes at once.
+async fn half_sent(address: SocketAddr, headers: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /git/acme/shop.git/git-upload-pack HTTP/1.1\r\nhost: gate\r\ncontent-length: {}\r\n{headers}\r\n",
+        8 * MIB
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let body = vec![b'x'; MIB];
+    let mut sent = 0;
+    while sent < 7 * MIB {
+        match timeout(Duration::from_millis(5), stream.write(&body)).await {
+            Ok(Ok(written)) => sent += written,
+            Ok(Err(_)) | Err(_) => break,
+        }
+    }
+    stream
+}
+
+/// Resident memory of this process, which is also the reporter's.
+fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_half_sent_requests_without_a_grant_are_refused_unread_and_a_clone_succeeds() {
+    let mut rig = Rig::start().await;
+    let before = resident_bytes();
+    let mut held = Vec::new();
+    for number in 0..200 {
+        let headers = match number % 3 {
+            0 => "",
+            1 => "authorization: Bearer garbage\r\n",
+            _ => "authorization: Basic eDp5\r\n",
+        };
+        held.push(half_sent(rig.address, headers).await);
+    }
+    timeout(NEVER, rig.clone()).await.expect("a clone succeeds");
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 128 * MIB, "grew by {} MiB", grown / MIB);
+    let mut answer = String::new();
+    let reading = held[199].read_to_string(&mut answer);
+    // The rest of the body may be reset before the answer is read.
+    let _ = timeout(NEVER, reading).await.expect("the connection is closed");
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 401"),
+        "{answer}"
+    );
+    rig.stop().await;
+}
+
+/// Asks for everything at a commit, and reads nothing of the answer.
+async fn never_reading(rig: &Rig, grant: &str, commit: &str) -> TcpStream {
+    let want = format!("want {commit}\n");
+    let body = format!("{:04x}{want}00000009done\n", want.len() + 4);
+    let request = format!(
+        "POST /git/acme/large.git/git-upload-pack HTTP/1.1\r\nhost: gate\r\nauthorization: Bearer {grant}\r\n\
+         content-type: application/x-git-upload-pack-request\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(rig.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    // Its first byte shows that the clone has its place.
+    assert_eq!(timeout(NEVER, stream.peek(&mut [0])).await.unwrap().unwrap(), 1);
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_never_read_take_no_place_of_other_runs_and_lose_theirs_at_the_deadline() {
+    let mut rig = Rig::start_with(RigOptions {
+        clone_limit_s: 4,
+        ..RigOptions::default()
+    })
+    .await;
+    // More than sockets and pipes hold, and hard to compress.
+    let noise: String = std::iter::repeat_with(fastrand::alphanumeric)
+        .take(24 * MIB)
+        .collect();
+    rig.github
+        .create_repository("acme/large", &[("noise.txt", &noise)])
+        .unwrap();
+    let grant = rig.grant_of(1, "acme/large");
+    let url = rig.gate_url().replace("shop", "large");
+    let with = |grant: &str| format!("http.extraHeader=Authorization: Bearer {grant}");
+    let heads = git(&["-c", &with(&grant), "ls-remote", &url, "refs/heads/main"]).await;
+    let commit = heads.split_whitespace().next().unwrap().to_owned();
+    let _held = [
+        never_reading(&rig, &grant, &commit).await,
+        never_reading(&rig, &grant, &commit).await,
+    ];
+    let other = with(&rig.grant_of(2, "acme/large"));
+    let at_once = ["-c", &other, "ls-remote", &url];
+    timeout(NEVER, git(&at_once))
+        .await
+        .expect("another run is served");
+    // The run itself waits for one of its two places, which the deadline frees.
+    let own = with(&grant);
+    let later = ["-c", &own, "ls-remote", &url];
+    timeout(NEVER, git(&later))
+        .await
+        .expect("the places are free again");
+    rig.stop().await;
+}
