@@ -25,4 +25,25 @@ pub enum SkipReason {
         /// Its author.
         author: String,
     },
+    /// Who asked for the work may not.
+    NotAllowed {
+        /// As people know them.
+        actor: String,
+        /// The group that one has to be in; empty when none is configured, so that nobody may.
+        group: String,
+    },
+    /// The ticket had left the status that asks for work when that was told.
+    StatusLeft {
+        /// The status that asks for work.
+        wanted: String,
+        /// The status that the ticket has.
+        status: String,
+    },
+    /// Somebody who may not ask for work changed the ticket's text after work was asked for.
+    TextChanged {
+        /// As people know them.
+        by: String,
+    },
+    /// The tracker's answer about the ticket cannot be read.
+    Unreadable,
 }

@@ -169,4 +169,7 @@ pub struct TicketComment {
     pub at: Timestamp,
     /// Markdown.
     pub text: String,
+    /// Whether the author may instruct; what others write is information only.
+    #[serde(default)]
+    pub may_instruct: bool,
 }

@@ -118,7 +118,7 @@ impl Client {
             "{}/comment?orderBy=created&expand=properties",
             wire::issue_path(key)?
         );
-        let found: Vec<WireComment> = self.all_pages(&path).await?;
+        let found: Vec<WireComment> = self.newest_pages(&path).await?;
         found.into_iter().map(|wire| wire.into_comment(&us)).collect()
     }
 
@@ -148,27 +148,14 @@ impl Client {
         Ok(newest_first)
     }
 
-    /// The moves of an issue, oldest first, out of its 2,000 first changes.
-    pub(crate) async fn status_changes(&self, key: &TicketKey) -> Result<Vec<StatusChange>, Error> {
-        let changes = self.changelog(key).await?;
-        Ok(changes
-            .into_iter()
-            .filter_map(WireHistory::into_status_change)
-            .collect())
-    }
-
-    /// The edits of an issue's text, likewise.
-    pub(crate) async fn text_edits(&self, key: &TicketKey) -> Result<Vec<TextEdit>, Error> {
-        let changes = self.changelog(key).await?;
-        Ok(changes
-            .into_iter()
-            .filter_map(WireHistory::into_text_edit)
-            .collect())
-    }
-
-    async fn changelog(&self, key: &TicketKey) -> Result<Vec<WireHistory>, Error> {
+    /// The moves of an issue and the edits of its text, oldest first, out of its 2,000 latest changes.
+    pub(crate) async fn changes(&self, key: &TicketKey) -> Result<(Vec<StatusChange>, Vec<TextEdit>), Error> {
         let path = format!("{}/changelog?", wire::issue_path(key)?);
-        self.all_pages(&path).await
+        let changes: Vec<WireHistory> = self.newest_pages(&path).await?;
+        let edits = changes.iter().cloned().filter_map(WireHistory::into_text_edit);
+        let edits = edits.collect();
+        let moves = changes.into_iter().filter_map(WireHistory::into_status_change);
+        Ok((moves.collect(), edits))
     }
 
     pub(crate) async fn myself(&self) -> Result<Account, Error> {
@@ -180,16 +167,22 @@ impl Client {
         self.0.myself.get_or_try_init(ask).await.cloned()
     }
 
-    async fn all_pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
-        let mut all = Vec::new();
-        for _ in 0..MAX_PAGES {
-            let start = all.len();
+    /// The last entries of a list, oldest first; at most 2,000.
+    async fn newest_pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
+        let (mut all, mut start) = (Vec::new(), 0);
+        for _ in 0..=MAX_PAGES {
             let page: WirePage<T> = self
                 .get(&format!("{path}&startAt={start}&maxResults={PAGE}"))
                 .await?;
-            let empty = page.values.is_empty();
+            let first_wanted = page.total.saturating_sub(MAX_PAGES * PAGE);
+            if start < first_wanted {
+                start = first_wanted;
+                continue;
+            }
+            let found = page.values.len();
+            start += found;
             all.extend(page.values);
-            if empty || all.len() >= page.total {
+            if found == 0 || start >= page.total {
                 break;
             }
         }

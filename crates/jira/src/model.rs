@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::{TicketComment, TicketKey, Timestamp};
+use domain::{TicketKey, Timestamp};
 
 /// Id of one entry of an issue's changelog.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,8 +80,14 @@ pub struct Issue {
     pub url: String,
     /// Comments, oldest first; the latest 200 at most.
     pub comments: Vec<Comment>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// Who made it; absent when Jira does not know any more.
+    pub creator: Option<Account>,
     /// Moves between statuses, oldest first.
     pub status_changes: Vec<StatusChange>,
+    /// Edits of summary and description, oldest first; read after these.
+    pub text_edits: Vec<TextEdit>,
 }
 
 /// A move between statuses.
@@ -173,16 +179,6 @@ pub struct Comment {
     pub marker: String,
     /// True when our own account wrote it.
     pub by_us: bool,
-}
-
-impl From<Comment> for TicketComment {
-    fn from(comment: Comment) -> Self {
-        Self {
-            author: comment.author,
-            at: comment.created,
-            text: comment.text,
-        }
-    }
 }
 
 /// A move that the workflow offers from where the issue is.

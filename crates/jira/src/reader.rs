@@ -6,12 +6,12 @@ use domain::{TicketKey, Timestamp};
 use serde_json::json;
 
 use crate::{
-    Account, Changed, ChangedIssue, ChangelogId, Comment, Error, Issue, IssueStub, Settings, TextEdit,
+    Account, Changed, ChangedIssue, Comment, Error, Issue, IssueStub, Settings, StatusChange, TextEdit,
     client::Client,
     wire::{self, WireGroup, WireIssue, WireRole, WireSearch, WireStub, WireTypeStatuses},
 };
 
-const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated";
+const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator";
 const MAX_SEARCH_PAGES: usize = 20;
 const MAX_CHANGED_PAGES: usize = 100;
 const MAX_COMMENTS: usize = 200;
@@ -45,8 +45,8 @@ impl Reader {
             .await?;
         let mut comments = self.client.comments(key).await?;
         comments.drain(..comments.len().saturating_sub(MAX_COMMENTS));
-        let status_changes = self.client.status_changes(key).await?;
-        Ok(found.into_issue(key, self.client.browse_url(key), comments, status_changes))
+        let changes = self.client.changes(key).await?;
+        Ok(found.into_issue(key, self.client.browse_url(key), comments, changes))
     }
 
     /// Issues of a project in a status, changed at or after `updated_since`; least recently changed first, at most
@@ -99,12 +99,12 @@ impl Reader {
         self.client.comments_since(key, since).await
     }
 
-    /// Edits of summary or description at or after an instant, oldest first, out of the issue's 2,000 first changes.
+    /// Edits of summary or description at or after an instant, oldest first, out of the issue's 2,000 latest changes.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn text_edits_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<TextEdit>, Error> {
-        let mut edits = self.client.text_edits(key).await?;
+        let (_, mut edits) = self.client.changes(key).await?;
         edits.retain(|edit| edit.at >= since);
         Ok(edits)
     }
@@ -136,13 +136,9 @@ impl Reader {
         &self,
         key: &TicketKey,
         status: &str,
-    ) -> Result<Option<ChangelogId>, Error> {
-        let changes = self.client.status_changes(key).await?;
-        Ok(changes
-            .into_iter()
-            .rev()
-            .find(|change| change.to == status)
-            .map(|change| change.id))
+    ) -> Result<Option<StatusChange>, Error> {
+        let (changes, _) = self.client.changes(key).await?;
+        Ok(changes.into_iter().rev().find(|change| change.to == status))
     }
 
     /// The names of the groups that an account is in.

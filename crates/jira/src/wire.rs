@@ -112,7 +112,7 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(crate) struct WireAccount {
     #[serde(rename = "accountId")]
     account_id: Option<String>,
@@ -197,6 +197,8 @@ struct WireFields {
     status: WireStatus,
     assignee: Option<WireAccount>,
     updated: Option<String>,
+    created: Option<String>,
+    creator: Option<WireAccount>,
 }
 
 impl WireIssue {
@@ -205,7 +207,7 @@ impl WireIssue {
         key: &TicketKey,
         url: String,
         comments: Vec<Comment>,
-        status_changes: Vec<StatusChange>,
+        (status_changes, text_edits): (Vec<StatusChange>, Vec<TextEdit>),
     ) -> Issue {
         let fields = self.fields;
         Issue {
@@ -221,7 +223,10 @@ impl WireIssue {
             updated: fields.updated.as_deref().and_then(Timestamp::parse),
             url,
             comments,
+            created: fields.created.as_deref().and_then(Timestamp::parse),
+            creator: fields.creator.map(Account::from),
             status_changes,
+            text_edits,
         }
     }
 }
@@ -335,7 +340,7 @@ impl WireComment {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(crate) struct WireHistory {
     #[serde(deserialize_with = "text_or_number")]
     id: String,
@@ -345,7 +350,7 @@ pub(crate) struct WireHistory {
     items: Vec<WireHistoryItem>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct WireHistoryItem {
     field: String,
     #[serde(rename = "fromString")]

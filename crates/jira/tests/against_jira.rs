@@ -113,7 +113,7 @@ async fn the_last_move_into_a_status_counts() {
         .last_transition_to(&ticket, "Ready for Agent")
         .await
         .unwrap();
-    assert_eq!(found.unwrap().0, last);
+    assert_eq!(found.unwrap().id.0, last);
     assert_eq!(
         site.reader
             .last_transition_to(&ticket, "In Review")

@@ -149,6 +149,17 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(last.map(|stored| stored.sequence))
     }
 
+    /// Stream sequence of the ticket's record under a semantic key; `None` when there is none. Cheap.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn sequence_of(&self, ticket: &TicketKey, key: &str) -> Result<Option<u64>, Error> {
+        let subject = format!("{}.{}", self.ticket_subject(ticket), subject::key_hash(key));
+        let last = self.connection.last(self.names.stream, &subject);
+        let last = failpoint::around_kind("queue.log.last", self.names.stream, last).await?;
+        Ok(last.map(|stored| stored.sequence))
+    }
+
     /// Publishes the ticket's token; an outstanding one counts as success.
     ///
     /// # Errors

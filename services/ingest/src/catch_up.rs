@@ -7,8 +7,8 @@ use queue::Appended;
 
 use crate::{
     commands::{Command, Order},
-    detect::{self, PinnedFields},
-    events::jira::{Actor, Entered},
+    detect,
+    events::jira::{Entered, nobody},
     outcome::{Failure, Outcome},
     reconcile::OVERLAP_MS,
     router::Router,
@@ -110,8 +110,7 @@ impl Router {
             status: issue.status.clone(),
             changelog,
             at,
-            actor: by.map(Actor::from).unwrap_or_default(),
-            pinned: PinnedFields::default(),
+            actor: by.unwrap_or_else(nobody),
             source: Source::Poll,
         };
         if let Some(edit) = self.outside.text_edits_since(&issue.key, since).await?.pop() {
@@ -161,7 +160,7 @@ pub(crate) fn news(outcomes: &[Outcome]) -> u64 {
             trigger,
             appended: Appended::New(_),
         } => Some(trigger),
-        Outcome::Appended { .. } | Outcome::Nothing(_) => None,
+        Outcome::Appended { .. } | Outcome::Known(_) | Outcome::Nothing(_) => None,
     });
     new.inspect(
         |trigger| tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll"),

@@ -7,9 +7,9 @@ use domain::{
 use queue::Bucket;
 
 use crate::{
-    detect::PinnedFields,
     outcome::{Failure, Outcome},
-    router::{Request, Router},
+    router::Router,
+    tickets::{Asked, Request},
 };
 
 /// An order in a comment.
@@ -76,17 +76,18 @@ impl Router {
                 let request = Request {
                     ticket: order.ticket,
                     key: order.key,
-                    at: Some(order.at),
-                    actor: Some(order.actor),
                     source: order.source,
-                    pinned: PinnedFields::default(),
+                    asked: Asked::Ordered {
+                        at: order.at,
+                        by: order.actor,
+                    },
                 };
                 Box::pin(self.job_for_issue(request, &rules)).await
             }
         }
     }
 
-    /// The order of a Jira comment, when its author is in the configured group and no account of ours.
+    /// The order of a Jira comment, when its author is one of the instructors and no account of ours.
     pub(crate) async fn jira_command(
         &self,
         command: Command,
@@ -97,12 +98,8 @@ impl Router {
         if self.is_ours(&[account, &order.actor]) {
             return refused("our own account said it");
         }
-        if self.command_group.is_empty() {
-            return refused("ingest.jira_command_group is not set: comments give no orders");
-        }
-        let groups = self.outside.jira_groups(account).await?;
-        if !groups.iter().any(|group| *group == *self.command_group) {
-            tracing::info!(ticket = %order.ticket, "order refused: its author is not in the group");
+        if !self.instructors.include(&self.outside, Some(account)).await? {
+            tracing::info!(ticket = %order.ticket, "order refused: its author may not give any");
             return refused("the author may not give orders");
         }
         self.obey(command, order).await

@@ -58,8 +58,9 @@ pub struct Settings {
     /// Hours that an object (pack, large body) is kept after it was stored last, though nothing refers to it, at most
     /// 8,760; 0: for ever.
     pub object_grace_h: u32,
-    /// The Jira group whose members may order `/stop` and `/retry` in comments; empty: nobody may.
-    pub jira_command_group: String,
+    /// The Jira group whose members may ask for work, order `/stop` and `/retry` in comments, and whose comments are
+    /// instructions; `*`: everybody who can act on the ticket; empty: nobody.
+    pub jira_trigger_group: String,
     /// Deliveries handled at once, 1 to 256.
     pub router_slots: usize,
     /// Largest webhook body in bytes, at least 1,024.
@@ -92,7 +93,7 @@ impl Default for Settings {
             sweep_interval_s: 60,
             journal_days: 90,
             object_grace_h: 24,
-            jira_command_group: String::new(),
+            jira_trigger_group: String::new(),
             router_slots: 8,
             max_body_bytes: 25 * 1024 * 1024,
             body_memory_mib: 64,

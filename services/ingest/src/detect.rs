@@ -1,5 +1,7 @@
 //! Pure decisions: what happened outside, the rules and the facts give a reason to act, or none.
 
+use std::collections::BTreeSet;
+
 use domain::{
     BranchRecord, ChecksSummary, CommitId, FailedCheck, Job, JobRequest, PullRequestRef, Reason, Rules,
     RulesProblem, SkipReason, TicketText, Timestamp, TriggerKey,
@@ -15,13 +17,6 @@ use crate::{
 
 const FAILED_CHECKS: usize = 20;
 const LOG_TAIL_BYTES: usize = 8 * 1024;
-
-/// What the signed webhook itself says of the text; it wins over a later read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PinnedFields {
-    pub(crate) summary: Option<String>,
-    pub(crate) description: Option<String>,
-}
 
 /// True when this status asks for work under these rules. Jira compares status names without case.
 pub(crate) fn asks_for_work(status: &str, rules: &Rules) -> bool {
@@ -74,11 +69,84 @@ fn skip_label(labels: &[String], forbidden: &[String]) -> Option<SkipReason> {
     Some(SkipReason::Label { label: label.clone() })
 }
 
-/// The issue's text, with the fields that the webhook pinned in place of what was read later.
-pub(crate) fn text_of(issue: &Issue, pinned: PinnedFields) -> TicketText {
+/// Where a ticket stands that is said to have come into the status that asks for work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is there.
+    Asks(Approval),
+    /// It is in another status by now.
+    Left {
+        /// That one.
+        status: String,
+    },
+    /// It came there once more since; that later move asks for work.
+    Repeated,
+}
+
+/// The act that asks for work: what the ticket said at that moment is what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Approval {
+    /// The changelog id of the move, where it was one.
+    pub(crate) changelog: Option<String>,
+    pub(crate) at: Timestamp,
+    /// Absent when Jira does not know any more.
+    pub(crate) by: Option<jira::Account>,
+}
+
+/// Compares what a webhook or a search told with what Jira says now. `told.changelog` is absent for a ticket created in
+/// the status.
+pub(crate) fn standing(issue: &Issue, told: Approval, rules: &Rules) -> Standing {
+    if !asks_for_work(&issue.status, rules) {
+        return Standing::Left {
+            status: issue.status.clone(),
+        };
+    }
+    let entries = || issue.moves.iter().filter(|entry| asks_for_work(&entry.to, rules));
+    let is_told = |entry: &&jira::StatusChange| Some(&entry.id.0) == told.changelog.as_ref();
+    match (entries().next_back(), entries().find(is_told), &told.changelog) {
+        (Some(last), Some(entry), _) if last.id == entry.id => Standing::Asks(Approval {
+            at: last.at.unwrap_or(told.at),
+            by: last.by.clone(),
+            changelog: told.changelog,
+        }),
+        (Some(_), Some(_), _) | (Some(_), None, None) => Standing::Repeated,
+        (None, _, None) => Standing::Asks(Approval {
+            changelog: None,
+            at: issue.created.unwrap_or(told.at),
+            by: issue.creator.clone().or(told.by),
+        }),
+        // The changelog does not show the move yet; the signed webhook says who made it.
+        (_, None, Some(_)) | (None, Some(_), _) => Standing::Asks(told),
+    }
+}
+
+/// Who changed the ticket's text after it was approved without a right to.
+fn changed_by<'a>(
+    issue: &'a Issue,
+    approval: &Approval,
+    instructors: &BTreeSet<String>,
+) -> Option<&'a jira::TextEdit> {
+    issue.edits.iter().find(|edit| {
+        let is_later = edit.at >= approval.at && Some(&edit.id.0) != approval.changelog.as_ref();
+        let may = edit.by.as_ref().is_some_and(|by| instructors.contains(&by.id));
+        is_later && !may
+    })
+}
+
+/// Whether the text was changed again after the edit `changelog`, or after the creation, at `at`.
+pub(crate) fn has_later_text(issue: &Issue, changelog: Option<&str>, at: Timestamp) -> bool {
+    match (changelog, issue.edits.last()) {
+        (Some(id), Some(last)) => last.id.0 != id && last.at >= at,
+        (None, Some(last)) => last.at >= at,
+        (_, None) => false,
+    }
+}
+
+/// The issue's text, without its comments.
+pub(crate) fn text_of(issue: &Issue) -> TicketText {
     TicketText {
-        summary: pinned.summary.unwrap_or_else(|| issue.summary.clone()),
-        description: pinned.description.unwrap_or_else(|| issue.description.clone()),
+        summary: issue.summary.clone(),
+        description: issue.description.clone(),
         kind: issue.kind.clone(),
         priority: issue.priority.clone(),
         labels: issue.labels.clone(),
@@ -88,26 +156,43 @@ pub(crate) fn text_of(issue: &Issue, pinned: PinnedFields) -> TicketText {
     }
 }
 
-/// The job that a ticket asks for at `at`, or the skip rule that forbids it.
+/// The job that a ticket asks for, or why there is none. `instructors` are the accounts, of those that the issue names,
+/// whose words count as instructions.
 pub(crate) fn implement(
     issue: &Issue,
-    pinned: PinnedFields,
-    at: Timestamp,
+    approval: &Approval,
     rules: &Rules,
     open: &[PullRequest],
+    instructors: &BTreeSet<String>,
 ) -> Result<Reason, RulesProblem> {
     let repository = rules.repository()?;
-    let raw = text_of(issue, pinned);
+    if let Some(edit) = changed_by(issue, approval, instructors) {
+        return Ok(Reason::Skipped(SkipReason::TextChanged {
+            by: name(edit.by.as_ref()),
+        }));
+    }
+    let raw = text_of(issue);
     if let Some(reason) = skip(&raw, &issue.comments, rules, open) {
         return Ok(Reason::Skipped(reason));
     }
-    let text = pin::pin(raw, &issue.comments, at);
+    let text = pin::pin(raw, &issue.comments, approval.at, instructors);
     Ok(Reason::JobRequested(Box::new(JobRequest {
         job: Job::Implement,
         repository,
         text,
         rules: rules.clone(),
     })))
+}
+
+/// An account as people know it, cleaned; `somebody` when there is no name.
+pub(crate) fn name(account: Option<&jira::Account>) -> String {
+    let name = account.map_or("", |account| account.display_name.as_str());
+    let clean = pin::cut(&pin::sanitise(name), 100);
+    if clean.trim().is_empty() {
+        "somebody".to_owned()
+    } else {
+        clean
+    }
 }
 
 /// What the checks of a pull request's head say.

@@ -30,8 +30,106 @@ fn comment(text: &str) -> Comment {
 
 const AT: Timestamp = Timestamp::from_unix_ms(50);
 
+fn person(id: &str) -> jira::Account {
+    jira::Account {
+        id: id.to_owned(),
+        display_name: id.to_uppercase(),
+    }
+}
+
+fn approval(changelog: Option<&str>) -> Approval {
+    Approval {
+        changelog: changelog.map(str::to_owned),
+        at: AT,
+        by: Some(person("told")),
+    }
+}
+
+fn instructors() -> BTreeSet<String> {
+    BTreeSet::from(["a1".to_owned()])
+}
+
 fn judge(issue: &Issue, rules: &Rules, open: &[PullRequest]) -> Reason {
-    implement(issue, PinnedFields::default(), AT, rules, open).expect("rules name a repository")
+    implement(issue, &approval(None), rules, open, &instructors()).expect("rules name a repository")
+}
+
+fn moved(id: &str, to: &str, at: i64) -> jira::StatusChange {
+    jira::StatusChange {
+        id: jira::ChangelogId(id.to_owned()),
+        to: to.to_owned(),
+        at: Some(Timestamp::from_unix_ms(at)),
+        by: Some(person("read")),
+    }
+}
+
+fn edited(id: &str, at: i64, by: &str) -> jira::TextEdit {
+    jira::TextEdit {
+        id: jira::ChangelogId(id.to_owned()),
+        at: Timestamp::from_unix_ms(at),
+        by: Some(person(by)),
+        before: vec![(jira::TextField::Summary, "As it was".to_owned())],
+    }
+}
+
+#[test]
+fn a_ticket_asks_for_work_by_its_last_move_into_the_status_and_only_while_it_is_there() {
+    let rules = rules();
+    let ready = "Ready for Agent";
+    let at = |status: &str, moves: Vec<jira::StatusChange>| Issue {
+        status: status.to_owned(),
+        moves,
+        creator: Some(person("maker")),
+        created: Some(Timestamp::from_unix_ms(3)),
+        ..issue()
+    };
+    let standing = |issue: &Issue, changelog| standing(issue, approval(changelog), &rules);
+    let by = |standing: Standing| match standing {
+        Standing::Asks(approval) => approval.by.map(|by| by.id),
+        Standing::Left { .. } | Standing::Repeated => None,
+    };
+    let once = vec![moved("1", ready, 5)];
+    assert_eq!(
+        by(standing(&at(ready, once.clone()), Some("1"))).as_deref(),
+        Some("read")
+    );
+    let twice = vec![moved("1", ready, 5), moved("2", "To Do", 6), moved("3", ready, 7)];
+    assert_eq!(standing(&at(ready, twice.clone()), Some("1")), Standing::Repeated);
+    assert_eq!(standing(&at(ready, twice.clone()), None), Standing::Repeated);
+    assert_eq!(
+        by(standing(&at(ready, twice), Some("3"))).as_deref(),
+        Some("read")
+    );
+    let left = Standing::Left {
+        status: "Done".to_owned(),
+    };
+    assert_eq!(standing(&at("Done", once), Some("1")), left);
+    // Jira's changelog may lag behind its webhook.
+    assert_eq!(
+        by(standing(&at(ready, Vec::new()), Some("1"))).as_deref(),
+        Some("told")
+    );
+    assert_eq!(
+        by(standing(&at(ready, Vec::new()), None)).as_deref(),
+        Some("maker")
+    );
+}
+
+#[test]
+fn a_text_changed_after_the_approval_counts_only_from_those_who_may_instruct() {
+    let with = |edit: jira::TextEdit| {
+        let issue = Issue {
+            edits: vec![edit],
+            ..issue()
+        };
+        implement(&issue, &approval(Some("7")), &rules(), &[], &instructors()).expect("rules")
+    };
+    let is_job = |reason: &Reason| matches!(reason, Reason::JobRequested(_));
+    assert!(is_job(&with(edited("6", 49, "eve"))), "before");
+    assert!(is_job(&with(edited("7", 50, "eve"))), "by the move itself");
+    assert!(is_job(&with(edited("8", 51, "a1"))), "by an instructor");
+    let refused = Reason::Skipped(SkipReason::TextChanged { by: "EVE".to_owned() });
+    assert_eq!(with(edited("8", 51, "eve")), refused);
+    assert_eq!(with(edited("8", 50, "eve")), refused);
 }
 
 fn commit(digit: char) -> CommitId {
@@ -75,21 +173,6 @@ fn a_ticket_without_obstacles_asks_for_a_job_with_its_text_pinned() {
         ("Fix the cart", "It rounds")
     );
     assert_eq!(request.text.sha256.len(), 64);
-}
-
-#[test]
-fn the_text_of_the_signed_webhook_wins_over_a_later_read() {
-    let pinned = PinnedFields {
-        summary: Some("As signed".to_owned()),
-        description: None,
-    };
-    let Ok(Reason::JobRequested(request)) = implement(&issue(), pinned, AT, &rules(), &[]) else {
-        panic!("no job")
-    };
-    assert_eq!(
-        (request.text.summary.as_str(), request.text.description.as_str()),
-        ("As signed", "It rounds")
-    );
 }
 
 #[test]
@@ -141,7 +224,7 @@ fn an_empty_skip_phrase_skips_nothing() {
 
 #[test]
 fn rules_without_a_repository_are_a_problem() {
-    assert!(implement(&issue(), PinnedFields::default(), AT, &Rules::default(), &[]).is_err());
+    assert!(implement(&issue(), &approval(None), &Rules::default(), &[], &instructors()).is_err());
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod config;
 mod detect;
 mod events;
 mod hex;
+mod instructors;
 mod outcome;
 mod outside;
 mod pin;
@@ -18,6 +19,7 @@ mod router;
 mod server;
 mod signature;
 mod sweeper;
+mod tickets;
 mod triage;
 mod work;
 

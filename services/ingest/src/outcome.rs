@@ -21,6 +21,8 @@ pub(crate) enum Outcome {
         trigger: Box<Trigger>,
         appended: Appended,
     },
+    /// The ticket's log had it before, at this sequence.
+    Known(u64),
     /// Nothing follows from it.
     Nothing(String),
 }
@@ -46,6 +48,7 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::NotFound(detail) => Self::Unknown(detail),
+            ReadError::Unreadable(detail) => Self::Never(detail),
             ReadError::Later { detail, after } => Self::Later { detail, after },
         }
     }

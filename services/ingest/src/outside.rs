@@ -1,6 +1,6 @@
 //! Reading Jira and GitHub: the facts that decisions need, and two kinds of failure.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
 
@@ -12,9 +12,18 @@ pub(crate) struct Issue {
     pub(crate) kind: String,
     pub(crate) priority: String,
     pub(crate) labels: Vec<String>,
-    pub(crate) status_changed_at: Option<Timestamp>,
+    pub(crate) status: String,
     pub(crate) url: String,
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) creator: Option<jira::Account>,
+    /// Moves between statuses, oldest first.
+    pub(crate) moves: Vec<jira::StatusChange>,
+    /// Edits of summary and description, oldest first. They are read after the text: whoever changes it in between is
+    /// here.
+    pub(crate) edits: Vec<jira::TextEdit>,
     pub(crate) comments: Vec<Comment>,
+    /// The accounts that wrote comments with our marker: ours.
+    pub(crate) our_accounts: BTreeSet<String>,
 }
 
 /// A comment of an issue; raw text.
@@ -40,7 +49,10 @@ pub(crate) enum ReadError {
     /// The reader account does not see it.
     #[error("{0}")]
     NotFound(String),
-    /// Not now: an outage, a limit, or credentials that an operator can mend.
+    /// It came and cannot be read; the next time it will be no better.
+    #[error("{0}")]
+    Unreadable(String),
+    /// Not now: an outage, a limit, or credentials that an operator can fix.
     #[error("{detail}")]
     Later {
         detail: String,
@@ -78,15 +90,14 @@ impl Outside {
             .collect())
     }
 
-    /// Changelog id of the ticket's last move into a status; `None` when it was created there.
+    /// The ticket's last move into a status; `None` when it was created there.
     pub(crate) async fn last_move(
         &self,
         ticket: &TicketKey,
         status: &str,
-    ) -> Result<Option<String>, ReadError> {
+    ) -> Result<Option<jira::StatusChange>, ReadError> {
         let read = self.jira.last_transition_to(ticket, status);
-        let moved = failpoint::around("ingest.jira.last_move", read).await?;
-        Ok(moved.map(|id| id.to_string()))
+        Ok(failpoint::around("ingest.jira.last_move", read).await?)
     }
 
     /// Tickets of a project that changed since then, least recently changed first.
@@ -206,14 +217,14 @@ impl From<github::Error> for ReadError {
                 detail,
                 after: Some(retry_after),
             },
-            // Whatever is refused now is refused because of credentials or a fault that an operator can mend.
+            // Whatever is refused now is refused because of credentials or a fault that an operator can fix.
             github::Error::Unauthorized { .. }
             | github::Error::Forbidden { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. }
             | github::Error::Unavailable { .. }
-            | github::Error::Unknown { .. }
-            | github::Error::Malformed { .. } => Self::Later { detail, after: None },
+            | github::Error::Unknown { .. } => Self::Later { detail, after: None },
+            github::Error::Malformed { .. } => Self::Unreadable(detail),
         }
     }
 }
@@ -232,8 +243,8 @@ impl From<jira::Error> for ReadError {
             | jira::Error::Conflict { .. }
             | jira::Error::Rejected { .. }
             | jira::Error::Unavailable { .. }
-            | jira::Error::Unknown { .. }
-            | jira::Error::Malformed { .. } => Self::Later { detail, after: None },
+            | jira::Error::Unknown { .. } => Self::Later { detail, after: None },
+            jira::Error::Malformed { .. } => Self::Unreadable(detail),
         }
     }
 }
@@ -241,19 +252,27 @@ impl From<jira::Error> for ReadError {
 impl From<jira::Issue> for Issue {
     fn from(issue: jira::Issue) -> Self {
         // A marker stands on comments of ours only: what we said is no wish of a person.
-        let people = issue
+        let (ours, people): (Vec<_>, Vec<_>) = issue
             .comments
             .into_iter()
-            .filter(|comment| comment.marker.is_empty());
+            .partition(|comment| !comment.marker.is_empty());
         Self {
             summary: issue.summary,
             description: issue.description_markdown,
             kind: issue.kind,
             priority: issue.priority,
             labels: issue.labels,
-            status_changed_at: issue.status_changed_at,
+            status: issue.status.name,
             url: issue.url,
-            comments: people.map(Comment::from).collect(),
+            created: issue.created,
+            creator: issue.creator,
+            moves: issue.status_changes,
+            edits: issue.text_edits,
+            comments: people.into_iter().map(Comment::from).collect(),
+            our_accounts: ours
+                .into_iter()
+                .map(|comment| comment.author_account_id)
+                .collect(),
         }
     }
 }

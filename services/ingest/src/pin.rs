@@ -1,11 +1,14 @@
 //! Pinning: text of strangers is cleaned once, here, and hashed, so that a later edit never reaches a running job.
 
+use std::collections::BTreeSet;
+
 use domain::{TicketComment, TicketText, Timestamp};
 
 use crate::{hex, outside::Comment};
 
 const SUMMARY_CHARS: usize = 500;
 const BODY_CHARS: usize = 65_536;
+const CHANGED_COMMENT: &str = "(This comment was edited after work was asked for, so it is left out.)";
 
 /// Removes what a person does not see: HTML comments, zero-width and direction characters, tags, variation selectors
 /// and control characters. It is hygiene, not a boundary.
@@ -65,23 +68,41 @@ fn strip_comments(text: &str) -> String {
     kept
 }
 
+/// Cuts a text to this many characters, and says at its end how many are left out.
+fn cut_visibly(text: &str, chars: usize) -> String {
+    let left_out = text.chars().count().saturating_sub(chars);
+    if left_out == 0 {
+        return text.to_owned();
+    }
+    format!(
+        "{}\n\n(The last {left_out} characters of this text are left out.)",
+        cut(text, chars)
+    )
+}
+
 /// Cuts a text to this many characters.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
 }
 
-/// The ticket's text with everything cleaned, without comments made or edited at or after `at`, and hashed.
-pub(crate) fn pin(text: TicketText, comments: &[Comment], at: Timestamp) -> TicketText {
-    let comments = comments
-        .iter()
-        .filter(|comment| comment.created < at && comment.updated < at);
+/// The ticket's text with everything cleaned, without comments made at or after `at`, and hashed. A comment that was
+/// changed since has lost the text that stood there at that moment, which is said in its place.
+pub(crate) fn pin(
+    text: TicketText,
+    comments: &[Comment],
+    at: Timestamp,
+    instructors: &BTreeSet<String>,
+) -> TicketText {
+    let comments = comments.iter().filter(|comment| comment.created < at);
     let mut pinned = TicketText {
         summary: cut(&sanitise(&text.summary).replace('\n', " "), SUMMARY_CHARS),
-        description: cut(&sanitise(&text.description), BODY_CHARS),
+        description: cut_visibly(&sanitise(&text.description), BODY_CHARS),
         kind: sanitise(&text.kind),
         priority: sanitise(&text.priority),
         labels: text.labels.iter().map(|label| sanitise(label)).collect(),
-        comments: comments.map(pin_comment).collect(),
+        comments: comments
+            .map(|comment| pin_comment(comment, at, instructors))
+            .collect(),
         url: text.url,
         sha256: String::new(),
     };
@@ -89,11 +110,17 @@ pub(crate) fn pin(text: TicketText, comments: &[Comment], at: Timestamp) -> Tick
     pinned
 }
 
-fn pin_comment(comment: &Comment) -> TicketComment {
+fn pin_comment(comment: &Comment, at: Timestamp, instructors: &BTreeSet<String>) -> TicketComment {
+    let text = if comment.updated < at {
+        cut_visibly(&sanitise(&comment.text), BODY_CHARS)
+    } else {
+        CHANGED_COMMENT.to_owned()
+    };
     TicketComment {
         author: sanitise(&comment.author),
         at: comment.created,
-        text: cut(&sanitise(&comment.text), BODY_CHARS),
+        text,
+        may_instruct: instructors.contains(&comment.author_id),
     }
 }
 
@@ -122,6 +149,10 @@ mod tests {
             updated: Timestamp::from_unix_ms(updated),
             text: text.to_owned(),
         }
+    }
+
+    fn nobody() -> BTreeSet<String> {
+        BTreeSet::new()
     }
 
     #[test]
@@ -157,20 +188,54 @@ mod tests {
     }
 
     #[test]
-    fn comments_made_or_edited_at_or_after_the_trigger_are_dropped() {
+    fn a_comment_made_after_the_trigger_is_dropped_and_one_edited_after_it_loses_its_text() {
         let comments = [
             comment("before", 1, 1),
             comment("edited", 1, 10),
             comment("same", 10, 10),
             comment("late", 11, 11),
         ];
-        let pinned = pin(TicketText::default(), &comments, Timestamp::from_unix_ms(10));
+        let pinned = pin(
+            TicketText::default(),
+            &comments,
+            Timestamp::from_unix_ms(10),
+            &nobody(),
+        );
         let texts: Vec<_> = pinned
             .comments
             .iter()
             .map(|comment| comment.text.as_str())
             .collect();
-        assert_eq!(texts, ["before"]);
+        assert_eq!(texts, ["before", CHANGED_COMMENT]);
+    }
+
+    #[test]
+    fn a_comment_says_whether_its_author_may_instruct() {
+        let comments = [comment("do this", 1, 1)];
+        let marked = |instructors: &BTreeSet<String>| {
+            pin(
+                TicketText::default(),
+                &comments,
+                Timestamp::from_unix_ms(10),
+                instructors,
+            )
+            .comments[0]
+                .may_instruct
+        };
+        assert!(!marked(&nobody()));
+        assert!(marked(&BTreeSet::from(["a1".to_owned()])));
+    }
+
+    #[test]
+    fn a_long_text_says_how_much_of_it_is_left_out() {
+        let text = TicketText {
+            description: "é".repeat(BODY_CHARS + 7),
+            ..TicketText::default()
+        };
+        let pinned = pin(text, &[], Timestamp::from_unix_ms(10), &nobody());
+        let kept = "é".repeat(BODY_CHARS);
+        let note = "\n\n(The last 7 characters of this text are left out.)";
+        assert_eq!(pinned.description, format!("{kept}{note}"));
     }
 
     #[test]
@@ -181,11 +246,11 @@ mod tests {
             ..TicketText::default()
         };
         let hashes = [
-            pin(text("a"), &[], at).sha256,
-            pin(text("b"), &[], at).sha256,
-            pin(text("a"), &[comment("c", 1, 1)], at).sha256,
+            pin(text("a"), &[], at, &nobody()).sha256,
+            pin(text("b"), &[], at, &nobody()).sha256,
+            pin(text("a"), &[comment("c", 1, 1)], at, &nobody()).sha256,
         ];
         assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2]);
-        assert_eq!(hashes[0], pin(text("a\u{200B}"), &[], at).sha256);
+        assert_eq!(hashes[0], pin(text("a\u{200B}"), &[], at, &nobody()).sha256);
     }
 }

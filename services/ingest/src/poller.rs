@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     catch_up::news,
-    detect::{self, PinnedFields},
+    detect::{self, Approval},
     outcome::Failure,
     outside::Ready,
-    router::{Request, Router, entry_key},
+    router::{Router, entry_key},
+    tickets::{Asked, Request},
 };
 
 /// How many keys are remembered, so that a known finding costs no reads.
@@ -166,11 +167,12 @@ impl Poller {
     }
 
     async fn poll_ticket(&mut self, found: &Ready, rules: &Rules) -> Result<(), Failure> {
-        let changelog = self
+        let moved = self
             .router
             .outside
             .last_move(&found.ticket, &found.status)
             .await?;
+        let changelog = moved.as_ref().map(|moved| moved.id.to_string());
         let key = entry_key(&found.ticket, changelog.as_deref());
         let remembered = format!("{} {}", found.ticket, key.as_str());
         if self.seen.contains(&remembered) {
@@ -179,10 +181,15 @@ impl Poller {
         let request = Request {
             ticket: found.ticket.clone(),
             key,
-            at: None,
-            actor: None,
             source: Source::Poll,
-            pinned: PinnedFields::default(),
+            asked: Asked::Entered(Approval {
+                changelog,
+                at: moved
+                    .as_ref()
+                    .and_then(|moved| moved.at)
+                    .unwrap_or_else(bootstrap::now),
+                by: moved.and_then(|moved| moved.by),
+            }),
         };
         let outcome = self.router.job_for_issue(request, rules).await?;
         self.add(news(&[outcome]), "jira");

@@ -10,10 +10,12 @@ use domain::{
 use queue::{Appended, Bucket, Disposition, Queue, WebhookDelivery};
 
 use crate::{
-    detect::{self, ChecksVerdict, Closing, PinnedFields},
+    detect::{self, Approval, ChecksVerdict, Closing},
     events,
+    instructors::Instructors,
     outcome::{Failure, Outcome, disposition},
-    outside::{Outside, ReadError},
+    outside::Outside,
+    tickets::{Asked, Request},
 };
 
 /// Everything that a finding is judged with.
@@ -23,20 +25,8 @@ pub(crate) struct Router {
     pub(crate) outside: Arc<Outside>,
     pub(crate) rules: Arc<RulesStore>,
     pub(crate) own_accounts: Arc<BTreeSet<String>>,
-    /// The Jira group whose members may give orders in comments; empty: nobody may.
-    pub(crate) command_group: Arc<str>,
-}
-
-/// A ticket that came into the status that asks for work.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) ticket: TicketKey,
-    pub(crate) key: TriggerKey,
-    /// When; absent: when the status changed, by the API.
-    pub(crate) at: Option<Timestamp>,
-    pub(crate) actor: Option<String>,
-    pub(crate) source: Source,
-    pub(crate) pinned: PinnedFields,
+    /// Who may instruct us on Jira.
+    pub(crate) instructors: Arc<Instructors>,
 }
 
 impl Router {
@@ -52,6 +42,7 @@ impl Router {
             Ok(Outcome::Appended { trigger, appended }) => {
                 tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), ?appended, "trigger appended");
             }
+            Ok(Outcome::Known(sequence)) => tracing::debug!(sequence, "known already"),
             Ok(Outcome::Nothing(why)) => tracing::debug!(why, "nothing follows"),
             Err(failure) => tracing::warn!(%failure, "delivery not handled"),
         }
@@ -75,7 +66,7 @@ impl Router {
             }
             events::jira::Event::Other(what) => return Ok(Outcome::Nothing(what)),
         };
-        if self.is_ours(&[&entered.actor.id, &entered.actor.name]) {
+        if self.is_ours(&[&entered.actor.id, &entered.actor.display_name]) {
             return Ok(Outcome::Nothing("our own account did it".to_owned()));
         }
         match self.rules_for(&entered.ticket) {
@@ -94,10 +85,12 @@ impl Router {
                 let request = Request {
                     key: entry_key(&entered.ticket, entered.changelog.as_deref()),
                     ticket: entered.ticket,
-                    at: Some(entered.at),
-                    actor: Some(entered.actor.name).filter(|name| !name.is_empty()),
                     source: Source::Webhook,
-                    pinned: entered.pinned,
+                    asked: Asked::Entered(Approval {
+                        changelog: entered.changelog,
+                        at: entered.at,
+                        by: Some(entered.actor).filter(|actor| !actor.id.is_empty()),
+                    }),
                 };
                 self.job_for_issue(request, &rules).await
             }
@@ -178,43 +171,6 @@ impl Router {
             || book
                 .repositories()
                 .any(|rules| detect::asks_for_work(status, rules))
-    }
-
-    /// Reads the issue, and appends the job or the reason why it is skipped.
-    pub(crate) async fn job_for_issue(&self, request: Request, rules: &Rules) -> Result<Outcome, Failure> {
-        let trigger = self.judge_issue(request, rules).await?;
-        self.outcome(trigger).await
-    }
-
-    /// The trigger that the issue's text, comments and open pull requests give.
-    pub(crate) async fn judge_issue(&self, request: Request, rules: &Rules) -> Result<Trigger, Failure> {
-        let mut issue = self.outside.issue(&request.ticket).await?;
-        issue
-            .comments
-            .retain(|comment| !self.is_ours(&[&comment.author_id, &comment.author]));
-        let repository = rules
-            .repository()
-            .map_err(|problem| Failure::Never(problem.to_string()))?;
-        let open = self
-            .outside
-            .mentioning(&repository, &request.ticket)
-            .await
-            .map_err(must_exist)?;
-        let at = request
-            .at
-            .or(issue.status_changed_at)
-            .unwrap_or_else(bootstrap::now);
-        let reason = detect::implement(&issue, request.pinned, at, rules, &open)
-            .map_err(|problem| Failure::Never(problem.to_string()))?;
-        Ok(Trigger {
-            version: Trigger::VERSION,
-            ticket: request.ticket,
-            key: request.key,
-            at,
-            source: request.source,
-            actor: request.actor,
-            reason,
-        })
     }
 
     async fn checks_of_branch(
@@ -311,16 +267,6 @@ impl Router {
             trigger: Box::new(trigger),
             appended,
         })
-    }
-}
-
-/// The repository that rules name must be visible; until an operator mends that, the finding waits.
-fn must_exist(error: ReadError) -> Failure {
-    match error {
-        ReadError::NotFound(detail) | ReadError::Later { detail, after: None } => {
-            Failure::Later { detail, after: None }
-        }
-        ReadError::Later { detail, after } => Failure::Later { detail, after },
     }
 }
 

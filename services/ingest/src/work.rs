@@ -16,6 +16,7 @@ use crate::{
     Config,
     api::{self, ApiState, Tokens},
     collector::Collector,
+    instructors::Instructors,
     outside::Outside,
     poller::Poller,
     router::Router,
@@ -120,7 +121,7 @@ impl Service {
             outside: Arc::clone(&self.outside),
             rules: Arc::clone(&self.rules),
             own_accounts: Arc::new(config.ingest.own_accounts.clone()),
-            command_group: config.ingest.jira_command_group.as_str().into(),
+            instructors: Arc::new(Instructors::new(&config.ingest.jira_trigger_group)),
         };
         self.spawn_loops(config, &router, tasks);
         // Both cells are empty: this runs once.

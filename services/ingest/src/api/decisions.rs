@@ -131,13 +131,17 @@ pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> 
         actor,
         source: Source::Api,
     };
+    let (ticket, key) = (order.ticket.to_string(), order.key.as_str().to_owned());
     match Box::pin(router.retry(order)).await? {
         Outcome::Nothing(why) => Err(Problem::Conflict(why)),
-        Outcome::Appended { trigger, appended } => {
-            let (Appended::New(sequence) | Appended::Known(sequence)) = appended;
+        Outcome::Known(sequence)
+        | Outcome::Appended {
+            appended: Appended::New(sequence) | Appended::Known(sequence),
+            ..
+        } => {
             let body = Accepted {
-                ticket: trigger.ticket.to_string(),
-                key: trigger.key.as_str().to_owned(),
+                ticket,
+                key,
                 sequence,
             };
             Ok((StatusCode::ACCEPTED, Json(body)))

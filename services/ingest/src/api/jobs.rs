@@ -5,7 +5,7 @@ use axum::{
     extract::{State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode},
 };
-use domain::{Job, Reason, Rules, RunId, Source, TicketKey, TriggerKey};
+use domain::{Job, Rules, RunId, Source, TicketKey, TriggerKey};
 use queue::Appended;
 
 use super::{
@@ -15,8 +15,8 @@ use super::{
     types::{JobAccepted, JobBody, ProblemView},
 };
 use crate::{
-    detect::PinnedFields,
-    router::{Request, Router},
+    router::Router,
+    tickets::{Asked, Request},
 };
 
 /// Starts a job on a ticket, with the ticket's text as it is now. Skip rules hold here too.
@@ -41,24 +41,24 @@ pub(super) async fn dispatch(
     }
     let router = state.router()?;
     let key = request_key(&headers)?;
-    if let Some(sequence) = known(router, &ticket, &key).await? {
+    // A repeated request is answered as the first was, whatever the skip rules say by now.
+    if let Some(sequence) = router.known(&ticket, &key).await? {
         return Ok(accepted(ticket, &key, sequence));
     }
     let rules = rules(router, &ticket, body.repository.as_deref())?;
     let request = Request {
         ticket: ticket.clone(),
         key: key.clone(),
-        at: Some(bootstrap::now()),
-        actor: Some(caller.name),
         source: Source::Api,
-        pinned: PinnedFields::default(),
+        asked: Asked::Ordered {
+            at: bootstrap::now(),
+            by: caller.name,
+        },
     };
-    let trigger = Box::pin(router.judge_issue(request, &rules)).await?;
-    if let Reason::Skipped(reason) = &trigger.reason {
-        return Err(Problem::Conflict(skip_text(reason)));
+    match Box::pin(router.dispatch(request, &rules)).await? {
+        Err(reason) => Err(Problem::Conflict(skip_text(&reason))),
+        Ok(Appended::New(sequence) | Appended::Known(sequence)) => Ok(accepted(ticket, &key, sequence)),
     }
-    let (Appended::New(sequence) | Appended::Known(sequence)) = router.append(&trigger).await?;
-    Ok(accepted(ticket, &key, sequence))
 }
 
 fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
@@ -72,15 +72,6 @@ fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
     let text =
         text.ok_or_else(|| Problem::BadRequest("Idempotency-Key must be 1 to 200 characters".to_owned()))?;
     Ok(TriggerKey::new(format!("api:{text}")))
-}
-
-/// A repeated request is answered as the first was, whatever the skip rules say by now.
-async fn known(router: &Router, ticket: &TicketKey, key: &TriggerKey) -> Result<Option<u64>, Problem> {
-    let triggers = router.queue.triggers().read_each_after(ticket, 0).await?;
-    Ok(triggers
-        .into_iter()
-        .find(|(_, trigger)| trigger.as_ref().is_ok_and(|trigger| trigger.key == *key))
-        .map(|(sequence, _)| sequence))
 }
 
 fn rules(router: &Router, ticket: &TicketKey, repository: Option<&str>) -> Result<Rules, Problem> {

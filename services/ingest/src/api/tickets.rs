@@ -87,5 +87,18 @@ pub(super) fn skip_text(reason: &SkipReason) -> String {
         SkipReason::Phrase { phrase, place } => format!("the phrase {phrase} stands in the {place}"),
         SkipReason::Label { label } => format!("the ticket has the label {label}"),
         SkipReason::PullRequestExists { url, author } => format!("a pull request by {author} exists: {url}"),
+        SkipReason::NotAllowed { actor, group } if group.is_empty() => {
+            format!("{actor} may not ask for work: ingest.jira_trigger_group is not set, so nobody may")
+        }
+        SkipReason::NotAllowed { actor, group } => {
+            format!("{actor} may not ask for work: not a member of the Jira group {group}")
+        }
+        SkipReason::StatusLeft { wanted, status } => {
+            format!("the ticket had left the status {wanted} when its move was told: it is {status}")
+        }
+        SkipReason::TextChanged { by } => {
+            format!("{by}, who may not ask for work, changed the text after work was asked for")
+        }
+        SkipReason::Unreadable => "Jira's answer about the ticket could not be read".to_owned(),
     }
 }

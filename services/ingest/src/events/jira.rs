@@ -5,10 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Unreadable, read};
-use crate::{
-    commands::{Command, Order},
-    detect::PinnedFields,
-};
+use crate::commands::{Command, Order};
 
 /// What Jira said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,27 +33,9 @@ pub(crate) struct Entered {
     /// Changelog id of the move; absent for an issue created in the status.
     pub(crate) changelog: Option<String>,
     pub(crate) at: Timestamp,
-    pub(crate) actor: Actor,
-    pub(crate) pinned: PinnedFields,
+    /// Who did it; without an id when Jira does not say.
+    pub(crate) actor: jira::Account,
     pub(crate) source: Source,
-}
-
-/// Who did it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Actor {
-    /// The stable account id, or a Data Center user name.
-    pub(crate) id: String,
-    /// As people see it.
-    pub(crate) name: String,
-}
-
-impl From<jira::Account> for Actor {
-    fn from(account: jira::Account) -> Self {
-        Self {
-            id: account.id,
-            name: account.display_name,
-        }
-    }
 }
 
 #[derive(Deserialize)]
@@ -95,8 +74,6 @@ struct Issue {
 
 #[derive(Default, Deserialize)]
 struct Fields {
-    summary: Option<String>,
-    description: Option<Value>,
     status: Option<Named>,
 }
 
@@ -166,8 +143,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Event, Unreadable> {
         status,
         changelog,
         at: Timestamp::from_unix_ms(at),
-        actor: payload.user.map(actor).unwrap_or_default(),
-        pinned: pinned(issue.fields),
+        actor: payload.user.map_or_else(nobody, actor),
         source: Source::Webhook,
     };
     Ok(if is_edit {
@@ -195,7 +171,7 @@ fn ordered(payload: Payload) -> Result<Option<Event>, Unreadable> {
     let Some(command) = Command::of(&text) else {
         return Ok(None);
     };
-    let author = comment.author.or(payload.user).map(actor).unwrap_or_default();
+    let author = comment.author.or(payload.user).map_or_else(nobody, actor);
     let ticket = TicketKey::jira(&issue.key).map_err(|invalid| Unreadable {
         event: "comment_created".to_owned(),
         problem: invalid.to_string(),
@@ -204,7 +180,7 @@ fn ordered(payload: Payload) -> Result<Option<Event>, Unreadable> {
         ticket,
         key: TriggerKey::new(format!("comment:{}", comment.id.into_text())),
         at: Timestamp::from_unix_ms(at),
-        actor: author.name,
+        actor: author.display_name,
         source: Source::Webhook,
     };
     Ok(Some(Event::Ordered {
@@ -239,17 +215,18 @@ fn change(changelog: Changelog) -> Change {
     }
 }
 
-fn actor(user: User) -> Actor {
-    Actor {
+fn actor(user: User) -> jira::Account {
+    jira::Account {
         id: user.account_id.or(user.name).unwrap_or_default(),
-        name: user.display_name.unwrap_or_default(),
+        display_name: user.display_name.unwrap_or_default(),
     }
 }
 
-fn pinned(fields: Fields) -> PinnedFields {
-    PinnedFields {
-        summary: fields.summary,
-        description: fields.description.and_then(markdown),
+/// Somebody whom Jira does not name.
+pub(crate) const fn nobody() -> jira::Account {
+    jira::Account {
+        id: String::new(),
+        display_name: String::new(),
     }
 }
 
@@ -292,13 +269,11 @@ mod tests {
             assert_eq!(entered.changelog.as_deref(), Some("10023"));
             assert_eq!(
                 entered.actor,
-                Actor {
+                jira::Account {
                     id: "a1".to_owned(),
-                    name: "Ada".to_owned()
+                    display_name: "Ada".to_owned()
                 }
             );
-            assert_eq!(entered.pinned.summary.as_deref(), Some("Fix it"));
-            assert_eq!(entered.pinned.description.as_deref(), Some("Please"));
         }
     }
 
@@ -309,7 +284,7 @@ mod tests {
         let Ok(Event::Entered(entered)) = event(&created) else {
             panic!("not entered")
         };
-        assert_eq!((entered.changelog, entered.pinned.description), (None, None));
+        assert_eq!(entered.changelog, None);
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path:
     config.ingest.poll_interval_s = poll;
     config.ingest.sweep_interval_s = 1;
     config.ingest.journal_days = 0;
-    config.ingest.jira_command_group = "agents".to_owned();
+    config.ingest.jira_trigger_group = "agents".to_owned();
     config.ingest.own_accounts = [OURS.to_owned()].into();
     config.ingest.max_body_bytes = 64 * 1024;
     config.github_reader.api_url = github.url.clone();
@@ -88,22 +88,27 @@ fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path:
 
 impl Harness {
     pub(crate) async fn start(poll_interval_s: u64) -> Self {
-        Self::start_with(poll_interval_s, |_| {}).await
+        Self::prepared(poll_interval_s, |_, _| {}).await
     }
 
-    /// The same with other settings.
+    /// With other settings.
     pub(crate) async fn start_with(poll_interval_s: u64, change: impl FnOnce(&mut Config)) -> Self {
-        let harness = Self::launch_with(poll_interval_s, true, change).await;
+        Self::prepared(poll_interval_s, |config, _| change(config)).await
+    }
+
+    /// With other settings, and with what happened on Jira before.
+    pub(crate) async fn prepared(poll_interval_s: u64, prepare: impl FnOnce(&mut Config, &FakeJira)) -> Self {
+        let harness = Self::launch(poll_interval_s, true, prepare).await;
         harness.ready().await;
         harness
     }
 
     /// Without waiting until it is ready; NATS may be down at first.
-    pub(crate) async fn launch(poll_interval_s: u64, nats_is_up: bool) -> Self {
-        Self::launch_with(poll_interval_s, nats_is_up, |_| {}).await
-    }
-
-    async fn launch_with(poll_interval_s: u64, nats_is_up: bool, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn launch(
+        poll_interval_s: u64,
+        nats_is_up: bool,
+        prepare: impl FnOnce(&mut Config, &FakeJira),
+    ) -> Self {
         let mut nats = NatsServer::start().await.expect("nats");
         let jira = FakeJira::start(JiraOptions::default()).await.expect("jira");
         let github = Forge::start().await;
@@ -116,7 +121,9 @@ impl Harness {
         )
         .expect("rules");
         let mut config = config(&nats, &jira, &github, rules.path(), poll_interval_s);
-        change(&mut config);
+        jira.set_groups("Ada", &["agents"]);
+        jira.set_groups("Rita Reporter", &["agents"]);
+        prepare(&mut config, &jira);
         let queue = Queue::connect(&config.nats, "test").await.expect("queue");
         if !nats_is_up {
             nats.stop().await;
@@ -206,6 +213,23 @@ impl Harness {
             .header(header, sign(secret, body))
             .body(body.to_owned());
         request.send().await.expect("answer").status()
+    }
+
+    /// Jira's webhook of a move, told now, whenever the move was.
+    pub(crate) async fn jira_tells_move(
+        &self,
+        key: &str,
+        changelog: &str,
+        status: &str,
+        by: &str,
+    ) -> StatusCode {
+        let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+            "user": {"accountId": format!("557058:{}", by.to_lowercase()), "displayName": by},
+            "issue": {"id": "1", "key": key, "fields": {"summary": "As it was signed"}},
+            "changelog": {"id": changelog, "items": [
+                {"field": "status", "fromString": "To Do", "toString": status}]}});
+        self.signed("/webhooks/jira", "x-hub-signature", &payload.to_string())
+            .await
     }
 
     pub(crate) async fn github_event(&self, event: &str, id: &str, payload: &Value) -> StatusCode {

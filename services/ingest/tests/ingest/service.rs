@@ -1,18 +1,13 @@
-//! The whole service over real HTTP and a real NATS server.
-
-#[cfg(test)]
-mod harness;
-#[cfg(test)]
-mod webhooks;
+//! Webhooks, polls, orders and the API.
 
 use std::time::Duration;
 
+use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
 use domain::{
     BranchRecord, Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipReason, Source, StopReason,
     TicketKey, Trigger, TriggerKey,
 };
 use futures::StreamExt;
-use harness::{ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
 use queue::Bucket;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -286,7 +281,7 @@ async fn a_poll_finds_a_merge_that_no_webhook_told() {
 
 #[tokio::test]
 async fn with_nats_down_at_the_start_it_lives_and_becomes_ready_when_nats_comes() {
-    let mut h = Harness::launch(3_600, false).await;
+    let mut h = Harness::launch(3_600, false, |_, _| {}).await;
     assert_eq!(h.status("/healthz").await, StatusCode::OK);
     assert_eq!(h.status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(

@@ -1,0 +1,10 @@
+//! The whole service over real HTTP and a real NATS server.
+
+#[cfg(test)]
+mod authority;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod service;
+#[cfg(test)]
+mod webhooks;
