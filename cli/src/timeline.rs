@@ -1,6 +1,6 @@
 //! A run's journal as lines for people: elapsed time, who, what.
 
-use domain::{Entry, Fact, Receipt, ReportOutcome, ReportRequest, Timestamp, ToolStatus};
+use domain::{Entry, Fact, News, Receipt, ReportOutcome, ReportRequest, Timestamp, ToolStatus};
 use serde_json::Value;
 
 /// Longest text of a line's last column.
@@ -57,6 +57,7 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         Fact::Retried { by: Some(by) } => ("person", format!("{by} asked to try again")),
         Fact::Retried { by: None } => ("planner", "tries again".to_owned()),
         Fact::StopRequested { by } => ("person", format!("{by} asked to stop")),
+        Fact::NewsArrived { news, .. } => ("person", describe_news(news)),
         Fact::RunFinished { reason } => ("planner", format!("run finished: {}", reason.as_str())),
         Fact::WorkspaceRequested { .. } | Fact::ModelRequested { .. } | Fact::Parked { .. } => return None,
     })
@@ -110,6 +111,12 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::Unreadable { what } => format!("tell the ticket that a {what} could not be read"),
         ReportRequest::AddLabels { labels } => format!("label the ticket {}", labels.join(", ")),
         ReportRequest::Skipped(_) => "tell the ticket why it is skipped".to_owned(),
+    }
+}
+
+fn describe_news(news: &News) -> String {
+    match news {
+        News::Comment { comment, .. } => format!("{} commented: {}", comment.author, comment.text),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, CommitId, Decision, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest, RunFence,
+    CallId, CommitId, Decision, News, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest, RunFence,
     StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
 };
 
@@ -163,6 +163,15 @@ pub enum Fact {
         /// Who.
         by: String,
     },
+    /// Something was said about the ticket. The model reads it at its next turn.
+    NewsArrived {
+        /// Stream sequence of the trigger that told of it.
+        sequence: u64,
+        /// When it was said.
+        at: Timestamp,
+        /// What.
+        news: News,
+    },
     /// The run is over. Nothing follows.
     RunFinished {
         /// Why.
@@ -193,6 +202,7 @@ impl Fact {
             Self::Retried { .. } => "retried",
             Self::Decided { .. } => "decided",
             Self::StopRequested { .. } => "stop_requested",
+            Self::NewsArrived { .. } => "news_arrived",
             Self::RunFinished { .. } => "run_finished",
         }
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Lane, RepositoryName};
+
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -24,17 +26,6 @@ pub enum Job {
     Finish,
 }
 
-/// What happens when a job is asked for while one of the same ticket runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// Wait for the earlier ones, in order.
-    Queue,
-    /// Cancel the running one of the same kind and start.
-    CancelRunning,
-    /// Start beside whatever runs; it must complete.
-    Beside,
-}
-
 impl Job {
     /// Every kind.
     pub const ALL: [Self; 8] = [
@@ -48,12 +39,15 @@ impl Job {
         Self::Finish,
     ];
 
-    /// How a new request of this kind meets a running one.
-    pub const fn admission(self) -> Admission {
+    /// Where the job waits for its turn, when it is about this repository.
+    pub fn lane(self, repository: &RepositoryName) -> Lane {
         match self {
-            Self::Implement | Self::FixCi | Self::AddressReview | Self::Answer => Admission::Queue,
-            Self::Triage | Self::Review => Admission::CancelRunning,
-            Self::MarkReady | Self::Finish => Admission::Beside,
+            Self::Implement | Self::FixCi | Self::AddressReview => Lane::Change {
+                repository: repository.clone(),
+            },
+            Self::Answer => Lane::Talk,
+            Self::Triage | Self::Review => Lane::Review,
+            Self::MarkReady | Self::Finish => Lane::Upkeep,
         }
     }
 

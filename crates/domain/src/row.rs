@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Job, PullRequestRef, RunFence, RunId, StopReason, Timestamp};
+use crate::{Job, Lane, PullRequestRef, RunFence, RunId, StopReason, Timestamp};
 
 /// A ticket's row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,24 @@ pub struct Pending {
     pub run: RunId,
     /// The kind of work.
     pub job: Job,
+    /// Where the run waits for its turn.
+    pub lane: Lane,
+    /// In a lane of changes, the branch that the run works on; absent while that may be any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+impl Pending {
+    /// A run that waits in a lane, named after its trigger.
+    pub fn new(run: RunId, job: Job, lane: Lane) -> Self {
+        Self {
+            sequence: run.sequence(),
+            run,
+            job,
+            lane,
+            branch: None,
+        }
+    }
 }
 
 /// A run as listings show it.
@@ -79,7 +97,7 @@ pub struct RunSummary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It waits for earlier runs of the ticket.
+    /// It waits for its turn in its lane.
     Queued,
     /// A planner works on it.
     Active,
@@ -118,25 +136,28 @@ impl Row {
             .filter(|run| matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "retry"))
     }
 
-    /// Records a trigger that opens a run. A run that is known already changes nothing.
-    pub fn open(&mut self, sequence: u64, run: RunId, job: Job, at: Timestamp) {
-        if self.run(&run).is_some() {
+    /// Records a run that a trigger opens. One that is known already changes nothing.
+    pub fn open(&mut self, pending: Pending, at: Timestamp) {
+        if self.run(&pending.run).is_some() {
             return;
         }
         self.opened += 1;
-        self.pending.push(Pending {
-            sequence,
-            run: run.clone(),
-            job,
-        });
         self.runs.push(RunSummary {
-            id: run,
-            job,
+            id: pending.run.clone(),
+            job: pending.job,
             status: RunStatus::Queued,
             started_at: at,
             finished_at: None,
             turns: 0,
         });
+        self.pending.push(pending);
+    }
+
+    /// Records the branch that a live run works on.
+    pub fn set_branch(&mut self, run: &RunId, branch: &str) {
+        if let Some(pending) = self.pending.iter_mut().find(|pending| pending.run == *run) {
+            pending.branch = Some(branch.to_owned());
+        }
     }
 
     /// Records the end of a run: it leaves `pending`, and the oldest finished summaries leave `runs`.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, Job, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId, SkipReason, TicketKey,
-    TicketText, Timestamp,
+    ChecksSummary, Conclusion, Job, Lane, News, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId,
+    SkipReason, TicketKey, TicketText, Timestamp,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
@@ -98,6 +98,60 @@ pub enum Reason {
     Decided(Decision),
     /// The reporter finished with a report.
     ReportSettled(ReportSettled),
+    /// Something was said about the ticket: input for its live runs.
+    NewsArrived(News),
+}
+
+impl Reason {
+    /// The kind of run that it opens; `None` when it opens none.
+    pub fn job(&self) -> Option<Job> {
+        match self {
+            Self::JobRequested(request) => Some(request.job),
+            Self::ChecksCompleted(checks) => Some(match checks.conclusion {
+                Conclusion::Success => Job::MarkReady,
+                Conclusion::Failure => Job::FixCi,
+            }),
+            Self::PullRequestMerged { .. } | Self::PullRequestClosed { .. } => Some(Job::Finish),
+            Self::Skipped(_)
+            | Self::StopRequested { .. }
+            | Self::RetryRequested
+            | Self::Decided(_)
+            | Self::ReportSettled(_)
+            | Self::NewsArrived(_) => None,
+        }
+    }
+
+    /// Where that run waits for its turn.
+    pub fn lane(&self) -> Option<Lane> {
+        let repository = if let Self::JobRequested(request) = self {
+            &request.repository
+        } else {
+            &self.pull_request()?.repository
+        };
+        Some(self.job()?.lane(repository))
+    }
+
+    /// The branch that the run works on, when that is known beforehand.
+    pub fn branch(&self) -> Option<&str> {
+        self.pull_request()
+            .map(|pull_request| pull_request.branch.as_str())
+    }
+
+    fn pull_request(&self) -> Option<&PullRequestRef> {
+        match self {
+            Self::ChecksCompleted(checks) => Some(&checks.pull_request),
+            Self::PullRequestMerged { pull_request, .. } | Self::PullRequestClosed { pull_request, .. } => {
+                Some(pull_request)
+            }
+            Self::JobRequested(_)
+            | Self::Skipped(_)
+            | Self::StopRequested { .. }
+            | Self::RetryRequested
+            | Self::Decided(_)
+            | Self::ReportSettled(_)
+            | Self::NewsArrived(_) => None,
+        }
+    }
 }
 
 /// A job that was asked for, with everything pinned at that moment.

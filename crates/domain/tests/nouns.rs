@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    BranchRecord, CommitId, FenceStamp, Instance, Job, ReportFence, RepositoryName, Row, RunFence, RunId,
-    RunStatus, StopReason, TicketKey, Timestamp,
+    BranchRecord, CommitId, FenceStamp, Instance, Job, Lane, Pending, ReportFence, RepositoryName, Row,
+    RunFence, RunId, RunStatus, StopReason, TicketKey, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -219,8 +219,9 @@ fn a_trigger_opens_its_run_once_and_leaves_pending_only_at_the_end() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let run = RunId::new(ticket, 7);
     let mut row = Row::default();
-    row.open(7, run.clone(), Job::Implement, Timestamp::from_unix_ms(1));
-    row.open(7, run.clone(), Job::Implement, Timestamp::from_unix_ms(2));
+    let asked = Pending::new(run.clone(), Job::Implement, Lane::Talk);
+    row.open(asked.clone(), Timestamp::from_unix_ms(1));
+    row.open(asked, Timestamp::from_unix_ms(2));
     assert_eq!((row.pending.len(), row.runs.len()), (1, 1));
     row.finish(&run, StopReason::Completed, Timestamp::from_unix_ms(3));
     assert!(row.pending.is_empty());
@@ -236,15 +237,12 @@ fn a_trigger_opens_its_run_once_and_leaves_pending_only_at_the_end() {
 fn only_the_last_finished_runs_stay_and_live_ones_always() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let mut row = Row::default();
-    row.open(
-        1,
-        RunId::new(ticket.clone(), 1),
-        Job::Implement,
-        Timestamp::default(),
-    );
+    let live = Pending::new(RunId::new(ticket.clone(), 1), Job::Implement, Lane::Talk);
+    row.open(live, Timestamp::default());
     for sequence in 2..40 {
         let run = RunId::new(ticket.clone(), sequence);
-        row.open(sequence, run.clone(), Job::MarkReady, Timestamp::default());
+        let asked = Pending::new(run.clone(), Job::MarkReady, Lane::Upkeep);
+        row.open(asked, Timestamp::default());
         row.finish(&run, StopReason::Completed, Timestamp::default());
     }
     assert_eq!(row.runs.len(), Row::KEPT_RUNS + 1);

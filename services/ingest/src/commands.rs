@@ -160,7 +160,7 @@ fn retry_of(row: &Row) -> Retry {
 
 #[cfg(test)]
 mod tests {
-    use domain::RunId;
+    use domain::{Lane, Pending, RunId};
 
     use super::*;
 
@@ -178,7 +178,10 @@ mod tests {
         let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
         let with = |status: RunStatus| {
             let mut row = Row::default();
-            row.open(5, run.clone(), Job::Implement, Timestamp::default());
+            row.open(
+                Pending::new(run.clone(), Job::Implement, Lane::Talk),
+                Timestamp::default(),
+            );
             row.run_mut(&run).unwrap().status = status;
             row
         };

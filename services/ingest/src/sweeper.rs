@@ -139,7 +139,7 @@ fn needs_waking(row: &Row, last: Option<u64>, now: Timestamp) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, RunId};
+    use domain::{Job, Lane, Pending, RunId};
 
     use super::*;
 
@@ -150,7 +150,10 @@ mod tests {
         };
         if let Some(status) = status {
             let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
-            row.open(5, run.clone(), Job::Implement, Timestamp::default());
+            row.open(
+                Pending::new(run.clone(), Job::Implement, Lane::Talk),
+                Timestamp::default(),
+            );
             row.run_mut(&run).unwrap().status = status;
         }
         row

@@ -37,6 +37,13 @@ pub(crate) enum Trouble {
     Illegal(#[from] IllegalFact),
 }
 
+impl Trouble {
+    /// True when NATS does not answer: what was tried may work in a moment.
+    pub(crate) const fn is_outage(&self) -> bool {
+        matches!(self, Self::Queue(queue::Error::Unavailable(_)))
+    }
+}
+
 impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
         match error {

@@ -1,6 +1,7 @@
 //! The whole planner over real NATS, Redis and gRPC; executor, model and reporter are stand-ins.
 
 mod executor;
+mod lanes;
 mod pool;
 mod unreadable;
 
@@ -301,13 +302,7 @@ async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() 
     world.model.set_latency(Duration::from_secs(2));
     let planner = world.planner().await;
     world.ask().await;
-    let asked = async || {
-        let row = world.row().await?;
-        let entries = world.queue.journal().read(&row.runs[0].id).await.ok()?;
-        let asked = |(_, entry): &(u64, Entry)| entry.fact.name() == "model_requested";
-        entries.iter().any(asked).then_some(())
-    };
-    world.until("the model is asked", asked).await;
+    world.until_the_model_is_asked().await;
     world.nats.kill();
     let replied = async || (world.model.calls().len() == 1).then_some(());
     world.until("the reply", replied).await;

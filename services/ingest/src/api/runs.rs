@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
 };
-use domain::{Conclusion, Entry, Fact, Job, Reason, Row, RunId, RunStatus, RunSummary, TicketKey};
+use domain::{Entry, Fact, Job, Row, RunId, RunStatus, RunSummary, TicketKey};
 use queue::Bucket;
 
 use super::{
@@ -117,7 +117,7 @@ pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Proble
     let trigger = opener
         .and_then(|(_, trigger)| trigger.ok())
         .ok_or_else(|| unknown(run))?;
-    let job = job_of(&trigger.reason).ok_or_else(|| unknown(run))?;
+    let job = trigger.reason.job().ok_or_else(|| unknown(run))?;
     Ok((&summary(run, job, RunStatus::Queued, trigger.at)).into())
 }
 
@@ -141,12 +141,7 @@ fn from_journal<'a>(run: &RunId, entries: impl Iterator<Item = &'a Entry>) -> Op
     for entry in entries {
         match (&entry.fact, &mut found) {
             (Fact::RunStarted { trigger }, _) => {
-                found = Some(summary(
-                    run,
-                    job_of(&trigger.reason)?,
-                    RunStatus::Active,
-                    entry.at,
-                ));
+                found = Some(summary(run, trigger.reason.job()?, RunStatus::Active, entry.at));
             }
             (Fact::ModelReplied { .. }, Some(found)) => found.turns += 1,
             (Fact::RunFinished { reason }, Some(found)) => {
@@ -159,21 +154,4 @@ fn from_journal<'a>(run: &RunId, entries: impl Iterator<Item = &'a Entry>) -> Op
         }
     }
     found
-}
-
-/// The kind of run that a trigger opens.
-fn job_of(reason: &Reason) -> Option<Job> {
-    match reason {
-        Reason::JobRequested(request) => Some(request.job),
-        Reason::ChecksCompleted(summary) => Some(match summary.conclusion {
-            Conclusion::Success => Job::MarkReady,
-            Conclusion::Failure => Job::FixCi,
-        }),
-        Reason::PullRequestMerged { .. } | Reason::PullRequestClosed { .. } => Some(Job::Finish),
-        Reason::Skipped(_)
-        | Reason::StopRequested { .. }
-        | Reason::RetryRequested
-        | Reason::Decided(_)
-        | Reason::ReportSettled(_) => None,
-    }
 }

@@ -654,7 +654,10 @@ async fn a_retry_starts_a_failed_job_again_and_is_refused_when_nothing_failed() 
     let ticket = TicketKey::jira(&key).unwrap();
     let run = RunId::new(ticket.clone(), 1);
     let mut row = domain::Row::default();
-    row.open(1, run.clone(), Job::Implement, domain::Timestamp::default());
+    row.open(
+        domain::Pending::new(run.clone(), Job::Implement, domain::Lane::Talk),
+        domain::Timestamp::default(),
+    );
     row.finish(
         &run,
         StopReason::TurnLimit { turns: 50 },
@@ -833,7 +836,10 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let run = RunId::new(ticket.clone(), 1);
     let mut row = domain::Row::default();
-    row.open(1, run.clone(), Job::Finish, domain::Timestamp::default());
+    row.open(
+        domain::Pending::new(run.clone(), Job::Finish, domain::Lane::Upkeep),
+        domain::Timestamp::default(),
+    );
     let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
     let revision = rows.put(&ticket.to_string(), &row, None).await.unwrap();
     let merged = harness::merge_trigger();

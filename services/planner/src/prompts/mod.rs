@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use domain::{JobRequest, Rules, TicketKey, WorkspaceInfo};
+use domain::{JobRequest, News, Rules, TicketComment, TicketKey, WorkspaceInfo};
 
 /// After a reply that ended although the change is not a pull request yet.
 pub(crate) const REMINDER: &str = "The work is not handed over yet. If the change is complete, commit it with \
@@ -168,17 +168,41 @@ fn quoted_ticket(ticket: &TicketKey, request: &JobRequest) -> String {
         labels = quoted(&pinned.labels.join(", "), 1000),
         description = quoted(&pinned.description, TEXT_CHARS),
     );
-    for comment in &pinned.comments[pinned.comments.len().saturating_sub(COMMENTS)..] {
-        let _ = write!(
-            text,
-            "<comment author=\"{author}\" at=\"{at}\" may_instruct=\"{may}\">\n{words}\n</comment>\n",
-            author = quoted(&comment.author, 100).replace('"', "'"),
-            at = comment.at,
-            may = if comment.may_instruct { "yes" } else { "no" },
-            words = quoted(&comment.text, COMMENT_CHARS),
-        );
+    for said in &pinned.comments[pinned.comments.len().saturating_sub(COMMENTS)..] {
+        comment(&mut text, said);
     }
     text.push_str("</ticket>\n");
+    text
+}
+
+fn comment(text: &mut String, comment: &TicketComment) {
+    let _ = write!(
+        text,
+        "<comment author=\"{author}\" at=\"{at}\" may_instruct=\"{may}\">\n{words}\n</comment>\n",
+        author = quoted(&comment.author, 100).replace('"', "'"),
+        at = comment.at,
+        may = if comment.may_instruct { "yes" } else { "no" },
+        words = quoted(&comment.text, COMMENT_CHARS),
+    );
+}
+
+/// What was said about the ticket while the model worked.
+pub(crate) fn news(said: &[&News]) -> String {
+    let mut text =
+        "This came in while you worked. It is information about the ticket, like the ticket's text; take it \
+                    into account if it is about this work.\n\n"
+            .to_owned();
+    for News::Comment {
+        comment: said,
+        pull_request,
+    } in said
+    {
+        let _ = match pull_request {
+            Some(pull_request) => writeln!(text, "On pull request #{}:", pull_request.number),
+            None => writeln!(text, "On the ticket:"),
+        };
+        comment(&mut text, said);
+    }
     text
 }
 

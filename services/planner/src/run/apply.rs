@@ -2,7 +2,7 @@
 
 use domain::{CallId, Entry, Fact, Reply, RunId, ToolCall, ToolResult, Verdict};
 
-use super::state::{Call, CallState, Goal, ModelTrouble, RunState, Turn, Workspace};
+use super::state::{Call, CallState, Goal, Heard, ModelTrouble, RunState, Turn, Workspace};
 
 /// A journal entry that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +70,7 @@ impl RunState {
             retries: 0,
             retry: None,
             parked: None,
+            news: Vec::new(),
             finished: None,
         })
     }
@@ -100,7 +101,10 @@ impl RunState {
         if self.finished.is_some() {
             return Err("the run is finished");
         }
-        if !matches!(entry.fact, Fact::TakenOver { .. } | Fact::Parked { .. }) {
+        if !matches!(
+            entry.fact,
+            Fact::TakenOver { .. } | Fact::Parked { .. } | Fact::NewsArrived { .. }
+        ) {
             self.parked = None;
         }
         match &entry.fact {
@@ -148,6 +152,15 @@ impl RunState {
             }
             Fact::StopRequested { by } => {
                 self.stop.get_or_insert_with(|| by.clone());
+                Ok(())
+            }
+            Fact::NewsArrived { sequence, news, .. } => {
+                legal(self.accepts(&entry.fact), "it is known already")?;
+                self.news.push(Heard {
+                    sequence: *sequence,
+                    after_turns: self.turns.len(),
+                    news: news.clone(),
+                });
                 Ok(())
             }
             Fact::RunFinished { reason } => {

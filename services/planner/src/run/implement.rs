@@ -81,6 +81,9 @@ fn carry_on(state: &RunState, request: &JobRequest, info: &WorkspaceInfo, turn: 
 
 /// The model says that it is done.
 fn ended(state: &RunState, request: &JobRequest, words: &str) -> Action {
+    if state.has_unread_news() && state.turns.len() < turn_limit(request) as usize {
+        return record_turn(state);
+    }
     if state.pull_request.is_some() {
         return finish(StopReason::Completed);
     }
@@ -113,11 +116,15 @@ pub(super) fn stopped_with(turn: &Turn, stop: ReplyStop) -> bool {
 }
 
 fn next_turn(state: &RunState, request: &JobRequest) -> Action {
-    let limit = request.rules.agent.max_turns.clamp(1, MOST_TURNS);
+    let limit = turn_limit(request);
     if state.turns.len() >= limit as usize {
         return close(state, StopReason::TurnLimit { turns: limit });
     }
     record_turn(state)
+}
+
+fn turn_limit(request: &JobRequest) -> u32 {
+    request.rules.agent.max_turns.clamp(1, MOST_TURNS)
 }
 
 fn tool_step(

@@ -18,6 +18,6 @@ pub(crate) mod tests;
 
 pub(crate) use apply::IllegalFact;
 pub(crate) use decide::decide;
-pub(crate) use state::{RunState, job_of};
+pub(crate) use state::RunState;
 pub(crate) use step::Action;
 pub(crate) use transcript::{Message, Transcript, transcript};

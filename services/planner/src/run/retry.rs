@@ -121,6 +121,9 @@ impl RunState {
         }
         if self.turns.last().is_some_and(|turn| turn.failed.is_some()) {
             self.turns.pop();
+            for heard in &mut self.news {
+                heard.after_turns = heard.after_turns.min(self.turns.len());
+            }
         }
         let failed: Vec<ReportId> = self
             .reports

@@ -1,9 +1,9 @@
 //! A run as its facts tell it.
 
 use domain::{
-    CallId, CommitId, Conclusion, Decision, Fact, Job, JobRequest, PullRequestRef, Reason, Reply, ReportId,
-    ReportOutcome, ReportRequest, RunFence, RunId, Snapshot, StopReason, Timestamp, ToolCall, ToolResult,
-    Trigger, WorkspaceInfo,
+    CallId, CommitId, Conclusion, Decision, Fact, Job, JobRequest, News, PullRequestRef, Reason, Reply,
+    ReportId, ReportOutcome, ReportRequest, RunFence, RunId, Snapshot, StopReason, Timestamp, ToolCall,
+    ToolResult, Trigger, WorkspaceInfo,
 };
 
 use super::retry::Retry;
@@ -42,6 +42,8 @@ pub(crate) struct RunState {
     /// The wait that is under way.
     pub(crate) retry: Option<Retry>,
     pub(crate) parked: Option<String>,
+    /// What was said about the ticket since the run began, in order.
+    pub(crate) news: Vec<Heard>,
     pub(crate) finished: Option<StopReason>,
 }
 
@@ -98,6 +100,16 @@ pub(crate) struct Call {
     pub(crate) report: Option<ReportId>,
     /// The report that asks a person first.
     pub(crate) gate: Option<ReportId>,
+}
+
+/// News that a run has heard of.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    /// Stream sequence of the trigger that told of it.
+    pub(crate) sequence: u64,
+    /// How many turns were begun before: the model reads it in the next one.
+    pub(crate) after_turns: usize,
+    pub(crate) news: News,
 }
 
 /// Where a tool call stands.
@@ -208,6 +220,9 @@ impl RunState {
             Fact::Retried { .. } => self.retry.is_some(),
             Fact::Decided { .. } => self.waits_for_decision(),
             Fact::RunFinished { .. } => true,
+            Fact::NewsArrived { sequence, .. } => {
+                self.request().is_some() && self.news.iter().all(|heard| heard.sequence != *sequence)
+            }
             Fact::RunStarted { .. }
             | Fact::TakenOver { .. }
             | Fact::WorkspaceRequested { .. }
@@ -224,6 +239,18 @@ impl RunState {
             | Fact::RetryScheduled { .. }
             | Fact::Parked { .. } => false,
         }
+    }
+
+    /// The branch that the run works on, once that is known.
+    pub(crate) fn branch(&self) -> Option<&str> {
+        self.branch.as_deref()
+    }
+
+    /// True when something was said that no turn has shown the model yet.
+    pub(crate) fn has_unread_news(&self) -> bool {
+        self.news
+            .iter()
+            .any(|heard| heard.after_turns >= self.turns.len())
     }
 
     /// True while a person has been asked and has not decided.
@@ -278,15 +305,8 @@ impl Goal {
             | Reason::StopRequested { .. }
             | Reason::RetryRequested
             | Reason::Decided(_)
-            | Reason::ReportSettled(_) => None,
+            | Reason::ReportSettled(_)
+            | Reason::NewsArrived(_) => None,
         }
-    }
-}
-
-/// The kind of work that a trigger opens a run for; `None` when it opens none.
-pub(crate) fn job_of(trigger: &Trigger) -> Option<Job> {
-    match Goal::of(trigger)? {
-        Goal::Implement(request) | Goal::Triage(request) => Some(request.job),
-        Goal::Tell(job, _) | Goal::Unsupported(job) => Some(job),
     }
 }

@@ -37,6 +37,21 @@ pub(crate) enum Action {
     Rest,
 }
 
+impl Action {
+    /// True when performing it waits for nothing outside.
+    pub(crate) const fn is_immediate(&self) -> bool {
+        match self {
+            Self::Record(_) | Self::ScheduleRetry { .. } | Self::Wait | Self::Rest => true,
+            Self::OpenWorkspace { .. }
+            | Self::AskModel { .. }
+            | Self::CallTool { .. }
+            | Self::TakeSnapshot
+            | Self::AskDecision { .. }
+            | Self::SendReport { .. } => false,
+        }
+    }
+}
+
 pub(super) fn record_turn(state: &RunState) -> Action {
     let turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
     Action::Record(Fact::ModelRequested {

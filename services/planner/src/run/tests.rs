@@ -2,10 +2,11 @@
 
 mod gate;
 mod implement;
+mod news;
 mod play;
 mod properties;
 mod retry;
 mod tell;
 mod triage;
 
-pub(crate) use play::{info, request, ticket, trigger};
+pub(crate) use play::{commit, info, request, ticket, trigger};

@@ -1,6 +1,6 @@
 //! What the model is shown of a run.
 
-use domain::{Block, ReplyStop, ToolResult, ToolSpec};
+use domain::{Block, News, ReplyStop, ToolResult, ToolSpec};
 
 use super::implement::stopped_with;
 use super::state::{CallState, Goal, RunState, Turn};
@@ -35,14 +35,16 @@ pub(crate) fn transcript(state: &RunState) -> Option<Transcript> {
     Some(Transcript {
         system: prompts::system(request, info),
         tools: tools::offered(info),
-        messages: turns(task, &state.turns, prompts::REMINDER),
+        messages: turns(task, state, prompts::REMINDER),
     })
 }
 
-/// The task and every turn after it; a turn that ended without a tool call is followed by the reminder.
-pub(super) fn turns(task: Message, turns: &[Turn], reminder: &str) -> Vec<Message> {
+/// The task and every turn after it; a turn that ended without a tool call is followed by the news that came
+/// meanwhile, else by the reminder.
+pub(super) fn turns(task: Message, state: &RunState, reminder: &str) -> Vec<Message> {
     let mut messages = vec![task];
-    for turn in turns {
+    messages.extend(news(state, 0));
+    for (place, turn) in state.turns.iter().enumerate() {
         let Some(reply) = &turn.reply else { continue };
         let blocks = if is_empty(&reply.blocks) {
             vec![Block::Text {
@@ -55,13 +57,26 @@ pub(super) fn turns(task: Message, turns: &[Turn], reminder: &str) -> Vec<Messag
         if !turn.calls.is_empty() {
             messages.push(Message::ToolResults(results(turn)));
         }
+        let news = news(state, place + 1);
         if stopped_with(turn, ReplyStop::MaxTokens) {
             messages.push(Message::User(prompts::SMALLER_STEPS.to_owned()));
-        } else if turn.calls.is_empty() {
+        } else if turn.calls.is_empty() && news.is_none() {
             messages.push(Message::User(reminder.to_owned()));
         }
+        messages.extend(news);
     }
     messages
+}
+
+/// What was said while a turn was under way.
+fn news(state: &RunState, after_turns: usize) -> Option<Message> {
+    let said: Vec<&News> = state
+        .news
+        .iter()
+        .filter(|heard| heard.after_turns == after_turns)
+        .map(|heard| &heard.news)
+        .collect();
+    (!said.is_empty()).then(|| Message::User(prompts::news(&said)))
 }
 
 fn results(turn: &Turn) -> Vec<(String, ToolResult)> {

@@ -102,6 +102,6 @@ pub(super) fn transcript(state: &RunState, request: &JobRequest) -> Transcript {
     Transcript {
         system: prompts::TRIAGE.to_owned(),
         tools: vec![tool],
-        messages: turns(task, &state.turns, prompts::TRIAGE_REMINDER),
+        messages: turns(task, state, prompts::TRIAGE_REMINDER),
     }
 }

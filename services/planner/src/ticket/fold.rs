@@ -1,11 +1,9 @@
 //! Folds a ticket's triggers into its row.
 
 use domain::{
-    Admission, Fact, Job, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row, RunFence,
-    RunId, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger,
+    Fact, Lane, News, Pending, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row,
+    RunFence, RunId, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger,
 };
-
-use crate::run::job_of;
 
 /// What a trigger calls for beyond the row.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,15 +29,9 @@ pub(super) fn fold(
         if *sequence <= row.cursor {
             continue;
         }
-        match job_of(trigger) {
-            Some(job) if resumes(&row, job, trigger) => try_again(&mut row, trigger, &mut steps),
-            Some(job) => open(
-                &mut row,
-                RunId::new(ticket.clone(), *sequence),
-                (job, trigger),
-                now,
-                &mut steps,
-            ),
+        match pending(RunId::new(ticket.clone(), *sequence), &trigger.reason) {
+            Some(asked) if resumes(&row, &asked, trigger) => try_again(&mut row, trigger, &mut steps),
+            Some(asked) => open(&mut row, asked, trigger, now, &mut steps),
             None => hear(&mut row, *sequence, trigger, fence, &mut steps),
         }
         row.cursor = *sequence;
@@ -47,9 +39,17 @@ pub(super) fn fold(
     (row, steps)
 }
 
-fn open(row: &mut Row, run: RunId, (job, trigger): (Job, &Trigger), now: Timestamp, steps: &mut Vec<Step>) {
-    if job.admission() == Admission::CancelRunning {
-        for earlier in live(row, |earlier| earlier == job) {
+/// The run that a reason opens, waiting for its turn; `None` when it opens none.
+pub(super) fn pending(run: RunId, reason: &Reason) -> Option<Pending> {
+    Some(Pending {
+        branch: reason.branch().map(str::to_owned),
+        ..Pending::new(run, reason.job()?, reason.lane()?)
+    })
+}
+
+fn open(row: &mut Row, asked: Pending, trigger: &Trigger, now: Timestamp, steps: &mut Vec<Step>) {
+    if asked.lane.replaces() {
+        for earlier in live(row, |earlier| earlier.job == asked.job) {
             row.finish(&earlier, StopReason::Superseded, now);
             steps.push(Step::Tell {
                 run: earlier,
@@ -59,11 +59,11 @@ fn open(row: &mut Row, run: RunId, (job, trigger): (Job, &Trigger), now: Timesta
             });
         }
     }
-    row.open(run.sequence(), run.clone(), job, now);
     steps.push(Step::Open {
-        run,
+        run: asked.run.clone(),
         trigger: Box::new(trigger.clone()),
     });
+    row.open(asked, now);
 }
 
 fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps: &mut Vec<Step>) {
@@ -78,13 +78,14 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
         Reason::StopRequested { run } => {
             let stopped = match run {
                 Some(run) => vec![run.clone()],
-                None => live(row, |job| job.admission() != Admission::Beside),
+                None => live(row, |pending| !pending.lane.must_complete()),
             };
             for run in stopped {
                 tell(row, run, Fact::StopRequested { by: by.clone() }, steps);
             }
         }
         Reason::RetryRequested => try_again(row, trigger, steps),
+        Reason::NewsArrived(news) => pass_on(row, sequence, trigger.at, news, steps),
         Reason::Decided(decision) => {
             tell(
                 row,
@@ -117,10 +118,33 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
 
 /// A ticket that is given back while its run waits for a retry goes on with that run and what it has done so far. A
 /// caller of the API was promised a run of its own.
-fn resumes(row: &Row, job: Job, trigger: &Trigger) -> bool {
+fn resumes(row: &Row, asked: &Pending, trigger: &Trigger) -> bool {
+    let waits = |run: &RunId| row.waiting_for_retry().any(|waiting| waiting.id == *run);
+    let is_same = |live: &Pending| live.job == asked.job && live.lane == asked.lane && waits(&live.run);
     matches!(trigger.reason, Reason::JobRequested(_))
         && trigger.source != Source::Api
-        && row.waiting_for_retry().any(|run| run.job == job)
+        && row.pending.iter().any(is_same)
+}
+
+/// News become input of the live runs that they may concern. A parked run stays parked: it reads them when what it
+/// waits for is there.
+fn pass_on(row: &Row, sequence: u64, at: Timestamp, news: &News, steps: &mut Vec<Step>) {
+    let concerns = |lane: &Lane| match (lane, news.repository()) {
+        (Lane::Change { repository }, Some(about)) => repository == about,
+        (lane, _) => lane.hears_news(),
+    };
+    steps.extend(
+        live(row, |pending| concerns(&pending.lane))
+            .into_iter()
+            .map(|run| Step::Tell {
+                run,
+                fact: Box::new(Fact::NewsArrived {
+                    sequence,
+                    at,
+                    news: news.clone(),
+                }),
+            }),
+    );
 }
 
 fn try_again(row: &mut Row, trigger: &Trigger, steps: &mut Vec<Step>) {
@@ -135,12 +159,12 @@ fn by(trigger: &Trigger) -> String {
     trigger.actor.clone().unwrap_or_else(|| "somebody".to_owned())
 }
 
-/// A run that is not live hears nothing any more.
+/// Tells a run; one that was parked waits for its turn now. A run that is not live hears nothing any more.
 fn tell(row: &mut Row, run: RunId, fact: Fact, steps: &mut Vec<Step>) {
     let Some(summary) = row.run_mut(&run) else { return };
     match summary.status {
         RunStatus::Finished { .. } => return,
-        RunStatus::Parked { .. } => summary.status = RunStatus::Active,
+        RunStatus::Parked { .. } => summary.status = RunStatus::Queued,
         RunStatus::Queued | RunStatus::Active => {}
     }
     steps.push(Step::Tell {
@@ -149,38 +173,11 @@ fn tell(row: &mut Row, run: RunId, fact: Fact, steps: &mut Vec<Step>) {
     });
 }
 
-/// The live runs of some kinds of work, oldest first.
-fn live(row: &Row, is_meant: impl Fn(Job) -> bool) -> Vec<RunId> {
+/// Some of the live runs, oldest first.
+fn live(row: &Row, is_meant: impl Fn(&Pending) -> bool) -> Vec<RunId> {
     row.pending
         .iter()
-        .filter(|pending| is_meant(pending.job))
+        .filter(|pending| is_meant(pending))
         .map(|pending| pending.run.clone())
         .collect()
-}
-
-/// The run to drive next: those that start beside others first, then the oldest of those that wait for each other.
-pub(super) fn next_run(row: &Row) -> Option<RunId> {
-    let parked = |run: &RunId| {
-        matches!(
-            row.run(run).map(|run| &run.status),
-            Some(RunStatus::Parked { .. })
-        )
-    };
-    let queued = |job: Job| job.admission() == Admission::Queue;
-    let beside = row
-        .pending
-        .iter()
-        .find(|pending| !queued(pending.job) && !parked(&pending.run));
-    let oldest = row
-        .pending
-        .iter()
-        .find(|pending| queued(pending.job))
-        .filter(|oldest| !parked(&oldest.run));
-    beside.or(oldest).map(|pending| pending.run.clone())
-}
-
-/// True when a run in hand must hear of the trigger before its step ends.
-pub(super) fn cuts(trigger: &Trigger) -> bool {
-    matches!(trigger.reason, Reason::StopRequested { .. })
-        || job_of(trigger).is_some_and(|job| job.admission() == Admission::CancelRunning)
 }

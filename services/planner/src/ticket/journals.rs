@@ -1,17 +1,13 @@
 //! The journals of one ticket's runs: read when the ticket is taken over, written one fact at a time.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use domain::{Entry, Fact, Job, RunId, Trigger};
-use tokio::time::{Instant, sleep};
 
+use super::outage::Patience;
 use super::session::{Live, Session};
 use crate::driver::Trouble;
-use crate::run::{RunState, job_of};
-
-/// How long an outage of NATS is waited out with a step's outcome in hand.
-const OUTAGE_LIMIT: Duration = Duration::from_secs(60);
-pub(super) const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
+use crate::run::RunState;
 
 impl Session<'_> {
     /// Reads a run's journal and takes the run over; false when there is none yet.
@@ -25,6 +21,7 @@ impl Session<'_> {
         };
         let last = entries.last().map_or(0, |(sequence, _)| *sequence);
         let foreign = state.finished.is_none() && state.fence < self.fence;
+        let state = Arc::new(state);
         self.runs.insert(run.clone(), Live { state, last });
         if foreign {
             self.append(run, Fact::TakenOver { fence: self.fence }).await?;
@@ -33,11 +30,13 @@ impl Session<'_> {
     }
 
     pub(super) async fn start(&mut self, run: RunId, trigger: Box<Trigger>) -> Result<(), Trouble> {
-        let job = job_of(&trigger).map_or("none", Job::as_str);
+        self.check()?;
+        let job = trigger.reason.job().map_or("none", Job::as_str);
         let entry = self.entry(0, Fact::RunStarted { trigger });
-        let last = self.driver.queue.journal().append(&run, 0, &entry).await?;
+        let last = self.write(&run, 0, &entry).await?;
         tracing::info!(%run, job, "run started");
         if let Some(state) = RunState::fold(&run, [&entry])? {
+            let state = Arc::new(state);
             self.runs.insert(run, Live { state, last });
         }
         Ok(())
@@ -64,7 +63,7 @@ impl Session<'_> {
         let sequence = self.write(run, live.last, &entry).await?;
         if let Some(live) = self.runs.get_mut(run) {
             live.last = sequence;
-            live.state.apply(&entry)?;
+            Arc::make_mut(&mut live.state).apply(&entry)?;
         }
         tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
         if !matches!(entry.fact, Fact::TakenOver { .. }) {
@@ -77,21 +76,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Appends an entry. A step may have cost minutes and money, so an outage of NATS is waited out as long as the
-    /// ticket is surely ours; the entry keeps its nonce, so that one whose acknowledgement was lost is not written twice.
+    /// Appends an entry, which keeps its nonce over an outage of NATS: one whose acknowledgement was lost is not written
+    /// twice.
     async fn write(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Trouble> {
-        let start = Instant::now();
+        let journal = self.driver.queue.journal();
+        let mut patience = Patience::new(entry.fact.name());
         loop {
-            match self.driver.queue.journal().append(run, last, entry).await {
-                Err(error @ queue::Error::Unavailable(_)) if start.elapsed() < OUTAGE_LIMIT => {
-                    tracing::warn!(%run, %error, fact = entry.fact.name(), "fact not written down yet, trying again");
-                }
-                written => return Ok(written?),
+            match journal.append(run, last, entry).await {
+                Ok(sequence) => return Ok(sequence),
+                Err(error) => patience.pause(error.into(), self.shutdown).await?,
             }
-            tokio::select! {
-                () = sleep(OUTAGE_PAUSE) => self.check()?,
-                () = self.shutdown.cancelled() => return Err(Trouble::Lost),
-            }
+            self.check()?;
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use domain::{
     Entry, Fact, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus, TicketKey,
-    Timestamp, Trigger,
+    Trigger,
 };
 use queue::{Bucket, Found, Queue, Revision, Unreadable};
 
+use super::fold::pending;
 use super::session::Session;
 use crate::driver::Trouble;
 use crate::run::RunState;
@@ -82,8 +83,21 @@ async fn row_anew(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Resul
 }
 
 fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
-    let at = |entry: Option<&Entry>| entry.map_or_else(Timestamp::default, |entry| entry.at);
-    row.open(run.sequence(), run.clone(), state.job(), at(entries.first()));
+    let Some(Entry {
+        at: started_at,
+        fact: Fact::RunStarted { trigger },
+        ..
+    }) = entries.first()
+    else {
+        return;
+    };
+    let Some(asked) = pending(run.clone(), &trigger.reason) else {
+        return;
+    };
+    row.open(asked, *started_at);
+    if let Some(branch) = state.branch() {
+        row.set_branch(run, branch);
+    }
     if let Some(summary) = row.run_mut(run) {
         summary.turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
         if let Some(waits_for) = state.parked.clone() {
@@ -91,7 +105,8 @@ fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
         }
     }
     if let Some(reason) = state.finished.clone() {
-        row.finish(run, reason, at(entries.last()));
+        let finished_at = entries.last().map_or(*started_at, |entry| entry.at);
+        row.finish(run, reason, finished_at);
     }
     for entry in entries {
         if let Fact::ReportSettled {

@@ -1,10 +1,14 @@
 //! One ticket: its lease, its row, its runs.
 
 mod fold;
+mod intake;
 mod journals;
+mod lanes;
 mod mend;
+mod outage;
 mod rest;
 mod session;
+mod steps;
 
 #[cfg(test)]
 mod tests;
@@ -75,8 +79,10 @@ impl TicketDesk {
         lease: &Lease,
         shutdown: &CancellationToken,
     ) -> Result<End, Trouble> {
+        // Opened before the row is read, so that no trigger is missed.
+        let watch = self.queue.triggers().watch(ticket).await?;
         let mut session = Session::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
-        session.run().await
+        session.run(watch).await
     }
 
     async fn settle(

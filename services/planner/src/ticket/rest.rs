@@ -1,4 +1,4 @@
-//! What a ticket needs around its runs: the end of a quarantine, and the timer for runs that wait to try again.
+//! The end of a quarantine, and the timer for runs that wait to try again.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl Session<'_> {
         for run in self.waiting() {
             if self.due(&run).await?.is_some_and(|due| due <= now) {
                 self.append(&run, Fact::Retried { by: None }).await?;
-                self.mark(&run, RunStatus::Active);
+                self.mark(&run, RunStatus::Queued);
             }
         }
         Ok(())
@@ -72,11 +72,7 @@ impl Session<'_> {
     /// The last step before the ticket is left: no planner was brought down, and the timer is set when a run waits for
     /// it. Should the timer be lost, the sweeper finds the due time in the row.
     pub(super) async fn rest(&mut self) -> Result<(), Trouble> {
-        let mut first: Option<Timestamp> = None;
-        for run in self.waiting() {
-            let due = self.due(&run).await?;
-            first = first.into_iter().chain(due).min();
-        }
+        let first = self.first_due().await?;
         let is_new = self.row.due != first || self.row.takeovers > 0;
         (self.row.due, self.row.takeovers) = (first, 0);
         if is_new {
@@ -87,6 +83,16 @@ impl Session<'_> {
             self.driver.queue.timers().set(&self.ticket, due).await?;
         }
         Ok(())
+    }
+
+    /// When the first of the runs that wait for it is tried again.
+    pub(super) async fn first_due(&mut self) -> Result<Option<Timestamp>, Trouble> {
+        let mut first: Option<Timestamp> = None;
+        for run in self.waiting() {
+            let due = self.due(&run).await?;
+            first = first.into_iter().chain(due).min();
+        }
+        Ok(first)
     }
 
     fn waiting(&self) -> Vec<RunId> {

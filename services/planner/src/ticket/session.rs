@@ -1,16 +1,16 @@
 //! One planner's time with one ticket, between taking over and settling the token.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, pin::pin, sync::Arc};
 
-use domain::{Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Trigger};
+use domain::{Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Timestamp};
+use futures::{Stream, StreamExt as _, stream};
 use lease::Lease;
-use queue::{Bucket, KeyedLog, Revision, Watch};
+use queue::{Bucket, Revision, Watch};
 use tokio_util::sync::CancellationToken;
 
-use super::fold::{Step, cuts, fold, next_run};
-use super::{journals::OUTAGE_PAUSE, mend};
+use super::{lanes::next_runs, mend, outage, steps::Steps};
 use crate::driver::{Driver, Outcome, Trouble};
-use crate::run::{RunState, decide};
+use crate::run::{Action, RunState, decide};
 use crate::telemetry;
 
 /// How the time with a ticket ends well.
@@ -22,21 +22,10 @@ pub(super) enum End {
     Shutdown,
 }
 
-/// How one step of a run ends.
-enum Stepped {
-    /// There is more to do.
-    On,
-    /// The run waits or is over.
-    Still,
-    /// Dropped in the middle: a trigger wants something else first.
-    Cut,
-    /// The planner shuts down.
-    Shutdown,
-}
-
 /// A run whose journal is in memory.
 pub(super) struct Live {
-    pub(super) state: RunState,
+    /// Shared with the step under way, which goes on with what it was decided on.
+    pub(super) state: Arc<RunState>,
     /// Stream sequence of its last entry.
     pub(super) last: u64,
 }
@@ -47,12 +36,11 @@ pub(super) struct Session<'a> {
     pub(super) ticket: TicketKey,
     pub(super) fence: RunFence,
     pub(super) shutdown: &'a CancellationToken,
-    watch: Watch,
     pub(super) row: Row,
     revision: Option<Revision>,
     pub(super) runs: HashMap<RunId, Live>,
     /// A trigger may have come since the last fold.
-    stale: bool,
+    pub(super) stale: bool,
     /// Stream sequence of the last trigger that was looked at.
     pub(super) seen: u64,
 }
@@ -69,23 +57,19 @@ impl<'a> Session<'a> {
         fence: RunFence,
         shutdown: &'a CancellationToken,
     ) -> Result<Self, Trouble> {
-        let watch = driver.queue.triggers().watch(ticket).await?;
         let (row, revision) = mend::row_of(&driver.queue, ticket).await?;
         if row.fence > fence {
             return Err(Trouble::Lost);
         }
-        let ticket = ticket.clone();
-        let runs = HashMap::new();
         let mut session = Self {
             driver,
             lease,
-            ticket,
+            ticket: ticket.clone(),
             fence,
             shutdown,
-            watch,
             row,
             revision,
-            runs,
+            runs: HashMap::new(),
             stale: true,
             seen: 0,
         };
@@ -105,173 +89,114 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Drives the ticket's runs until each waits or is over.
+    /// Drives the ticket's runs, those of different lanes side by side, until each waits or is over.
     ///
     /// # Errors
-    /// [`Trouble`].
-    pub(super) async fn run(&mut self) -> Result<End, Trouble> {
+    /// [`Trouble`]; the steps under way are dropped then.
+    pub(super) async fn run(&mut self, watch: Watch) -> Result<End, Trouble> {
         if self.row.quarantined.is_some() {
             return Ok(End::Settled { cursor: self.seen });
         }
+        let (mut steps, mut changes) = (Steps::default(), pin!(changes(watch)));
+        let shutdown = self.shutdown;
         loop {
             self.wake_due().await?;
             if self.stale {
-                self.fold().await?;
+                self.fold(&mut steps).await?;
             }
-            let Some(run) = next_run(&self.row) else {
-                if self.fold().await? {
+            self.advance(&mut steps).await?;
+            if shutdown.is_cancelled() {
+                return self.give_back(steps).await;
+            }
+            if steps.is_empty() {
+                if self.stale || self.fold(&mut steps).await? {
                     continue;
                 }
                 self.rest().await?;
                 return Ok(End::Settled {
                     cursor: self.row.cursor,
                 });
-            };
-            if self
-                .row
-                .run(&run)
-                .is_some_and(|summary| summary.status != RunStatus::Active)
-            {
-                self.mark(&run, RunStatus::Active);
-                self.save().await?;
             }
-            match self.step(&run).await? {
-                Stepped::On => {}
-                Stepped::Cut => self.stale = true,
-                Stepped::Still => self.stand_still(&run).await?,
-                Stepped::Shutdown => {
-                    self.row.takeovers = 0;
-                    self.save().await?;
-                    return Ok(End::Shutdown);
-                }
+            let due = self.first_due().await?;
+            tokio::select! {
+                (run, outcome) = steps.next() => self.take_in(&run, outcome?).await?,
+                Some(()) = changes.next() => self.stale = true,
+                () = until(due) => {}
+                () = shutdown.cancelled() => return self.give_back(steps).await,
             }
         }
     }
 
-    /// Folds new triggers into row and journals; true when there were any.
-    async fn fold(&mut self) -> Result<bool, Trouble> {
-        self.stale = false;
-        let triggers = self
-            .driver
-            .queue
-            .triggers()
-            .read_each_after(&self.ticket, self.row.cursor)
-            .await?;
-        let Some((last, _)) = triggers.last() else {
-            return Ok(false);
-        };
-        let last = *last;
-        let triggers = self.readable(triggers).await?;
-        let (row, steps) = fold(
-            self.row.clone(),
-            &self.ticket,
-            &triggers,
-            self.fence,
-            bootstrap::now(),
-        );
-        for step in steps {
-            self.follow(step).await?;
-        }
-        self.row = Row {
-            takeovers: self.row.takeovers,
-            cursor: last,
-            ..row
-        };
+    async fn give_back(&mut self, steps: Steps<'a>) -> Result<End, Trouble> {
+        drop(steps);
+        self.row.takeovers = 0;
         self.save().await?;
-        Ok(true)
+        Ok(End::Shutdown)
     }
 
-    async fn follow(&mut self, step: Step) -> Result<(), Trouble> {
-        match step {
-            Step::Open { run, trigger } => {
-                if !self.load(&run).await? {
-                    self.start(run, trigger).await?;
-                }
-                Ok(())
+    /// Begins a step in every lane that has none under way. What needs no waiting is done on the spot.
+    async fn advance(&mut self, steps: &mut Steps<'a>) -> Result<(), Trouble> {
+        while !self.shutdown.is_cancelled() {
+            let idle = next_runs(&self.row).into_iter().find(|run| !steps.has(run));
+            let Some(run) = idle else { break };
+            self.activate(&run).await?;
+            if !self.load(&run).await? {
+                // The row knows a run that has no journal: the trigger's fold was saved, its journal is gone.
+                self.row.finish(&run, StopReason::Superseded, bootstrap::now());
+                self.save().await?;
+                continue;
             }
-            Step::Tell { run, fact } => {
-                if self.load(&run).await? && self.runs.get(&run).is_some_and(|live| live.state.accepts(&fact))
-                {
-                    self.append(&run, *fact).await?;
-                    self.close_superseded(&run).await;
-                } else {
-                    tracing::debug!(%run, fact = fact.name(), "run has no use for it");
-                }
-                Ok(())
-            }
-            Step::Notice(report) => {
-                self.check()?;
-                self.driver.queue.reports().append(&report).await?;
-                Ok(())
+            let Some(live) = self.runs.get(&run) else { break };
+            let (driver, state, fence) = (self.driver, live.state.clone(), self.fence);
+            let action = decide(&state);
+            self.check()?;
+            if action.is_immediate() {
+                let outcome = driver.perform(action, &state, fence).await?;
+                drop(state);
+                self.take_in(&run, outcome).await?;
+            } else {
+                steps.begin(run, perform(driver, action, state, fence));
             }
         }
+        Ok(())
     }
 
-    /// A run that was ended from outside will not be driven again.
-    async fn close_superseded(&self, run: &RunId) {
-        if let Some(live) = self.runs.get(run).filter(|live| live.state.finished.is_some()) {
-            self.driver.close(&live.state, self.fence).await;
+    async fn activate(&mut self, run: &RunId) -> Result<(), Trouble> {
+        if self
+            .row
+            .run(run)
+            .is_some_and(|run| run.status != RunStatus::Active)
+        {
+            self.mark(run, RunStatus::Active);
+            self.save().await?;
         }
+        Ok(())
     }
 
-    /// Takes one step of a run.
-    async fn step(&mut self, run: &RunId) -> Result<Stepped, Trouble> {
-        if self.shutdown.is_cancelled() {
-            return Ok(Stepped::Shutdown);
-        }
-        if !self.load(run).await? {
-            // The row knows a run that has no journal: the trigger's fold was saved, its journal is gone.
-            self.row.finish(run, StopReason::Superseded, bootstrap::now());
-            return Ok(Stepped::Cut);
-        }
-        self.check()?;
-        let outcome = match self.act(run).await? {
-            Acted::Outcome(outcome) => *outcome,
-            Acted::Cut => return Ok(Stepped::Cut),
-            Acted::Shutdown => return Ok(Stepped::Shutdown),
-        };
+    /// Takes in what a step brought.
+    async fn take_in(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Trouble> {
         match outcome {
-            Outcome::Fact(fact) => {
-                self.append(run, *fact).await?;
-                Ok(Stepped::On)
-            }
+            Outcome::Fact(fact) => self.append(run, *fact).await,
             Outcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {
-                    live.state.sent(&id);
+                    Arc::make_mut(&mut live.state).sent(&id);
                 }
-                Ok(Stepped::On)
+                Ok(())
             }
-            Outcome::Parked | Outcome::Over => Ok(Stepped::Still),
-        }
-    }
-
-    /// Performs a run's action; a stop request or the shutdown cuts it.
-    async fn act(&mut self, run: &RunId) -> Result<Acted, Trouble> {
-        let Some(live) = self.runs.get(run) else {
-            return Ok(Acted::Cut);
-        };
-        let perform = Box::pin(self.driver.perform(decide(&live.state), &live.state, self.fence));
-        let triggers = self.driver.queue.triggers();
-        tokio::select! {
-            biased;
-            outcome = perform => outcome.map(|outcome| Acted::Outcome(Box::new(outcome))),
-            () = self.shutdown.cancelled() => Ok(Acted::Shutdown),
-            () = cut(&mut self.watch, &mut self.stale, &triggers, &self.ticket, self.row.cursor) => Ok(Acted::Cut),
+            Outcome::Parked | Outcome::Over => self.stand_still(run).await,
         }
     }
 
     pub(super) fn mark(&mut self, run: &RunId, status: RunStatus) {
-        let turns = self.turns(run);
+        let state = self.runs.get(run).map(|live| &live.state);
+        let turns = state.map_or(0, |state| u32::try_from(state.turns.len()).unwrap_or(u32::MAX));
+        if let Some(branch) = state.and_then(|state| state.branch()) {
+            self.row.set_branch(run, branch);
+        }
         if let Some(summary) = self.row.run_mut(run) {
             summary.status = status;
             summary.turns = turns;
         }
-    }
-
-    fn turns(&self, run: &RunId) -> u32 {
-        self.runs.get(run).map_or(0, |live| {
-            u32::try_from(live.state.turns.len()).unwrap_or(u32::MAX)
-        })
     }
 
     /// A run that waits holds nothing but, for a short report, its workspace; one that is over holds nothing.
@@ -302,45 +227,61 @@ impl<'a> Session<'a> {
         self.lease.check().map_err(|_| Trouble::Lost)
     }
 
+    /// Writes the row. After an outage it is not known whether the last try came through; a row with our fence is ours.
     pub(super) async fn save(&mut self) -> Result<(), Trouble> {
-        self.check()?;
         let table = self.driver.queue.table::<Row>(Bucket::Tickets);
-        self.revision = Some(
-            table
-                .put(&self.ticket.to_string(), &self.row, self.revision)
-                .await?,
-        );
-        Ok(())
-    }
-}
-
-/// Waits for a trigger that cuts the step in hand; others only make the last fold stale. An outage of NATS cuts nothing.
-async fn cut(
-    watch: &mut Watch,
-    stale: &mut bool,
-    triggers: &KeyedLog<Trigger>,
-    ticket: &TicketKey,
-    cursor: u64,
-) {
-    loop {
-        watch.changed().await;
-        *stale = true;
+        let key = self.ticket.to_string();
+        let mut patience = outage::Patience::new("the ticket's row");
         loop {
-            match triggers.read_each_after(ticket, cursor).await {
-                Ok(news) if news.iter().any(|(_, trigger)| trigger.as_ref().is_ok_and(cuts)) => return,
-                Ok(_) => break,
-                Err(error) => {
-                    tracing::warn!(%ticket, %error, "new triggers cannot be read yet, the step goes on");
-                    tokio::time::sleep(OUTAGE_PAUSE).await;
+            self.check()?;
+            match table
+                .put(&key, &self.row, self.revision)
+                .await
+                .map_err(Trouble::from)
+            {
+                Ok(revision) => {
+                    self.revision = Some(revision);
+                    return Ok(());
                 }
+                Err(trouble) => patience.pause(trouble, self.shutdown).await?,
+            }
+            if let Ok(Some((row, revision))) = table.get(&key).await
+                && row.fence == self.fence
+            {
+                self.revision = Some(revision);
             }
         }
     }
 }
 
-/// What became of performing an action.
-enum Acted {
-    Outcome(Box<Outcome>),
-    Cut,
-    Shutdown,
+/// Performs an action. One that meets an outage of NATS is performed again under the same ids, so nothing happens twice.
+async fn perform(
+    driver: &Driver,
+    action: Action,
+    state: Arc<RunState>,
+    fence: RunFence,
+) -> Result<Outcome, Trouble> {
+    let mut patience = outage::Patience::new("a step");
+    loop {
+        match driver.perform(action.clone(), &state, fence).await {
+            // The session drops this at shutdown.
+            Err(trouble) => patience.pause(trouble, &CancellationToken::new()).await?,
+            performed => return performed,
+        }
+    }
+}
+
+/// An item for each append to the ticket's triggers, or for several at once.
+fn changes(watch: Watch) -> impl Stream<Item = ()> {
+    stream::unfold(watch, |mut watch| async {
+        watch.changed().await;
+        Some(((), watch))
+    })
+}
+
+async fn until(due: Option<Timestamp>) {
+    match due {
+        Some(due) => tokio::time::sleep(due.since(bootstrap::now())).await,
+        None => std::future::pending().await,
+    }
 }

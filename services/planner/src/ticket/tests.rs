@@ -1,12 +1,17 @@
 //! Tables of triggers and rows.
 
-use domain::{
-    Decision, Fact, Job, PullRequestRef, Reason, Receipt, ReportOutcome, ReportRequest, ReportSettled, Row,
-    RunFence, RunId, RunStatus, SkipReason, Source, StopReason, Timestamp, Trigger, Verdict,
-};
+use std::collections::BTreeSet;
 
-use super::fold::{Step, fold, next_run};
-use crate::run::tests::{request, ticket, trigger};
+use domain::{
+    ChecksSummary, Conclusion, Decision, Fact, Job, Lane, News, Pending, PullRequestRef, Reason, Receipt,
+    ReportOutcome, ReportRequest, ReportSettled, Row, RunFence, RunId, RunStatus, SkipReason, Source,
+    StopReason, TicketComment, Timestamp, Trigger, Verdict,
+};
+use proptest::prelude::*;
+
+use super::fold::{Step, fold};
+use super::lanes::next_runs;
+use crate::run::tests::{commit, request, ticket, trigger};
 
 fn fence() -> RunFence {
     RunFence::new(1, 2, 1)
@@ -61,29 +66,119 @@ fn folded(row: Row, reasons: Vec<(u64, Reason)>) -> (Row, Vec<Step>) {
 fn a_requested_job_opens_a_run_named_after_its_trigger() {
     let (row, steps) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
     assert_eq!(row.cursor, 5);
-    assert_eq!(next_run(&row), Some(run(5)));
+    assert_eq!(next_runs(&row), [run(5)]);
     assert!(matches!(&steps[..], [Step::Open { run: opened, .. }] if *opened == run(5)));
 }
 
-#[test]
-fn queued_runs_wait_in_order_and_others_start_beside_them() {
-    let (mut row, _) = folded(
-        Row::default(),
-        vec![
-            (5, asked(Job::Implement)),
-            (6, asked(Job::Implement)),
-            (7, merged()),
-        ],
-    );
-    assert_eq!(next_run(&row), Some(run(7)));
-    row.finish(&run(7), StopReason::Completed, trigger(merged()).at);
-    assert_eq!(next_run(&row), Some(run(5)));
-    row.run_mut(&run(5)).unwrap().status = RunStatus::Parked {
-        waits_for: "report".to_owned(),
+fn parked(row: &mut Row, sequence: u64, waits_for: &str) {
+    row.run_mut(&run(sequence)).unwrap().status = RunStatus::Parked {
+        waits_for: waits_for.to_owned(),
     };
-    assert_eq!(next_run(&row), None, "a later run waits for a parked one");
+}
+
+#[test]
+fn changes_of_one_repository_take_turns_and_upkeep_works_beside_them() {
+    let asked = vec![
+        (5, asked(Job::Implement)),
+        (6, asked(Job::Implement)),
+        (7, merged()),
+    ];
+    let (mut row, _) = folded(Row::default(), asked);
+    assert_eq!(next_runs(&row), [run(5), run(7)]);
+    row.finish(&run(7), StopReason::Completed, trigger(merged()).at);
+    assert_eq!(next_runs(&row), [run(5)]);
+    parked(&mut row, 5, "report");
+    assert_eq!(
+        next_runs(&row),
+        [],
+        "the second may come to work on the first one's branch"
+    );
     row.finish(&run(5), StopReason::Completed, trigger(merged()).at);
-    assert_eq!(next_run(&row), Some(run(6)));
+    assert_eq!(next_runs(&row), [run(6)]);
+}
+
+#[test]
+fn changes_of_two_repositories_work_side_by_side() {
+    let mut other = request(Job::Implement);
+    other.repository = "acme/site".parse().unwrap();
+    let other = Reason::JobRequested(Box::new(other));
+    let (row, _) = folded(Row::default(), vec![(5, asked(Job::Implement)), (6, other)]);
+    let mut next = next_runs(&row);
+    next.sort();
+    assert_eq!(next, [run(5), run(6)]);
+}
+
+#[test]
+fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
+    let on = |branch: &str| {
+        let pull_request = PullRequestRef {
+            branch: branch.to_owned(),
+            ..pull_request()
+        };
+        Reason::ChecksCompleted(ChecksSummary {
+            pull_request,
+            head: commit('1'),
+            conclusion: Conclusion::Failure,
+            failed: vec![],
+        })
+    };
+    let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];
+    let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
+    row.set_branch(&run(5), "a");
+    parked(&mut row, 5, "decision");
+    (row, _) = folded(row, red);
+    assert_eq!(next_runs(&row), [run(7)], "the branch of the first is its own");
+    row.run_mut(&run(7)).unwrap().status = RunStatus::Active;
+    let answer = ReportSettled {
+        report: run(5).call(9).into(),
+        run: run(5),
+        outcome: ReportOutcome::Done(Receipt::Told),
+    };
+    (row, _) = folded(row, vec![(9, Reason::ReportSettled(answer))]);
+    assert_eq!(
+        next_runs(&row),
+        [run(7)],
+        "a run that has begun is not interrupted"
+    );
+    parked(&mut row, 7, "report");
+    assert_eq!(next_runs(&row), [run(5)], "the oldest that can go on is next");
+}
+
+fn comment(on: Option<PullRequestRef>) -> Reason {
+    Reason::NewsArrived(News::Comment {
+        comment: TicketComment {
+            author: "ada".to_owned(),
+            at: Timestamp::from_unix_ms(9),
+            text: "Mind the tax.".to_owned(),
+            may_instruct: true,
+        },
+        pull_request: on,
+    })
+}
+
+#[test]
+fn news_become_input_of_the_live_runs_that_they_concern_and_wake_none() {
+    let mut row = folded(Row::default(), vec![(5, asked(Job::Implement)), (6, merged())]).0;
+    parked(&mut row, 5, "decision");
+    for on in [None, Some(pull_request())] {
+        let (heard, steps) = folded(row.clone(), vec![(7, comment(on))]);
+        assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
+            if *told == run(5) && matches!(&**fact, Fact::NewsArrived { sequence: 7, .. })));
+        assert_eq!(
+            heard.run(&run(5)).unwrap().status,
+            row.run(&run(5)).unwrap().status
+        );
+    }
+    let elsewhere = PullRequestRef {
+        repository: "acme/site".parse().unwrap(),
+        ..pull_request()
+    };
+    assert_eq!(folded(row, vec![(7, comment(Some(elsewhere)))]).1, []);
+    assert_eq!(
+        folded(Row::default(), vec![(7, comment(None))]).1,
+        [],
+        "without a live run nothing follows"
+    );
 }
 
 #[test]
@@ -109,9 +204,7 @@ fn a_newer_triage_takes_the_place_of_the_running_one() {
 #[test]
 fn a_settled_report_wakes_its_parked_run_and_records_the_pull_request() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-    row.run_mut(&run(5)).unwrap().status = RunStatus::Parked {
-        waits_for: "report".to_owned(),
-    };
+    parked(&mut row, 5, "report");
     let outcome = ReportOutcome::Done(Receipt::PullRequestOpened(pull_request()));
     let settled = ReportSettled {
         report: run(5).call(9).into(),
@@ -120,7 +213,7 @@ fn a_settled_report_wakes_its_parked_run_and_records_the_pull_request() {
     };
     let (row, steps) = folded(row, vec![(6, Reason::ReportSettled(settled))]);
     assert_eq!(row.pull_requests, [pull_request()]);
-    assert_eq!(next_run(&row), Some(run(5)));
+    assert_eq!(next_runs(&row), [run(5)]);
     assert_eq!(steps.len(), 1);
 }
 
@@ -144,23 +237,17 @@ fn what_concerns_no_live_run_is_folded_without_a_step() {
     assert_eq!((row.cursor, steps), (5, vec![]));
 }
 
-fn waiting(row: &mut Row, sequence: u64) {
-    row.run_mut(&run(sequence)).unwrap().status = RunStatus::Parked {
-        waits_for: "retry".to_owned(),
-    };
-}
-
 #[test]
 fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
     for reason in [Reason::RetryRequested, asked(Job::Implement)] {
         let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-        waiting(&mut row, 5);
+        parked(&mut row, 5, "retry");
         let (row, steps) = folded(row, vec![(6, reason)]);
         assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
             if *told == run(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
         assert_eq!(
-            (row.pending.len(), row.opened, next_run(&row)),
-            (1, 1, Some(run(5)))
+            (row.pending.len(), row.opened, next_runs(&row)),
+            (1, 1, vec![run(5)])
         );
     }
 }
@@ -168,7 +255,7 @@ fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
 #[test]
 fn a_job_asked_for_over_the_api_gets_the_run_it_was_promised() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-    waiting(&mut row, 5);
+    parked(&mut row, 5, "retry");
     let request = Trigger {
         source: Source::Api,
         ..trigger(asked(Job::Implement))
@@ -176,32 +263,152 @@ fn a_job_asked_for_over_the_api_gets_the_run_it_was_promised() {
     let now = Timestamp::from_unix_ms(7);
     let (row, steps) = fold(row, &ticket(), &[(6, request)], fence(), now);
     assert!(matches!(&steps[..], [Step::Open { .. }]));
-    assert_eq!(next_run(&row), None, "it queues behind the one that waits");
+    assert_eq!(next_runs(&row), [], "it queues behind the one that waits");
 }
 
 #[test]
-fn every_kind_of_work_meets_a_running_one_as_the_policy_says() {
+fn every_kind_of_work_meets_a_running_one_as_its_lane_says() {
     for job in Job::ALL {
-        let asked_twice = vec![(5, asked(job)), (6, asked(job))];
-        let (row, _) = folded(Row::default(), asked_twice);
+        let (mut row, _) = folded(Row::default(), vec![(5, asked(job)), (6, asked(job))]);
         let live: Vec<RunId> = row.pending.iter().map(|pending| pending.run.clone()).collect();
-        match job.admission() {
-            domain::Admission::Queue => {
-                assert_eq!(
-                    (live, next_run(&row)),
-                    (vec![run(5), run(6)], Some(run(5))),
-                    "{job}"
-                );
-            }
-            domain::Admission::CancelRunning => assert_eq!(live, [run(6)], "{job}"),
-            domain::Admission::Beside => {
-                let mut row = row;
-                row.run_mut(&run(5)).unwrap().status = RunStatus::Parked {
-                    waits_for: "report".to_owned(),
+        let lane = job.lane(&pull_request().repository);
+        if lane.replaces() {
+            assert_eq!((live, next_runs(&row)), (vec![run(6)], vec![run(6)]), "{job}");
+            continue;
+        }
+        assert_eq!(
+            (live, next_runs(&row)),
+            (vec![run(5), run(6)], vec![run(5)]),
+            "{job}"
+        );
+        parked(&mut row, 5, "report");
+        let second = if matches!(lane, Lane::Change { .. }) {
+            vec![]
+        } else {
+            vec![run(6)]
+        };
+        assert_eq!(next_runs(&row), second, "{job}: after the first has parked");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// A run of this lane and branch is asked for.
+    Ask(u8, Option<u8>),
+    /// A run that works parks.
+    Park(u8),
+    /// What a parked run waits for is there.
+    Wake(u8),
+    /// A run that works ends.
+    End(u8),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let ask = (0..4_u8, proptest::option::of(0..3_u8)).prop_map(|(lane, branch)| Event::Ask(lane, branch));
+    let event = prop_oneof![
+        3 => ask,
+        2 => any::<u8>().prop_map(Event::Park),
+        2 => any::<u8>().prop_map(Event::Wake),
+        2 => any::<u8>().prop_map(Event::End),
+    ];
+    prop::collection::vec(event, 0..60)
+}
+
+fn lane(number: u8) -> Lane {
+    match number {
+        0 => Lane::Talk,
+        1 => Lane::Upkeep,
+        _ => Lane::Change {
+            repository: format!("acme/r{number}").parse().unwrap(),
+        },
+    }
+}
+
+/// A row, and which of its runs have begun.
+#[derive(Default)]
+struct Rounds {
+    row: Row,
+    begun: BTreeSet<RunId>,
+}
+
+impl Rounds {
+    fn play(&mut self, event: &Event, sequence: u64) {
+        let pick = |is: &dyn Fn(&RunStatus) -> bool, at: u8| {
+            let live: Vec<RunId> = self
+                .row
+                .runs
+                .iter()
+                .filter(|run| is(&run.status))
+                .map(|run| run.id.clone())
+                .collect();
+            live.get(usize::from(at) % live.len().max(1)).cloned()
+        };
+        let active = |status: &RunStatus| *status == RunStatus::Active;
+        let (run, status) = match event {
+            Event::Ask(number, branch) => {
+                let pending = Pending {
+                    branch: branch.map(|branch| branch.to_string()),
+                    ..Pending::new(run(sequence), Job::Implement, lane(*number))
                 };
-                assert_eq!(next_run(&row), Some(run(6)), "{job}: it does not wait");
+                self.row.open(pending, Timestamp::default());
+                (None, None)
+            }
+            Event::Park(at) => {
+                let waits_for = "report".to_owned();
+                (pick(&active, *at), Some(RunStatus::Parked { waits_for }))
+            }
+            Event::Wake(at) => {
+                let is_parked = |status: &RunStatus| matches!(status, RunStatus::Parked { .. });
+                (pick(&is_parked, *at), Some(RunStatus::Queued))
+            }
+            Event::End(at) => (pick(&active, *at), None),
+        };
+        match (run, status) {
+            (Some(run), Some(status)) => self.row.run_mut(&run).unwrap().status = status,
+            (Some(run), None) => self.row.finish(&run, StopReason::Completed, Timestamp::default()),
+            (None, _) => {}
+        }
+        for run in next_runs(&self.row) {
+            self.row.run_mut(&run).unwrap().status = RunStatus::Active;
+            self.begun.insert(run);
+        }
+    }
+
+    fn status(&self, pending: &Pending) -> &RunStatus {
+        &self.row.run(&pending.run).unwrap().status
+    }
+}
+
+proptest! {
+    #[test]
+    fn each_lane_has_one_run_at_work_each_branch_one_owner_and_every_run_its_turn(events in events()) {
+        let mut rounds = Rounds::default();
+        for (event, sequence) in events.iter().zip(1..) {
+            rounds.play(event, sequence);
+            let live = &rounds.row.pending;
+            for (place, pending) in live.iter().enumerate() {
+                for other in &live[..place] {
+                    let is_same = pending.lane == other.lane;
+                    let work = [pending, other].map(|run| *rounds.status(run) == RunStatus::Active);
+                    prop_assert!(!is_same || work != [true, true], "two at work in one lane");
+                    let owners = [pending, other].iter().all(|run| rounds.begun.contains(&run.run));
+                    let known = pending.branch.as_ref().zip(other.branch.as_ref());
+                    let shared = is_same
+                        && matches!(pending.lane, Lane::Change { .. })
+                        && known.is_none_or(|(one, other)| one == other);
+                    prop_assert!(!(owners && shared), "two runs own one branch");
+                }
             }
         }
+        // From here on everything that is waited for comes, and every run at work ends.
+        for round in 0..1000 {
+            if rounds.row.pending.is_empty() {
+                break;
+            }
+            rounds.play(&Event::Wake(0), 1000 + round);
+            rounds.play(&Event::End(0), 1000 + round);
+        }
+        prop_assert!(rounds.row.pending.is_empty(), "a run never has its turn: {:?}", rounds.row.pending);
     }
 }
 

@@ -202,6 +202,16 @@ impl Play {
         }
     }
 
+    /// The fact that an action brings, while the history stays as it is; `None` for a report that is sent.
+    pub(crate) fn brings(&mut self, action: Action) -> Option<Fact> {
+        let (state, known) = (self.state.clone(), self.entries.len());
+        self.perform(action);
+        let fact = self.entries.get(known).map(|entry| entry.fact.clone());
+        self.entries.truncate(known);
+        self.state = state;
+        fact
+    }
+
     /// An implementation of the usual request.
     pub(crate) fn with(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::implement(request(Job::Implement), replies)

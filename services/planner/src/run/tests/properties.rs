@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
-use domain::{Approval, Fact, Job, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence, Verdict};
+use domain::{
+    Approval, Fact, Job, News, Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence,
+    TicketComment, Timestamp, Verdict,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, decided, open_call, push, reply, request, run_id};
+use super::play::{Play, decided, entry, open_call, push, reply, request, run_id};
 use crate::run::{Action, RunState, decide};
 
 fn any_reply() -> impl Strategy<Value = Reply> {
@@ -64,6 +67,43 @@ fn hear(play: &mut Play) {
     }
 }
 
+/// What others may tell a run while a step of it is under way.
+fn interjections(play: &Play, number: u64) -> Vec<Fact> {
+    let at = Timestamp::from_unix_ms(1);
+    let comment = TicketComment {
+        author: "ada".to_owned(),
+        at,
+        text: "Mind the tax.".to_owned(),
+        may_instruct: true,
+    };
+    let news = News::Comment {
+        comment,
+        pull_request: None,
+    };
+    let open = play.state.reports.iter().find(|report| report.outcome.is_none());
+    let settled = open.map(|report| Fact::ReportSettled {
+        id: report.id.clone(),
+        outcome: ReportOutcome::Done(Receipt::Told),
+    });
+    let told = Fact::NewsArrived {
+        sequence: number,
+        at,
+        news,
+    };
+    let facts = [
+        Some(told),
+        settled,
+        Some(Fact::Retried {
+            by: Some("ada".to_owned()),
+        }),
+    ];
+    facts
+        .into_iter()
+        .flatten()
+        .filter(|fact| play.state.accepts(fact))
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -111,6 +151,47 @@ proptest! {
         prop_assert!(state.is_ok(), "{:?}", state.err());
         let nonces: Vec<u64> = history.iter().map(|entry| entry.position).collect();
         prop_assert_eq!(nonces, (0..history.len() as u64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_a_step_brings_is_legal_although_others_told_the_run_something_meanwhile(
+        replies in prop::collection::vec(any_reply(), 0..6),
+        faults in 0_u8..3,
+        told in prop::collection::vec(any::<bool>(), 200),
+    ) {
+        let mut play = Play::with(replies);
+        play.faults = faults;
+        for (number, tell) in (0_u64..).zip(told) {
+            let action = decide(&play.state);
+            match action {
+                Action::Rest => break,
+                Action::Wait => {
+                    hear(&mut play);
+                    continue;
+                }
+                _ => {}
+            }
+            let is_told = tell && !action.is_immediate();
+            // A step goes on with what it was decided on.
+            let brought = play.brings(action);
+            if is_told {
+                for fact in interjections(&play, number) {
+                    play.append(fact);
+                }
+            }
+            match brought {
+                Some(fact) => {
+                    let entry = entry(play.state.position, fact);
+                    let applied = play.state.apply(&entry);
+                    prop_assert!(applied.is_ok(), "{:?}", applied.err());
+                    play.entries.push(entry);
+                }
+                None => {
+                    let sent = play.state.unsent.first().cloned();
+                    sent.iter().for_each(|id| play.state.sent(id));
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,102 @@
+//! Runs of one ticket side by side.
+
+use domain::{News, TicketComment};
+
+use super::*;
+
+impl World {
+    pub(super) async fn until_the_model_is_asked(&self) {
+        let asked = async || {
+            let row = self.row().await?;
+            let entries = self.queue.journal().read(&row.runs[0].id).await.ok()?;
+            let asked = |(_, entry): &(u64, Entry)| entry.fact.name() == "model_requested";
+            entries.iter().any(asked).then_some(())
+        };
+        self.until("the model is asked", asked).await;
+    }
+}
+
+fn merged() -> Reason {
+    Reason::PullRequestMerged {
+        pull_request: PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 6,
+            url: "https://github.example/acme/shop/pull/6".to_owned(),
+            branch: "fix/ENG-12-before".to_owned(),
+        },
+        by: "ada".to_owned(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn upkeep_is_done_while_a_change_waits_for_the_model() {
+    let world = World::start(script()).await;
+    world.model.set_latency(Duration::from_secs(600));
+    let planner = world.planner().await;
+    world.ask().await;
+    world.until_the_model_is_asked().await;
+    world.trigger("merged:6", merged()).await;
+    let row = world
+        .until("the hand-over is done", async || {
+            let row = world.row().await?;
+            let done = |run: &domain::RunSummary| run.job == Job::Finish && run.status == COMPLETED;
+            row.runs.iter().any(done).then_some(row)
+        })
+        .await;
+    assert_eq!(
+        (row.runs[0].job, &row.runs[0].status),
+        (Job::Implement, &RunStatus::Active)
+    );
+    assert_eq!(row.takeovers, 0);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_ends_the_change_and_leaves_upkeep_to_complete() {
+    let world = World::start(script()).await;
+    world.model.set_latency(Duration::from_secs(600));
+    let planner = world.planner().await;
+    world.ask().await;
+    world.until_the_model_is_asked().await;
+    world.trigger("merged:6", merged()).await;
+    world
+        .trigger("comment:9", Reason::StopRequested { run: None })
+        .await;
+    let row = world.finished(2).await;
+    let by = "ada".to_owned();
+    let stopped = RunStatus::Finished {
+        reason: StopReason::Stopped { by },
+    };
+    assert_eq!([&row.runs[0].status, &row.runs[1].status], [&stopped, &COMPLETED]);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_comment_that_comes_while_the_model_works_is_read_at_its_next_turn() {
+    let script = vec![
+        Step::call("read_file", json!({ "path": "a" })),
+        Step::say("There is nothing to do.").expecting("Mind the tax."),
+    ];
+    let world = World::start(script).await;
+    world.model.set_latency(Duration::from_secs(6));
+    let planner = world.planner().await;
+    world.ask().await;
+    world.until_the_model_is_asked().await;
+    world.model.set_latency(Duration::ZERO);
+    let comment = TicketComment {
+        author: "ada".to_owned(),
+        at: bootstrap::now(),
+        text: "Mind the tax.".to_owned(),
+        may_instruct: true,
+    };
+    let news = News::Comment {
+        comment,
+        pull_request: None,
+    };
+    world.trigger("comment:8", Reason::NewsArrived(news)).await;
+    let row = world.finished(1).await;
+    assert_eq!((row.runs[0].turns, row.runs.len()), (2, 1));
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    assert_eq!(world.model.calls().len(), 2, "no call was cut");
+    world.stop(planner).await;
+}

@@ -1,0 +1,77 @@
+//! Takes new triggers in: into the row, and into the journals of the runs that they concern.
+
+use domain::{Fact, Row, RunId};
+
+use super::fold::{Step, fold};
+use super::outage::Patience;
+use super::session::Session;
+use super::steps::Steps;
+use crate::driver::Trouble;
+
+impl<'a> Session<'a> {
+    /// Folds new triggers into row and journals; true when there were any.
+    pub(super) async fn fold(&mut self, under_way: &mut Steps<'a>) -> Result<bool, Trouble> {
+        // Before the read: what comes during it counts as new.
+        self.stale = false;
+        let log = self.driver.queue.triggers();
+        let mut patience = Patience::new("the ticket's triggers");
+        let triggers = loop {
+            match log.read_each_after(&self.ticket, self.row.cursor).await {
+                Ok(triggers) => break triggers,
+                Err(error) => patience.pause(error.into(), self.shutdown).await?,
+            }
+            self.check()?;
+        };
+        let Some((last, _)) = triggers.last() else {
+            return Ok(false);
+        };
+        let last = *last;
+        let triggers = self.readable(triggers).await?;
+        let now = bootstrap::now();
+        let (row, steps) = fold(self.row.clone(), &self.ticket, &triggers, self.fence, now);
+        for step in steps {
+            self.follow(step, under_way).await?;
+        }
+        // Following the steps counts as progress, which the folded row does not know.
+        self.row = Row {
+            takeovers: self.row.takeovers,
+            cursor: last,
+            ..row
+        };
+        self.save().await?;
+        Ok(true)
+    }
+
+    async fn follow(&mut self, step: Step, under_way: &mut Steps<'a>) -> Result<(), Trouble> {
+        match step {
+            Step::Open { run, trigger } => {
+                if !self.load(&run).await? {
+                    self.start(run, trigger).await?;
+                }
+                Ok(())
+            }
+            Step::Tell { run, fact } => self.tell(&run, *fact, under_way).await,
+            Step::Notice(report) => {
+                self.check()?;
+                self.driver.queue.reports().append(&report).await?;
+                Ok(())
+            }
+        }
+    }
+
+    async fn tell(&mut self, run: &RunId, fact: Fact, under_way: &mut Steps<'a>) -> Result<(), Trouble> {
+        if !self.load(run).await? || !self.runs.get(run).is_some_and(|live| live.state.accepts(&fact)) {
+            tracing::debug!(%run, fact = fact.name(), "run has no use for it");
+            return Ok(());
+        }
+        if matches!(fact, Fact::StopRequested { .. } | Fact::RunFinished { .. }) {
+            under_way.cut(run);
+        }
+        self.append(run, fact).await?;
+        // A run that was ended from outside will not be driven again.
+        if let Some(live) = self.runs.get(run).filter(|live| live.state.finished.is_some()) {
+            self.driver.close(&live.state, self.fence).await;
+        }
+        Ok(())
+    }
+}

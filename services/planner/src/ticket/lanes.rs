@@ -1,0 +1,36 @@
+//! Whose turn it is: in each lane one run at a time, in the order of the triggers.
+
+use domain::{Lane, Pending, Row, RunId, RunStatus};
+
+/// The runs to drive now, at most one per lane. A run that has begun keeps its lane until it parks or ends. Otherwise it
+/// is the turn of the oldest run whose branch no older live run works on, parked or not; so every run has its turn.
+pub(super) fn next_runs(row: &Row) -> Vec<RunId> {
+    let mut lanes: Vec<&Lane> = row.pending.iter().map(|pending| &pending.lane).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    lanes.into_iter().filter_map(|lane| next_in(row, lane)).collect()
+}
+
+fn next_in(row: &Row, lane: &Lane) -> Option<RunId> {
+    let members = || row.pending.iter().filter(|pending| pending.lane == *lane);
+    let is = |pending: &Pending, wanted: &RunStatus| {
+        row.run(&pending.run).is_some_and(|run| run.status == *wanted)
+    };
+    let active = members().find(|pending| is(pending, &RunStatus::Active));
+    let oldest =
+        || members().find(|pending| is(pending, &RunStatus::Queued) && !waits_for_branch(row, pending));
+    active.or_else(oldest).map(|pending| pending.run.clone())
+}
+
+fn waits_for_branch(row: &Row, later: &Pending) -> bool {
+    row.pending
+        .iter()
+        .take_while(|earlier| earlier.run != later.run)
+        .any(|earlier| earlier.lane == later.lane && may_share_branch(earlier, later))
+}
+
+/// A run whose branch is not known yet may come to work on any.
+fn may_share_branch(one: &Pending, other: &Pending) -> bool {
+    let known = one.branch.as_ref().zip(other.branch.as_ref());
+    matches!(one.lane, Lane::Change { .. }) && known.is_none_or(|(one, other)| one == other)
+}

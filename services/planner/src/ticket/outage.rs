@@ -1,0 +1,45 @@
+//! Waiting an outage of NATS out. What a session has in hand may have cost minutes and money.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::Trouble;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long one operation is tried again.
+pub(super) struct Patience {
+    what: &'static str,
+    since: Instant,
+}
+
+impl Patience {
+    pub(super) fn new(what: &'static str) -> Self {
+        Self {
+            what,
+            since: Instant::now(),
+        }
+    }
+
+    /// Waits a moment before the next try.
+    ///
+    /// # Errors
+    /// The trouble itself when it is not an outage, when the outage lasts too long, and at shutdown.
+    pub(super) async fn pause(
+        &mut self,
+        trouble: Trouble,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Trouble> {
+        if !trouble.is_outage() || self.since.elapsed() > LIMIT {
+            return Err(trouble);
+        }
+        tracing::warn!(what = self.what, error = %trouble, "nats does not answer, trying again");
+        match shutdown.run_until_cancelled(sleep(PAUSE)).await {
+            Some(()) => Ok(()),
+            None => Err(trouble),
+        }
+    }
+}
