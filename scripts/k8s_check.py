@@ -129,6 +129,9 @@ def check_hardening(where: str, pod: dict) -> None:
 def check_settings(where: str, name: str, text: str, known: set[str], example: dict) -> None:
     settings = tomllib.loads(text)
     allowed = EXECUTOR_SECTIONS if name.startswith("executor-") else known
+    if name.startswith("executor-"):
+        level = settings["executor"].get("min_level")
+        require(level in ("L2", "L3"), f"{where}: executor.min_level is {level}, must be L2 or L3")
     for section, values in settings.items():
         require(section in known, f"{where}: [{section}] is no section")
         require(section in allowed or section not in known, f"{where}: [{section}] is not the executor's")

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    places_of_credentials,
-    sandbox::{Cgroup, Ending, Limits, Mechanism, Sandbox},
+    absolute,
+    sandbox::{Cgroup, Ending, Limits, Mechanism, Sandbox, View},
     tools::{self, Call, Outcome},
     workspace::Workspace,
 };
@@ -52,7 +52,13 @@ struct Machine {
     /// Do without a mechanism: landlock, seccomp, namespaces or cgroup
     #[arg(long, value_name = "MECHANISM", value_parser = mechanism)]
     without: Vec<Mechanism>,
-    /// A folder or file that commands may not read, besides the usual places of credentials
+    /// Use Landlock as a kernel with this ABI does, if it is older than this machine's
+    #[arg(long, value_name = "N")]
+    landlock_abi: Option<u32>,
+    /// A folder or file that commands may read, in addition to the system and its toolchains
+    #[arg(long, value_name = "PATH")]
+    expose: Vec<PathBuf>,
+    /// A folder or file that commands may not read
     #[arg(long, value_name = "PATH")]
     hide: Vec<PathBuf>,
 }
@@ -65,7 +71,7 @@ struct Doctor {
     #[arg(long)]
     json: bool,
     /// Exit with 3 below this level: L0, L1, L2 or L3
-    #[arg(long, value_parser = level, default_value = "L0")]
+    #[arg(long, value_parser = level, default_value = "L1")]
     min_level: SandboxLevel,
 }
 
@@ -143,17 +149,20 @@ fn level(text: &str) -> Result<SandboxLevel, String> {
 }
 
 async fn sandbox(machine: Machine, limits: Limits) -> anyhow::Result<Sandbox> {
-    let mut hidden = places_of_credentials();
-    hidden.extend(machine.hide);
+    let view = View::of_this_machine(absolute(&machine.expose)?, absolute(&machine.hide)?);
     let opened = Sandbox::open(
         machine.launcher.as_deref(),
         machine.runner.as_deref(),
-        hidden,
+        view,
         limits,
     )
     .await;
     let opened = opened.map_err(|problem| anyhow::anyhow!("the launcher: {problem}"))?;
-    Ok(opened.without(&machine.without))
+    let opened = opened.without(&machine.without);
+    Ok(match machine.landlock_abi {
+        Some(abi) => opened.with_landlock_abi(abi),
+        None => opened,
+    })
 }
 
 async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
@@ -178,11 +187,12 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
             "level       {level:?} (wanted: {:?} or better)",
             task.min_level
         )?;
-        let landlock = yes(probe.offers.landlock);
         writeln!(
             out,
-            "landlock    {landlock}, ABI {} (6 or newer counts)",
-            probe.landlock_abi
+            "landlock    ABI {} of the kernel's {} ({} or newer is needed for L1 here)",
+            probe.offers.landlock,
+            probe.landlock_abi,
+            probe.offers.landlock_needed()
         )?;
         writeln!(out, "seccomp     {}", yes(probe.offers.seccomp))?;
         writeln!(out, "namespaces  {namespaces}")?;
@@ -195,6 +205,9 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
         };
         writeln!(out, "uid         {}, {whose}", probe.uid)?;
         writeln!(out, "network     {}", network(probe.offers.namespaces))?;
+        if let Err(problem) = sandbox.require(task.min_level) {
+            writeln!(out, "\n{problem}")?;
+        }
     }
     Ok(if meets {
         ExitCode::SUCCESS

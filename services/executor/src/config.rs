@@ -44,7 +44,10 @@ pub struct Executor {
     /// Socket of a runner: it starts commands and keeps the worktree under a user of its own; one workspace at a time.
     #[serde(default)]
     pub runner_socket: Option<PathBuf>,
-    /// Folders that commands may not read, besides other workspaces and the usual places of credentials.
+    /// Folders and files that commands may read in addition to the system and its toolchains.
+    #[serde(default, deserialize_with = "paths")]
+    pub exposed: Vec<PathBuf>,
+    /// Folders and files that commands may not read although they lie in a place that they may.
     #[serde(default, deserialize_with = "paths")]
     pub hidden: Vec<PathBuf>,
     /// What one command and everything it starts may use.
@@ -83,7 +86,7 @@ const fn default_disk_floor_mib() -> u64 {
 }
 
 const fn default_min_level() -> SandboxLevel {
-    SandboxLevel::L0
+    SandboxLevel::L1
 }
 
 impl bootstrap::ServiceConfig for Config {

@@ -30,8 +30,8 @@ use tonic::transport::server::TcpIncoming;
 pub use by_hand::by_hand;
 pub use config::{Config, Executor};
 use registry::Registry;
-use sandbox::Sandbox;
 pub use sandbox::{Limits, Mechanism};
+use sandbox::{Sandbox, View};
 use service::Service;
 use store::Store;
 
@@ -39,35 +39,6 @@ use store::Store;
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 /// How long open connections may take after that.
 const LINGER: Duration = Duration::from_secs(3);
-
-/// Where credentials usually lie in a home folder; commands may not read there.
-const HIDDEN_AT_HOME: &[&str] = &[
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".config/gh",
-    ".docker",
-    ".gnupg",
-    ".kube",
-    ".netrc",
-    ".git-credentials",
-    ".cargo/credentials.toml",
-    ".npmrc",
-    ".pypirc",
-];
-
-/// Settings of a start on one machine, which hold secrets of other services.
-const SETTINGS_HERE: &str = "journeyman.toml";
-
-/// Where a system keeps its own.
-const HIDDEN_ON_SYSTEM: &[&str] = &[
-    "/etc/shadow",
-    "/etc/gshadow",
-    "/etc/ssh",
-    "/run/secrets",
-    "/run/credentials",
-];
 
 /// Serves until `shutdown`: then nothing new is opened, running calls may finish for 15 s, and what is left is cut.
 ///
@@ -77,26 +48,22 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let settings = config.executor;
     let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
     let data_dir = prepare(settings.data_dir).await?;
-    let absolute = |path| std::path::absolute(path).context("executor.hidden");
-    let mut hidden: Vec<PathBuf> = settings.hidden.iter().map(absolute).collect::<Result<_, _>>()?;
+    let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
     hidden.push(data_dir.clone());
-    hidden.extend(places_of_credentials());
+    let exposed = absolute(&settings.exposed).context("executor.exposed")?;
+    let view = View::of_this_machine(exposed, hidden);
     let (launcher, runner) = (settings.launcher.as_deref(), settings.runner_socket.as_deref());
-    let sandbox = Sandbox::open(launcher, runner, hidden, settings.limits)
+    let sandbox = Sandbox::open(launcher, runner, view, settings.limits)
         .await
         .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
         .without(&settings.without);
     // What is kept is copied by this process, and the worktree is the runner's.
     let setup_cache_mib = sandbox.runner().map_or(settings.setup_cache_mib, |_| 0);
     let (level, probe) = (sandbox.level(), sandbox.probe());
-    anyhow::ensure!(
-        level >= settings.min_level,
-        "executor.min_level: commands have sandbox level {level:?} here, {:?} is wanted",
-        settings.min_level
-    );
+    sandbox.require(settings.min_level).map_err(anyhow::Error::msg)?;
     tracing::info!(
         ?level,
-        landlock_abi = probe.landlock_abi,
+        landlock_abi = probe.offers.landlock,
         namespaces = probe.offers.namespaces,
         seccomp = probe.offers.seccomp,
         slots = settings.slots,
@@ -120,16 +87,8 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     served
 }
 
-/// Places of credentials in this user's home and on the system.
-fn places_of_credentials() -> Vec<PathBuf> {
-    let home = std::env::home_dir();
-    let at_home = home
-        .iter()
-        .flat_map(|home| HIDDEN_AT_HOME.iter().map(|name| home.join(name)));
-    at_home
-        .chain(HIDDEN_ON_SYSTEM.iter().map(PathBuf::from))
-        .chain(std::path::absolute(SETTINGS_HERE).ok())
-        .collect()
+fn absolute(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
+    paths.iter().map(std::path::absolute).collect()
 }
 
 async fn serve_grpc(

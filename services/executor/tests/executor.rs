@@ -111,6 +111,7 @@ impl World {
                 launcher: Some(PathBuf::from(env!("CARGO_BIN_EXE_launcher"))),
                 hidden: vec![folder.path().to_owned(), folder.path().join("remote")],
                 limits: executor::Limits::default(),
+                exposed: Vec::new(),
                 runner_socket: None,
                 setup_cache_mib: 1024,
                 disk_floor_mib: 0,

@@ -6,6 +6,13 @@
     reason = "a test panics on what it does not expect, and the table is this test's result"
 )]
 
+#[path = "sandbox/devices.rs"]
+mod devices;
+#[path = "sandbox/floor.rs"]
+mod floor;
+#[path = "sandbox/places.rs"]
+mod places;
+
 use std::{
     fs,
     io::Write,
@@ -36,6 +43,37 @@ enum Level {
     Pod,
     /// The same with a runner under another user.
     Runner,
+    /// A kernel without Landlock, with namespaces and seccomp.
+    Mounts,
+    /// A kernel whose Landlock knows files alone, without namespaces.
+    Files,
+    /// Nothing but limits and a clean environment.
+    Bare,
+}
+
+/// What a check takes to hold.
+#[derive(Clone, Copy)]
+enum Needs {
+    /// Limits and a clean environment: every level.
+    Limits,
+    /// Confined file access and the list of denied calls: also L0, where the kernel offers either way.
+    Files,
+    /// Other processes out of reach as well: L1 and up, and L0 with namespaces.
+    Processes,
+    /// Everything that a level promises: L1 and up.
+    Level,
+}
+
+impl Needs {
+    fn are_met(self, level: Level) -> bool {
+        let is_old = match self {
+            Self::Limits => return true,
+            Self::Files => level == Level::Mounts || level == Level::Files,
+            Self::Processes => level == Level::Mounts,
+            Self::Level => false,
+        };
+        is_old || matches!(level, Level::Full | Level::Pod | Level::Runner)
+    }
 }
 
 /// The runner's user; like the next one it owns nothing on any machine.
@@ -49,18 +87,35 @@ impl Level {
             Self::Full => "L1 with namespaces",
             Self::Pod => "L1",
             Self::Runner => "L2",
+            Self::Mounts => "L0 with namespaces",
+            Self::Files => "L0, Landlock ABI 2",
+            Self::Bare => "L0, limits alone",
         }
+    }
+
+    fn has_namespaces(self) -> bool {
+        matches!(self, Self::Full | Self::Mounts)
     }
 
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Full => &[],
             Self::Pod | Self::Runner => &["--without", "namespaces"],
+            Self::Mounts => &["--without", "landlock"],
+            Self::Files => &["--without", "namespaces", "--landlock-abi", "2"],
+            Self::Bare => &[
+                "--without",
+                "namespaces",
+                "--without",
+                "landlock",
+                "--without",
+                "seccomp",
+            ],
         }
     }
 }
 
-/// A folder to work in, one that is hidden, and a process of the same user to attack.
+/// A folder to work in, one that is not visible, and a process of the same user to attack.
 struct World {
     folder: TempDir,
     victim: Child,
@@ -153,8 +208,7 @@ impl World {
             command.uid(executors_user()).gid(executors_user());
         }
         command
-            .arg("--hide")
-            .arg(self.path("other"))
+            .args(toolchains())
             .env("HOME", self.path("home"))
             .env("TOKEN", CANARY);
         // A killed executor leaves its scratch folder behind.
@@ -223,6 +277,16 @@ impl World {
     }
 }
 
+/// The toolchains of the home that this test does not use.
+fn toolchains() -> Vec<std::ffi::OsString> {
+    let home = std::env::home_dir().unwrap();
+    let folders = [".rustup", ".pyenv", ".nvm"].map(|name| home.join(name));
+    let there = folders.into_iter().filter(|folder| folder.is_dir());
+    there
+        .flat_map(|folder| ["--expose".into(), folder.into()])
+        .collect()
+}
+
 /// Root where another user cannot start what was built.
 fn executors_user() -> u32 {
     let mut look = Command::new("test");
@@ -237,6 +301,7 @@ fn executors_user() -> u32 {
     }
 }
 
+/// Asserts that the canary is in no output.
 fn finish(output: Output) -> (i32, String) {
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -248,25 +313,56 @@ fn row(check: &str, level: &str, outcome: &str) {
     println!("| {check} | {level} | {outcome} |");
 }
 
-/// Runs a check at each level that this machine reaches and prints its rows.
-fn at_each_level(check: &str, run: impl Fn(&mut World, Level)) {
-    for level in levels() {
+/// Runs a check at each level that this machine reaches and that has what the check needs, and prints its rows.
+fn at_each_level(check: &str, needs: Needs, run: impl Fn(&mut World, Level)) {
+    for level in levels(needs) {
         run(&mut World::new(), level);
         row(check, level.name(), "held");
     }
 }
 
-fn levels() -> Vec<Level> {
-    let found = |level| match level {
+/// The levels that this machine reaches.
+///
+/// # Panics
+/// Below `JOURNEYMAN_MIN_TEST_LEVEL` (L1 unless it is set): checks that run nowhere would all pass.
+fn levels(needs: Needs) -> Vec<Level> {
+    static REACHED: OnceLock<Vec<Level>> = OnceLock::new();
+    let reached = REACHED.get_or_init(|| {
+        let all = [
+            Level::Full,
+            Level::Pod,
+            Level::Runner,
+            Level::Mounts,
+            Level::Files,
+            Level::Bare,
+        ];
+        let reached: Vec<Level> = all.into_iter().filter(|level| is_reached(*level)).collect();
+        let wanted = std::env::var_os("JOURNEYMAN_MIN_TEST_LEVEL").unwrap_or_else(|| "L1".into());
+        let wanted = wanted.to_string_lossy();
+        let is_enough = |level: &Level| level.name().split([' ', ',']).next() >= Some(&*wanted);
+        assert!(
+            reached.iter().any(is_enough),
+            "JOURNEYMAN_MIN_TEST_LEVEL: no sandbox of level {wanted} or better works here"
+        );
+        reached
+    });
+    reached
+        .iter()
+        .copied()
+        .filter(|level| needs.are_met(*level))
+        .collect()
+}
+
+fn is_reached(level: Level) -> bool {
+    match level {
         Level::Full => doctor(level)["level"] == "L1" && has_namespaces(),
         Level::Pod => doctor(level)["level"] == "L1",
         // Only root can start a process under another user.
         Level::Runner => fs::metadata("/proc/self").unwrap().uid() == 0 && doctor(level)["level"] == "L2",
-    };
-    [Level::Full, Level::Pod, Level::Runner]
-        .into_iter()
-        .filter(|level| found(*level))
-        .collect()
+        Level::Mounts => has_namespaces(),
+        Level::Files => doctor(level)["probe"]["offers"]["landlock"] == 2,
+        Level::Bare => true,
+    }
 }
 
 fn doctor(level: Level) -> Value {
@@ -314,7 +410,7 @@ def write(path):
 #[test]
 fn check_01_doctor_tells_the_level_and_fails_below_the_floor() {
     let world = World::new();
-    for level in levels() {
+    for level in levels(Needs::Level) {
         let report = doctor(level);
         assert!(report["probe"]["landlock_abi"].as_u64().unwrap() >= 6, "{report}");
         assert_eq!(report["probe"]["offers"]["namespaces"], level == Level::Full);
@@ -348,7 +444,7 @@ fn check_01_doctor_tells_the_level_and_fails_below_the_floor() {
 
 #[test]
 fn check_28_a_control_group_holds_a_command_and_goes_with_it() {
-    for level in levels() {
+    for level in levels(Needs::Level) {
         let group = doctor(level)["probe"]["cgroup"].clone();
         let Some(folder) = group["folder"].as_str() else {
             row("28 control group", level.name(), "none can be written here");
@@ -381,7 +477,7 @@ fn check_28_a_control_group_holds_a_command_and_goes_with_it() {
 
 #[test]
 fn check_02_what_is_reported_is_what_commands_get() {
-    at_each_level("2 reported is real", |world, level| {
+    at_each_level("2 reported is real", Needs::Level, |world, level| {
         let text = world.shell(
             level,
             "grep -E 'NoNewPrivs|^Seccomp:|CapEff' /proc/self/status; readlink /proc/self/ns/pid",
@@ -394,7 +490,7 @@ fn check_02_what_is_reported_is_what_commands_get() {
         let ours = fs::read_link("/proc/self/ns/pid").unwrap();
         assert_eq!(
             !text.contains(ours.to_str().unwrap()),
-            level == Level::Full,
+            level.has_namespaces(),
             "{text}"
         );
     });
@@ -404,6 +500,7 @@ fn check_02_what_is_reported_is_what_commands_get() {
 fn checks_03_to_06_another_process_cannot_be_read_signalled_traced_or_limited() {
     at_each_level(
         "3-6 read, signal, trace, limit another process",
+        Needs::Processes,
         |world, level| {
             world.all_denied(
                 level,
@@ -437,7 +534,7 @@ attempt("sched", lambda: call("sched", VICTIM, 5, (ctypes.c_int * 1)(0)))
 
 #[test]
 fn check_07_and_08_no_secret_in_an_argument_and_no_inherited_descriptor() {
-    at_each_level("7-8 arguments and descriptors", |world, level| {
+    at_each_level("7-8 arguments and descriptors", Needs::Files, |world, level| {
         let text = world.shell(
             level,
             "cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' ' '; env",
@@ -476,17 +573,21 @@ attempt("etc", lambda: write("/etc/journeyman-test"))
 
 #[test]
 fn check_09_another_workspace_and_credentials_are_out_of_reach() {
-    at_each_level("9 another workspace, credentials", |world, level| {
-        world.all_denied(level, OTHER);
-        assert_eq!(fs::read_to_string(world.path("other/file")).unwrap(), CANARY);
-    });
+    at_each_level(
+        "9 another workspace, credentials",
+        Needs::Files,
+        |world, level| {
+            world.all_denied(level, OTHER);
+            assert_eq!(fs::read_to_string(world.path("other/file")).unwrap(), CANARY);
+        },
+    );
 }
 
 #[test]
 fn check_10_modes_and_times_of_another_workspace() {
     let script = "attempt('chmod', lambda: os.chmod(OTHER + '/file', 0o777))\nattempt('utime', lambda: \
                   os.utime(OTHER + '/file'))\nattempt('stat', lambda: os.stat(OTHER + '/file').st_size)\n";
-    for level in levels() {
+    for level in levels(Needs::Files) {
         let world = World::new();
         let open: Vec<String> = world
             .attempts(level, script)
@@ -495,10 +596,10 @@ fn check_10_modes_and_times_of_another_workspace() {
             .map(|(name, ..)| name)
             .collect();
         match level {
-            Level::Full => assert!(open.is_empty(), "{open:?}"),
+            Level::Full | Level::Mounts => assert!(open.is_empty(), "{open:?}"),
             // Another user's files can be looked at, where their folders let one.
             Level::Runner => assert_eq!(open, ["stat"]),
-            Level::Pod => {}
+            Level::Pod | Level::Files | Level::Bare => {}
         }
         let outcome = if open.is_empty() {
             "held".to_owned()
@@ -574,7 +675,7 @@ fn checks_11_to_14_file_tools_take_no_way_out_and_do_not_hang() {
 
 #[test]
 fn check_16_to_18_the_network_is_not_there() {
-    for level in levels() {
+    for level in levels(Needs::Level) {
         let world = World::new();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
@@ -623,7 +724,7 @@ attempt("dns", lambda: socket.getaddrinfo("example.com", 80))
 
 #[test]
 fn check_19_a_server_on_loopback_works_inside() {
-    at_each_level("19 loopback inside", |world, level| {
+    at_each_level("19 loopback inside", Needs::Limits, |world, level| {
         let text = world.shell(level, "python3 -c 'import socket,threading\ns=socket.create_server((\"127.0.0.1\",0))\nthreading.Thread(target=lambda: s.accept()[0].sendall(b\"hello\")).start()\nprint(socket.create_connection(s.getsockname()).recv(9))'");
         assert!(text.contains("hello"), "{text}");
     });
@@ -633,6 +734,7 @@ fn check_19_a_server_on_loopback_works_inside() {
 fn check_20_wide_doors_of_the_kernel_are_shut() {
     at_each_level(
         "20 io_uring, bpf, perf, keyctl, userfaultfd, mount, namespaces",
+        Needs::Files,
         |world, level| {
             world.all_denied(level, r#"
 for name in ("io_uring", "bpf", "perf", "keyctl", "userfaultfd", "mount", "setns", "clone3", "fsopen", "open_tree"):
@@ -648,6 +750,7 @@ for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000):
 fn check_21_to_23_what_builds_and_tests_need_works() {
     at_each_level(
         "21-23 multiprocessing, git, private folders, rename",
+        Needs::Limits,
         |world, level| {
             let text = world.shell(level, "set -e; python3 -c 'import multiprocessing as m; m.Lock(); print(m.Pool(2).map(abs, [-1, 2]))'
 git status --short; git log --format=%s; git diff
@@ -691,7 +794,7 @@ fn check_21_toolchains_that_are_on_this_machine_work() {
             "go mod init a; go test ./... && echo done 0",
         ),
     ];
-    for level in levels() {
+    for level in levels(Needs::Level) {
         let world = World::new();
         let (mut worked, mut missing) = (Vec::new(), Vec::new());
         for (name, file, text, script) in programs {
@@ -719,7 +822,7 @@ fn check_21_toolchains_that_are_on_this_machine_work() {
 
 #[test]
 fn check_24_a_fork_bomb_is_contained() {
-    at_each_level("24 fork bomb", |world, level| {
+    at_each_level("24 fork bomb", Needs::Limits, |world, level| {
         let started = Instant::now();
         let bomb = "import os, time\nfor i in range(3000):\n    try:\n        if os.fork() == 0:\n            time.sleep(60); os._exit(0)\n    except OSError:\n        print('refused'); raise SystemExit(7)\ntime.sleep(60)\n";
         let (code, text) = world.exec(level, &["--processes", "600"], &["python3", "-c", bomb]);
@@ -734,7 +837,7 @@ fn check_24_a_fork_bomb_is_contained() {
 
 #[test]
 fn check_25_memory_beyond_the_limit_ends_the_command() {
-    at_each_level("25 memory", |world, level| {
+    at_each_level("25 memory", Needs::Limits, |world, level| {
         let hog = "import time\nheld = []\nfor i in range(40):\n    held.append(b'x' * (32 << 20)); time.sleep(0.02)\ntime.sleep(30)\n";
         let (code, text) = world.exec(level, &["--memory-mib", "200"], &["python3", "-c", hog]);
         assert!(
@@ -746,7 +849,7 @@ fn check_25_memory_beyond_the_limit_ends_the_command() {
 
 #[test]
 fn check_26_a_full_disk_quota_ends_the_command_with_a_reason() {
-    at_each_level("26 disk", |world, level| {
+    at_each_level("26 disk", Needs::Limits, |world, level| {
         let filler = "import time\nfile = open('big', 'wb')\nfor i in range(200):\n    file.write(b'x' * (1 << 20)); file.flush(); time.sleep(0.05)\ntime.sleep(30)\n";
         let (code, text) = world.exec(level, &["--disk-mib", "16"], &["python3", "-c", filler]);
         assert!(
@@ -758,38 +861,46 @@ fn check_26_a_full_disk_quota_ends_the_command_with_a_reason() {
 
 #[test]
 fn check_27_and_31_no_core_files_no_input_no_terminal() {
-    at_each_level("27, 31 core files, input, terminal", |world, level| {
-        let text = world.shell(level, "ulimit -c; cat | wc -c; (exec 3</dev/tty) 2>/dev/null && echo terminal; python3 -c 'import fcntl; fcntl.ioctl(1, 0x5412, b\"x\")' 2>&1 | tail -1");
-        assert!(
-            text.starts_with("0\n0\n") && !text.contains("terminal\n") && text.contains("not permitted"),
-            "{text}"
-        );
-    });
+    at_each_level(
+        "27, 31 core files, input, terminal",
+        Needs::Files,
+        |world, level| {
+            let text = world.shell(level, "ulimit -c; cat | wc -c; (exec 3</dev/tty) 2>/dev/null && echo terminal; python3 -c 'import fcntl; fcntl.ioctl(1, 0x5412, b\"x\")' 2>&1 | tail -1");
+            assert!(
+                text.starts_with("0\n0\n") && !text.contains("terminal\n") && text.contains("not permitted"),
+                "{text}"
+            );
+        },
+    );
 }
 
 #[test]
 fn checks_28_to_30_nothing_outlives_the_command_or_its_executor() {
-    at_each_level("28-30 time limit, daemons, a killed executor", |world, level| {
-        let marker = format!("61{}", std::process::id() * 10 + u32::from(level == Level::Full));
-        let daemon = format!("(setsid setsid sleep {marker} > /dev/null 2>&1 &) ; echo started; ");
-        world.shell(level, &daemon);
-        gone(&marker, "the command ended");
-        let script = daemon.clone() + "sleep 60";
-        let (_, text) = world.exec(level, &["--timeout-s", "1"], &["bash", "-c", &script]);
-        assert!(text.contains("killed after 1 s"), "{text}");
-        gone(&marker, "the time was up");
-        let mut command = world.command("exec", level);
-        let mut child = command
-            .args(["--", "bash", "-c", &script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut first = [0; 7];
-        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        gone(&marker, "the executor was killed");
-    });
+    at_each_level(
+        "28-30 time limit, daemons, a killed executor",
+        Needs::Limits,
+        |world, level| {
+            let marker = format!("61{}", std::process::id() * 10 + level as u32);
+            let daemon = format!("(setsid setsid sleep {marker} > /dev/null 2>&1 &) ; echo started; ");
+            world.shell(level, &daemon);
+            gone(&marker, "the command ended");
+            let script = daemon.clone() + "sleep 60";
+            let (_, text) = world.exec(level, &["--timeout-s", "1"], &["bash", "-c", &script]);
+            assert!(text.contains("killed after 1 s"), "{text}");
+            gone(&marker, "the time was up");
+            let mut command = world.command("exec", level);
+            let mut child = command
+                .args(["--", "bash", "-c", &script])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut first = [0; 7];
+            std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            gone(&marker, "the executor was killed");
+        },
+    );
 }
 
 /// Within 2 s no process has the marker among its arguments.
@@ -825,7 +936,7 @@ fn check_32_output_is_capped_and_need_not_be_text() {
 
 #[test]
 fn check_34_many_commands_leave_nothing_behind() {
-    at_each_level("34 nothing accumulates", |world, level| {
+    at_each_level("34 nothing accumulates", Needs::Limits, |world, level| {
         let count = |path: &str| fs::read_to_string(path).unwrap().lines().count();
         let before = count("/proc/self/mountinfo");
         for _ in 0..20 {
@@ -959,7 +1070,7 @@ fn plant_git(work: &Path, run: &str) {
 
 #[test]
 fn a_runner_keeps_the_files_and_serves_one_user_alone() {
-    if !levels().contains(&Level::Runner) {
+    if !levels(Needs::Level).contains(&Level::Runner) {
         row("L2 files at the runner", "L2", "not reachable here");
         return;
     }
@@ -1012,7 +1123,7 @@ fn a_runner_keeps_the_files_and_serves_one_user_alone() {
 
 #[test]
 fn check_04_a_signal_to_everybody_reaches_nobody_outside() {
-    at_each_level("4 kill -1 inside", |world, level| {
+    at_each_level("4 kill -1 inside", Needs::Processes, |world, level| {
         let (_, text) = world.exec(level, &[], &["bash", "-c", "kill -9 -1; echo still here"]);
         assert!(text.contains("still here"), "{text}");
         world.victim_is_well();

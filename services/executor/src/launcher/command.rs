@@ -23,7 +23,7 @@ use crate::{
     policy::{self, Confinement, Policy, Probe},
     seccomp,
     supervise::tell,
-    sys,
+    sys, traces,
     tree::{Activity, exit_code},
     wire,
 };
@@ -76,7 +76,7 @@ fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<E
     // Once, because a child that has to change there first must be forked.
     std::env::set_current_dir(&policy.directory)
         .map_err(|error| format!("{}: {error}", policy.directory.display()))?;
-    let before = namespaces::left_behind();
+    let before = traces::left_behind();
     while let Some((words, output)) = next(control)? {
         activity.begin().map_err(|error| error.to_string())?;
         let code = match prepared(policy, &words, &output)?.spawn() {
@@ -87,7 +87,7 @@ fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<E
             }
         };
         drop(output);
-        if !end_all() || before.is_none() || namespaces::left_behind() != before {
+        if !end_all() || before.is_none() || traces::left_behind() != before {
             // With this process the whole world goes, and the other half tells the code.
             return Ok(ExitCode::from(code));
         }
@@ -173,7 +173,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
     let namespaces_problem = try_namespaces().err();
     let uid = rustix::process::getuid().as_raw();
     let version = fs::read_to_string("/proc/version").unwrap_or_default();
-    let (landlock, landlock_abi) = confine::try_landlock();
+    let landlock = confine::try_landlock();
     let seccomp = seccomp::apply().is_ok();
     let probe = Probe {
         offers: Confinement {
@@ -181,7 +181,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
             seccomp,
             namespaces: namespaces_problem.is_none(),
         },
-        landlock_abi,
+        landlock_abi: landlock,
         cgroup,
         namespaces_problem,
         gvisor: version.to_lowercase().contains("gvisor"),
@@ -201,6 +201,7 @@ fn try_namespaces() -> Result<(), String> {
             ..Confinement::default()
         },
         limits: policy::Limits::default(),
+        visible: policy::SYSTEM.map(Into::into).to_vec(),
         ..Policy::default()
     };
     let text = |error: io::Error| error.to_string();

@@ -11,13 +11,19 @@ use landlock::{
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use crate::{namespaces, policy::Policy, seccomp};
+use crate::{
+    policy::{Confinement, Policy},
+    root::private_folders,
+    seccomp,
+};
 
-/// The floor: below it a command of the same user could signal the executor.
-const LANDLOCK: ABI = ABI::V6;
 /// Open files per process.
 const MAX_OPEN_FILES: u64 = 4096;
 
+/// What a process sees of itself and of the kernel.
+const PROC: &str = "/proc";
+/// Terminals are here in a `/dev` of one's own only: elsewhere they are those of this user.
+const TERMINALS: &[&str] = &["/dev/ptmx", "/dev/pts"];
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -25,8 +31,6 @@ const DEVICES: &[&str] = &[
     "/dev/random",
     "/dev/urandom",
     "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
     "/dev/shm",
 ];
 
@@ -63,8 +67,8 @@ fn limit(resource: Resource, wanted: u64) -> Result<(), String> {
 /// Applies what the policy says to this process, for good.
 pub(crate) fn confine(policy: &Policy) -> Result<(), String> {
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
-    if policy.confinement.landlock {
-        let status = restrict(policy).map_err(|error| format!("landlock: {error}"))?;
+    if let Some(abi) = landlock_abi(policy.confinement) {
+        let status = restrict(policy, abi).map_err(|error| format!("landlock: {error}"))?;
         if status.ruleset != RulesetStatus::FullyEnforced {
             return Err("landlock is not fully enforced here".to_owned());
         }
@@ -75,38 +79,59 @@ pub(crate) fn confine(policy: &Policy) -> Result<(), String> {
     Ok(())
 }
 
-fn restrict(policy: &Policy) -> Result<RestrictionStatus, landlock::RulesetError> {
-    let (all, read) = (AccessFs::from_all(LANDLOCK), AccessFs::from_read(LANDLOCK));
+/// The rules to use, if any. Namespaces keep files by themselves, so there the oldest rules, which forbid every move
+/// between folders, do more harm than good.
+fn landlock_abi(confinement: Confinement) -> Option<ABI> {
+    let abi = confinement.landlock;
+    let is_used = abi
+        >= if confinement.namespaces {
+            confinement.landlock_needed()
+        } else {
+            1
+        };
+    is_used.then(|| ABI::from(i32::try_from(abi).unwrap_or(i32::MAX)))
+}
+
+fn restrict(policy: &Policy, abi: ABI) -> Result<RestrictionStatus, landlock::RulesetError> {
+    let (all, read) = (AccessFs::from_all(abi), AccessFs::from_read(abi));
     let namespaces = policy.confinement.namespaces;
-    // In a world of its own what is hidden is covered, and private folders are nobody else's.
-    let (visible, private) = if namespaces {
-        (vec![PathBuf::from("/")], namespaces::private_folders().collect())
+    // In a root of its own nothing else exists, and private folders are nobody else's.
+    let (visible, private, terminals) = if namespaces {
+        (vec![PathBuf::from("/")], private_folders().collect(), TERMINALS)
     } else {
-        (visible(&policy.hidden), Vec::new())
+        let mut visible = without(&policy.visible, &policy.hidden);
+        visible.push(PROC.into());
+        (visible, Vec::new(), &[][..])
     };
-    Ruleset::default()
+    let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(all)?
-        .scope(Scope::Signal | Scope::AbstractUnixSocket)?
+        .handle_access(all)?;
+    let scopes = Scope::from_all(abi);
+    let ruleset = if scopes.is_empty() {
+        ruleset
+    } else {
+        ruleset.scope(scopes)?
+    };
+    ruleset
         .create()?
         .add_rules(path_beneath_rules(visible, read))?
         .add_rules(path_beneath_rules(&policy.readable, read))?
         .add_rules(path_beneath_rules(&policy.writable, all))?
         .add_rules(path_beneath_rules(private, all))?
         .add_rules(path_beneath_rules(DEVICES, all))?
+        .add_rules(path_beneath_rules(terminals, all))?
         .restrict_self()
 }
 
-/// The largest folders that hold nothing hidden. Rules only allow, so what is hidden is left out.
-fn visible(hidden: &[PathBuf]) -> Vec<PathBuf> {
-    let hidden: Vec<PathBuf> = hidden
-        .iter()
-        .filter_map(|path| path.canonicalize().ok())
-        .collect();
+/// The largest folders inside visible ones that hold nothing hidden. Rules only allow, so what is hidden is left out.
+fn without(visible: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
+    };
+    let (mut queue, hidden) = (real(visible), real(hidden));
     let mut found = Vec::new();
-    let mut queue = vec![PathBuf::from("/")];
     while let Some(path) = queue.pop() {
-        if hidden.contains(&path) {
+        if hidden.iter().any(|hidden| path.starts_with(hidden)) {
             continue;
         }
         if hidden.iter().any(|hidden| hidden.starts_with(&path)) {
@@ -127,18 +152,21 @@ fn children(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Applies an empty policy to this process: whether Landlock holds in full, and the kernel's version of it.
-pub(crate) fn try_landlock() -> (bool, u32) {
-    let status = rustix::thread::set_no_new_privs(true)
+/// Applies an empty policy to this process: the kernel's version of Landlock, 0 when none of it holds.
+pub(crate) fn try_landlock() -> u32 {
+    let applied = rustix::thread::set_no_new_privs(true)
         .ok()
-        .and_then(|()| restrict(&Policy::default()).ok());
-    let Some(status) = status else { return (false, 0) };
-    let abi = match status.landlock {
-        LandlockStatus::Available {
-            effective_abi,
-            kernel_abi,
-        } => kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs(),
-        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
-    };
-    (status.ruleset == RulesetStatus::FullyEnforced, abi)
+        .and_then(|()| restrict(&Policy::default(), ABI::V9).ok());
+    match applied {
+        Some(RestrictionStatus {
+            ruleset: RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
+            landlock:
+                LandlockStatus::Available {
+                    effective_abi,
+                    kernel_abi,
+                },
+            ..
+        }) => kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs(),
+        _ => 0,
+    }
 }

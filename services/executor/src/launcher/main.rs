@@ -12,14 +12,17 @@ mod confine;
 mod files;
 mod group;
 mod leftovers;
+mod mounts;
 mod namespaces;
 #[path = "../sandbox/policy.rs"]
 mod policy;
+mod root;
 mod runner;
 mod seccomp;
 mod show;
 mod supervise;
 mod sys;
+mod traces;
 mod tree;
 mod watch;
 #[path = "../sandbox/wire.rs"]

@@ -4,7 +4,10 @@
     reason = "they take plain numbers, or a structure that outlives the call; each is checked by a test of the sandbox"
 )]
 
-use std::{ffi::CString, io, os::unix::ffi::OsStrExt, path::Path};
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+};
 
 use rustix::process::Pid;
 
@@ -64,17 +67,11 @@ pub(crate) fn close_on_exec() -> io::Result<()> {
     checked(unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) })
 }
 
-/// Sets or clears read-only on the mount at a path; set, on everything mounted beneath as well.
-pub(crate) fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let (set, clear, flags) = if read_only {
-        (libc::MOUNT_ATTR_RDONLY, 0, libc::AT_RECURSIVE)
-    } else {
-        (0, libc::MOUNT_ATTR_RDONLY, 0)
-    };
+/// Sets attributes (`MOUNT_ATTR_…`) on a mount that is held by a descriptor, and on all beneath it.
+pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     let attributes = libc::mount_attr {
-        attr_set: set,
-        attr_clr: clear,
+        attr_set: attributes,
+        attr_clr: 0,
         propagation: 0,
         userns_fd: 0,
     };
@@ -82,9 +79,9 @@ pub(crate) fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
     checked(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            flags,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
             &raw const attributes,
             size_of::<libc::mount_attr>(),
         )

@@ -5,6 +5,7 @@ mod command;
 mod output;
 mod policy;
 mod runner;
+mod view;
 mod way_out;
 mod wire;
 
@@ -31,6 +32,7 @@ use policy::Confinement;
 pub use policy::Limits;
 pub(crate) use policy::{Cgroup, Probe};
 pub(crate) use runner::{Runner, Session};
+pub(crate) use view::View;
 pub(crate) use way_out::{Door, WayOut};
 pub(crate) use wire::{Folder, Task};
 
@@ -41,7 +43,7 @@ const RUNNER_START: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
     way: Way,
-    hidden: Vec<PathBuf>,
+    view: View,
     limits: Limits,
     probe: Probe,
 }
@@ -59,11 +61,11 @@ impl Sandbox {
     /// Finds the launcher, or else the runner, and asks it what this machine offers.
     ///
     /// `launcher`: from the settings; absent: beside the running program. `runner`: the socket of one; then the launcher
-    /// is its business. `hidden`: folders commands may not read.
+    /// is its business. `view`: what commands may read of the machine.
     pub(crate) async fn open(
         launcher: Option<&Path>,
         runner: Option<&Path>,
-        hidden: Vec<PathBuf>,
+        view: View,
         limits: Limits,
     ) -> Result<Self, String> {
         let (way, probe) = match runner {
@@ -81,7 +83,7 @@ impl Sandbox {
         };
         Ok(Self {
             way,
-            hidden,
+            view,
             limits,
             probe,
         })
@@ -92,7 +94,7 @@ impl Sandbox {
     pub(crate) fn without_launcher() -> Self {
         Self {
             way: Way::Launcher(PathBuf::from("/nonexistent")),
-            hidden: Vec::new(),
+            view: View::default(),
             limits: Limits::default(),
             probe: Probe {
                 offers: Confinement::default(),
@@ -109,7 +111,7 @@ impl Sandbox {
     pub(crate) fn without(mut self, mechanisms: &[Mechanism]) -> Self {
         for mechanism in mechanisms {
             match mechanism {
-                Mechanism::Landlock => self.probe.offers.landlock = false,
+                Mechanism::Landlock => self.probe.offers.landlock = 0,
                 Mechanism::Seccomp => self.probe.offers.seccomp = false,
                 Mechanism::Namespaces => self.probe.offers.namespaces = false,
                 Mechanism::Cgroup => self.probe.cgroup = None,
@@ -121,15 +123,64 @@ impl Sandbox {
     /// The level that commands really have.
     pub(crate) fn level(&self) -> SandboxLevel {
         let offers = self.probe.offers;
+        // Files, other processes and the kernel are out of a command's reach.
+        let is_complete = offers.seccomp && offers.landlock >= offers.landlock_needed();
         if self.probe.gvisor {
             SandboxLevel::L3
-        } else if offers.landlock && offers.seccomp && self.has_own_user() {
-            SandboxLevel::L2
-        } else if offers.landlock && offers.seccomp {
-            SandboxLevel::L1
-        } else {
+        } else if !is_complete {
             SandboxLevel::L0
+        } else if self.has_own_user() {
+            SandboxLevel::L2
+        } else {
+            SandboxLevel::L1
         }
+    }
+
+    /// The same with Landlock as an older kernel has it.
+    pub(crate) fn with_landlock_abi(mut self, abi: u32) -> Self {
+        self.probe.offers.landlock = abi.min(self.probe.offers.landlock);
+        self
+    }
+
+    /// Refuses a level that is not enough.
+    ///
+    /// # Errors
+    /// What is missing, and how to go on, for the operator.
+    pub(crate) fn require(&self, min_level: SandboxLevel) -> Result<(), String> {
+        let level = self.level();
+        let has = format!(
+            "commands get sandbox level {level:?} on this machine: {}",
+            self.found()
+        );
+        if level < min_level {
+            return Err(format!(
+                "executor.min_level: {has}. {min_level:?} is required: use Linux 6.12 or newer, or 5.19 or newer with user \
+                 namespaces allowed, or accept less with executor.min_level = \"{level:?}\" \
+                 (JOURNEYMAN__EXECUTOR__MIN_LEVEL={level:?})"
+            ));
+        }
+        if self.runner().is_some() && level < SandboxLevel::L2 {
+            return Err(format!(
+                "executor.runner_socket: {has}. A runner must reach L2, or commands could read what it holds for others"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What decides the level, in words.
+    fn found(&self) -> String {
+        let (offers, probe) = (self.probe.offers, &self.probe);
+        let namespaces = match &probe.namespaces_problem {
+            _ if offers.namespaces => "namespaces".to_owned(),
+            Some(problem) => format!("no namespaces ({problem})"),
+            None => "no namespaces".to_owned(),
+        };
+        format!(
+            "Landlock ABI {} ({} or newer is needed), {}seccomp, {namespaces}",
+            offers.landlock,
+            offers.landlock_needed(),
+            if offers.seccomp { "" } else { "no " }
+        )
     }
 
     /// Whether commands run under another user than this process.

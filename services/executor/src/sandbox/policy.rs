@@ -13,6 +13,26 @@ pub(crate) const MAX_FRAME: usize = 1 << 20;
 /// In the launcher's answer: it waits for the next command.
 pub(crate) const WAITS_FOR_NEXT: u8 = 1;
 
+/// Where systems keep their programs, libraries and settings; commands may read there. Of `/sys` no more than what
+/// language runtimes look at to size themselves.
+pub(crate) const SYSTEM: [&str; 15] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/etc",
+    "/nix",
+    "/gnu",
+    "/snap",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
+];
+
 /// The bounds of one command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Policy {
@@ -22,12 +42,14 @@ pub(crate) struct Policy {
     pub(crate) environment: Vec<(String, String)>,
     /// Folders that it may write.
     pub(crate) writable: Vec<PathBuf>,
-    /// Folders inside hidden ones that it may read.
+    /// The workspace's own folders that it may read, wherever they are.
     pub(crate) readable: Vec<PathBuf>,
-    /// Folders that it may not read; everything else it may.
+    /// What it may read of the machine. What is not listed does not exist for it, or cannot be opened.
+    pub(crate) visible: Vec<PathBuf>,
+    /// Folders and files inside visible ones that it may not read.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Folders that stay in place, each as one mount, where a hidden folder around them is covered. A file can be
-    /// renamed between writable folders inside the same one.
+    /// The workspace's folders around the writable ones, each as one mount: a file can be renamed between writable
+    /// folders inside the same one.
     pub(crate) exposed: Vec<PathBuf>,
     /// What it may use.
     pub(crate) limits: Limits,
@@ -87,12 +109,22 @@ impl Default for Limits {
 /// Which mechanisms of the kernel are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confinement {
-    /// File access, signals and abstract sockets by Landlock, ABI 6 or newer.
-    pub(crate) landlock: bool,
+    /// The Landlock ABI whose rules are used; 0: none. File access from 1, moves between folders 2, truncation 3,
+    /// ioctl on devices 5, signals and abstract sockets 6, named sockets 9. TCP rules (4) are not used: they know
+    /// ports and no addresses, so they would close the loopback servers of tests as well.
+    pub(crate) landlock: u32,
     /// The deny list of system calls.
     pub(crate) seccomp: bool,
     /// User, mount, process, network and IPC namespaces.
     pub(crate) namespaces: bool,
+}
+
+impl Confinement {
+    /// The oldest Landlock ABI with which nothing is missing: namespaces keep signals and abstract sockets inside by
+    /// themselves, but ABI 1 would forbid every move of a file between folders.
+    pub(crate) const fn landlock_needed(self) -> u32 {
+        if self.namespaces { 2 } else { 6 }
+    }
 }
 
 /// Where control groups can be made, and what they can limit.

@@ -1,0 +1,75 @@
+//! Mounts as values: copied from the caller's world, restricted, and attached in the new one.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::CWD,
+    mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree},
+};
+
+use crate::sys;
+
+/// Nothing can be written, no device opened and no right gained through such a mount.
+const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | WRITABLE;
+/// The same for a folder that a command works in.
+const WRITABLE: u64 = libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOSUID;
+
+/// A copy of a mount with everything mounted beneath, attached nowhere yet. It stays usable when the place that it was
+/// copied from is covered or gone.
+pub(crate) struct Tree {
+    mount: OwnedFd,
+    is_folder: bool,
+}
+
+impl Tree {
+    /// Of a folder or a file; links are followed.
+    pub(crate) fn copy(path: &Path) -> io::Result<Self> {
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+        Ok(Self {
+            is_folder: path.metadata()?.is_dir(),
+            mount: open_tree(CWD, path, flags)?,
+        })
+    }
+
+    pub(crate) fn read_only(self) -> io::Result<Self> {
+        sys::set_mount_attributes(self.mount.as_fd(), READ_ONLY)?;
+        Ok(self)
+    }
+
+    pub(crate) fn writable(self) -> io::Result<Self> {
+        sys::set_mount_attributes(self.mount.as_fd(), WRITABLE)?;
+        Ok(self)
+    }
+
+    /// Mounts it at a path, which is made where nothing is there.
+    pub(crate) fn attach(self, path: &Path) -> io::Result<()> {
+        if !path.exists() {
+            if self.is_folder {
+                fs::create_dir_all(path)?;
+            } else {
+                fs::create_dir_all(path.parent().unwrap_or(path))?;
+                fs::File::create(path)?;
+            }
+        }
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
+        Ok(move_mount(&self.mount, "", CWD, path, flags)?)
+    }
+}
+
+/// Mounts an empty file system in memory over a folder; `options` as of `tmpfs`.
+pub(crate) fn in_memory(path: &Path, options: &str) -> io::Result<()> {
+    let options = std::ffi::CString::new(options)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount("tmpfs", path, "tmpfs", flags, &*options)?)
+}
+
+/// Makes what is mounted at a path read-only; mounts beneath stay as they are.
+pub(crate) fn seal(path: &Path) -> io::Result<()> {
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::BIND;
+    Ok(rustix::mount::mount_remount(path, flags, "")?)
+}

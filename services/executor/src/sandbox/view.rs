@@ -1,0 +1,253 @@
+//! What commands may read of the machine: its system and its toolchains. Homes, data and everything else stay out
+//! unless the settings expose it.
+
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::policy::SYSTEM;
+
+/// Where language tools install themselves below a home folder. None of these holds credentials.
+const TOOLCHAINS_AT_HOME: &[&str] = &[
+    ".asdf",
+    ".bun/bin",
+    ".cargo/bin",
+    ".cargo/git",
+    ".cargo/registry",
+    ".deno/bin",
+    ".dotnet",
+    ".ghcup",
+    ".jenv",
+    ".juliaup",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".nodenv",
+    ".nvm",
+    ".opam",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".rvm",
+    ".sdkman/candidates",
+    ".swiftly",
+    ".volta",
+    "anaconda3",
+    "go",
+    "miniconda3",
+    "miniforge3",
+    "sdk",
+];
+/// Toolchains of all users that lie between homes or data.
+const SHARED_TOOLCHAINS: &[&str] = &["/home/linuxbrew/.linuxbrew", "/var/lib/snapd/snap"];
+/// Variables that name toolchains' folders.
+const VARIABLES: &[&str] = &["RUSTUP_HOME", "JAVA_HOME", "GOROOT"];
+/// Beside a folder of programs, what they load.
+const LIBRARIES: &[&str] = &["lib", "lib64", "libexec"];
+/// A settings folder that commands see; parts of it are private.
+const SETTINGS: &str = "/etc";
+/// Folders within folders there that are looked at.
+const SETTINGS_DEPTH: u32 = 4;
+/// Settings of a start on one machine, which hold secrets of other services.
+const SETTINGS_HERE: &str = "journeyman.toml";
+
+/// What commands see of the machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    /// Folders and files that they may read.
+    pub(crate) visible: Vec<PathBuf>,
+    /// What inside those they may not.
+    pub(crate) hidden: Vec<PathBuf>,
+}
+
+impl View {
+    /// The usual places of this machine, `exposed` in addition, without `hidden`.
+    pub(crate) fn of_this_machine(exposed: Vec<PathBuf>, mut hidden: Vec<PathBuf>) -> Self {
+        let user = User {
+            home: std::env::home_dir().filter(|home| home.parent().is_some()),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            toolchains: VARIABLES.iter().filter_map(std::env::var_os).collect(),
+        };
+        hidden.extend(std::path::absolute(SETTINGS_HERE).ok());
+        hidden.extend(private_settings(Path::new(SETTINGS)));
+        let system = SYSTEM.iter().chain(SHARED_TOOLCHAINS).map(PathBuf::from);
+        Self {
+            visible: largest(system.chain(user.toolchains()).chain(exposed).collect()),
+            hidden,
+        }
+    }
+}
+
+/// Whose toolchains commands use.
+struct User {
+    home: Option<PathBuf>,
+    path: OsString,
+    toolchains: Vec<OsString>,
+}
+
+impl User {
+    fn toolchains(&self) -> Vec<PathBuf> {
+        let at_home = self
+            .home
+            .iter()
+            .flat_map(|home| TOOLCHAINS_AT_HOME.iter().map(|name| home.join(name)));
+        let programs = std::env::split_paths(&self.path).flat_map(|folder| installation(&folder));
+        let named = self.toolchains.iter().map(PathBuf::from);
+        let found = programs.chain(named).filter(|path| self.is_toolchain(path));
+        found.chain(at_home).collect()
+    }
+
+    /// Not a home, nor a folder around it: a search path may name anything.
+    fn is_toolchain(&self, path: &Path) -> bool {
+        let is_around_home = |home: &PathBuf| home.starts_with(path);
+        path.is_absolute()
+            && path.parent().is_some_and(|parent| parent.parent().is_some())
+            && !self.home.as_ref().is_some_and(is_around_home)
+    }
+}
+
+/// A folder of the search path with what its programs need: a virtual environment, or the installation of a version
+/// manager, as a whole; else the libraries beside it.
+fn installation(programs: &Path) -> Vec<PathBuf> {
+    let Some(around) = programs.parent() else {
+        return Vec::new();
+    };
+    if around.join("pyvenv.cfg").is_file() || programs.ends_with("shims") {
+        return vec![around.to_owned()];
+    }
+    let beside = LIBRARIES.iter().map(|name| around.join(name));
+    let beside = beside.filter(|path| programs.ends_with("bin") && path.is_dir());
+    [programs.to_owned()].into_iter().chain(beside).collect()
+}
+
+/// What in a folder of settings only its owner or group may read: a root executor's commands could otherwise read it.
+fn private_settings(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut queue = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = queue.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_symlink() {
+                continue;
+            }
+            if metadata.permissions().mode() & 0o004 == 0 {
+                found.push(entry.path());
+            } else if metadata.is_dir() && depth < SETTINGS_DEPTH {
+                queue.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Each path once, and none inside another.
+fn largest(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort();
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !found.iter().any(|around| path.starts_with(around)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(home: &str, path: &str) -> User {
+        User {
+            home: Some(home.into()),
+            path: path.into(),
+            toolchains: vec!["/srv/jdk-21".into()],
+        }
+    }
+
+    fn has(found: &[PathBuf], path: &str) -> bool {
+        found.contains(&PathBuf::from(path))
+    }
+
+    #[test]
+    fn toolchains_of_a_home_are_visible_and_the_home_is_not() {
+        let found = user("/home/ada", "/home/ada/tools:/home/ada:/home:.:/").toolchains();
+        for path in [
+            "/home/ada/.cargo/bin",
+            "/home/ada/.nvm",
+            "/home/ada/tools",
+            "/srv/jdk-21",
+        ] {
+            assert!(has(&found, path), "{path}: {found:?}");
+        }
+        for path in [
+            "/home/ada",
+            "/home",
+            "/",
+            ".",
+            "/home/ada/.cargo",
+            "/home/ada/.config",
+        ] {
+            assert!(!has(&found, path), "{path}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_path_brings_what_its_programs_load() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in [
+            "venv/bin",
+            "manager/shims",
+            "tool/bin",
+            "tool/lib",
+            "tool/share",
+            "lib/x",
+        ] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        fs::write(path("venv/pyvenv.cfg"), "").unwrap();
+        assert_eq!(installation(&path("venv/bin")), [path("venv")]);
+        assert_eq!(installation(&path("manager/shims")), [path("manager")]);
+        assert_eq!(
+            installation(&path("tool/bin")),
+            [path("tool/bin"), path("tool/lib")]
+        );
+        // Not a folder of programs by its name: what lies beside it is something else.
+        assert_eq!(installation(&path("other")), [path("other")]);
+    }
+
+    #[test]
+    fn settings_that_not_everybody_may_read_are_found() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (name, mode) in [
+            ("shadow", 0o640),
+            ("hosts", 0o644),
+            ("ssl/private.key", 0o600),
+            ("sudo/rules", 0o644),
+        ] {
+            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            fs::write(path(name), "").unwrap();
+            fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::set_permissions(path("sudo"), fs::Permissions::from_mode(0o750)).unwrap();
+        let mut found = private_settings(folder.path());
+        found.sort();
+        assert_eq!(found, [path("shadow"), path("ssl/private.key"), path("sudo")]);
+    }
+
+    #[test]
+    fn a_place_inside_another_is_named_once() {
+        let paths = ["/usr/local/go", "/opt", "/usr", "/usr"]
+            .map(PathBuf::from)
+            .to_vec();
+        assert_eq!(largest(paths), ["/opt", "/usr"].map(PathBuf::from));
+    }
+}

@@ -1,0 +1,127 @@
+//! What each level requires, and that nothing runs below the required one.
+
+use super::*;
+
+/// What `executor doctor` says with some of the machine's mechanisms taken away.
+fn level_with(arguments: &[&str]) -> String {
+    let world = World::new();
+    let mut command = world.command("doctor", Level::Full);
+    let output = command.arg("--json").args(arguments).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    report["level"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn check_01_l1_takes_seccomp_and_landlock_6_or_with_namespaces_2() {
+    let alone = ["--without", "namespaces"];
+    for (abi, level) in [("6", "L1"), ("5", "L0"), ("1", "L0"), ("0", "L0")] {
+        let arguments = [&alone[..], &["--landlock-abi", abi]].concat();
+        assert_eq!(level_with(&arguments), level, "ABI {abi} without namespaces");
+    }
+    if has_namespaces() {
+        for (abi, level) in [("6", "L1"), ("2", "L1"), ("1", "L0"), ("0", "L0")] {
+            assert_eq!(
+                level_with(&["--landlock-abi", abi]),
+                level,
+                "ABI {abi} with namespaces"
+            );
+        }
+    }
+    assert_eq!(level_with(&["--without", "seccomp"]), "L0");
+    row("1 what L1 takes", "any", "held");
+}
+
+#[test]
+fn check_09_every_abi_of_landlock_confines_files() {
+    for abi in ["1", "2", "3", "4", "5", "6", "7"] {
+        let world = World::new();
+        let mut command = world.command("exec", Level::Pod);
+        let script = format!(
+            "cat {0:?}/file; echo x > {0:?}/new; echo y > here && cat here",
+            world.path("other")
+        );
+        let command = command.args(["--landlock-abi", abi, "--", "bash", "-c", &script]);
+        let (code, text) = finish(command.output().unwrap());
+        assert!(code == 0 && text.ends_with("y\n"), "ABI {abi}: {text}");
+        assert!(!world.path("other/new").exists(), "ABI {abi}");
+    }
+    row("9 files at every ABI of Landlock", "L0 to L1", "held");
+}
+
+#[test]
+fn doctor_below_the_level_says_what_is_missing_and_how_to_go_on() {
+    let world = World::new();
+    let mut command = world.command("doctor", Level::Bare);
+    let (code, text) = finish(command.output().unwrap());
+    assert_eq!(code, 3);
+    for part in [
+        "L0",
+        "Landlock ABI 0 (6 or newer is needed)",
+        "no seccomp",
+        "executor.min_level = \"L0\"",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// An executor's process that is expected to refuse its start; what it says.
+fn refused_start(lines: &str) -> String {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("settings.toml");
+    let text = format!(
+        "[executor]\nlisten = \"127.0.0.1:0\"\ndata_dir = {:?}\nlauncher = {:?}\n{lines}\n[executor.grant_keys]\n",
+        folder.path().join("data"),
+        env!("CARGO_BIN_EXE_launcher"),
+    );
+    let keys = grant::generate();
+    let user = executors_user();
+    // Only root can give something away.
+    let _ = std::os::unix::fs::chown(folder.path(), Some(user), Some(user));
+    fs::write(&file, format!("{text}{:?} = {:?}\n", keys.id, keys.public_key)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(user).gid(user);
+    }
+    let output = command
+        .arg("--config")
+        .arg(file)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "it started");
+    finish(output).1
+}
+
+#[test]
+fn check_02_an_executor_without_landlock_and_namespaces_refuses_to_start_unless_the_settings_allow_it() {
+    let said = refused_start("without = [\"landlock\", \"namespaces\"]");
+    for part in [
+        "executor.min_level",
+        "level L0",
+        "L1 is required",
+        "JOURNEYMAN__EXECUTOR__MIN_LEVEL=L0",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    row("2 no start below L1 by default", "any", "held");
+}
+
+#[test]
+fn check_02_an_executor_refuses_a_runner_below_l2() {
+    let world = World::new();
+    let socket = if levels(Needs::Level).contains(&Level::Runner) {
+        world.runner()
+    } else {
+        row("2 no runner below L2", "L2", "not run: takes root");
+        return;
+    };
+    let lines = format!(
+        "slots = 1\nmin_level = \"L0\"\nrunner_socket = {socket:?}\nwithout = [\"landlock\", \"namespaces\"]"
+    );
+    let said = refused_start(&lines);
+    assert!(
+        said.contains("executor.runner_socket") && said.contains("must reach L2"),
+        "{said}"
+    );
+    row("2 no runner below L2", "L2", "held");
+}
