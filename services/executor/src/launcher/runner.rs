@@ -1,8 +1,10 @@
 //! The runner: starts commands and keeps worktrees under a user of its own, for one executor under another.
 
 use std::{
+    collections::HashMap,
     fs,
     io::{self, Write},
+    net::Shutdown,
     os::{
         fd::{AsFd, OwnedFd},
         unix::{
@@ -13,18 +15,19 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use rustix::{fs::Mode, io::Errno, net::sockopt::socket_peercred, process::umask};
+use rustix::{fs::Mode, io::Errno, process::umask};
 
 use crate::{
     files::Files,
     leftovers,
     policy::Probe,
+    sys::{self, StopSignals},
     wire::{self, Answer, Hello, Request, Wants},
 };
 
@@ -33,14 +36,54 @@ const MAX_CONNECTIONS: usize = 128;
 /// How long a connection may take to say what it is for.
 const HELLO_TIME: Duration = Duration::from_secs(10);
 
+/// How long commands may take to end once the runner is asked to stop. The end of the first process of a container
+/// ends whatever is left in it.
+const STOP_TIME: Duration = Duration::from_millis(800);
+
 struct Server {
     folder: PathBuf,
     /// Held as long as a workspace lives.
     workspace: Mutex<u64>,
     connections: AtomicUsize,
+    launchers: Launchers,
 }
 
-/// Serves at a socket until it is killed. `arguments`: the socket, the folder for worktrees and the number of the only
+/// The launchers that run, by the process id of each: a copy of its executor's connection, whose end ends its commands.
+#[derive(Default)]
+struct Launchers {
+    running: Mutex<HashMap<u32, UnixStream>>,
+    ended: Condvar,
+}
+
+impl Launchers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, UnixStream>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, launcher: u32, connection: UnixStream) {
+        self.lock().insert(launcher, connection);
+    }
+
+    fn remove(&self, launcher: u32) {
+        self.lock().remove(&launcher);
+        self.ended.notify_all();
+    }
+
+    /// Ends all, and waits for a short time until they have.
+    fn stop(&self) {
+        let running = self.lock();
+        for connection in running.values() {
+            // One that its executor has closed ends already.
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+        drop(
+            self.ended
+                .wait_timeout_while(running, STOP_TIME, |running| !running.is_empty()),
+        );
+    }
+}
+
+/// Serves at a socket until it is told to stop by a signal. `arguments`: the socket, the folder for worktrees and the number of the only
 /// user that is served.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let [socket, folder, peer] = arguments else {
@@ -50,21 +93,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         .parse()
         .map_err(|_| format!("{peer:?} is no user's number"))?;
     umask(Mode::from_raw_mode(0o022));
+    let signals = StopSignals::hold();
     let folder = PathBuf::from(folder);
     let listener = prepare(Path::new(socket), &folder).map_err(|error| format!("{socket}: {error}"))?;
     let server = Arc::new(Server {
         folder: folder.canonicalize().map_err(|error| error.to_string())?,
         workspace: Mutex::new(0),
         connections: AtomicUsize::new(0),
+        launchers: Launchers::default(),
     });
-    for connection in listener.incoming() {
-        let Ok(connection) = connection else { continue };
-        // Commands have the runner's own user, so they are refused as well.
-        if socket_peercred(&connection).is_ok_and(|other| other.uid.as_raw() == peer) {
-            server.accept(connection);
-        }
-    }
+    let accepting = Arc::clone(&server);
+    std::thread::spawn(move || accepting.listen(&listener, peer));
+    signals.wait();
+    say("asked to stop");
+    server.launchers.stop();
     Ok(ExitCode::SUCCESS)
+}
+
+/// The log of its container is all that a runner has.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "runner: {text}");
 }
 
 /// Whether a runner listens at a socket. It takes no connection from its own user any further.
@@ -90,16 +138,34 @@ fn prepare(socket: &Path, folder: &Path) -> io::Result<UnixListener> {
 }
 
 impl Server {
+    fn listen(self: &Arc<Self>, listener: &UnixListener, peer: u32) {
+        let own = rustix::process::getuid().as_raw();
+        for connection in listener.incoming() {
+            // Commands have the runner's own user, so they are refused as well.
+            let checked =
+                connection.and_then(|connection| Ok((sys::peer_user(connection.as_fd())?, connection)));
+            match checked {
+                Ok((user, connection)) if user == peer => self.accept(connection),
+                // `launcher alive`, every few seconds.
+                Ok((user, _)) if user == own => {}
+                Ok((user, _)) => say(&format!(
+                    "refused a connection of user {user}: only user {peer} is served"
+                )),
+                Err(error) => say(&format!("refused a connection: its user cannot be told: {error}")),
+            }
+        }
+    }
+
     fn accept(self: &Arc<Self>, connection: UnixStream) {
         if self.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             self.connections.fetch_sub(1, Ordering::Relaxed);
+            say(&format!("refused a connection: {MAX_CONNECTIONS} are open"));
             return;
         }
         let server = Arc::clone(self);
         std::thread::spawn(move || {
             if let Err(error) = server.serve(connection) {
-                // The log of its container is all that a runner has.
-                let _ = writeln!(io::stderr(), "runner: {error}");
+                say(&error.to_string());
             }
             server.connections.fetch_sub(1, Ordering::Relaxed);
         });
@@ -116,7 +182,7 @@ impl Server {
         connection.set_read_timeout(None)?;
         match hello.wants {
             Wants::Probe => wire::send(&connection, &Answer::Probe(probe()?), None),
-            Wants::Command => start(connection, output.ok_or(io::ErrorKind::InvalidInput)?),
+            Wants::Command => self.start(connection, output.ok_or(io::ErrorKind::InvalidInput)?),
             Wants::Workspace { tree } => self.keep(&connection, tree),
         }
     }
@@ -130,6 +196,23 @@ impl Server {
         remove(&folder);
         leftovers::remove();
         served
+    }
+
+    /// From here on the connection is the launcher's: it ends the command when the executor goes.
+    fn start(&self, connection: UnixStream, output: OwnedFd) -> io::Result<()> {
+        let copy = connection.try_clone()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.env_clear().current_dir("/");
+        command
+            .stdin(OwnedFd::from(connection))
+            .stdout(Stdio::from(output.try_clone()?))
+            .stderr(output);
+        let mut child = command.spawn()?;
+        drop(command);
+        self.launchers.add(child.id(), copy);
+        let ended = child.wait();
+        self.launchers.remove(child.id());
+        ended.map(drop)
     }
 }
 
@@ -157,26 +240,12 @@ fn probe() -> io::Result<Probe> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// From here on the connection is the launcher's alone: it ends the command when the executor goes.
-fn start(connection: UnixStream, output: OwnedFd) -> io::Result<()> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.env_clear().current_dir("/");
-    command
-        .stdin(OwnedFd::from(connection))
-        .stdout(Stdio::from(output.try_clone()?))
-        .stderr(output);
-    let mut child = command.spawn()?;
-    drop(command);
-    child.wait().map(drop)
-}
-
 /// Deletes a workspace, folders that its commands have locked included.
 fn remove(folder: &Path) {
     if let Err(error) = Files::open(folder, folder)
         .and_then(|files| files.show_folders())
         .and_then(|()| fs::remove_dir_all(folder))
     {
-        // The log of its container is all that a runner has.
-        let _ = writeln!(io::stderr(), "runner: {} stays behind: {error}", folder.display());
+        say(&format!("{} stays behind: {error}", folder.display()));
     }
 }

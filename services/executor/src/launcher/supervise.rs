@@ -21,6 +21,8 @@ pub(crate) fn run() -> Result<ExitCode, String> {
     let Some((mut policy, _)) = policy else {
         return Ok(ExitCode::SUCCESS);
     };
+    // A runner holds them back, and commands must be able to stop each other.
+    sys::StopSignals::release();
     policy.uid = rustix::process::getuid().as_raw();
     // Refused when already a session leader; then there is one already.
     let _ = rustix::process::setsid();

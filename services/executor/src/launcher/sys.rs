@@ -6,6 +6,7 @@
 
 use std::{
     io,
+    mem::MaybeUninit,
     os::fd::{AsRawFd, BorrowedFd},
 };
 
@@ -86,6 +87,61 @@ pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io
             size_of::<libc::mount_attr>(),
         )
     })
+}
+
+/// The user at the other end of a socket. Process and group are left aside: of a process in another PID namespace the
+/// kernel tells the number 0, which a safe wrapper takes for an error.
+pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).map_err(io::Error::other)?;
+    // SAFETY: the structure and its length live across the call, which writes no more than that length.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    checked(result.into()).map(|()| peer.uid)
+}
+
+/// The signals that ask a service to stop, held back from every thread that is started from now on.
+pub(crate) struct StopSignals(libc::sigset_t);
+
+impl StopSignals {
+    pub(crate) fn hold() -> Self {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: the set is initialised by the first call before the others use it; there is no other memory.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            let mut set = set.assume_init();
+            libc::sigaddset(&raw mut set, libc::SIGTERM);
+            libc::sigaddset(&raw mut set, libc::SIGINT);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            Self(set)
+        }
+    }
+
+    /// Lets them through again, in a process that was started by one that holds them back.
+    pub(crate) fn release() {
+        let held = Self::hold();
+        // SAFETY: the set lives across the call.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const held.0, std::ptr::null_mut()) };
+    }
+
+    /// Blocks until one of them comes. Waiting works for the first process of a PID namespace as well, for which the
+    /// kernel drops signals that nobody handles.
+    pub(crate) fn wait(&self) {
+        let mut signal = 0;
+        // SAFETY: both live across the call. It fails for an invalid set only.
+        unsafe { libc::sigwait(&raw const self.0, &raw mut signal) };
+    }
 }
 
 fn checked(result: libc::c_long) -> io::Result<()> {

@@ -1,0 +1,165 @@
+//! The runner as a process of its own: whom it serves, and how it ends.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test panics on what it does not expect, and prints its rows of a table"
+)]
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixStream,
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// A runner, killed with everything in its PID namespace when it is dropped.
+struct Runner {
+    process: Child,
+    folder: TempDir,
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Runner {
+    /// As a container's first process: in user and PID namespaces of its own, where this test's user is number 0.
+    fn as_first_process() -> Self {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--map-root-user", "--pid", "--fork", "--kill-child"]);
+        unshare.arg(env!("CARGO_BIN_EXE_launcher"));
+        Self::start(unshare, 0)
+    }
+
+    fn start(mut command: Command, serves: u32) -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let (socket, files) = (folder.path().join("socket"), folder.path().join("files"));
+        let process = command
+            .arg("runner")
+            .args([&socket, &files])
+            .arg(serves.to_string())
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(folder.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let runner = Self { process, folder };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while UnixStream::connect(runner.socket()).is_err() {
+            assert!(
+                Instant::now() < deadline,
+                "the runner does not start: {}",
+                runner.log()
+            );
+            std::thread::yield_now();
+        }
+        runner
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// The process that listens, by its number here: `unshare` is its parent.
+    fn first_process(&self) -> u32 {
+        let children = format!("/proc/{0}/task/{0}/children", self.process.id());
+        fs::read_to_string(children).unwrap().trim().parse().unwrap()
+    }
+
+    fn exec(&self, work: &Path, script: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
+        command
+            .args(["exec", "--runner"])
+            .arg(self.socket())
+            .args(["--without", "namespaces", "--dir"])
+            .arg(work)
+            .args(["--", "bash", "-c", script])
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn an_executor_in_another_pid_namespace_is_served_as_in_the_two_containers_of_a_pod() {
+    let runner = Runner::as_first_process();
+    let work = TempDir::new().unwrap();
+    let script = "echo it works; grep SigBlk /proc/self/status";
+    let output = runner.exec(work.path(), script).output().unwrap();
+    let text = text(&output);
+    assert!(text.contains("it works"), "{text} {}", runner.log());
+    assert!(
+        text.contains("SigBlk:\t0000000000000000"),
+        "commands can be asked to stop: {text}"
+    );
+}
+
+#[test]
+fn a_refused_connection_is_logged_with_its_user_and_the_reason() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("| 3 refusals of the runner are logged | L2 | not run: another user takes root |");
+        return;
+    }
+    let runner = Runner::start(Command::new(env!("CARGO_BIN_EXE_launcher")), 12_345);
+    let connect = format!(
+        "import socket; socket.socket(socket.AF_UNIX).connect({:?})",
+        runner.socket()
+    );
+    let mut other = Command::new("/usr/bin/python3");
+    let connected = other.args(["-c", &connect]).uid(65_534).gid(65_534).status();
+    assert!(connected.unwrap().success());
+    let wanted = "refused a connection of user 65534: only user 12345 is served";
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !runner.log().contains(wanted) {
+        assert!(Instant::now() < deadline, "{}", runner.log());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_runner_that_is_the_first_process_stops_within_a_second_of_sigterm_with_its_commands() {
+    let mut runner = Runner::as_first_process();
+    let work = TempDir::new().unwrap();
+    let script = "trap '' TERM; echo started; setsid sleep 613 & sleep 613";
+    let mut executor = runner
+        .exec(work.path(), script)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut started = [0; 7];
+    executor
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut started)
+        .unwrap();
+    let asked = Instant::now();
+    let signalled = Command::new("kill")
+        .arg(runner.first_process().to_string())
+        .status();
+    assert!(signalled.unwrap().success());
+    runner.process.wait().unwrap();
+    let took = asked.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}: {}", runner.log());
+    assert!(runner.log().contains("asked to stop"), "{}", runner.log());
+    executor.wait().unwrap();
+}
