@@ -18,7 +18,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked -p ingest -p planner -p executor -p reporter -p egress \
     && install -D -t /out target/release/ingest target/release/planner target/release/executor \
-       target/release/launcher target/release/reporter target/release/egress
+       target/release/launcher target/release/reporter target/release/inspector target/release/egress
 
 FROM ${RUNTIME_BASE} AS runtime
 RUN apt-get update \
@@ -55,7 +55,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
     && rm -rf /var/lib/apt/lists/*
 USER 65532:65532
-COPY --from=builder /out/reporter /usr/local/bin/reporter
+COPY --from=builder /out/reporter /out/inspector /usr/local/bin/
 EXPOSE 7404
 ENTRYPOINT ["/usr/local/bin/reporter"]
 

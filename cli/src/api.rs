@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
-use domain::{Decision, Entry, Job, RunId, TicketKey};
+use domain::{Entry, Job, RunId, TicketKey, Verdict};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
 use ingest::api::types::{DeadDetail, DeadView, JobAccepted, RunView, StopAllView};
@@ -254,13 +254,34 @@ impl Client {
         self.call(Method::GET, "/v1/stop-all", None).await
     }
 
-    /// Decides at an approval gate.
+    /// The change that a run last asked a person about, as text in git's format.
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn decide(&self, decision: &Decision) -> anyhow::Result<()> {
-        let path = format!("/v1/runs/{}/decision", encode(&decision.run.to_string()));
-        let body = json!({"verdict": decision.verdict, "feedback": decision.feedback});
+    pub async fn diff(&self, run: &RunId) -> anyhow::Result<String> {
+        let path = format!("/v1/runs/{}/diff", encode(&run.to_string()));
+        let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
+        let answer = request
+            .send()
+            .await
+            .with_context(|| format!("the API at {} cannot be reached", self.url))?;
+        Ok(refuse_problem(answer).await?.text().await?)
+    }
+
+    /// Decides at an approval gate about the commit `head`, which may be abbreviated to 7 characters; empty means
+    /// whatever is asked about, which an approval must not say.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn decide(
+        &self,
+        run: &RunId,
+        verdict: Verdict,
+        head: &str,
+        feedback: &str,
+    ) -> anyhow::Result<()> {
+        let path = format!("/v1/runs/{}/decision", encode(&run.to_string()));
+        let body = json!({"verdict": verdict, "head": head, "feedback": feedback});
         self.call::<Value>(Method::POST, &path, Some(body))
             .await
             .map(drop)

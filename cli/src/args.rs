@@ -101,12 +101,23 @@ pub enum Command {
         #[command(flatten)]
         api: Api,
     },
+    /// Print the change that a run asks a person about
+    Diff {
+        /// The run
+        run: RunId,
+        /// Where the API is.
+        #[command(flatten)]
+        api: Api,
+    },
     /// Decide at a run's approval gate
     Decide {
         /// The run that waits
         run: RunId,
         /// The answer
         verdict: Verdict,
+        /// The commit that you have read, or its first 7 characters; needed to approve
+        #[arg(long, value_name = "COMMIT", required_if_eq("verdict", "approve"))]
+        head: Option<String>,
         /// For `revise`: what to change
         #[arg(long, default_value = "")]
         feedback: String,

@@ -102,7 +102,9 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::Closed { pull_request, by } => {
             format!("#{} was closed by {by}: tell the ticket", pull_request.number)
         }
-        ReportRequest::DecisionNeeded { .. } => "ask a person to decide".to_owned(),
+        ReportRequest::DecisionNeeded(push) => {
+            format!("ask a person to decide about {}", push.head.short())
+        }
         ReportRequest::RunStopped { reason, .. } => format!("tell the ticket: {}", reason.as_str()),
         ReportRequest::RetryScheduled { due, .. } => {
             format!("tell the ticket that it is tried again at {due}")
@@ -126,6 +128,9 @@ fn describe_outcome(outcome: &ReportOutcome) -> String {
             format!("pushed {branch} at {}", head.short())
         }
         ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => format!("opened {}", opened.url),
+        ReportOutcome::Done(Receipt::DecisionAsked { head, .. }) => {
+            format!("asked a person about {}", head.short())
+        }
         ReportOutcome::Done(Receipt::Told) => "told".to_owned(),
         ReportOutcome::Refused { detail } => format!("refused: {detail}"),
         ReportOutcome::Failed { detail } => format!("failed: {detail}"),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use domain::{Decision, Entry, RunId, TicketKey, Timestamp};
+use domain::{Entry, RunId, TicketKey, Timestamp};
 use futures::TryStreamExt;
 
 use super::say;
@@ -73,18 +73,21 @@ pub(super) async fn stop(target: &str, api: &args::Api) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
+pub(super) async fn diff(run: &RunId, api: &args::Api) -> anyhow::Result<ExitCode> {
+    let text = Client::from_args(api)?.diff(run).await?;
+    say(text.trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(super) async fn decide(
-    run: RunId,
+    run: &RunId,
     verdict: args::Verdict,
-    feedback: String,
+    head: &str,
+    feedback: &str,
     api: &args::Api,
 ) -> anyhow::Result<ExitCode> {
-    let decision = Decision {
-        run,
-        verdict: verdict.into(),
-        feedback,
-    };
-    Client::from_args(api)?.decide(&decision).await?;
-    say(&format!("decided: {}", decision.run));
+    let client = Client::from_args(api)?;
+    client.decide(run, verdict.into(), head, feedback).await?;
+    say(&format!("decided: {run}"));
     Ok(ExitCode::SUCCESS)
 }

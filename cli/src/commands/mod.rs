@@ -47,12 +47,17 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dead { action } => operate::dead(action).await,
         Command::Purge { ticket, api } => operate::purge(&ticket, &api).await,
         Command::StopAll { switch, api } => operate::stop_all(switch, &api).await,
+        Command::Diff { run, api } => client::diff(&run, &api).await,
         Command::Decide {
             run,
             verdict,
+            head,
             feedback,
             api,
-        } => client::decide(run, verdict, feedback, &api).await,
+        } => {
+            let head = head.unwrap_or_default();
+            client::decide(&run, verdict, &head, &feedback, &api).await
+        }
         Command::Doctor(settings) => doctor::run(settings_file(settings.settings)).await,
         Command::Token { name, role } => keys::token(&name, &role),
         Command::GrantKey => Ok(keys::grant_key()),

@@ -17,6 +17,15 @@ pub struct PullRequestRef {
     pub branch: String,
 }
 
+/// A branch of a repository.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BranchRef {
+    /// The repository.
+    pub repository: RepositoryName,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+}
+
 /// How the checks of a commit ended, taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

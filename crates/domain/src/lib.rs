@@ -21,12 +21,13 @@ mod row;
 mod rules;
 mod skip;
 mod stop;
+pub mod text;
 mod ticket;
 mod time;
 mod tool;
 mod trigger;
 
-pub use change::{BranchRecord, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
+pub use change::{BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
 pub use commit::CommitId;
 pub use control::StopAll;
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportFence, ReportId, RepositoryName, RunFence,
-    RunId, SkipReason, StopReason, TicketKey, Timestamp,
+    BranchRef, CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportFence, ReportId, RepositoryName,
+    RunFence, RunId, SkipReason, StopReason, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
@@ -128,13 +128,8 @@ pub enum ReportRequest {
         /// Who closed.
         by: String,
     },
-    /// A run waits for a person's decision: say how to decide.
-    DecisionNeeded {
-        /// Where the change would go.
-        repository: RepositoryName,
-        /// Unified diff, capped at 16 KiB.
-        diff: String,
-    },
+    /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.
+    DecisionNeeded(PushBranch),
     /// A run ended without reaching its goal: say why and what to do.
     RunStopped {
         /// The kind of work.
@@ -143,6 +138,9 @@ pub enum ReportRequest {
         reason: StopReason,
         /// What exists and is kept as a draft.
         pull_request: Option<PullRequestRef>,
+        /// What was pushed although no pull request is open for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<BranchRef>,
     },
     /// A run failed for a reason that may pass and is tried again later: say when.
     RetryScheduled {
@@ -235,6 +233,13 @@ pub enum Receipt {
     },
     /// The pull request is open.
     PullRequestOpened(PullRequestRef),
+    /// A person has been asked about a push.
+    DecisionAsked {
+        /// The commit that the decision is about.
+        head: CommitId,
+        /// The whole difference as text in git's format, bounded by the reporter's settings.
+        diff: ObjectRef,
+    },
     /// People were told; nothing to carry on with.
     Told,
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, Conclusion, Job, Lane, News, PullRequestRef, ReportSettled, RepositoryName, Rules, RunId,
-    SkipReason, TicketKey, TicketText, Timestamp,
+    ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, ReportSettled, RepositoryName,
+    Rules, RunId, SkipReason, TicketKey, TicketText, Timestamp,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
@@ -172,6 +172,8 @@ pub struct JobRequest {
 pub struct Decision {
     /// The run that waits.
     pub run: RunId,
+    /// The commit that it is about. An approval of one commit allows the push of no other.
+    pub head: CommitId,
     /// Yes, no, or once more.
     pub verdict: Verdict,
     /// For `revise`: what to change. At most 8,000 characters.

@@ -1,5 +1,7 @@
 //! What a change consists of, as policy reads it.
 
+use std::collections::HashSet;
+
 use domain::CommitId;
 
 use crate::{
@@ -7,27 +9,59 @@ use crate::{
     elsewhere::{Attributes, holds_pointer},
 };
 
-/// Added lines that one change is read with, in bytes.
-const MAX_ADDED_BYTES: usize = 64 * 1024 * 1024;
+/// Shorter readable parts of binary content say nothing, in bytes.
+const SHORTEST_RUN: usize = 8;
+
+/// How much is looked at, of one change or of several that share it. What is used is gone.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// Content of a file above this is not looked at, in bytes.
+    pub max_file_bytes: u64,
+    /// Paths that may differ in one change.
+    pub max_files: usize,
+    /// Sizes of the contents that are still compared, both sides of each path, in bytes.
+    pub compared_bytes: u64,
+    /// Added lines that are still given, in bytes.
+    pub added_bytes: usize,
+    /// Pairs of contents that were compared already: nothing new is in them.
+    seen: HashSet<(git2::Oid, git2::Oid)>,
+}
+
+impl Budget {
+    /// 5,000 paths, 512 MiB of content, 64 MiB of added lines.
+    pub fn new(max_file_bytes: u64) -> Self {
+        Self {
+            max_file_bytes,
+            max_files: 5_000,
+            compared_bytes: 512 * 1024 * 1024,
+            added_bytes: 64 * 1024 * 1024,
+            seen: HashSet::new(),
+        }
+    }
+}
+
+/// Why the rest of a change was not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// More paths differ than the budget allows; none was looked at.
+    Files {
+        /// How many differ.
+        count: usize,
+    },
+    /// The budget ended at this path; those after it were not looked at.
+    Content {
+        /// The path.
+        path: String,
+    },
+}
 
 /// The difference between two commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeSet {
     /// One entry per path, in path order.
     pub files: Vec<FileChange>,
-    /// Totals.
-    pub stat: Stat,
-}
-
-/// Totals of a change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stat {
-    /// Files that differ.
-    pub files: usize,
-    /// Lines added.
-    pub insertions: usize,
-    /// Lines removed.
-    pub deletions: usize,
+    /// Why paths are missing; absent: none is.
+    pub cut: Option<Cut>,
 }
 
 /// One path of a change.
@@ -43,10 +77,9 @@ pub struct FileChange {
     pub mode: FileMode,
     /// Size after the change; 0 for a deletion.
     pub size_bytes: u64,
-    /// Lines that the change adds, without their ends. Empty for binary files.
+    /// Lines that the change adds, without their ends; for a binary file its new readable parts. Empty for a file above the
+    /// budget's `max_file_bytes`, and for contents that an earlier change of the same budget compared.
     pub added_lines: Vec<String>,
-    /// True when lines are missing, because the whole change adds more than 64 MiB of them.
-    pub is_cut: bool,
     /// True when Git LFS keeps the content of this path, before or after the change, and the change puts something else than
     /// a pointer there.
     pub breaks_lfs: bool,
@@ -87,40 +120,50 @@ pub struct CommitInfo {
     pub message: String,
     /// `Name <address>`.
     pub author: String,
+    /// `Name <address>`.
+    pub committer: String,
+    /// Names of header lines other than tree, parent, author and committer.
+    pub other_headers: Vec<String>,
     /// Its parents.
     pub parents: Vec<CommitId>,
 }
 
-/// `trees`: those that the difference is between.
+/// `trees`: those that the difference is between. Stops where the budget ends.
 pub(crate) fn change_set(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
     trees: &[git2::Tree<'_>; 2],
+    budget: &mut Budget,
 ) -> Result<ChangeSet, Error> {
-    let stats = diff.stats()?;
-    let stat = Stat {
-        files: stats.files_changed(),
-        insertions: stats.insertions(),
-        deletions: stats.deletions(),
-    };
+    let count = diff.deltas().len();
+    if count > budget.max_files {
+        return Ok(ChangeSet {
+            cut: Some(Cut::Files { count }),
+            ..ChangeSet::default()
+        });
+    }
     let mut attributes = trees.each_ref().map(|tree| Attributes::new(repository, tree));
-    let (count, mut left) = (diff.deltas().len(), MAX_ADDED_BYTES);
-    let files = (0..count)
-        .map(|index| file_change(repository, diff, index, &mut attributes, &mut left))
-        .collect::<Result<_, _>>()?;
-    Ok(ChangeSet { files, stat })
+    let mut change = ChangeSet::default();
+    for index in 0..count {
+        let mut file = file_change(repository, diff, index, &mut attributes)?;
+        let fits = read_added(repository, diff, index, &mut file, budget)?;
+        if !fits {
+            change.cut = Some(Cut::Content { path: file.path });
+            break;
+        }
+        change.files.push(file);
+    }
+    Ok(change)
 }
 
+/// Everything but the added lines.
 fn file_change(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
     index: usize,
     attributes: &mut [Attributes<'_>; 2],
-    left: &mut usize,
 ) -> Result<FileChange, Error> {
-    let delta = diff
-        .get_delta(index)
-        .ok_or_else(|| Error::Failed("a diff lost an entry".to_owned()))?;
+    let delta = delta(diff, index)?;
     let kind = match delta.status() {
         git2::Delta::Added | git2::Delta::Copied => ChangeKind::Added,
         git2::Delta::Deleted => ChangeKind::Deleted,
@@ -129,12 +172,6 @@ fn file_change(
     };
     let (old, new) = (delta.old_file(), delta.new_file());
     let shown = if kind == ChangeKind::Deleted { &old } else { &new };
-    let is_blob = !matches!(new.mode(), git2::FileMode::Commit | git2::FileMode::Unreadable);
-    let size_bytes = if kind == ChangeKind::Deleted || !is_blob {
-        0
-    } else {
-        repository.odb()?.read_header(new.id())?.0 as u64
-    };
     let path = lossy(shown.path_bytes());
     let breaks_lfs = kind != ChangeKind::Deleted
         && !matches!(new.mode(), git2::FileMode::Commit | git2::FileMode::Link)
@@ -143,7 +180,6 @@ fn file_change(
     let is_submodule = [&old, &new]
         .iter()
         .any(|file| file.mode() == git2::FileMode::Commit);
-    let (added_lines, is_cut) = added_lines(diff, index, left)?;
     Ok(FileChange {
         path,
         old_path: (kind == ChangeKind::Renamed).then(|| lossy(old.path_bytes())),
@@ -153,11 +189,28 @@ fn file_change(
         } else {
             file_mode(repository, shown)?
         },
-        size_bytes,
-        added_lines,
-        is_cut,
+        size_bytes: if kind == ChangeKind::Deleted {
+            0
+        } else {
+            size(repository, &new)?
+        },
+        added_lines: Vec::new(),
         breaks_lfs,
     })
+}
+
+fn delta<'a>(diff: &'a git2::Diff<'_>, index: usize) -> Result<git2::DiffDelta<'a>, Error> {
+    diff.get_delta(index)
+        .ok_or_else(|| Error::Failed("a diff lost an entry".to_owned()))
+}
+
+/// The size of one side's content; 0 for what has none.
+fn size(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<u64, Error> {
+    let is_blob = !matches!(file.mode(), git2::FileMode::Commit | git2::FileMode::Unreadable);
+    if !is_blob || file.id().is_zero() {
+        return Ok(0);
+    }
+    Ok(repository.odb()?.read_header(file.id())?.0 as u64)
 }
 
 fn file_mode(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<FileMode, Error> {
@@ -172,11 +225,40 @@ fn file_mode(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result
     })
 }
 
-/// The lines, and whether some are missing because no more bytes were `left`.
-fn added_lines(diff: &git2::Diff<'_>, index: usize, left: &mut usize) -> Result<(Vec<String>, bool), Error> {
-    let Some(patch) = git2::Patch::from_diff(diff, index)? else {
-        return Ok((Vec::new(), false));
+/// Reads what a path adds; false when the budget does not allow it.
+fn read_added(
+    repository: &git2::Repository,
+    diff: &git2::Diff<'_>,
+    index: usize,
+    file: &mut FileChange,
+    budget: &mut Budget,
+) -> Result<bool, Error> {
+    if file.kind == ChangeKind::Deleted {
+        return Ok(true);
+    }
+    let delta = delta(diff, index)?;
+    let (old, new) = (delta.old_file(), delta.new_file());
+    let (old_bytes, new_bytes) = (size(repository, &old)?, size(repository, &new)?);
+    let is_too_large = old_bytes.max(new_bytes) > budget.max_file_bytes;
+    if is_too_large || old.id() == new.id() || !budget.seen.insert((old.id(), new.id())) {
+        return Ok(true);
+    }
+    let Some(left) = budget.compared_bytes.checked_sub(old_bytes + new_bytes) else {
+        return Ok(false);
     };
+    budget.compared_bytes = left;
+    let lines = match git2::Patch::from_diff(diff, index)? {
+        Some(patch) if patch.num_hunks() > 0 => added_lines(&patch, &mut budget.added_bytes)?,
+        // libgit2 compares no lines of what it takes for binary: one NUL byte is enough for that.
+        _ => added_runs(repository, &old, &new, &mut budget.added_bytes)?,
+    };
+    let fits = lines.is_some();
+    file.added_lines = lines.unwrap_or_default();
+    Ok(fits)
+}
+
+/// The added lines; absent when there are more bytes than are `left`.
+fn added_lines(patch: &git2::Patch<'_>, left: &mut usize) -> Result<Option<Vec<String>>, Error> {
     let mut lines = Vec::new();
     for hunk in 0..patch.num_hunks() {
         for line in 0..patch.num_lines_in_hunk(hunk)? {
@@ -185,14 +267,50 @@ fn added_lines(diff: &git2::Diff<'_>, index: usize, left: &mut usize) -> Result<
                 continue;
             }
             let Some(rest) = left.checked_sub(line.content().len().max(1)) else {
-                return Ok((lines, true));
+                return Ok(None);
             };
             *left = rest;
             let text = String::from_utf8_lossy(line.content());
             lines.push(text.trim_end_matches(['\n', '\r']).to_owned());
         }
     }
-    Ok((lines, false))
+    Ok(Some(lines))
+}
+
+/// The readable parts of binary content that were not there before; absent when there are more bytes than are `left`.
+fn added_runs(
+    repository: &git2::Repository,
+    old: &git2::DiffFile<'_>,
+    new: &git2::DiffFile<'_>,
+    left: &mut usize,
+) -> Result<Option<Vec<String>>, Error> {
+    let before: HashSet<String> = readable_runs(repository, old)?.into_iter().collect();
+    let runs = readable_runs(repository, new)?.into_iter();
+    let added: Vec<String> = runs.filter(|run| !before.contains(run)).collect();
+    let bytes = added.iter().map(|run| run.len() + 1).sum();
+    let Some(rest) = left.checked_sub(bytes) else {
+        return Ok(None);
+    };
+    *left = rest;
+    Ok(Some(added))
+}
+
+/// Runs of printable ASCII with the zero bytes between them taken out, so that UTF-16 is read as well.
+fn readable_runs(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<Vec<String>, Error> {
+    let is_blob = !matches!(
+        file.mode(),
+        git2::FileMode::Commit | git2::FileMode::Unreadable | git2::FileMode::Tree
+    );
+    if !is_blob || file.id().is_zero() {
+        return Ok(Vec::new());
+    }
+    let blob = repository.find_blob(file.id())?;
+    let bytes: Vec<u8> = blob.content().iter().copied().filter(|byte| *byte != 0).collect();
+    let runs = bytes.split(|byte| !matches!(byte, b' '..=b'~' | b'\t'));
+    Ok(runs
+        .filter(|run| run.len() >= SHORTEST_RUN)
+        .map(|run| String::from_utf8_lossy(run).into_owned())
+        .collect())
 }
 
 fn lossy(bytes: Option<&[u8]>) -> String {

@@ -1,6 +1,7 @@
 //! Trusted git: object work with git2 on bare repositories that only we write, and network transport with the `git`
 //! command line under a cleared environment and a pinned configuration.
 
+mod author;
 mod change;
 mod cli;
 mod elsewhere;
@@ -10,7 +11,8 @@ mod mirrors;
 mod repository;
 mod transport;
 
-pub use change::{ChangeKind, ChangeSet, CommitInfo, FileChange, FileMode, Stat};
+pub use author::{AUTHOR_ADDRESS, AUTHOR_NAME, author_line};
+pub use change::{Budget, ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
 pub use elsewhere::{Elsewhere, is_lfs_pointer};
 pub use error::Error;
 pub use import::Limits;

@@ -10,7 +10,7 @@ use domain::CommitId;
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 
 use crate::{
-    ChangeSet, CommitInfo, Elsewhere, Error, Limits, change::change_set, elsewhere::elsewhere, import,
+    Budget, ChangeSet, CommitInfo, Elsewhere, Error, Limits, change::change_set, elsewhere::elsewhere, import,
 };
 
 /// Files above this are not read, in bytes.
@@ -191,15 +191,20 @@ impl Repository {
         Ok(head == base || self.git.graph_descendant_of(head, base)?)
     }
 
-    /// What differs between two commits, renames found. Lines of a file above `max_file_bytes` are not looked at.
+    /// What differs between two commits, as far as the budget goes; a file that only moved counts as renamed.
     ///
     /// # Errors
     /// [`Error::Missing`] when a commit is not there.
-    pub fn diff(&self, base: &CommitId, head: &CommitId, max_file_bytes: u64) -> Result<ChangeSet, Error> {
+    pub fn diff(&self, base: &CommitId, head: &CommitId, budget: &mut Budget) -> Result<ChangeSet, Error> {
         let trees = self.trees(base, head)?;
-        let mut diff = self.tree_diff(&trees, i64::try_from(max_file_bytes).unwrap_or(i64::MAX))?;
-        diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
-        change_set(&self.git, &diff, &trees)
+        let most = i64::try_from(budget.max_file_bytes).unwrap_or(i64::MAX);
+        let mut diff = self.tree_diff(&trees, most)?;
+        if diff.deltas().len() <= budget.max_files {
+            // Comparing contents for likeness would read every one of them, whatever the budget says.
+            let mut moved = git2::DiffFindOptions::new();
+            diff.find_similar(Some(moved.renames(true).exact_match_only(true)))?;
+        }
+        change_set(&self.git, &diff, &trees, budget)
     }
 
     /// The same as text in git's format, cut at `max_bytes`; of a file above 2 MiB only that it differs.
@@ -298,15 +303,32 @@ impl Repository {
 
     fn commit_info(&self, id: Oid) -> Result<CommitInfo, Error> {
         let commit = self.git.find_commit(id)?;
-        let author = commit.author();
+        let (author, committer) = (commit.author(), commit.committer());
+        let who = |who: &git2::Signature<'_>| {
+            let name = String::from_utf8_lossy(who.name_bytes()).into_owned();
+            format!("{name} <{}>", String::from_utf8_lossy(who.email_bytes()))
+        };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(CommitInfo {
             id: commit_id(id)?,
             message: text(commit.message_bytes()),
-            author: format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())),
+            author: who(&author),
+            committer: who(&committer),
+            other_headers: other_headers(commit.raw_header_bytes()),
             parents: commit.parent_ids().map(commit_id).collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// Names of header lines that no commit of ours has: signatures, encodings, and whatever somebody made up.
+fn other_headers(header: &[u8]) -> Vec<String> {
+    let header = String::from_utf8_lossy(header);
+    let lines = header.lines().filter(|line| !line.is_empty());
+    let names = lines.map(|line| line.split(' ').next().unwrap_or_default());
+    names
+        .filter(|name| !matches!(*name, "tree" | "parent" | "author" | "committer"))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn commit_id(id: Oid) -> Result<CommitId, Error> {

@@ -59,6 +59,13 @@ impl Up {
         ran.out
     }
 
+    /// The commit that a run asks about, abbreviated, as its journal names it.
+    async fn asked_about(&self, run: &str) -> String {
+        let journal = self.told(&["journal", run]).await;
+        let (_, head) = journal.split_once("asked a person about ").expect("asked");
+        head.split_whitespace().next().unwrap().to_owned()
+    }
+
     /// Waits until `journeyman runs` says `text`, and gives the id of the first run.
     async fn until_runs_say(&self, text: &str) -> String {
         let listed = eventually(text, PATIENCE, async || {
@@ -79,7 +86,10 @@ async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
     let run = up.until_runs_say("decision").await;
     assert!(run.starts_with("jira:ENG-1@"), "{run}");
 
-    let decided = up.told(&["decide", &run, "approve"]).await;
+    let nameless = up.ask(&["decide", &run, "approve"]).await;
+    assert_eq!(nameless.code, Some(2), "{nameless:?}");
+    let head = up.asked_about(&run).await;
+    let decided = up.told(&["decide", &run, "approve", "--head", &head]).await;
     assert_eq!(decided, format!("decided: {run}\n"));
     let followed = up.told(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("ms  person    "), "{followed}");
@@ -95,7 +105,7 @@ async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
     assert!(entries.len() >= text.lines().count());
     assert!(entries.windows(2).all(|two| two[0].position < two[1].position));
 
-    let again = up.ask(&["decide", &run, "approve"]).await;
+    let again = up.ask(&["decide", &run, "approve", "--head", &head]).await;
     assert_eq!(again.code, Some(1), "{again:?}");
     assert_eq!(again.complaints().len(), 1, "{again:?}");
     let unknown = up.ask(&["journal", "jira:ENG-1@999"]).await;

@@ -1,13 +1,13 @@
 //! People steer: decisions at the gate, stops.
 
-use domain::{Decision, Fact, StopReason, TicketKey, Verdict};
+use domain::{Fact, Receipt, ReportOutcome, RunId, StopReason, TicketKey, Verdict};
 use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-async fn at_the_gate() -> (World, String, domain::RunId) {
+async fn at_the_gate() -> (World, String, RunId) {
     let rules = "agent:\n  approval: before_push\n".to_owned();
     let world = World::start(Options {
         rules,
@@ -28,20 +28,44 @@ async fn at_the_gate() -> (World, String, domain::RunId) {
     (world, key, run)
 }
 
+/// The commit that a person was asked about.
+async fn asked_about(world: &World, run: &RunId) -> String {
+    let journal = world.client.journal(run).await.unwrap();
+    let asked = journal.iter().find_map(|entry| match &entry.fact {
+        Fact::ReportSettled {
+            outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, .. }),
+            ..
+        } => Some(head.to_string()),
+        _ => None,
+    });
+    asked.expect("a person was asked")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_pushed_before_a_person_approves() {
     let (world, key, run) = at_the_gate().await;
     comment_with(&world, &key, "approve").await;
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
-    let decision = Decision {
-        run: run.clone(),
-        verdict: Verdict::Approve,
-        feedback: String::new(),
-    };
-    world.client.decide(&decision).await.unwrap();
+    let diff = world.client.diff(&run).await.unwrap();
+    assert!(diff.starts_with("diff --git "), "{diff}");
+    let other = world
+        .client
+        .decide(&run, Verdict::Approve, &"0".repeat(40), "")
+        .await;
+    assert!(other.unwrap_err().to_string().contains("journeyman diff"));
+    let head = asked_about(&world, &run).await;
+    world
+        .client
+        .decide(&run, Verdict::Approve, &head, "")
+        .await
+        .unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert!(only_pull_request(&world).draft);
-    let again = world.client.decide(&decision).await.unwrap_err();
+    let again = world
+        .client
+        .decide(&run, Verdict::Approve, &head, "")
+        .await
+        .unwrap_err();
     assert!(again.to_string().contains("wait"), "{again}");
     world.stop().await.unwrap();
 }
@@ -49,12 +73,7 @@ async fn nothing_is_pushed_before_a_person_approves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_change_is_never_pushed() {
     let (world, key, run) = at_the_gate().await;
-    let decision = Decision {
-        run: run.clone(),
-        verdict: Verdict::Reject,
-        feedback: String::new(),
-    };
-    world.client.decide(&decision).await.unwrap();
+    world.client.decide(&run, Verdict::Reject, "", "").await.unwrap();
     let reason = end_of(&world, &key, 0).await;
     assert!(matches!(reason, StopReason::Rejected { .. }), "{reason:?}");
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);

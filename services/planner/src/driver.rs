@@ -16,7 +16,6 @@ use crate::run::{Action, IllegalFact, RunState, retry, transcript};
 use crate::telemetry;
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
-const DIFF_BYTES: u32 = 16 * 1024;
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -99,8 +98,7 @@ impl Driver {
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }
             | Action::CallTool { .. }
-            | Action::TakeSnapshot
-            | Action::AskDecision { .. } => self
+            | Action::TakeSnapshot => self
                 .work(action, state, fence)
                 .await
                 .map(|fact| Outcome::Fact(Box::new(fact))),
@@ -155,9 +153,6 @@ impl Driver {
                     self.call_tool(&caller, state, info, id, call, at).await
                 }
                 (Action::TakeSnapshot, Some(info)) => self.snapshot(&caller, state, info).await,
-                (Action::AskDecision { answers }, Some(info)) => {
-                    self.ask_decision(&caller, state, info, answers).await
-                }
                 _ => Err(self.impossible(state, "an action needs the open workspace")),
             }
         };
@@ -265,29 +260,6 @@ impl Driver {
             files_changed: taken.info.files_changed,
         };
         Ok(Fact::SnapshotTaken { snapshot })
-    }
-
-    async fn ask_decision(
-        &self,
-        caller: &Caller,
-        state: &RunState,
-        info: &WorkspaceInfo,
-        answers: String,
-    ) -> Result<Fact, Trouble> {
-        match retried(|| self.executors.diff(caller, info, DIFF_BYTES)).await {
-            Ok(diff) => {
-                let request = ReportRequest::DecisionNeeded {
-                    repository: caller.repository.clone(),
-                    diff,
-                };
-                Ok(Fact::ReportRequested {
-                    id: state.next_id().into(),
-                    request,
-                    answers: Some(answers),
-                })
-            }
-            Err(error) => self.recover(caller, state, error).await,
-        }
     }
 
     /// After a failed call: somebody else's ticket, or the workspace again from the last snapshot at any executor.

@@ -3,6 +3,8 @@
 use domain::{ReportFence, ReportId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Moved;
+
 /// More than this is not kept: the comment must stay readable and within the outside's limits.
 const MAX_ENTRIES: usize = 20;
 
@@ -15,6 +17,9 @@ pub(crate) struct Board {
     pub(crate) entries: Vec<Entry>,
     /// When work on the ticket started last.
     pub(crate) started_at: Option<Timestamp>,
+    /// What became of the ticket's last move, as long as a person has to move it.
+    #[serde(default)]
+    pub(crate) unmoved: Option<Moved>,
     /// Whether the comment outside says what the entries say.
     pub(crate) is_shown: bool,
     /// Comments that are listed again, because lists lag behind what was written.
@@ -61,6 +66,14 @@ impl Board {
         self.entries.insert(0, entry);
         self.entries.truncate(MAX_ENTRIES);
         self.is_shown = false;
+    }
+
+    /// Notes what became of a move: one that was not made stays to be said until another one is.
+    pub(crate) fn moved(&mut self, moved: &Moved) {
+        self.unmoved = match moved {
+            Moved::To(_) => None,
+            Moved::Unavailable { .. } | Moved::Refused { .. } => Some(moved.clone()),
+        };
     }
 
     /// Has a marker's comments listed again.

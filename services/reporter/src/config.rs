@@ -9,6 +9,8 @@ use std::{
 use bootstrap::{ServiceConfig, rules, settings, telemetry};
 use serde::Deserialize;
 
+use crate::policy::LimitSettings;
+
 /// Settings of the reporter: its own section and those of the parts it uses.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
@@ -44,7 +46,7 @@ pub struct Settings {
     pub slots: usize,
     /// The planners' public keys (base64) by key id; the git gate verifies grants with them.
     pub grant_keys: BTreeMap<String, String>,
-    /// Paths (globs) that no change may touch.
+    /// Paths (globs, whatever their case) that no change may touch. What ends in `/**` protects the folder's name too.
     pub protected_paths: Vec<String>,
     /// Seconds that one clone or fetch through the git gate may take, 1 to 3,600.
     pub clone_limit_s: u64,
@@ -52,12 +54,68 @@ pub struct Settings {
     pub max_pack_bytes: u64,
     /// Largest file that a change may add.
     pub max_file_bytes: u64,
+    /// The inspector's program; absent: beside this one.
+    pub inspector: Option<PathBuf>,
+    /// Whether changes are inspected where the kernel cannot confine the inspector: then hostile objects are read by a
+    /// process that can reach what the reporter's user can.
+    pub allow_unconfined: bool,
     /// With less free on the disk, in MiB, mirrors that nobody reads from go.
     pub disk_floor_mib: u64,
     /// How long a write of unknown outcome is looked for before it is repeated.
     pub unknown_window_s: u64,
     /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
     pub list_lag_s: u64,
+}
+
+/// What runs, publishes, owns or rewrites things when it is on a branch: pipelines, their actions, owners, and what git
+/// and package managers obey.
+const PROTECTED_PATHS: [&str; 35] = [
+    ".github/workflows/**",
+    ".github/actions/**",
+    "**/action.yml",
+    "**/action.yaml",
+    ".github/dependabot.yml",
+    ".github/dependabot.yaml",
+    "**/CODEOWNERS",
+    "**/.gitlab-ci.yml",
+    "**/.gitlab-ci.yaml",
+    ".gitlab/ci/**",
+    ".circleci/**",
+    ".buildkite/**",
+    "**/Jenkinsfile",
+    "**/azure-pipelines.yml",
+    "**/azure-pipelines.yaml",
+    ".azure-pipelines/**",
+    "**/bitbucket-pipelines.yml",
+    "**/.travis.yml",
+    "**/appveyor.yml",
+    "**/.appveyor.yml",
+    "**/.drone.yml",
+    "**/.woodpecker.yml",
+    ".woodpecker/**",
+    ".teamcity/**",
+    ".semaphore/**",
+    ".gitea/workflows/**",
+    ".forgejo/workflows/**",
+    "**/cloudbuild.yaml",
+    "**/.gitmodules",
+    "**/.gitattributes",
+    "**/.npmrc",
+    "**/.yarnrc",
+    "**/.yarnrc.yml",
+    "**/.pypirc",
+    "**/.pre-commit-config.yaml",
+];
+
+impl Settings {
+    /// What a change is measured against.
+    pub(crate) fn limits(&self) -> LimitSettings {
+        LimitSettings {
+            protected_paths: self.protected_paths.clone(),
+            max_file_bytes: self.max_file_bytes,
+            max_pack_bytes: self.max_pack_bytes,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -67,10 +125,12 @@ impl Default for Settings {
             data_dir: PathBuf::from(".journeyman/reporter"),
             slots: 8,
             grant_keys: BTreeMap::new(),
-            protected_paths: vec![".github/workflows/**".to_owned()],
+            protected_paths: PROTECTED_PATHS.map(str::to_owned).into(),
             clone_limit_s: 600,
             max_pack_bytes: 50 * 1024 * 1024,
             max_file_bytes: 10 * 1024 * 1024,
+            inspector: None,
+            allow_unconfined: false,
             disk_floor_mib: 2048,
             unknown_window_s: 30,
             list_lag_s: 6,
@@ -105,7 +165,7 @@ impl ServiceConfig for Config {
         if let Err(refused) = grant::Verifier::new(&self.reporter.grant_keys) {
             return wrong("grant_keys", refused.to_string());
         }
-        if let Err(error) = crate::policy::Limits::new(&self.reporter) {
+        if let Err(error) = crate::policy::Limits::new(&self.reporter.limits()) {
             return wrong("protected_paths", error.to_string());
         }
         let sections = [

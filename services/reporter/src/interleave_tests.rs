@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::Settings,
     effects::Outside,
+    inspect::Inspector,
     ledger::{self, Ledger},
     mirror::Mirrors,
     perform::{Patience, Performed, Performer, Windows},
-    policy::Limits,
     trouble::Trouble,
 };
 
@@ -77,7 +77,9 @@ impl Scene {
                 jira_url: self.jira.url(),
                 objects: self.queue.objects(),
                 branches: self.queue.table(Bucket::Branches),
-                limits: Limits::new(&Settings::default()).unwrap(),
+                triggers: self.queue.triggers(),
+                inspector: Inspector::absent(),
+                limits: Settings::default().limits(),
             },
             ledger: Ledger::new(&self.queue),
             rules: RulesStore::open(&rules::Settings { dir }).unwrap(),

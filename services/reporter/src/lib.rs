@@ -2,10 +2,10 @@
 //! asked, and serves repositories to executors through the git gate.
 
 mod board;
-mod command;
 mod config;
 mod effects;
 mod gate;
+mod inspect;
 #[cfg(test)]
 mod interleave_tests;
 mod ledger;
@@ -16,7 +16,7 @@ mod plan;
 mod policy;
 mod retry;
 mod sanitize;
-mod secret;
+mod scan;
 mod serve;
 mod telemetry;
 mod tell;
@@ -24,4 +24,5 @@ mod trouble;
 mod worker;
 
 pub use config::{Config, Settings};
+pub use inspect::run_inspector;
 pub use serve::serve;

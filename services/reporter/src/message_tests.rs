@@ -1,8 +1,10 @@
 //! Snapshots of every text.
 
+use domain::ObjectRef;
 use insta::assert_snapshot;
 
 use super::*;
+use crate::plan::{Draft, Moved, Shown};
 
 fn jira() -> TicketKey {
     "jira:ENG-12".parse().unwrap()
@@ -59,6 +61,7 @@ fn stopped_by(reason: StopReason) -> String {
         job: Job::Implement,
         reason,
         pull_request: None,
+        branch: None,
         again: "Ready for Agent".to_owned(),
     })
 }
@@ -115,7 +118,7 @@ fn checks_failed() {
     - `test (3.11)` ([log](<https://ci.example/1>))
     - `lint's`
 
-    Please look at the failed checks: push a repair to the branch, or close the pull request.
+    Please look at the failed checks: push a fix to the branch, or close the pull request.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -133,34 +136,32 @@ fn merged_and_moved() {
 }
 
 #[test]
-fn merged_and_the_workflow_has_no_way() {
-    let moved = Moved::Unavailable {
-        wanted: "Done".to_owned(),
-        status: "In Progress".to_owned(),
-        reachable: vec!["To Do".to_owned(), "QA".to_owned()],
+fn a_ticket_that_was_not_moved_is_asked_for_work_in_another_way() {
+    let unmoved = [
+        Moved::Unavailable {
+            wanted: "In Progress".to_owned(),
+            status: "Ready for Agent".to_owned(),
+            reachable: Vec::new(),
+        },
+        Moved::Refused {
+            wanted: "In Progress".to_owned(),
+            detail: "a field".to_owned(),
+        },
+    ];
+    let stopped = Say::Stopped {
+        job: Job::Implement,
+        reason: StopReason::Superseded,
+        pull_request: Some(pull_request()),
+        branch: None,
+        again: "Ready for Agent".to_owned(),
     };
-    assert_snapshot!(said_after(&merged(), moved), @"
-    `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
-
-    The ticket stays in **In Progress**: its workflow has no way to **Done** from there. It can be moved to: **To Do**, **QA**. Please move it by hand.
-
-    Journeyman, run `jira:ENG-12@57`
-    ");
-}
-
-#[test]
-fn merged_and_jira_refused() {
-    let moved = Moved::Refused {
-        wanted: "Done".to_owned(),
-        detail: "jira rejected the request: a field".to_owned(),
-    };
-    assert_snapshot!(said_after(&merged(), moved), @"
-    `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
-
-    The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it by hand.
-
-    Journeyman, run `jira:ENG-12@57`
-    ");
+    for moved in unmoved {
+        let text = said_after(&stopped, moved);
+        assert!(
+            text.contains("move the ticket to another status and then to **Ready for Agent**"),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -179,11 +180,50 @@ fn closed() {
     ");
 }
 
+fn push() -> PushBranch {
+    PushBranch {
+        repository: "acme/shop".parse().unwrap(),
+        branch: "feat/ENG-12-x".to_owned(),
+        base: "b".repeat(40).parse().unwrap(),
+        head: "a".repeat(40).parse().unwrap(),
+        pack: object(),
+        expected: None,
+    }
+}
+
+fn object() -> ObjectRef {
+    ObjectRef {
+        sha256: "0".repeat(64),
+        size_bytes: 1,
+    }
+}
+
+fn asked(diff: &str, files: usize) -> String {
+    let excerpt = excerpt(diff);
+    let shown = Shown {
+        head: push().head,
+        diff: object(),
+        files,
+        excerpt: excerpt.text,
+        hidden_lines: excerpt.hidden_lines,
+        hidden_files: excerpt.hidden_files,
+    };
+    let made = Made {
+        shown: Some(shown),
+        ..Made::default()
+    };
+    comment(
+        &Say::DecisionNeeded { push: push() },
+        &made,
+        &jira(),
+        Some(&run()),
+    )
+}
+
 #[test]
 fn decision_needed() {
-    let diff = "--- a/x\n+++ b/x\n+```\n".to_owned();
-    assert_snapshot!(said(&Say::DecisionNeeded { repository: "acme/shop".parse().unwrap(), diff }), @"
-    A change for `acme/shop` is ready and waits for your decision before it is pushed.
+    assert_snapshot!(asked("--- a/x\n+++ b/x\n+```\n", 1), @"
+    A change in 1 file for `acme/shop` is ready and waits for your decision before it is pushed: commit `aaaaaaaaaaaa` for the branch `feat/ENG-12-x`.
 
     ````diff
     --- a/x
@@ -191,23 +231,70 @@ fn decision_needed() {
     +```
     ````
 
-    Decide with `journeyman decide jira:ENG-12@57 approve`, `reject`, or `revise --feedback 'what to change'`.
+    Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this commit only.
 
     Journeyman, run `jira:ENG-12@57`
     ");
 }
 
 #[test]
+fn a_long_change_says_how_much_of_it_is_not_shown_and_where_to_read_it() {
+    let file = |name: &str, lines: usize| {
+        let added = "+123456789\n".repeat(lines);
+        format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -0,0 +1,{lines} @@\n{added}")
+    };
+    let text = asked(
+        &[file("a.txt", 100), file("b.txt", 700), file("c.txt", 10)].concat(),
+        3,
+    );
+    let end = text
+        .split("````\n")
+        .last()
+        .unwrap_or_default()
+        .split("```\n")
+        .last()
+        .unwrap_or_default();
+    assert_snapshot!(end.lines().nth(1).unwrap(), @"**100 more lines are not shown here**, of `b.txt`, `c.txt`. Read the whole change with `journeyman diff jira:ENG-12@57` (or `GET /v1/runs/{id}/diff`) before you decide.");
+    let short = asked(&file("a.txt", 100), 1);
+    assert!(!short.contains("not shown"), "{short}");
+}
+
+#[test]
 fn stopped_without_a_change() {
     let summary = "The bug is not there, @ann.\n\nSee #3.".to_owned();
     assert_snapshot!(stopped_by(StopReason::NoChange { summary }), @"
-    Journeyman ended without a change. Its last words:
+    Journeyman finished without making a change. Final message:
 
     > The bug is not there, `@ann`.
     >
     > See `#3`.
 
-    Nothing was pushed beyond what is linked above. To try again, move the ticket back to **Ready for Agent**.
+    Nothing was pushed. To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn a_branch_that_was_pushed_without_a_pull_request_is_named() {
+    let say = Say::Stopped {
+        job: Job::Implement,
+        reason: StopReason::ReportFailed {
+            detail: "GitHub denied it: the App lacks the permission pull_requests: write".to_owned(),
+        },
+        pull_request: None,
+        branch: Some(BranchRef {
+            repository: "acme/shop".parse().unwrap(),
+            branch: "feat/ENG-12-x".to_owned(),
+        }),
+        again: "Ready for Agent".to_owned(),
+    };
+    assert_snapshot!(said(&say), @"
+    Journeyman stopped: GitHub or Jira did not accept what it had to write there.
+
+    > GitHub denied it: the App lacks the permission pull_requests: write
+
+    The branch `feat/ENG-12-x` was pushed to `acme/shop`, but it has no pull request. Open one yourself or delete the branch. To try again, move the ticket back to **Ready for Agent**.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -219,12 +306,13 @@ fn stopped_at_the_turn_limit_with_a_draft() {
         job: Job::Implement,
         reason: StopReason::TurnLimit { turns: 50 },
         pull_request: Some(pull_request()),
+        branch: None,
         again: "Ready for Agent".to_owned(),
     };
     assert_snapshot!(said(&say), @"
     Journeyman stopped: the limit of 50 model turns was reached before the work was done.
 
-    What exists is kept as a draft: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). To try again, move the ticket back to **Ready for Agent**.
+    The draft stays open: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). To try again, move the ticket back to **Ready for Agent**.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -251,7 +339,7 @@ fn every_reason_to_stop_has_its_first_sentence() {
     The implement run is complete.
     `ann` stopped the run.
     `ann` rejected the change, so it was not pushed.
-    Journeyman stopped: the model provider failed (`503 overloaded`). An operator has to look.
+    Journeyman stopped: the model provider failed (`503 overloaded`). An operator must look into it.
     Journeyman stopped: no workspace could be opened (`503 overloaded`).
     Journeyman stopped: the repository's setup commands failed. The end of their log:
     Journeyman stopped: the change was refused.
@@ -365,7 +453,7 @@ fn a_wait_for_a_retry_says_when_and_how_to_shorten_it() {
 fn a_quarantine_says_why_and_how_to_end_it() {
     let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
     assert_snapshot!(comment(&Say::Quarantined { reason }, &Made::default(), &jira(), None), @"
-    Journeyman has set this ticket aside: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator has looked.
+    Journeyman has paused this ticket: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator reviews it.
 
     To try again from where it stands, comment `/retry`.
     ");

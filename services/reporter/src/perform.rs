@@ -261,6 +261,7 @@ fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
 fn is_telling(effect: &Effect) -> bool {
     match effect {
         Effect::PushBranch(_)
+        | Effect::ShowChange(_)
         | Effect::OpenPullRequest(_)
         | Effect::MarkReady { .. }
         | Effect::AddLabels { .. } => false,

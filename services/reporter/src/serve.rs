@@ -1,6 +1,6 @@
 //! Puts the reporter together and runs it until shutdown.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bootstrap::{health::Health, http, rules::RulesStore};
@@ -10,13 +10,13 @@ use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::Config,
+    config::{Config, Settings},
     effects::Outside,
     gate::Gate,
+    inspect::Inspector,
     ledger::Ledger,
     mirror::Mirrors,
     perform::{Performer, Windows},
-    policy::Limits,
     worker::Worker,
 };
 
@@ -36,10 +36,8 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let health = Health::new();
     let rules = RulesStore::open(&config.rules)?;
     let github = github::Writer::new(&config.github_writer).context("github_writer")?;
-    // Git runs in folders of its own, where a relative path would be another place.
-    let data_dir = std::path::absolute(&config.reporter.data_dir).context("reporter.data_dir")?;
     let (mirrors, floor) = (
-        data_dir.join("mirrors"),
+        mirrors_folder(&config.reporter)?,
         git::DiskFloor(config.reporter.disk_floor_mib << 20),
     );
     std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
@@ -98,7 +96,9 @@ async fn work(
         mirrors,
         objects: queue.objects(),
         branches: queue.table(Bucket::Branches),
-        limits: Limits::new(&config.reporter).context("reporter.protected_paths")?,
+        triggers: queue.triggers(),
+        inspector: inspector(&config.reporter).await?,
+        limits: config.reporter.limits(),
     };
     let performer = Performer {
         outside,
@@ -125,6 +125,18 @@ async fn work(
         readiness,
     )?;
     Ok(())
+}
+
+async fn inspector(settings: &Settings) -> anyhow::Result<Inspector> {
+    let (program, folder) = (settings.inspector.as_deref(), mirrors_folder(settings)?);
+    let inspector = Inspector::open(program, &folder, settings.allow_unconfined).await;
+    inspector.map_err(anyhow::Error::msg)
+}
+
+/// Git runs in folders of its own, where a relative path would be another place.
+fn mirrors_folder(settings: &Settings) -> anyhow::Result<PathBuf> {
+    let data_dir = std::path::absolute(&settings.data_dir).context("reporter.data_dir")?;
+    Ok(data_dir.join("mirrors"))
 }
 
 /// Ready means that a report can be settled.

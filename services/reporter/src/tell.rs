@@ -38,15 +38,29 @@ impl Performer {
             }
             return Ok(settled);
         }
-        let entry = Entry {
-            report: asked.report.id.clone(),
-            at: asked.report.at,
-            run: run.cloned(),
-            text: message::words_of(say, asked.made, ticket, run),
-        };
         let is_start = matches!(say, Say::Started { .. });
+        let (report, at) = (asked.report.id.clone(), asked.report.at);
         let board = self
-            .change_board(ticket, fence, |board| board.add(entry, is_start))
+            .change_board(ticket, fence, |board| {
+                if let Some(moved) = &asked.made.moved {
+                    board.moved(moved);
+                }
+                let made = Made {
+                    moved: board.unmoved.clone().or(asked.made.moved.clone()),
+                    ..asked.made.clone()
+                };
+                let text = message::words_of(say, &made, ticket, run);
+                let run = run.cloned();
+                board.add(
+                    Entry {
+                        report,
+                        at,
+                        run,
+                        text,
+                    },
+                    is_start,
+                );
+            })
             .await?;
         if board.shows(&asked.report.id) {
             let made = Made::default();

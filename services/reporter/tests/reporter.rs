@@ -5,8 +5,10 @@
     reason = "a test ends at its first surprise"
 )]
 
+mod approval;
 mod faults;
 mod gate;
+mod pushes;
 mod rig;
 
 use std::time::Duration;

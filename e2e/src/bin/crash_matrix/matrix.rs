@@ -52,7 +52,6 @@ const READS: [&str; 26] = [
 const UNPLAYED: [&str; 5] = [
     "ingest.github.comments",
     "ingest.jira.edits",
-    "planner.executor.diff",
     "reporter.comment.delete",
     "reporter.ledger.correct",
 ];

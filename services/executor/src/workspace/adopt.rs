@@ -57,11 +57,7 @@ impl Workspace {
 
 fn base(repository: &git::Repository, tree: Oid) -> Result<CommitId, Problem> {
     let git = repository.objects();
-    let who = Signature::new(
-        "Journeyman",
-        "journeyman@users.noreply.github.com",
-        &Time::new(0, 0),
-    )?;
+    let who = Signature::new(git::AUTHOR_NAME, git::AUTHOR_ADDRESS, &Time::new(0, 0))?;
     let id = git.commit(None, &who, &who, "As it was\n", &git.find_tree(tree)?, &[])?;
     id.to_string()
         .parse()

@@ -6,10 +6,6 @@ use proto::executor::MAX_PACK_BYTES;
 
 use super::{Problem, Workspace, scan::MAX_FILE_BYTES, undo::MAX_NAMED};
 
-/// Author and committer of every commit.
-const NAME: &str = "Journeyman";
-const ADDRESS: &str = "journeyman@users.noreply.github.com";
-
 /// Everything that differs from the base.
 pub(crate) struct SnapshotPack {
     pub(crate) branch: Option<String>,
@@ -236,7 +232,7 @@ fn write_commit(
     message: &str,
     time_s: i64,
 ) -> Result<CommitId, Problem> {
-    let who = Signature::new(NAME, ADDRESS, &Time::new(time_s, 0))?;
+    let who = Signature::new(git::AUTHOR_NAME, git::AUTHOR_ADDRESS, &Time::new(time_s, 0))?;
     let parent = git.find_commit(Oid::from_str(parent.as_str())?)?;
     let id = git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?;
     id.to_string()

@@ -84,7 +84,7 @@ async fn a_file_that_a_command_puts_into_a_submodules_folder_is_in_no_snapshot()
     let change = remote.diff(
         &base.parse().unwrap(),
         &info.snapshot_commit.parse().unwrap(),
-        u64::MAX,
+        &mut git::Budget::new(u64::MAX),
     );
     let paths: Vec<String> = change.unwrap().files.into_iter().map(|file| file.path).collect();
     assert_eq!(paths, ["y"]);

@@ -1,62 +1,21 @@
-//! What people decide about runs: the approval gate, and stopping.
+//! What people decide about runs and tickets: stop, try again.
 
 use axum::{
     Json,
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{Path, State},
     http::StatusCode,
 };
-use domain::{Entry, Fact, Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
+use domain::{Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
 use queue::Appended;
 
 use super::{
     ApiState, Operator, Problem,
     runs::{find, ticket_key},
-    types::{Accepted, DecisionBody, ProblemView, RunState},
+    types::{Accepted, ProblemView, RunState},
 };
 use crate::{commands::Order, outcome::Outcome, router::Router};
 
 pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
-
-/// Decides at the approval gate of a run.
-#[utoipa::path(post, path = "/v1/runs/{id}/decision", request_body = DecisionBody,
-    params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
-    responses((status = 202, body = Accepted), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
-        (status = 409, body = ProblemView, description = "The run does not wait for a decision.")))]
-pub(super) async fn decide(
-    Operator(caller): Operator,
-    State(state): State<ApiState>,
-    Path(id): Path<String>,
-    body: Result<Json<DecisionBody>, JsonRejection>,
-) -> Answer {
-    let Json(body) = body?;
-    if body.feedback.chars().count() > DecisionBody::FEEDBACK_CHARS {
-        return Err(Problem::Unprocessable(
-            "feedback must be at most 8000 characters".to_owned(),
-        ));
-    }
-    let run: RunId = id.parse()?;
-    let router = state.router()?;
-    find(router, &run).await?;
-    let entries = router.queue.journal().read(&run).await?;
-    let waits = || Problem::Conflict(format!("run {run} does not wait for a decision"));
-    let gate = open_gate(entries.iter().map(|(_, entry)| entry)).ok_or_else(waits)?;
-    let key = format!("decision:{run}:{gate}");
-    let reason = Reason::Decided(body.into_decision(run.clone()));
-    let (appended, accepted) = append(router, run.ticket(), key, caller.name, reason).await?;
-    match appended {
-        Appended::New(_) => Ok(accepted),
-        Appended::Known(_) => Err(Problem::Conflict("somebody has decided already".to_owned())),
-    }
-}
-
-/// Position of the `parked` entry at which the run waits for a decision now.
-fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<u64> {
-    entries.fold(None, |gate, entry| match &entry.fact {
-        Fact::Parked { waits_for } if waits_for == "decision" => Some(entry.position),
-        Fact::Decided { .. } | Fact::StopRequested { .. } | Fact::RunFinished { .. } => None,
-        _ => gate,
-    })
-}
 
 /// Stops one run.
 #[utoipa::path(post, path = "/v1/runs/{id}/stop",
@@ -149,7 +108,7 @@ pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> 
     }
 }
 
-async fn append(
+pub(super) async fn append(
     router: &Router,
     ticket: &TicketKey,
     key: String,

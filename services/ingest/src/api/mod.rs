@@ -1,5 +1,6 @@
 //! `/v1`: what the command line and the console use. Each route is documented where it is registered.
 
+mod approval;
 mod auth;
 mod control;
 mod dead;
@@ -77,7 +78,8 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::journal))
         .routes(routes!(events::of_run))
         .routes(routes!(events::of_all))
-        .routes(routes!(decisions::decide))
+        .routes(routes!(approval::decide))
+        .routes(routes!(approval::diff))
         .routes(routes!(decisions::stop_run))
         .routes(routes!(decisions::stop_ticket))
         .routes(routes!(tickets::show, tickets::purge))

@@ -11,10 +11,11 @@ use super::*;
 use crate::{config::ApiToken, hex};
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 20] = [
+const ROUTES: [(&str, &str, Role); 21] = [
     ("GET", "/v1/runs", Role::Viewer),
     ("GET", "/v1/runs/{id}", Role::Viewer),
     ("GET", "/v1/runs/{id}/journal", Role::Viewer),
+    ("GET", "/v1/runs/{id}/diff", Role::Viewer),
     ("GET", "/v1/runs/{id}/events", Role::Viewer),
     ("GET", "/v1/events", Role::Viewer),
     ("GET", "/v1/tickets/{key}", Role::Viewer),

@@ -159,6 +159,9 @@ pub struct DecisionBody {
     /// `approve`, `reject` or `revise`.
     #[schema(value_type = String)]
     pub verdict: Verdict,
+    /// The commit that it is about, or at least its first 7 characters; an approval must name it.
+    #[serde(default)]
+    pub head: String,
     /// For `revise`: what to change; at most 8,000 characters.
     #[serde(default)]
     pub feedback: String,
@@ -168,9 +171,10 @@ impl DecisionBody {
     /// The largest feedback in characters.
     pub const FEEDBACK_CHARS: usize = 8_000;
 
-    pub(crate) fn into_decision(self, run: domain::RunId) -> Decision {
+    pub(crate) fn into_decision(self, run: domain::RunId, head: domain::CommitId) -> Decision {
         Decision {
             run,
+            head,
             verdict: self.verdict,
             feedback: self.feedback,
         }

@@ -533,14 +533,50 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
         },
     );
     let last = journal.append(&run, 0, &start).await.expect("append");
-    let approve = json!({"verdict": "approve"});
+    let (asked, other) = ("a".repeat(40), "b".repeat(40));
+    let approve = json!({"verdict": "approve", "head": &asked[..7]});
     let path = "/v1/runs/jira:ENG-1%405/decision";
     assert_eq!(
         h.post(path, OPERATOR, &approve, None).await.0,
         StatusCode::CONFLICT
     );
-    let gate = entry(
+    let diff = "/v1/runs/jira:ENG-1%405/diff";
+    assert_eq!(h.get(diff, VIEWER).await.0, StatusCode::NOT_FOUND);
+    let text = "diff --git a/cart.py b/cart.py\n+total = 2\n";
+    let object = h.queue.objects().put(text.into()).await.expect("object");
+    let push = domain::PushBranch {
+        repository: "acme/shop".parse().expect("repository"),
+        branch: "fix/ENG-1".to_owned(),
+        base: other.parse().expect("commit"),
+        head: asked.parse().expect("commit"),
+        pack: object.clone(),
+        expected: None,
+    };
+    let id = domain::ReportId::from(run.call(1));
+    let question = entry(
         1,
+        Fact::ReportRequested {
+            id: id.clone(),
+            request: domain::ReportRequest::DecisionNeeded(push),
+            answers: None,
+        },
+    );
+    let last = journal.append(&run, last, &question).await.expect("append");
+    let receipt = domain::Receipt::DecisionAsked {
+        head: asked.parse().expect("commit"),
+        diff: object,
+    };
+    let shown = entry(
+        2,
+        Fact::ReportSettled {
+            id,
+            outcome: domain::ReportOutcome::Done(receipt),
+        },
+    );
+    let last = journal.append(&run, last, &shown).await.expect("append");
+    assert_eq!(h.text(diff, VIEWER).await, (StatusCode::OK, text.to_owned()));
+    let gate = entry(
+        3,
         Fact::Parked {
             waits_for: "decision".to_owned(),
         },
@@ -552,6 +588,15 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
             .0,
         StatusCode::BAD_REQUEST
     );
+    for (head, refused) in [
+        (Value::Null, StatusCode::BAD_REQUEST),
+        (json!(""), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!("aaaaaa"), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!(other), StatusCode::CONFLICT),
+    ] {
+        let body = json!({"verdict": "approve", "head": head});
+        assert_eq!(h.post(path, OPERATOR, &body, None).await.0, refused, "{body}");
+    }
     assert_eq!(
         h.post(path, OPERATOR, &approve, None).await.0,
         StatusCode::ACCEPTED
@@ -560,7 +605,10 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
         h.post(path, OPERATOR, &approve, None).await.0,
         StatusCode::CONFLICT
     );
-    assert!(matches!(h.trigger("ENG-1").await.reason, Reason::Decided(decision) if decision.run == run));
+    assert!(
+        matches!(h.trigger("ENG-1").await.reason, Reason::Decided(decision)
+        if decision.run == run && decision.head.as_str() == asked)
+    );
     let stop = h
         .post("/v1/runs/jira:ENG-1%405/stop", OPERATOR, &Value::Null, None)
         .await;

@@ -20,7 +20,6 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// A little longer than the executor's own limit for a tool, so that its answer is heard.
 const TOOL_LIMIT: Duration = Duration::from_secs(11 * 60);
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
-const SHORT_LIMIT: Duration = Duration::from_secs(30);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
@@ -245,34 +244,6 @@ impl Executors {
         Ok(Taken {
             info,
             pack: pack.into(),
-        })
-    }
-
-    /// The unified diff against the base.
-    ///
-    /// # Errors
-    /// [`CallError`].
-    pub(crate) async fn diff(
-        &self,
-        caller: &Caller,
-        info: &WorkspaceInfo,
-        max_bytes: u32,
-    ) -> Result<String, CallError> {
-        let message = wire::GetDiffRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
-            max_bytes,
-        };
-        let request = self.request(caller, Some(&info.id), SHORT_LIMIT, message)?;
-        let mut client = self.client(&info.executor)?;
-        let called = client.get_diff(request);
-        let response = failpoint::around("planner.executor.diff", called)
-            .await?
-            .into_inner();
-        Ok(if response.truncated {
-            response.diff + "\n… (cut)"
-        } else {
-            response.diff
         })
     }
 

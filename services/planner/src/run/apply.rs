@@ -64,7 +64,7 @@ impl RunState {
             unsent: Vec::new(),
             pushed: None,
             pull_request: None,
-            approved: false,
+            approved: None,
             decision: None,
             stop: None,
             retries: 0,
@@ -145,8 +145,11 @@ impl RunState {
             Fact::RetryScheduled { attempt, due, reason } => self.retry_scheduled(*attempt, *due, reason),
             Fact::Retried { by } => self.retried(by.as_deref()),
             Fact::Decided { decision, by } => {
-                legal(self.waits_for_decision(), "no decision is asked for")?;
-                self.approved = decision.verdict == Verdict::Approve;
+                legal(
+                    self.asks_about() == Some(&decision.head),
+                    "no decision about this commit is asked for",
+                )?;
+                self.approved = (decision.verdict == Verdict::Approve).then(|| decision.head.clone());
                 self.decision = Some((decision.clone(), by.clone()));
                 Ok(())
             }
@@ -231,9 +234,6 @@ impl RunState {
         let call = self.open_call_mut().ok_or("no tool call is open")?;
         let running = matches!(&call.state, CallState::Running { id: asked, .. } if asked == id);
         legal(running, "this call does not run")?;
-        if call.gate.is_some() {
-            self.decision = None;
-        }
         self.finish_call(result.clone(), position);
         Ok(())
     }

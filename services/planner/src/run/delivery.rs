@@ -1,10 +1,13 @@
 //! What leaves the workspace: the push, with a person's consent where the rules want it, and the pull request.
 
-use domain::{Approval, JobRequest, PushBranch, ReportRequest, Snapshot, StopReason, ToolResult, Verdict};
+use domain::{
+    Approval, JobRequest, PushBranch, ReportId, ReportOutcome, ReportRequest, Snapshot, StopReason,
+    ToolResult, Verdict,
+};
 
 use super::retry::await_report;
 use super::state::{Call, RunState};
-use super::step::{Action, answer, ask, close};
+use super::step::{Action, answer, ask, close, park};
 
 pub(super) fn push(state: &RunState, request: &JobRequest, call: &Call) -> Action {
     if state.dirty {
@@ -30,8 +33,8 @@ pub(super) fn push(state: &RunState, request: &JobRequest, call: &Call) -> Actio
             ToolResult::ok("The branch is on the remote with this head already."),
         );
     }
-    if request.rules.agent.approval == Approval::BeforePush && !state.approved {
-        return gate(state, call);
+    if request.rules.agent.approval == Approval::BeforePush && state.approved.as_ref() != Some(&wanted.head) {
+        return gate(state, call, wanted);
     }
     ask(state, ReportRequest::PushBranch(wanted), Some(call))
 }
@@ -53,13 +56,12 @@ fn to_push(state: &RunState, request: &JobRequest, kept: &Snapshot) -> Option<Pu
     })
 }
 
-fn gate(state: &RunState, call: &Call) -> Action {
+fn gate(state: &RunState, call: &Call, wanted: PushBranch) -> Action {
     let Some((decision, by)) = &state.decision else {
         return match &call.gate {
-            None => Action::AskDecision {
-                answers: call.call.id.clone(),
-            },
-            Some(asked) => await_report(state, asked, "decision"),
+            None => ask(state, ReportRequest::DecisionNeeded(wanted), Some(call)),
+            Some(asked) if is_done(state, asked) => park(state, "decision"),
+            Some(asked) => await_report(state, asked, "report"),
         };
     };
     match decision.verdict {
@@ -73,6 +75,11 @@ fn gate(state: &RunState, call: &Call) -> Action {
             )),
         ),
     }
+}
+
+fn is_done(state: &RunState, report: &ReportId) -> bool {
+    let outcome = state.report(report).and_then(|report| report.outcome.as_ref());
+    matches!(outcome, Some(ReportOutcome::Done(_)))
 }
 
 pub(super) fn open_pull_request(

@@ -3,7 +3,7 @@
 use domain::{Entry, Receipt, ReportId, ReportOutcome, ReportRequest, ToolResult};
 
 use super::apply::{Applied, legal};
-use super::state::{ReportState, RunState};
+use super::state::{Call, ReportState, RunState};
 
 impl RunState {
     pub(super) fn report_requested(
@@ -20,7 +20,7 @@ impl RunState {
                 .filter(|call| call.call.id == answers)
                 .ok_or("it answers no open call")?;
             match request {
-                ReportRequest::DecisionNeeded { .. } => call.gate = Some(id.clone()),
+                ReportRequest::DecisionNeeded(_) => call.gate = Some(id.clone()),
                 ReportRequest::PushBranch(_)
                 | ReportRequest::OpenPullRequest { .. }
                 | ReportRequest::AddLabels { .. } => call.report = Some(id.clone()),
@@ -70,17 +70,18 @@ impl RunState {
             ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => {
                 self.pull_request = Some(opened.clone())
             }
-            ReportOutcome::Done(Receipt::Told)
+            ReportOutcome::Done(Receipt::Told | Receipt::DecisionAsked { .. })
             | ReportOutcome::Refused { .. }
             | ReportOutcome::Failed { .. } => {}
         }
         // What failed in the end is tried again later; only then the model would be of use.
         let is_final = !matches!(outcome, ReportOutcome::Failed { .. });
-        if is_final
-            && self
-                .open_call()
-                .is_some_and(|call| call.report.as_ref() == Some(id))
-        {
+        let is_refused = matches!(outcome, ReportOutcome::Refused { .. });
+        let answers = |call: &Call| {
+            // Nobody is asked about a change that may not be pushed: the model hears why.
+            (is_final && call.report.as_ref() == Some(id)) || (is_refused && call.gate.as_ref() == Some(id))
+        };
+        if self.open_call().is_some_and(answers) {
             self.finish_call(answer(outcome), position);
         }
         Ok(())
@@ -97,7 +98,7 @@ fn answer(outcome: &ReportOutcome) -> ToolResult {
             "Draft pull request #{} is open: {}",
             opened.number, opened.url
         )),
-        ReportOutcome::Done(Receipt::Told) => ToolResult::ok("Done."),
+        ReportOutcome::Done(Receipt::DecisionAsked { .. } | Receipt::Told) => ToolResult::ok("Done."),
         ReportOutcome::Refused { detail } => ToolResult::error(format!("Refused: {detail}")),
         ReportOutcome::Failed { detail } => ToolResult::error(format!("Failed after every retry: {detail}")),
     }

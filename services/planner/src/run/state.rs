@@ -34,7 +34,8 @@ pub(crate) struct RunState {
     /// Branch and head on the remote.
     pub(crate) pushed: Option<(String, CommitId)>,
     pub(crate) pull_request: Option<PullRequestRef>,
-    pub(crate) approved: bool,
+    /// The commit that a person approved last; no other may be pushed where approval is asked for.
+    pub(crate) approved: Option<CommitId>,
     pub(crate) decision: Option<(Decision, String)>,
     pub(crate) stop: Option<String>,
     /// Retries since the last success or reset.
@@ -175,7 +176,7 @@ impl RunState {
             | ReportRequest::ChecksFailed { .. }
             | ReportRequest::Merged { .. }
             | ReportRequest::Closed { .. }
-            | ReportRequest::DecisionNeeded { .. }
+            | ReportRequest::DecisionNeeded(_)
             | ReportRequest::RetryScheduled { .. }
             | ReportRequest::Quarantined { .. }
             | ReportRequest::Unreadable { .. }
@@ -218,7 +219,7 @@ impl RunState {
                 self.stop.is_none() && self.closing().is_none() && !matches!(self.goal, Goal::Tell(..))
             }
             Fact::Retried { .. } => self.retry.is_some(),
-            Fact::Decided { .. } => self.waits_for_decision(),
+            Fact::Decided { decision, .. } => self.asks_about() == Some(&decision.head),
             Fact::RunFinished { .. } => true,
             Fact::NewsArrived { sequence, .. } => {
                 self.request().is_some() && self.news.iter().all(|heard| heard.sequence != *sequence)
@@ -253,9 +254,17 @@ impl RunState {
             .any(|heard| heard.after_turns >= self.turns.len())
     }
 
-    /// True while a person has been asked and has not decided.
-    pub(crate) fn waits_for_decision(&self) -> bool {
-        self.decision.is_none() && !self.approved && self.open_call().is_some_and(|call| call.gate.is_some())
+    /// The commit that a person has been asked about and has not decided on.
+    pub(crate) fn asks_about(&self) -> Option<&CommitId> {
+        let asked = self.open_call()?.gate.as_ref()?;
+        match &self.report(asked)?.request {
+            ReportRequest::DecisionNeeded(push)
+                if self.decision.is_none() && self.approved.as_ref() != Some(&push.head) =>
+            {
+                Some(&push.head)
+            }
+            _ => None,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The next step of a run, and the steps that every job is made of.
 
-use domain::{CallId, Fact, ReportId, ReportRequest, StopReason, Timestamp, ToolCall, ToolResult};
+use domain::{BranchRef, CallId, Fact, ReportId, ReportRequest, StopReason, Timestamp, ToolCall, ToolResult};
 
 use super::state::{Call, CallState, Goal, RunState};
 
@@ -21,8 +21,6 @@ pub(crate) enum Action {
     },
     /// Keep the workspace's changes.
     TakeSnapshot,
-    /// Fetch the diff and ask a person for a decision about it.
-    AskDecision { answers: String },
     /// Hand a recorded report to the reporter.
     SendReport {
         id: ReportId,
@@ -103,12 +101,20 @@ pub(super) fn close(state: &RunState, reason: StopReason) -> Action {
         return finish(reason);
     }
     let pull_request = state.pull_request.clone();
+    let branch = match (&pull_request, &state.pushed, state.request()) {
+        (None, Some((branch, _)), Some(request)) => Some(BranchRef {
+            repository: request.repository.clone(),
+            branch: branch.clone(),
+        }),
+        _ => None,
+    };
     ask(
         state,
         ReportRequest::RunStopped {
             job: state.job(),
             reason,
             pull_request,
+            branch,
         },
         None,
     )

@@ -71,6 +71,10 @@ impl RunState {
         }
         if let Some(call) = self.open_call_mut() {
             call.state = CallState::Finished { result, position };
+            if call.gate.is_some() {
+                // What a person decided was about this call's commit.
+                self.decision = None;
+            }
         }
     }
 

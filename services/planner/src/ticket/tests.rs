@@ -230,6 +230,7 @@ fn a_stop_without_a_run_reaches_every_run_but_those_beside() {
 fn what_concerns_no_live_run_is_folded_without_a_step() {
     let decision = Decision {
         run: run(3),
+        head: "a".repeat(40).parse().unwrap(),
         verdict: Verdict::Approve,
         feedback: String::new(),
     };

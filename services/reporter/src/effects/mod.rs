@@ -6,18 +6,20 @@ mod mark_ready;
 mod pull_request;
 mod push_branch;
 mod remote_link;
+mod show_change;
 mod transition;
 mod unassign;
 
 use std::sync::Arc;
 
-use domain::{BranchRecord, PullRequestRef, Report, Rules, TicketKey};
-use queue::{Objects, Table};
+use domain::{BranchRecord, PullRequestRef, Report, Rules, TicketKey, Trigger};
+use queue::{KeyedLog, Objects, Table};
 
 use crate::{
+    inspect::Inspector,
     mirror::Mirrors,
     plan::{Effect, Made},
-    policy::Limits,
+    policy::LimitSettings,
     trouble::Trouble,
 };
 
@@ -30,7 +32,10 @@ pub(crate) struct Outside {
     pub(crate) mirrors: Arc<Mirrors>,
     pub(crate) objects: Objects,
     pub(crate) branches: Table<BranchRecord>,
-    pub(crate) limits: Limits,
+    /// Read only: what people decided stands there.
+    pub(crate) triggers: KeyedLog<Trigger>,
+    pub(crate) inspector: Inspector,
+    pub(crate) limits: LimitSettings,
 }
 
 /// Whose effect it is.
@@ -51,6 +56,8 @@ impl Outside {
     pub(crate) async fn look(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Option<Made>, Trouble> {
         match effect {
             Effect::PushBranch(push) => push_branch::look(self, push).await,
+            // Looking at the same objects again gives the same text, which is kept under the name of its content.
+            Effect::ShowChange(_) => Ok(None),
             Effect::OpenPullRequest(draft) => pull_request::look(self, asked, draft).await,
             // Repeating the link replaces it by itself.
             Effect::LinkPullRequest { .. } => Ok(None),
@@ -66,6 +73,7 @@ impl Outside {
     pub(crate) async fn create(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Made, Trouble> {
         match effect {
             Effect::PushBranch(push) => Box::pin(push_branch::create(self, asked, push)).await,
+            Effect::ShowChange(push) => Box::pin(show_change::create(self, asked, push)).await,
             Effect::OpenPullRequest(draft) => pull_request::create(self, asked, draft).await,
             Effect::LinkPullRequest { issue } => remote_link::create(self, asked, issue).await,
             Effect::MarkReady { pull_request, head } => mark_ready::create(self, pull_request, head).await,

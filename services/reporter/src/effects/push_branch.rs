@@ -1,21 +1,17 @@
-//! Import, check and push a branch.
+//! Inspect and push a branch.
 
-use std::{collections::BTreeSet, path::Path};
-
-use domain::{BranchRecord, CommitId, PushBranch, Rules, TicketKey};
-use git::Repository;
+use domain::{
+    Approval, BranchRecord, CommitId, PushBranch, Reason, Rules, RunId, TicketKey, Verdict as Answer,
+};
 
 use super::{Asked, Outside};
 use crate::{
-    mirror::blocking,
+    inspect::{Rendered, Task, Verdict},
+    message,
     plan::Made,
-    policy::{self, Limits},
+    policy::{self, Violation},
     trouble::Trouble,
 };
-
-/// More commits than this in one push are no reviewable change.
-const MAX_COMMITS: usize = 200;
-const MAX_OBJECTS: u32 = 200_000;
 
 /// Done when the remote branch is at the head.
 pub(super) async fn look(outside: &Outside, push: &PushBranch) -> Result<Option<Made>, Trouble> {
@@ -25,19 +21,15 @@ pub(super) async fn look(outside: &Outside, push: &PushBranch) -> Result<Option<
 
 /// Checks everything before anything is recorded, and records the branch before it is pushed.
 pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<Made, Trouble> {
-    let rules = asked.rules.ok_or_else(|| {
-        Trouble::Refused(format!(
-            "there are no usable rules for {}; an operator has to look",
-            push.repository
-        ))
-    })?;
-    policy::check_branch(&push.branch, &asked.report.ticket, rules)
-        .map_err(|violation| Trouble::Refused(policy::explain(&[violation])))?;
+    let rules = usable_rules(asked, push)?;
+    if rules.agent.approval == Approval::BeforePush && !is_approved(outside, asked, &push.head).await? {
+        return Err(Trouble::Refused(message::not_approved(&push.head)));
+    }
     let key = BranchRecord::key(&push.repository, &push.branch);
-    outside.own_branch(&asked.report.ticket, &key).await?;
+    is_ours_or_new(outside, asked, push, &key).await?;
     // What is imported into it must be there when it is pushed.
     let _mirror = outside.mirrors.hold(&push.repository);
-    check(outside, &asked.report.ticket, push, rules).await?;
+    inspected(outside, asked, push, false).await?;
     record(outside, asked, push, &key).await?;
     let pushed = outside
         .mirrors
@@ -52,6 +44,57 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
     Ok(made(push.head.clone()))
 }
 
+/// The repository's rules, if they are for this ticket: a planner names both, so they are compared here.
+fn usable_rules<'a>(asked: &Asked<'a>, push: &PushBranch) -> Result<&'a Rules, Trouble> {
+    let no_rules = || Trouble::Refused(message::no_usable_rules(&push.repository));
+    let rules = asked.rules.ok_or_else(no_rules)?;
+    let is_for_the_ticket = match &asked.report.ticket {
+        TicketKey::Jira { project, .. } => rules.jira.project_key.eq_ignore_ascii_case(project),
+        TicketKey::GitHub { repository, .. } => *repository == push.repository,
+    };
+    if is_for_the_ticket {
+        Ok(rules)
+    } else {
+        let refusal = message::foreign_project(&asked.report.ticket, &push.repository);
+        Err(Trouble::Refused(refusal))
+    }
+}
+
+/// Whether a person approved this very commit of the run. Only ingest writes decisions; what a planner says of one does
+/// not count.
+async fn is_approved(outside: &Outside, asked: &Asked<'_>, head: &CommitId) -> Result<bool, Trouble> {
+    let Some(run) = asked.report.run.as_ref() else {
+        return Ok(false);
+    };
+    let triggers = outside.triggers.read_each_after(&asked.report.ticket, 0).await?;
+    let mut known = triggers.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
+    Ok(known.any(|trigger| approves(&trigger.reason, run, head)))
+}
+
+fn approves(reason: &Reason, run: &RunId, head: &CommitId) -> bool {
+    matches!(reason, Reason::Decided(decision)
+        if decision.verdict == Answer::Approve && decision.run == *run && decision.head == *head)
+}
+
+/// Somebody else's branch is neither taken nor overwritten: the remote's branch is not there yet, or has our record for
+/// this ticket.
+async fn is_ours_or_new(
+    outside: &Outside,
+    asked: &Asked<'_>,
+    push: &PushBranch,
+    key: &str,
+) -> Result<(), Trouble> {
+    if outside.own_branch(&asked.report.ticket, key).await?.is_some() {
+        return Ok(());
+    }
+    let there = outside.github.branch_head(&push.repository, &push.branch).await?;
+    if push.expected.is_none() && there.is_none() {
+        Ok(())
+    } else {
+        Err(Trouble::Refused(message::foreign_branch(&push.branch)))
+    }
+}
+
 fn made(head: CommitId) -> Made {
     Made {
         pushed: Some(head),
@@ -59,104 +102,44 @@ fn made(head: CommitId) -> Made {
     }
 }
 
-async fn check(
+/// Has the change inspected; gives its text where it is to be shown. An error when it may not be pushed.
+pub(super) async fn inspected(
     outside: &Outside,
-    ticket: &TicketKey,
+    asked: &Asked<'_>,
     push: &PushBranch,
-    rules: &Rules,
-) -> Result<(), Trouble> {
-    let limits = outside.limits.clone();
-    if push.pack.size_bytes > limits.max_pack_bytes {
-        let (size, limit) = (push.pack.size_bytes, limits.max_pack_bytes);
-        return Err(Trouble::Refused(format!(
-            "the change packs to {size} bytes and the limit is {limit}; remove large files from its commits"
-        )));
+    show: bool,
+) -> Result<Option<Rendered>, Trouble> {
+    let rules = usable_rules(asked, push)?;
+    let ticket = &asked.report.ticket;
+    let refused = |violations: &[Violation]| Trouble::Refused(message::refusal(violations));
+    policy::check_branch(&push.branch, ticket, rules).map_err(|violation| refused(&[violation]))?;
+    if push.pack.size_bytes > outside.limits.max_pack_bytes {
+        let (size_bytes, limit_bytes) = (push.pack.size_bytes, outside.limits.max_pack_bytes);
+        return Err(refused(&[Violation::PackTooLarge {
+            size_bytes,
+            limit_bytes,
+        }]));
     }
-    let dir = outside.mirrors.fresh(&push.repository).await?;
+    let mirror = outside.mirrors.fresh(&push.repository).await?;
+    let task = Task {
+        push: push.clone(),
+        ticket: ticket.clone(),
+        branches: vec![
+            rules.repo.default_branch.clone(),
+            rules.target_branch().to_owned(),
+            push.branch.clone(),
+        ],
+        limits: outside.limits.clone(),
+        show,
+    };
     let pack = outside.objects.get(&push.pack).await?;
-    let (push, ticket) = (push.clone(), ticket.clone());
-    let people = [
-        rules.repo.default_branch.clone(),
-        rules.target_branch().to_owned(),
-        push.branch.clone(),
-    ];
-    let checked = blocking(move || import_and_check(&dir, &pack, &push, &ticket, &people, &limits));
-    failpoint::around("reporter.pack.import", checked).await
-}
-
-fn import_and_check(
-    dir: &Path,
-    pack: &[u8],
-    push: &PushBranch,
-    ticket: &TicketKey,
-    branches: &[String],
-    limits: &Limits,
-) -> Result<(), Trouble> {
-    let repository = Repository::open(dir)?;
-    if !is_in_history(&repository, &push.base, branches)? {
-        return Err(Trouble::Refused(format!(
-            "the base commit {} is not in the history of the remote's branches",
-            push.base.short()
-        )));
+    let inspection = outside.inspector.inspect(&mirror, &task, pack);
+    match failpoint::around("reporter.pack.import", inspection).await? {
+        Verdict::Clean { shown } => Ok(shown),
+        Verdict::Breach { violations } => Err(refused(&violations)),
+        Verdict::BadPack { detail } => Err(Trouble::Refused(message::bad_pack(&detail))),
+        Verdict::Trouble { detail } => Err(Trouble::Later { detail, after: None }),
     }
-    repository.import_pack(
-        pack,
-        git::Limits {
-            max_bytes: limits.max_pack_bytes,
-            max_objects: MAX_OBJECTS,
-            ..git::Limits::default()
-        },
-    )?;
-    if !repository.contains(&push.head) {
-        return Err(Trouble::Failed(format!(
-            "the pack lacks the head commit {}",
-            push.head.short()
-        )));
-    }
-    if !repository.is_descendant(&push.head, &push.base)? {
-        return Err(Trouble::Refused(format!(
-            "the head {} does not descend from the base {}; commit on top of the base",
-            push.head.short(),
-            push.base.short()
-        )));
-    }
-    let commits = repository.commits(&push.base, &push.head)?;
-    if commits.len() > MAX_COMMITS {
-        return Err(Trouble::Refused(format!(
-            "more than {MAX_COMMITS} commits; squash them"
-        )));
-    }
-    let change = repository.diff(&push.base, &push.head, limits.max_file_bytes)?;
-    let violations = policy::check_change(&change, &commits, limits).err();
-    // What the change adds one of its commits adds as well.
-    let mut violations: BTreeSet<_> = violations.unwrap_or_default().into_iter().collect();
-    for commit in &commits {
-        if let Some(parent) = commit.parents.first() {
-            let step = repository.diff(parent, &commit.id, limits.max_file_bytes)?;
-            violations.extend(policy::check_step(&step, limits));
-        }
-    }
-    let mut violations: Vec<_> = violations.into_iter().collect();
-    violations.extend(policy::check_messages(&commits, ticket, &push.repository));
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(Trouble::Refused(policy::explain(&violations)))
-    }
-}
-
-fn is_in_history(repository: &Repository, base: &CommitId, branches: &[String]) -> Result<bool, git::Error> {
-    if !repository.contains(base) {
-        return Ok(false);
-    }
-    for branch in branches {
-        if let Some(head) = repository.branch_head(branch)?
-            && repository.is_descendant(&head, base)?
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// The router finds the ticket of a pushed branch by this record, so it stands before the push.

@@ -5,7 +5,7 @@ use super::words::code;
 pub(super) fn quarantined(reason: &str) -> Vec<String> {
     vec![
         format!(
-            "Journeyman has set this ticket aside: {}. Nothing more happens here until an operator has looked.",
+            "Journeyman has paused this ticket: {}. Nothing more happens here until an operator reviews it.",
             code(reason)
         ),
         "To try again from where it stands, comment `/retry`.".to_owned(),

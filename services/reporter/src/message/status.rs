@@ -1,6 +1,9 @@
 //! The one comment that says how a ticket stands, as a pure function of its board.
 
-use super::words::{code, one_line};
+use super::{
+    moved::not_moved,
+    words::{code, one_line},
+};
 use crate::board::{Board, Entry};
 
 /// The status comment: the latest in full, then what was said before, one line each.
@@ -8,7 +11,9 @@ pub(crate) fn status(board: &Board) -> String {
     let Some((latest, earlier)) = board.entries.split_first() else {
         return String::new();
     };
-    let mut paragraphs = vec![latest.text.clone(), signature(latest, board)];
+    let mut paragraphs = vec![latest.text.clone()];
+    paragraphs.extend(board.unmoved.as_ref().and_then(not_moved));
+    paragraphs.push(signature(latest, board));
     if !earlier.is_empty() {
         paragraphs.push("Before that:".to_owned());
         let lines: Vec<String> = earlier.iter().map(earlier_line).collect();

@@ -61,6 +61,43 @@ fn the_latest_is_said_in_full_and_the_rest_in_a_line_each() {
 }
 
 #[test]
+fn that_a_ticket_was_not_moved_is_said_until_it_is() {
+    use crate::plan::Moved;
+    let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
+    board.moved(&Moved::Unavailable {
+        wanted: "Done".to_owned(),
+        status: "In Progress".to_owned(),
+        reachable: vec!["To Do".to_owned(), "QA".to_owned()],
+    });
+    let entry = Entry {
+        report: ReportId::notice(&"jira:ENG-12".parse().unwrap(), 9),
+        text: "Checks failed on a pull request.".to_owned(),
+        ..board.entries[0].clone()
+    };
+    board.add(entry, false);
+    assert_snapshot!(status(&board), @"
+    Checks failed on a pull request.
+
+    The ticket is still in **In Progress**: no transition to **Done** is available from that status. It can be moved to: **To Do**, **QA**. Please move it yourself.
+
+    Journeyman, run `jira:ENG-12@57`, 2026-11-21 10:00 UTC
+
+    Before that:
+
+    - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
+    ");
+    board.moved(&Moved::Refused {
+        wanted: "Done".to_owned(),
+        detail: "jira rejected the request: a field".to_owned(),
+    });
+    assert!(status(&board).contains(
+        "The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it yourself."
+    ));
+    board.moved(&Moved::To("Done".to_owned()));
+    assert!(!status(&board).contains("yourself"));
+}
+
+#[test]
 fn times_are_short() {
     let spans = [59, 61, 3_599, 7_260, 90_000].map(duration);
     assert_eq!(

@@ -30,6 +30,10 @@ pub(crate) struct RigOptions {
     pub(crate) slots: usize,
     /// Seconds that one clone may take.
     pub(crate) clone_limit_s: u64,
+    /// Added to the repository's rules, below `agent`.
+    pub(crate) agent: &'static str,
+    /// Another program in the inspector's place.
+    pub(crate) inspector: Option<PathBuf>,
 }
 
 impl Default for RigOptions {
@@ -37,6 +41,8 @@ impl Default for RigOptions {
         Self {
             slots: 8,
             clone_limit_s: 600,
+            agent: "",
+            inspector: None,
         }
     }
 }
@@ -76,7 +82,7 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let rules = folder.path().join("configs");
         std::fs::create_dir(&rules).unwrap();
-        std::fs::write(rules.join("shop.yaml"), RULES).unwrap();
+        std::fs::write(rules.join("shop.yaml"), format!("{RULES}{}", options.agent)).unwrap();
         let keys = grant::generate();
         let queue_settings = queue::Settings {
             url: nats.url(),
@@ -90,6 +96,8 @@ impl Rig {
                 data_dir: folder.path().join("data"),
                 slots: options.slots,
                 clone_limit_s: options.clone_limit_s,
+                allow_unconfined: options.inspector.is_some(),
+                inspector: options.inspector,
                 unknown_window_s: 3,
                 list_lag_s: 2,
                 grant_keys: BTreeMap::from([(keys.id.clone(), keys.public_key.clone())]),
@@ -234,26 +242,44 @@ impl Rig {
 
     /// The same with another commit message.
     pub(crate) async fn change_as(&self, branch: &str, files: &[(&str, &str)], message: &str) -> PushBranch {
+        let here = self.branch_off(branch).await;
+        self.commit(&here, files, &["-m", message]).await;
+        self.packed(&here, branch).await
+    }
+
+    /// A clone with a new branch on top of main.
+    pub(crate) async fn branch_off(&self, branch: &str) -> String {
         let clone = self.folder.path().join("clone");
         let clone = if clone.exists() { clone } else { self.clone().await };
         let here = clone.to_str().unwrap().to_owned();
         git(&["-C", &here, "checkout", "--quiet", "-B", branch, "origin/main"]).await;
+        here
+    }
+
+    /// Writes files and commits them as ours, with further arguments of `git commit`. Empty content removes a file.
+    pub(crate) async fn commit(&self, here: &str, files: &[(&str, &str)], arguments: &[&str]) {
         for (path, content) in files {
-            let path = clone.join(path);
+            let path = std::path::Path::new(here).join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
+            if content.is_empty() {
+                std::fs::remove_file(path).unwrap();
+            } else {
+                std::fs::write(path, content).unwrap();
+            }
         }
-        git(&["-C", &here, "add", "--all"]).await;
-        let author = [
-            "-c",
-            "user.name=Journeyman",
-            "-c",
-            "user.email=journeyman@example.test",
-        ];
-        git(&[&["-C", &here], &author[..], &["commit", "--quiet", "-m", message]].concat()).await;
+        git(&["-C", here, "add", "--all"]).await;
+        let name = format!("user.name={}", git::AUTHOR_NAME);
+        let address = format!("user.email={}", git::AUTHOR_ADDRESS);
+        let commit = ["-C", here, "-c", &name, "-c", &address, "commit", "--quiet"];
+        git(&[&commit[..], arguments].concat()).await;
+    }
+
+    /// The clone's branch, packed and stored; ready to be pushed.
+    pub(crate) async fn packed(&self, here: &str, branch: &str) -> PushBranch {
+        let clone = PathBuf::from(here);
         let id = |text: String| text.trim().parse::<CommitId>().unwrap();
-        let base = id(git(&["-C", &here, "rev-parse", "origin/main"]).await);
-        let head = id(git(&["-C", &here, "rev-parse", "HEAD"]).await);
+        let base = id(git(&["-C", here, "rev-parse", "origin/main"]).await);
+        let head = id(git(&["-C", here, "rev-parse", "HEAD"]).await);
         let pack = git::Repository::open(&clone.join(".git"))
             .unwrap()
             .pack(std::slice::from_ref(&head), &base, usize::MAX)

@@ -255,6 +255,13 @@ impl Harness {
         (answer.status(), answer.json().await.unwrap_or_default())
     }
 
+    /// The same for an answer that is not JSON.
+    pub(crate) async fn text(&self, path: &str, token: &str) -> (StatusCode, String) {
+        let request = self.http.get(self.url(path)).bearer_auth(token);
+        let answer = request.send().await.expect("answer");
+        (answer.status(), answer.text().await.expect("text"))
+    }
+
     /// Adds a rules file and waits until it is loaded.
     pub(crate) async fn add_rules(&self, repository: &str, text: &str) {
         std::fs::write(self.rules.path().join(format!("{repository}.yaml")), text).expect("rules");

@@ -1,11 +1,11 @@
 //! A person decides before the push.
 
-use domain::{Approval, Fact, Job, ReportRequest, StopReason, Verdict};
+use domain::{Approval, CommitId, Fact, Job, ReportOutcome, ReportRequest, StopReason, Verdict};
 
-use super::play::{Play, change, decided, push, request, tools};
+use super::play::{Play, change, commit, decided, decided_on, push, request, tools};
 use crate::run::Action;
 
-fn gated() -> Play {
+fn before_the_gate() -> Play {
     let mut asked = request(Job::Implement);
     asked.rules.agent.approval = Approval::BeforePush;
     let turns = [
@@ -16,8 +16,22 @@ fn gated() -> Play {
     ];
     let mut play = Play::implement(asked, turns);
     assert_eq!(play.drive(), Action::Wait);
-    assert!(play.is_parked_for("decision"));
     play
+}
+
+/// The same, and the person has been shown the change.
+fn gated() -> Play {
+    let mut play = before_the_gate();
+    shown(&mut play);
+    play
+}
+
+/// The reporter shows the change; the run waits for the decision.
+fn shown(play: &mut Play) {
+    assert!(play.is_parked_for("report"));
+    play.shown();
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(play.is_parked_for("decision"));
 }
 
 #[test]
@@ -47,11 +61,61 @@ fn a_change_to_revise_goes_back_to_the_model_and_is_asked_about_again() {
     assert_eq!(play.drive(), Action::Wait);
     assert!(play.entries.iter().any(|entry| matches!(&entry.fact,
         Fact::ToolFinished { result, .. } if result.content.contains("Add a test."))));
-    assert!(play.is_parked_for("decision"));
+    shown(&mut play);
     let gates = play
         .state
         .reports
         .iter()
-        .filter(|report| matches!(report.request, ReportRequest::DecisionNeeded { .. }));
+        .filter(|report| matches!(report.request, ReportRequest::DecisionNeeded(_)));
     assert_eq!(gates.count(), 2);
+}
+
+/// The commits that people were asked about.
+fn asked_about(play: &Play) -> Vec<CommitId> {
+    let reports = play.state.reports.iter();
+    reports
+        .filter_map(|report| match &report.request {
+            ReportRequest::DecisionNeeded(push) => Some(push.head.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn the_question_names_the_commit_that_would_be_pushed_and_its_pack() {
+    let play = gated();
+    let ReportRequest::DecisionNeeded(push) = play.last_request() else {
+        panic!("nobody is asked")
+    };
+    assert_eq!((&push.head, &push.base), (&commit('1'), &commit('b')));
+    assert_eq!(push.pack, play.snapshot().pack);
+}
+
+#[test]
+fn an_approval_covers_its_own_commit_and_no_later_one() {
+    let mut play = gated();
+    play.append(decided(Verdict::Approve));
+    assert_eq!(play.drive(), Action::Wait);
+    play.pushed();
+    assert_eq!(play.drive(), Action::Wait);
+    shown(&mut play);
+    assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
+    assert!(
+        !play.state.accepts(&decided(Verdict::Approve)),
+        "an approval of the first commit says nothing of the second"
+    );
+    play.append(decided_on('2', Verdict::Approve));
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(push) if push.head == commit('2')));
+}
+
+#[test]
+fn a_change_that_may_not_be_pushed_is_refused_to_the_model_instead_of_shown_to_a_person() {
+    let mut play = before_the_gate();
+    let detail = "`.github/workflows/ci.yml` is protected".to_owned();
+    play.settle(ReportOutcome::Refused { detail });
+    play.drive();
+    let told = |entry: &domain::Entry| matches!(&entry.fact, Fact::ModelRequested { turn: 3, .. });
+    assert!(play.entries.iter().any(told), "the model goes on");
+    assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
 }

@@ -182,17 +182,6 @@ impl Play {
                 let snapshot = self.snapshot();
                 self.append(Fact::SnapshotTaken { snapshot });
             }
-            Action::AskDecision { answers } => {
-                let request = ReportRequest::DecisionNeeded {
-                    repository: pull_request().repository,
-                    diff: "+1".to_owned(),
-                };
-                self.append(Fact::ReportRequested {
-                    id: self.state.next_id().into(),
-                    request,
-                    answers: Some(answers),
-                });
-            }
             Action::ScheduleRetry { attempt, reason } => {
                 let due = Timestamp::from_unix_ms(1);
                 self.append(Fact::RetryScheduled { attempt, due, reason });
@@ -299,6 +288,13 @@ impl Play {
         }));
     }
 
+    /// The reporter has shown the change to a person.
+    pub(crate) fn shown(&mut self) {
+        let head = self.committed.map(commit).unwrap();
+        let diff = self.snapshot().pack;
+        self.settle(ReportOutcome::Done(Receipt::DecisionAsked { head, diff }));
+    }
+
     pub(crate) fn opened(&mut self) {
         self.settle(ReportOutcome::Done(Receipt::PullRequestOpened(pull_request())));
     }
@@ -350,9 +346,16 @@ pub(crate) fn push() -> (&'static str, Value) {
     ("push_branch", json!({}))
 }
 
+/// Ada's verdict about the first commit.
 pub(crate) fn decided(verdict: Verdict) -> Fact {
+    decided_on('1', verdict)
+}
+
+/// Ada's verdict about a commit.
+pub(crate) fn decided_on(head: char, verdict: Verdict) -> Fact {
     let decision = Decision {
         run: run_id(),
+        head: commit(head),
         verdict,
         feedback: "Add a test.".to_owned(),
     };

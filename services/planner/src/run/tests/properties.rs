@@ -9,7 +9,7 @@ use domain::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, decided, entry, open_call, push, reply, request, run_id};
+use super::play::{Play, decided_on, entry, open_call, push, reply, request, run_id};
 use crate::run::{Action, RunState, decide};
 
 fn any_reply() -> impl Strategy<Value = Reply> {
@@ -40,18 +40,20 @@ fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play 
         }
         match play.last_request() {
             _ if play.is_parked_for("retry") => play.retry(),
-            ReportRequest::DecisionNeeded { .. } if play.state.decision.is_none() && !play.state.approved => {
+            ReportRequest::DecisionNeeded(push) if play.is_parked_for("decision") => {
+                let head = push.head.as_str().chars().next().unwrap();
                 let verdict = if round % 2 == 0 {
                     Verdict::Revise
                 } else {
                     Verdict::Approve
                 };
-                play.append(decided(verdict));
+                play.append(decided_on(head, verdict));
             }
             _ if round < refusals => play.settle(ReportOutcome::Refused {
                 detail: "no".to_owned(),
             }),
             ReportRequest::PushBranch(_) => play.pushed(),
+            ReportRequest::DecisionNeeded(_) => play.shown(),
             _ => play.opened(),
         }
     }

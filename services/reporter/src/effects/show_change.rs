@@ -1,0 +1,30 @@
+//! Keep what a push would change, for people who decide about it.
+
+use domain::PushBranch;
+
+use super::{Asked, Outside, push_branch::inspected};
+use crate::{
+    message,
+    plan::{Made, Shown},
+    trouble::Trouble,
+};
+
+/// Looks at the change as a push of it would, so that nobody is asked about what could not be pushed.
+pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<Made, Trouble> {
+    let rendered = inspected(outside, asked, push, true).await?;
+    let rendered = rendered.ok_or_else(|| Trouble::Failed("the inspector gave no difference".to_owned()))?;
+    let excerpt = message::excerpt(&rendered.text);
+    let shown = Shown {
+        head: push.head.clone(),
+        files: rendered.files,
+        diff: outside.objects.put(rendered.text.into()).await?,
+        excerpt: excerpt.text,
+        hidden_lines: excerpt.hidden_lines,
+        hidden_files: excerpt.hidden_files.into_iter().take(200).collect(),
+    };
+    tracing::info!(repository = %push.repository, head = %push.head, files = shown.files, "change shown for a decision");
+    Ok(Made {
+        shown: Some(shown),
+        ..Made::default()
+    })
+}

@@ -1,0 +1,175 @@
+//! Confinement of the calling process, for good: limits, Landlock, refused system calls.
+
+use std::{
+    collections::BTreeMap,
+    env::consts::ARCH,
+    path::{Path, PathBuf},
+};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetStatus, Scope, path_beneath_rules,
+};
+use rustix::process::{Resource, Rlimit, Signal};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
+};
+
+/// What is asked of the kernel; what an older one lacks is left out, and the probe finds out whether the rest will do.
+const LANDLOCK: ABI = ABI::V6;
+/// Processor time of this process, and of each one that it starts, in seconds.
+pub(super) const CPU_S: u64 = 60;
+/// What each process may allocate, in bytes: two contents of the largest size, their lines and the comparison.
+const MAX_DATA: u64 = 1536 << 20;
+/// The largest file that is written, in bytes.
+const MAX_FILE: u64 = 1 << 30;
+const MAX_OPEN_FILES: u64 = 1024;
+
+/// Where programs and their libraries are.
+const PROGRAMS: [&str; 8] = [
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/nix/store",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+];
+const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
+
+/// Never needed here: sockets, other processes, the kernel's wide doors.
+const DENIED: &[i64] = &[
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+];
+
+/// On x86-64 every call has a second number for the x32 ABI.
+const X32: i64 = 0x4000_0000;
+
+/// Limits that hold with or without the kernel's help for the rest.
+pub(super) fn set_limits() -> Result<(), String> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| error.to_string())?;
+    for (resource, wanted) in [
+        (Resource::Core, 0),
+        (Resource::Cpu, CPU_S),
+        (Resource::Data, MAX_DATA),
+        (Resource::Fsize, MAX_FILE),
+        (Resource::Nofile, MAX_OPEN_FILES),
+    ] {
+        let ceiling = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let limit = Some(wanted.min(ceiling));
+        let limit = Rlimit {
+            current: limit,
+            maximum: limit,
+        };
+        rustix::process::setrlimit(resource, limit).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Leaves this process nothing but programs to read and `folder` to write.
+pub(super) fn confine(folder: &Path) -> Result<(), String> {
+    rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
+    restrict_files(folder)?;
+    refuse_calls().map_err(|error| format!("seccomp: {error}"))
+}
+
+fn restrict_files(folder: &Path) -> Result<(), String> {
+    let (all, read) = (AccessFs::from_all(LANDLOCK), AccessFs::from_read(LANDLOCK));
+    let restrict = || {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(all)?
+            .handle_access(AccessNet::from_all(LANDLOCK))?
+            .scope(Scope::Signal | Scope::AbstractUnixSocket)?
+            .create()?
+            .add_rules(path_beneath_rules(PROGRAMS, read))?
+            .add_rules(path_beneath_rules(folders_of_git(), read))?
+            .add_rules(path_beneath_rules(DEVICES, all))?
+            .add_rules(path_beneath_rules([folder], all))?
+            .restrict_self()
+    };
+    let status = restrict().map_err(|error: landlock::RulesetError| format!("landlock: {error}"))?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::NotEnforced => Err("the kernel has no Landlock".to_owned()),
+    }
+}
+
+/// A `git` elsewhere brings its libraries in the folder beside.
+fn folders_of_git() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .find_map(|folder| folder.join("git").canonicalize().ok());
+    let prefix = found.and_then(|git| Some(git.parent()?.parent()?.to_owned()));
+    prefix
+        .filter(|prefix| prefix.components().count() > 1)
+        .into_iter()
+        .collect()
+}
+
+fn refuse_calls() -> Result<(), seccompiler::Error> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = DENIED
+        .iter()
+        .flat_map(|call| numbers(*call))
+        .map(|call| (call, Vec::new()))
+        .collect();
+    // Ending itself must stay possible.
+    let own = u64::from(std::process::id());
+    let others = SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, own)?;
+    for call in numbers(libc::SYS_tgkill) {
+        rules.insert(call, vec![SeccompRule::new(vec![others.clone()])?]);
+    }
+    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, ARCH.try_into()?)?;
+    let program: BpfProgram = filter.try_into()?;
+    apply_filter(&program)
+}
+
+fn numbers(call: i64) -> Vec<i64> {
+    if cfg!(target_arch = "x86_64") {
+        vec![call, call | X32]
+    } else {
+        vec![call]
+    }
+}

@@ -1,0 +1,115 @@
+//! The work itself; runs confined.
+
+use std::{collections::BTreeSet, path::Path};
+
+use domain::CommitId;
+use git::{Budget, Repository};
+
+use super::{Rendered, Task, Verdict};
+use crate::policy::{self, Limits, MAX_COMMITS, Violation};
+
+const MAX_OBJECTS: u32 = 200_000;
+/// A difference that a person decides about must be whole.
+const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
+
+/// Looks at a push whose mirror is at `dir`.
+pub(super) fn examine(dir: &Path, task: &Task, pack: &[u8]) -> Verdict {
+    match try_examine(dir, task, pack) {
+        Ok(verdict) => verdict,
+        Err(git::Error::BadPack(detail)) => Verdict::BadPack { detail },
+        Err(error) => Verdict::Trouble {
+            detail: error.to_string(),
+        },
+    }
+}
+
+fn try_examine(dir: &Path, task: &Task, pack: &[u8]) -> Result<Verdict, git::Error> {
+    let repository = Repository::open(dir)?;
+    let (base, head) = (&task.push.base, &task.push.head);
+    if !is_in_history(&repository, base, &task.branches)? {
+        return Ok(breach(Violation::ForeignBase {
+            base: base.short().to_owned(),
+        }));
+    }
+    repository.import_pack(
+        pack,
+        git::Limits {
+            max_bytes: task.limits.max_pack_bytes,
+            max_objects: MAX_OBJECTS,
+            ..git::Limits::default()
+        },
+    )?;
+    if !repository.contains(head) {
+        let detail = format!("it lacks the head commit {}", head.short());
+        return Ok(Verdict::BadPack { detail });
+    }
+    if !repository.is_descendant(head, base)? {
+        let (head, base) = (head.short().to_owned(), base.short().to_owned());
+        return Ok(breach(Violation::Unrelated { head, base }));
+    }
+    let violations = check(&repository, task)?;
+    if !violations.is_empty() {
+        let violations = violations.into_iter().collect();
+        return Ok(Verdict::Breach { violations });
+    }
+    if !task.show {
+        return Ok(Verdict::Clean { shown: None });
+    }
+    let diff = repository.unified_diff(base, head, MAX_SHOWN_BYTES)?;
+    if diff.truncated {
+        let path = "the change as a whole".to_owned();
+        return Ok(breach(Violation::TooMuch { path }));
+    }
+    Ok(Verdict::Clean {
+        shown: Some(Rendered {
+            text: domain::text::visible(&diff.text),
+            files: diff.files_changed as usize,
+        }),
+    })
+}
+
+fn breach(violation: Violation) -> Verdict {
+    Verdict::Breach {
+        violations: vec![violation],
+    }
+}
+
+/// The whole difference, then each commit's own. All of them share one budget, and the first that does not fit ends it.
+fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, git::Error> {
+    let (base, head) = (&task.push.base, &task.push.head);
+    let invalid = |error: globset::Error| git::Error::Failed(error.to_string());
+    let limits = Limits::new(&task.limits).map_err(invalid)?;
+    let commits = repository.commits(base, head)?;
+    if commits.len() > MAX_COMMITS {
+        return Ok(BTreeSet::from([Violation::TooManyCommits { limit: MAX_COMMITS }]));
+    }
+    let mut violations = policy::check_commits(&commits, &task.ticket, &task.push.repository);
+    let mut budget = Budget::new(limits.max_file_bytes);
+    let total = repository.diff(base, head, &mut budget)?;
+    violations.extend(policy::check_total(&total));
+    violations.extend(policy::check_change(&total, &limits));
+    let mut is_cut = total.cut.is_some();
+    for commit in &commits {
+        let Some(parent) = commit.parents.first().filter(|_| !is_cut) else {
+            break;
+        };
+        let step = repository.diff(parent, &commit.id, &mut budget)?;
+        violations.extend(policy::check_change(&step, &limits));
+        is_cut = step.cut.is_some();
+    }
+    Ok(violations)
+}
+
+fn is_in_history(repository: &Repository, base: &CommitId, branches: &[String]) -> Result<bool, git::Error> {
+    if !repository.contains(base) {
+        return Ok(false);
+    }
+    for branch in branches {
+        if let Some(head) = repository.branch_head(branch)?
+            && repository.is_descendant(&head, base)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

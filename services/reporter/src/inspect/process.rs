@@ -1,0 +1,181 @@
+//! Starting the inspector and hearing its verdict.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::{Child, Command},
+    sync::Semaphore,
+};
+
+use super::{Task, Verdict};
+use crate::trouble::Trouble;
+
+pub(super) const UNCONFINED: &str = "--unconfined";
+const NAME: &str = "inspector";
+/// Longer than its processor time and that of the `git` it runs.
+const DEADLINE: Duration = Duration::from_secs(150);
+const PROBE_DEADLINE: Duration = Duration::from_secs(20);
+/// Inspectors at once: each may use as much memory as all the rest of the reporter.
+const MAX_AT_ONCE: usize = 2;
+/// Room for a whole difference with every character escaped.
+const MAX_ANSWER: u64 = 64 * 1024 * 1024;
+const MAX_COMPLAINT: u64 = 4 * 1024;
+
+/// Starts inspectors.
+pub(crate) struct Inspector {
+    program: PathBuf,
+    is_confined: bool,
+    places: Semaphore,
+    deadline: Duration,
+}
+
+impl Inspector {
+    /// `program`: from the settings; absent: beside the running program. Refused when the kernel cannot confine it,
+    /// unless `allow_unconfined`. `folder` is where the mirrors are.
+    pub(crate) async fn open(
+        program: Option<&Path>,
+        folder: &Path,
+        allow_unconfined: bool,
+    ) -> Result<Self, String> {
+        let program = program.map(Path::to_owned).or_else(beside_this_program);
+        let program = program.ok_or("the inspector is not beside this program; set reporter.inspector")?;
+        let mut inspector = Self {
+            program,
+            is_confined: true,
+            places: Semaphore::new(MAX_AT_ONCE),
+            deadline: DEADLINE,
+        };
+        let Err(problem) = inspector.probe(folder).await else {
+            return Ok(inspector);
+        };
+        if !allow_unconfined {
+            return Err(format!(
+                "changes cannot be inspected in a confined process: {problem}. \
+                 reporter.allow_unconfined = true does it unconfined, beside the reporter's credentials"
+            ));
+        }
+        tracing::warn!(%problem, "changes are inspected unconfined, as reporter.allow_unconfined says");
+        inspector.is_confined = false;
+        Ok(inspector)
+    }
+
+    /// For tests of what pushes nothing.
+    #[cfg(test)]
+    pub(crate) fn absent() -> Self {
+        Self {
+            program: PathBuf::from("/nonexistent"),
+            is_confined: true,
+            places: Semaphore::new(MAX_AT_ONCE),
+            deadline: DEADLINE,
+        }
+    }
+
+    async fn probe(&self, folder: &Path) -> Result<(), String> {
+        let mut command = self.command(folder);
+        command.arg("--probe").stdin(Stdio::null());
+        let probed = tokio::time::timeout(PROBE_DEADLINE, command.output()).await;
+        let output = probed
+            .map_err(|_| "no answer".to_owned())?
+            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(said.trim().chars().take(300).collect())
+    }
+
+    /// Looks at a push whose mirror is at `mirror`. An inspector that dies or takes too long refuses the change.
+    pub(crate) async fn inspect(&self, mirror: &Path, task: &Task, pack: Bytes) -> Result<Verdict, Trouble> {
+        let _place = self.places.acquire().await.map_err(|_| Trouble::Shutdown)?;
+        let mut command = self.command(mirror);
+        if !self.is_confined {
+            command.arg(UNCONFINED);
+        }
+        let mut line = serde_json::to_vec(task).map_err(|error| Trouble::Failed(error.to_string()))?;
+        line.push(b'\n');
+        command.stdin(Stdio::piped());
+        let child = command.spawn().map_err(|error| Trouble::Later {
+            detail: format!("the inspector cannot be started: {error}"),
+            after: None,
+        })?;
+        let running = Running(child);
+        match tokio::time::timeout(self.deadline, running.answer(line, pack)).await {
+            Ok(Ok(verdict)) => Ok(verdict),
+            Ok(Err(problem)) => {
+                tracing::error!(repository = %task.push.repository, problem, "inspector ended without a verdict");
+                Err(Trouble::Refused(crate::message::not_inspected()))
+            }
+            Err(_) => {
+                tracing::error!(repository = %task.push.repository, "inspector took too long");
+                Err(Trouble::Refused(crate::message::not_inspected()))
+            }
+        }
+    }
+
+    fn command(&self, folder: &Path) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        let mut command = Command::new(&self.program);
+        command.arg(folder).env_clear().env("PATH", path);
+        command.current_dir("/").process_group(0).kill_on_drop(true);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// An inspector with all it started: dropping this ends them.
+struct Running(Child);
+
+impl Running {
+    async fn answer(mut self, task: Vec<u8>, pack: Bytes) -> Result<Verdict, String> {
+        let (stdin, stdout, stderr) = (self.0.stdin.take(), self.0.stdout.take(), self.0.stderr.take());
+        let tell = async {
+            // One that has seen enough closes its end, and that is no trouble.
+            if let Some(mut stdin) = stdin {
+                let _ = stdin.write_all(&task).await;
+                let _ = stdin.write_all(&pack).await;
+            }
+        };
+        let hear = async {
+            let (mut said, mut complaint) = (Vec::new(), Vec::new());
+            if let (Some(stdout), Some(stderr)) = (stdout, stderr) {
+                let (mut stdout, mut stderr) = (stdout.take(MAX_ANSWER), stderr.take(MAX_COMPLAINT));
+                let (one, two) =
+                    tokio::join!(stdout.read_to_end(&mut said), stderr.read_to_end(&mut complaint));
+                one.and(two)?;
+            }
+            Ok::<_, std::io::Error>((said, complaint))
+        };
+        let ((), heard) = tokio::join!(tell, hear);
+        let (said, complaint) = heard.map_err(|error| error.to_string())?;
+        let status = self.0.wait().await.map_err(|error| error.to_string())?;
+        if !status.success() {
+            let complaint = String::from_utf8_lossy(&complaint);
+            return Err(format!("{status}: {}", complaint.trim()));
+        }
+        serde_json::from_slice(&said).map_err(|error| format!("its verdict: {error}"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(group) = id.and_then(Pid::from_raw) {
+            // It may have ended by itself; then there is nobody to end.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+fn beside_this_program() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.parent()?;
+    let places = [folder.join(NAME), folder.parent()?.join(NAME)];
+    places.into_iter().find(|path| path.is_file())
+}

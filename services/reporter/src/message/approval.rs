@@ -1,0 +1,99 @@
+//! Asking a person about a change before it is pushed.
+
+use domain::{PushBranch, RunId};
+
+use super::words::{code, fenced};
+use crate::plan::Shown;
+
+/// Of a change in a comment, in characters: below Jira's 32,767 with room for the words around it.
+const SHOWN_CHARS: usize = 8_000;
+/// Files that are named although nothing of them is shown.
+const NAMED_FILES: usize = 20;
+
+/// What of a change fits into a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Excerpt {
+    /// Whole lines from the start.
+    pub(crate) text: String,
+    /// Lines that are not in it.
+    pub(crate) hidden_lines: usize,
+    /// Files of which lines are not in it.
+    pub(crate) hidden_files: Vec<String>,
+}
+
+/// The start of a difference in git's format.
+pub(crate) fn excerpt(diff: &str) -> Excerpt {
+    let (mut left, mut shown) = (SHOWN_CHARS, 0);
+    let (mut file, mut hidden_lines, mut hidden_files) = (None, 0, Vec::new());
+    for line in diff.split_inclusive('\n') {
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            file = names
+                .trim_end()
+                .rsplit_once(" b/")
+                .map(|(_, name)| name.to_owned());
+        }
+        let chars = line.chars().count();
+        if hidden_lines == 0 && chars <= left {
+            left -= chars;
+            shown += line.len();
+        } else {
+            hidden_lines += 1;
+            hidden_files.extend(file.take());
+        }
+    }
+    Excerpt {
+        text: diff[..shown].to_owned(),
+        hidden_lines,
+        hidden_files,
+    }
+}
+
+pub(super) fn decision_needed(push: &PushBranch, shown: Option<&Shown>, run: Option<&RunId>) -> Vec<String> {
+    let run = run.map(ToString::to_string).unwrap_or_default();
+    let head = push.head.short();
+    let files = match shown.map(|shown| shown.files) {
+        Some(1) => " in 1 file".to_owned(),
+        Some(files) => format!(" in {files} files"),
+        None => String::new(),
+    };
+    let mut paragraphs = vec![format!(
+        "A change{files} for `{}` is ready and waits for your decision before it is pushed: commit `{head}` for the branch {}.",
+        push.repository,
+        code(&push.branch)
+    )];
+    if let Some(shown) = shown {
+        paragraphs.push(fenced("diff", &shown.excerpt));
+        paragraphs.extend(hidden(shown, &run));
+    }
+    paragraphs.push(format!(
+        "Decide with `journeyman decide {run} approve --head {head}`, `journeyman decide {run} reject`, or \
+         `journeyman decide {run} revise --feedback 'what to change'`. An approval covers this commit only."
+    ));
+    paragraphs
+}
+
+/// How much is not shown, and where to read it.
+fn hidden(shown: &Shown, run: &str) -> Option<String> {
+    let lines = match shown.hidden_lines {
+        0 => return None,
+        1 => "1 more line is".to_owned(),
+        lines => format!("{lines} more lines are"),
+    };
+    let named: Vec<String> = shown
+        .hidden_files
+        .iter()
+        .take(NAMED_FILES)
+        .map(|file| code(file))
+        .collect();
+    let more = shown.hidden_files.len().saturating_sub(NAMED_FILES);
+    let more = if more > 0 {
+        format!(" and {more} more files")
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "**{lines} not shown here**, of {}{more}. Read the whole change with `journeyman diff {run}` (or \
+         `GET /v1/runs/{{id}}/diff`) before you decide.",
+        named.join(", ")
+    ))
+}

@@ -1,0 +1,179 @@
+//! Every text that a person reads on Jira or GitHub, and what the model reads of a refusal, as pure functions: one file
+//! per notice.
+
+use domain::{
+    BranchRef, FailedCheck, Job, PullRequestRef, PushBranch, RepositoryName, RunId, SkipReason, StopReason,
+    TicketKey, Timestamp,
+};
+
+mod approval;
+mod aside;
+mod moved;
+mod pull_request;
+mod refusal;
+mod skipped;
+mod status;
+mod stopped;
+mod words;
+
+pub(crate) use approval::excerpt;
+pub(crate) use pull_request::{pull_request_body, pull_request_title, remote_link_title};
+pub(crate) use refusal::{
+    bad_pack, foreign_branch, foreign_project, no_usable_rules, not_approved, not_inspected, refusal,
+};
+pub(crate) use status::status;
+use words::{code, link, person};
+
+use crate::plan::Made;
+
+/// What a comment is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Say {
+    /// Work starts.
+    Started { job: Job, repository: RepositoryName },
+    /// The draft of this report is open.
+    Opened,
+    /// Checks passed, over to the reviewers.
+    Ready { pull_request: PullRequestRef },
+    /// Checks failed.
+    ChecksFailed {
+        pull_request: PullRequestRef,
+        failed: Vec<FailedCheck>,
+    },
+    /// Merged by a person.
+    Merged {
+        pull_request: PullRequestRef,
+        by: String,
+    },
+    /// Closed unmerged by a person; `again` is the status that asks for work.
+    Closed {
+        pull_request: PullRequestRef,
+        by: String,
+        again: String,
+    },
+    /// A person has to decide.
+    DecisionNeeded { push: PushBranch },
+    /// A run ended without its goal.
+    Stopped {
+        job: Job,
+        reason: StopReason,
+        pull_request: Option<PullRequestRef>,
+        branch: Option<BranchRef>,
+        again: String,
+    },
+    /// A run failed for a reason that may pass and is tried again.
+    RetryScheduled {
+        job: Job,
+        reason: StopReason,
+        attempt: u32,
+        most: u32,
+        due: Timestamp,
+    },
+    /// The ticket is set aside until a person looks.
+    Quarantined { reason: String },
+    /// A record about the ticket could not be read.
+    Unreadable { what: String },
+    /// Nothing is done.
+    Skipped { reason: SkipReason, again: String },
+}
+
+impl Say {
+    /// Whether it is said in a comment of its own and not in the status comment. The run waits for a decision, and an
+    /// edited comment would notify nobody on GitHub.
+    pub(crate) const fn calls_a_person(&self) -> bool {
+        match self {
+            Self::DecisionNeeded { .. } => true,
+            Self::Started { .. }
+            | Self::Opened
+            | Self::Ready { .. }
+            | Self::ChecksFailed { .. }
+            | Self::Merged { .. }
+            | Self::Closed { .. }
+            | Self::Stopped { .. }
+            | Self::RetryScheduled { .. }
+            | Self::Quarantined { .. }
+            | Self::Unreadable { .. }
+            | Self::Skipped { .. } => false,
+        }
+    }
+}
+
+/// A comment of its own, as Markdown.
+pub(crate) fn comment(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&RunId>) -> String {
+    let mut text = words_of(say, made, ticket, run);
+    if let Some(run) = run {
+        text.push_str(&format!("\n\nJourneyman, run {}", code(&run.to_string())));
+    }
+    text
+}
+
+/// What is said, as Markdown. That a ticket could not be moved is said by the status comment, as long as it is so.
+pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&RunId>) -> String {
+    let mut paragraphs = match say {
+        Say::Started { job, repository } => vec![started(*job, repository)],
+        Say::Opened => vec![pull_request::opened(made.pull_request.as_ref())],
+        Say::Ready { pull_request } => vec![pull_request::ready(pull_request)],
+        Say::ChecksFailed { pull_request, failed } => pull_request::checks_failed(pull_request, failed),
+        Say::Merged { pull_request, by } => {
+            vec![format!("{} merged {}.", person(by), link(pull_request))]
+        }
+        Say::Closed {
+            pull_request,
+            by,
+            again,
+        } => vec![
+            format!(
+                "{} closed {} without merging it, so nothing more happens here.",
+                person(by),
+                link(pull_request)
+            ),
+            moved::try_again(ticket, again, made.moved.as_ref()),
+        ],
+        Say::DecisionNeeded { push } => approval::decision_needed(push, made.shown.as_ref(), run),
+        Say::Stopped {
+            job,
+            reason,
+            pull_request,
+            branch,
+            again,
+        } => {
+            let retry = moved::try_again(ticket, again, made.moved.as_ref());
+            stopped::stopped(*job, reason, pull_request.as_ref(), branch.as_ref(), &retry)
+        }
+        Say::RetryScheduled {
+            job,
+            reason,
+            attempt,
+            most,
+            due,
+        } => stopped::retry_scheduled(*job, reason, (*attempt, *most), *due),
+        Say::Quarantined { reason } => aside::quarantined(reason),
+        Say::Unreadable { what } => aside::unreadable(what),
+        Say::Skipped { reason, again } => {
+            skipped::skipped(reason, &moved::try_again(ticket, again, made.moved.as_ref()))
+        }
+    };
+    if let (Say::Merged { .. }, Some(moved)) = (say, &made.moved) {
+        paragraphs.extend(moved::done(moved));
+    }
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs.join("\n\n")
+}
+
+fn started(job: Job, repository: &RepositoryName) -> String {
+    let work = match job {
+        Job::Implement => "work on this ticket",
+        Job::Triage => "triage this ticket",
+        Job::Answer => "answer the question",
+        Job::FixCi => "repair the failing checks",
+        Job::AddressReview => "address the review",
+        Job::Review => "review the pull request",
+        Job::MarkReady => "hand the pull request over",
+        Job::Finish => "finish this ticket",
+    };
+    format!("Journeyman has started to {work} in `{repository}`.")
+}
+
+#[cfg(test)]
+#[path = "../message_tests.rs"]
+mod tests;

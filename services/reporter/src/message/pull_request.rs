@@ -1,0 +1,84 @@
+//! Texts of and about pull requests.
+
+use domain::{FailedCheck, PullRequestRef, RunId, TicketKey};
+
+use super::words::{capped, code, is_web_link, link};
+use crate::{plan::Draft, sanitize};
+
+/// GitHub's limit for titles.
+const TITLE_CHARS: usize = 256;
+/// Below GitHub's 65,536 with room for the footer.
+const BODY_CHARS: usize = 60_000;
+
+/// The title of a pull request: one line within GitHub's limit that notifies nobody and, as the message of a squashed
+/// commit, closes nothing.
+pub(crate) fn pull_request_title(draft: &Draft) -> String {
+    let title = sanitize::title(&draft.title);
+    let title = if title.is_empty() {
+        sanitize::title(&draft.branch)
+    } else {
+        title
+    };
+    capped(&title, TITLE_CHARS)
+}
+
+/// The body of a pull request: the model's words made harmless, then where they come from.
+pub(crate) fn pull_request_body(
+    draft: &Draft,
+    ticket: &TicketKey,
+    ticket_url: Option<&str>,
+    run: Option<&RunId>,
+) -> String {
+    let body = sanitize::markdown(&capped(&draft.body, BODY_CHARS));
+    let name = ticket.short();
+    let ticket = match ticket_url {
+        Some(url) => format!("[{name}]({url})"),
+        None => name,
+    };
+    let run = run
+        .map(|run| format!(" (run {})", code(&run.to_string())))
+        .unwrap_or_default();
+    let footer = format!("---\n\nFor {ticket}. Written by Journeyman{run}; a person reviews and merges.");
+    format!("{}\n\n{footer}\n", body.trim()).trim_start().to_owned()
+}
+
+/// The title of the link on a Jira issue.
+pub(crate) fn remote_link_title(pull_request: &PullRequestRef) -> String {
+    format!("Pull request {}#{}", pull_request.repository, pull_request.number)
+}
+
+pub(super) fn opened(pull_request: Option<&PullRequestRef>) -> String {
+    match pull_request {
+        Some(pull_request) => {
+            format!(
+                "Draft {} is open. It becomes ready for review when its checks pass.",
+                link(pull_request)
+            )
+        }
+        None => "A draft pull request is open. It becomes ready for review when its checks pass.".to_owned(),
+    }
+}
+
+pub(super) fn ready(pull_request: &PullRequestRef) -> String {
+    format!(
+        "All checks passed: {} is ready for review. Please review and merge it; Journeyman never merges.",
+        link(pull_request)
+    )
+}
+
+pub(super) fn checks_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> Vec<String> {
+    let list: Vec<String> = failed.iter().take(20).map(failed_check).collect();
+    vec![
+        format!("Checks failed on {}. It stays a draft.", link(pull_request)),
+        list.join("\n"),
+        "Please look at the failed checks: push a fix to the branch, or close the pull request.".to_owned(),
+    ]
+}
+
+fn failed_check(check: &FailedCheck) -> String {
+    if is_web_link(&check.url) {
+        format!("- {} ([log](<{}>))", code(&check.name), check.url)
+    } else {
+        format!("- {}", code(&check.name))
+    }
+}

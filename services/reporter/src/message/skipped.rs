@@ -1,0 +1,57 @@
+//! Why nothing is done on a ticket.
+
+use domain::SkipReason;
+
+use super::words::{code, harmless, is_web_link, person};
+
+pub(super) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
+    match reason {
+        SkipReason::Phrase { phrase, place } => vec![format!(
+            "Journeyman leaves this ticket alone: {} stands in the {}. Remove it first. {retry}",
+            code(phrase),
+            harmless(place)
+        )],
+        SkipReason::Label { label } => vec![format!(
+            "Journeyman leaves this ticket alone: it has the label {}. Remove the label first. {retry}",
+            code(label)
+        )],
+        SkipReason::PullRequestExists { url, author } => {
+            let which = if is_web_link(url) {
+                format!("[a pull request](<{url}>)")
+            } else {
+                "a pull request".to_owned()
+            };
+            vec![format!(
+                "Journeyman leaves this ticket alone: {which} by {} is open for it. Close that one first. {retry}",
+                person(author)
+            )]
+        }
+        SkipReason::NotAllowed { actor, group } if group.is_empty() => vec![format!(
+            "Journeyman did not start work that {} asked for: nobody is set up who may. An operator names the Jira \
+             group whose members may ask for work in the setting {}. {retry}",
+            person(actor),
+            code("ingest.jira_trigger_group")
+        )],
+        SkipReason::NotAllowed { actor, group } => vec![format!(
+            "Journeyman did not start work that {} asked for: only members of the Jira group **{}** may ask for it. \
+             A member can start it. {retry}",
+            person(actor),
+            harmless(group)
+        )],
+        SkipReason::StatusLeft { wanted, status } => vec![format!(
+            "Journeyman did not start work: when it heard that the ticket was moved to **{}**, the ticket was in **{}** \
+             already. {retry}",
+            harmless(wanted),
+            harmless(status)
+        )],
+        SkipReason::TextChanged { by } => vec![format!(
+            "Journeyman did not start work: {}, who may not ask for work, changed the ticket's text after it was asked \
+             for. Read the text again. {retry}",
+            person(by)
+        )],
+        SkipReason::Unreadable => vec![format!(
+            "Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for \
+             example with fewer nested lists. {retry}"
+        )],
+    }
+}

@@ -1,0 +1,94 @@
+//! Why a run ended or pauses, and what to do.
+
+use domain::{BranchRef, Job, PullRequestRef, StopReason, Timestamp};
+
+use super::words::{code, fenced, link, person, quoted, tail};
+
+pub(super) fn stopped(
+    job: Job,
+    reason: &StopReason,
+    pull_request: Option<&PullRequestRef>,
+    branch: Option<&BranchRef>,
+    retry: &str,
+) -> Vec<String> {
+    let mut paragraphs = stop_reason(job, reason);
+    match (pull_request, branch, reason) {
+        (Some(draft), _, _) => paragraphs.push(format!("The draft stays open: {}. {retry}", link(draft))),
+        (None, _, StopReason::Completed | StopReason::Superseded) => {}
+        (None, Some(pushed), _) => paragraphs.push(format!(
+            "The branch {} was pushed to `{}`, but it has no pull request. Open one yourself or delete the branch. {retry}",
+            code(&pushed.branch),
+            pushed.repository
+        )),
+        (None, None, _) => paragraphs.push(format!("Nothing was pushed. {retry}")),
+    }
+    paragraphs
+}
+
+pub(super) fn retry_scheduled(
+    job: Job,
+    reason: &StopReason,
+    count: (u32, u32),
+    due: Timestamp,
+) -> Vec<String> {
+    let (attempt, most) = count;
+    let (what, detail) = match reason {
+        StopReason::ModelFailed { detail } => ("the model provider failed", detail.as_str()),
+        StopReason::WorkspaceUnavailable { detail } => ("no workspace could be opened", detail.as_str()),
+        StopReason::ReportFailed { detail } => (
+            "GitHub or Jira did not accept what it had to write there",
+            detail.as_str(),
+        ),
+        other => ("the run failed", other.as_str()),
+    };
+    vec![
+        format!("The {job} run pauses: {what} ({}).", code(detail)),
+        format!(
+            "It goes on at {due} (retry {attempt} of {most}). Comment `/retry` to go on now, or `/stop` to end it."
+        ),
+    ]
+}
+
+fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
+    let say = |text: String| vec![text];
+    match reason {
+        StopReason::Completed => say(format!("The {job} run is complete.")),
+        StopReason::NoChange { summary } => {
+            vec![
+                "Journeyman finished without making a change. Final message:".to_owned(),
+                quoted(summary),
+            ]
+        }
+        StopReason::TurnLimit { turns } => say(format!(
+            "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
+        )),
+        StopReason::Stopped { by } => say(format!("{} stopped the run.", person(by))),
+        StopReason::Rejected { by } => say(format!(
+            "{} rejected the change, so it was not pushed.",
+            person(by)
+        )),
+        StopReason::ModelFailed { detail } => say(format!(
+            "Journeyman stopped: the model provider failed ({}). An operator must look into it.",
+            code(detail)
+        )),
+        StopReason::WorkspaceUnavailable { detail } => say(format!(
+            "Journeyman stopped: no workspace could be opened ({}).",
+            code(detail)
+        )),
+        StopReason::SetupFailed { log_tail } => vec![
+            "Journeyman stopped: the repository's setup commands failed. The end of their log:".to_owned(),
+            fenced("", &tail(log_tail, 4_000)),
+        ],
+        StopReason::ReportRefused { detail } => {
+            vec![
+                "Journeyman stopped: the change was refused.".to_owned(),
+                quoted(detail),
+            ]
+        }
+        StopReason::ReportFailed { detail } => vec![
+            "Journeyman stopped: GitHub or Jira did not accept what it had to write there.".to_owned(),
+            quoted(detail),
+        ],
+        StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
+    }
+}

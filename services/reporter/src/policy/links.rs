@@ -1,0 +1,51 @@
+//! Where symbolic links lead.
+
+/// Whether a link at `path` with this target leads, or may lead, out of the repository or into its git directory.
+///
+/// `..` counts at the start of a target only: there it goes up from the link's own folder, which is a real one. Further
+/// on it would go up from wherever another link leads.
+pub(super) fn leaves_repository(path: &str, target: &str) -> bool {
+    if target.is_empty() || target.starts_with('/') || target.contains(['\\', '\0']) {
+        return true;
+    }
+    let mut depth = path.split('/').count() - 1;
+    let mut is_start = true;
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if !is_start || depth == 0 => return true,
+            ".." => depth -= 1,
+            part if part.eq_ignore_ascii_case(".git") => return true,
+            _ => is_start = false,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_stays_inside_even_through_another_link() {
+        for (path, target, leaves) in [
+            ("a/b", "c", false),
+            ("a/b", "../c", false),
+            ("a/b/c", "../../d/e", false),
+            ("docs/link", "./../README.md", false),
+            ("a", "..", true),
+            ("a/b", "../../x", true),
+            ("a/d", "..", false),
+            // Each of the two alone looks harmless, together they lead out.
+            ("a/l", "d/../x", true),
+            ("a/l", "d/x/..", true),
+            ("a", "/etc/passwd", true),
+            ("a", ".git/config", true),
+            ("a/b", "../.GIT/hooks", true),
+            ("a", "b\\c", true),
+            ("a", "", true),
+        ] {
+            assert_eq!(leaves_repository(path, target), leaves, "{path} -> {target}");
+        }
+    }
+}

@@ -1,0 +1,633 @@
+//! What a change must look like before it is pushed: pure checks over the recomputed difference.
+
+mod links;
+mod smart_commits;
+mod violation;
+
+use std::collections::BTreeSet;
+
+use domain::{RepositoryName, Rules, TicketKey};
+use git::{ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::violation::{Place, Violation};
+use crate::scan;
+
+/// More commits than this in one push are not a reviewable change.
+pub(crate) const MAX_COMMITS: usize = 200;
+
+/// Limits as the settings have them; what the process that inspects a change is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LimitSettings {
+    /// Globs that no change may touch.
+    pub(crate) protected_paths: Vec<String>,
+    /// Largest file that a change may add.
+    pub(crate) max_file_bytes: u64,
+    /// Largest pack that is imported.
+    pub(crate) max_pack_bytes: u64,
+}
+
+/// What a change is measured against.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    protected: GlobSet,
+    /// Largest file that a change may add.
+    pub(crate) max_file_bytes: u64,
+}
+
+impl Limits {
+    /// The limits of the settings; an error when a protected path is not a glob.
+    pub(crate) fn new(settings: &LimitSettings) -> Result<Self, globset::Error> {
+        let mut protected = GlobSetBuilder::new();
+        for pattern in &settings.protected_paths {
+            for pattern in with_the_folder_itself(pattern) {
+                protected.add(glob(&pattern)?);
+            }
+        }
+        Ok(Self {
+            protected: protected.build()?,
+            max_file_bytes: settings.max_file_bytes,
+        })
+    }
+}
+
+/// What is protected beneath a folder is protected as the folder's name too: a file or link there would replace it.
+fn with_the_folder_itself(pattern: &str) -> Vec<String> {
+    let mut patterns = vec![pattern.to_owned()];
+    if let Some(folder) = pattern.strip_suffix("/**") {
+        patterns.push(folder.to_owned());
+    }
+    patterns
+}
+
+/// Case does not count: some file systems, and some services, do not look at it either.
+fn glob(pattern: &str) -> Result<Glob, globset::Error> {
+    GlobBuilder::new(pattern)
+        .case_insensitive(true)
+        .literal_separator(true)
+        .build()
+}
+
+/// Checks the branch's name: legal, not one of people's, and naming its ticket.
+pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> Result<(), Violation> {
+    let named = || branch.to_owned();
+    if let Some(kind) = scan::find(branch) {
+        let (kind, place) = (kind.to_owned(), Place::Branch);
+        return Err(Violation::Secret { kind, place });
+    }
+    if !is_legal_branch(branch) {
+        return Err(Violation::BranchName { branch: named() });
+    }
+    let people = [
+        rules.repo.default_branch.as_str(),
+        rules.target_branch(),
+        "main",
+        "master",
+        "HEAD",
+    ];
+    if people.iter().any(|name| name.eq_ignore_ascii_case(branch)) {
+        return Err(Violation::BranchOfPeople { branch: named() });
+    }
+    let key = match ticket {
+        TicketKey::Jira { .. } => ticket.short(),
+        TicketKey::GitHub { number, .. } => number.to_string(),
+    };
+    if contains_word(branch, &key) {
+        Ok(())
+    } else {
+        Err(Violation::BranchWithoutTicket {
+            branch: named(),
+            ticket: key,
+        })
+    }
+}
+
+/// Checks the difference as a whole: there is one.
+pub(crate) fn check_total(total: &ChangeSet) -> Vec<Violation> {
+    let is_empty = total.files.is_empty() && total.cut.is_none();
+    is_empty.then_some(Violation::NoChange).into_iter().collect()
+}
+
+/// Checks one difference: the whole one, or what one commit adds, because what a later one removes stays in the history.
+pub(crate) fn check_change(change: &ChangeSet, limits: &Limits) -> BTreeSet<Violation> {
+    let mut violations: BTreeSet<Violation> = change
+        .files
+        .iter()
+        .flat_map(|file| check_file(file, limits))
+        .collect();
+    violations.extend(change.cut.as_ref().map(|cut| match cut {
+        Cut::Files { count } => Violation::TooManyFiles { count: *count },
+        Cut::Content { path } => Violation::TooMuch { path: path.clone() },
+    }));
+    violations
+}
+
+/// Checks what commits say of themselves: ours, one after the other, with a message that a person reads as it is and
+/// that acts on no ticket but the commit's own.
+pub(crate) fn check_commits(
+    commits: &[CommitInfo],
+    ticket: &TicketKey,
+    repository: &RepositoryName,
+) -> BTreeSet<Violation> {
+    commits
+        .iter()
+        .flat_map(|commit| check_commit(commit, ticket, repository))
+        .collect()
+}
+
+fn check_commit(commit: &CommitInfo, ticket: &TicketKey, repository: &RepositoryName) -> Vec<Violation> {
+    let id = || commit.id.short().to_owned();
+    let ours = git::author_line();
+    let mut violations = Vec::new();
+    if commit.parents.len() != 1 {
+        violations.push(Violation::Merge { commit: id() });
+    }
+    let strangers = [&commit.author, &commit.committer].into_iter();
+    violations.extend(
+        strangers
+            .filter(|who| **who != ours)
+            .map(|who| Violation::ForeignAuthor {
+                commit: id(),
+                who: scan::redact(who).into_owned(),
+            }),
+    );
+    violations.extend(
+        commit
+            .other_headers
+            .iter()
+            .take(3)
+            .map(|header| Violation::CommitHeader {
+                commit: id(),
+                header: header.chars().take(40).collect(),
+            }),
+    );
+    if commit.message.contains(domain::text::is_hidden) {
+        violations.push(Violation::HiddenCharacters { commit: id() });
+    }
+    violations.extend(scan::find(&commit.message).map(|kind| Violation::Secret {
+        kind: kind.to_owned(),
+        place: Place::Message { commit: id() },
+    }));
+    violations.extend(
+        smart_commits::find(&commit.message, ticket, repository)
+            .map(|words| Violation::Command { words, commit: id() }),
+    );
+    violations
+}
+
+fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
+    let path = || file.path.clone();
+    let mut violations = Vec::new();
+    for touched in std::iter::once(&file.path).chain(&file.old_path) {
+        if limits.protected.is_match(touched) {
+            violations.push(Violation::Protected {
+                path: touched.clone(),
+            });
+        }
+    }
+    if file.mode == FileMode::Submodule {
+        violations.push(Violation::Submodule { path: path() });
+    }
+    if file.kind == ChangeKind::Deleted {
+        return violations;
+    }
+    if file.breaks_lfs {
+        violations.push(Violation::LfsContent { path: path() });
+    }
+    if file.path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+        violations.push(Violation::GitDirectory { path: path() });
+    }
+    match &file.mode {
+        FileMode::Symlink(target) if links::leaves_repository(&file.path, target) => {
+            violations.push(Violation::EscapingLink {
+                path: path(),
+                target: target.clone(),
+            });
+        }
+        FileMode::Symlink(_) | FileMode::Regular | FileMode::Executable | FileMode::Submodule => {}
+    }
+    violations.extend(check_content(file, limits));
+    violations
+}
+
+/// Whether a file is within the limit and neither its name nor what it adds holds a credential.
+fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
+    let path = || file.path.clone();
+    let mut violations = Vec::new();
+    if file.size_bytes > limits.max_file_bytes {
+        let (size_bytes, limit_bytes) = (file.size_bytes, limits.max_file_bytes);
+        violations.push(Violation::TooLarge {
+            path: path(),
+            size_bytes,
+            limit_bytes,
+        });
+    }
+    let secret = |kind: &str, place| Violation::Secret {
+        kind: kind.to_owned(),
+        place,
+    };
+    if let Some(kind) = scan::find(&file.path) {
+        violations.push(secret(kind, Place::Path));
+    }
+    if let Some(kind) = file.added_lines.iter().find_map(|line| scan::find(line)) {
+        violations.push(secret(kind, Place::File { path: path() }));
+    }
+    violations
+}
+
+/// The rules of `git check-ref-format`, and no name that a command line could take for an option.
+fn is_legal_branch(branch: &str) -> bool {
+    let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    !branch.is_empty()
+        && branch.len() <= 200
+        && !branch.starts_with(['-', '/'])
+        && !branch.ends_with(['/', '.'])
+        && !branch.contains("..")
+        && !branch.contains("@{")
+        && branch != "@"
+        && !branch.chars().any(forbidden)
+        && branch
+            .split('/')
+            .all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"))
+}
+
+fn contains_word(text: &str, word: &str) -> bool {
+    let (text, word) = (text.to_ascii_lowercase(), word.to_ascii_lowercase());
+    text.match_indices(&word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        before.is_none_or(|c| !c.is_alphanumeric()) && after.is_none_or(|c| !c.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn file(path: &str) -> FileChange {
+        FileChange {
+            path: path.to_owned(),
+            old_path: None,
+            kind: ChangeKind::Added,
+            mode: FileMode::Regular,
+            size_bytes: 10,
+            added_lines: vec!["hello".to_owned()],
+            breaks_lfs: false,
+        }
+    }
+
+    fn limits() -> Limits {
+        Limits::new(&Settings::default().limits()).unwrap()
+    }
+
+    fn of(files: Vec<FileChange>) -> ChangeSet {
+        ChangeSet { files, cut: None }
+    }
+
+    fn verdict(file: FileChange) -> String {
+        let violations: Vec<Violation> = check_change(&of(vec![file]), &limits()).into_iter().collect();
+        if violations.is_empty() {
+            String::new()
+        } else {
+            crate::message::refusal(&violations)
+        }
+    }
+
+    #[test]
+    fn an_ordinary_change_passes() {
+        assert_eq!(verdict(file("src/shop/cart.py")), "");
+        assert_eq!(
+            verdict(FileChange {
+                mode: FileMode::Symlink("../a".into()),
+                ..file("docs/b")
+            }),
+            ""
+        );
+    }
+
+    /// Each breach with a word of what is said of it.
+    fn assert_named(breaches: impl IntoIterator<Item = (FileChange, &'static str)>) {
+        for (given, words) in breaches {
+            let said = verdict(given.clone());
+            assert!(said.contains(words), "{given:?}: {said}");
+            assert!(!said.contains("ghp_"), "{said}");
+        }
+    }
+
+    #[test]
+    fn each_breach_is_named_with_what_to_change() {
+        assert_named([
+            (file(".github/workflows/ci.yml"), "protected"),
+            (
+                FileChange {
+                    kind: ChangeKind::Deleted,
+                    ..file(".github/workflows/ci.yml")
+                },
+                "protected",
+            ),
+            (
+                FileChange {
+                    old_path: Some(".github/workflows/a.yml".into()),
+                    ..file("b.yml")
+                },
+                "protected",
+            ),
+            (file("vendor/.git/config"), "git directory"),
+            (
+                FileChange {
+                    mode: FileMode::Symlink("/etc/passwd".into()),
+                    ..file("a")
+                },
+                "out of the repository",
+            ),
+            (
+                FileChange {
+                    mode: FileMode::Symlink("../../x".into()),
+                    ..file("a/b")
+                },
+                "out of the repository",
+            ),
+            (
+                FileChange {
+                    mode: FileMode::Symlink(".git/config".into()),
+                    ..file("a")
+                },
+                "out of the repository",
+            ),
+            (
+                FileChange {
+                    mode: FileMode::Submodule,
+                    ..file("vendor/x")
+                },
+                "submodule",
+            ),
+            (
+                FileChange {
+                    mode: FileMode::Submodule,
+                    kind: ChangeKind::Deleted,
+                    ..file("vendor/x")
+                },
+                "submodule",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn each_breach_by_content_is_named_with_what_to_change() {
+        let token = format!("t = 'ghp_{}'", "a1B2c3D4e5".repeat(4));
+        assert_named([
+            (
+                FileChange {
+                    breaks_lfs: true,
+                    ..file("logo.psd")
+                },
+                "Git LFS",
+            ),
+            (
+                FileChange {
+                    size_bytes: 20 * 1024 * 1024,
+                    ..file("big.bin")
+                },
+                "limit",
+            ),
+            (
+                FileChange {
+                    path: format!("docs/ghp_{}.md", "a1B2c3D4e5".repeat(4)),
+                    ..file("")
+                },
+                "GitHub token",
+            ),
+            (
+                FileChange {
+                    added_lines: vec![token],
+                    ..file("settings.py")
+                },
+                "GitHub token",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn an_empty_change_is_refused() {
+        assert_eq!(check_total(&ChangeSet::default()), [Violation::NoChange]);
+        assert_eq!(check_total(&of(vec![file("a")])), []);
+    }
+
+    #[test]
+    fn a_branch_is_legal_and_names_its_ticket() {
+        let jira: TicketKey = "jira:ENG-12".parse().unwrap();
+        let github: TicketKey = "github:acme/shop#7".parse().unwrap();
+        let rules = Rules::default();
+        for (branch, ticket, passes) in [
+            ("feat/ENG-12-round-totals", &jira, true),
+            ("feat/eng-12", &jira, true),
+            ("feat/ENG-123-other", &jira, false),
+            ("feat/XENG-12", &jira, false),
+            ("main", &jira, false),
+            ("fix/7-cart", &github, true),
+            ("fix/gh-7", &github, true),
+            ("fix/77", &github, false),
+            ("-ENG-12", &jira, false),
+            ("a..ENG-12", &jira, false),
+            ("ENG-12.lock", &jira, false),
+            ("ENG-12 x", &jira, false),
+            ("", &jira, false),
+        ] {
+            assert_eq!(check_branch(branch, ticket, &rules).is_ok(), passes, "{branch}");
+        }
+    }
+
+    #[test]
+    fn a_change_that_was_not_looked_at_whole_is_refused() {
+        for (cut, violation) in [
+            (
+                Cut::Files { count: 6_000 },
+                Violation::TooManyFiles { count: 6_000 },
+            ),
+            (
+                Cut::Content { path: "a.sql".into() },
+                Violation::TooMuch { path: "a.sql".into() },
+            ),
+        ] {
+            let change = ChangeSet {
+                cut: Some(cut),
+                ..ChangeSet::default()
+            };
+            assert_eq!(check_change(&change, &limits()), BTreeSet::from([violation]));
+        }
+    }
+
+    #[test]
+    fn what_builds_or_publishes_is_protected_whatever_its_case_and_as_a_folder_too() {
+        for path in [
+            ".github/workflows/ci.yml",
+            ".github/workflows",
+            ".GitHub/Workflows/ci.yml",
+            ".github/actions/setup/action.yml",
+            ".circleci/config.yml",
+            ".gitlab-ci.yml",
+            "sub/.gitlab-ci.yml",
+            "Jenkinsfile",
+            "jenkinsfile",
+            "azure-pipelines.yml",
+            ".buildkite/pipeline.yml",
+            "CODEOWNERS",
+            ".github/CODEOWNERS",
+            "docs/CODEOWNERS",
+            ".gitmodules",
+            ".gitattributes",
+            "pkg/.npmrc",
+            "bitbucket-pipelines.yml",
+            ".travis.yml",
+        ] {
+            assert!(verdict(file(path)).contains("protected"), "{path}");
+        }
+        for path in [
+            "src/workflows/ci.py",
+            ".github/ISSUE_TEMPLATE/bug.md",
+            "docs/jenkinsfile.md",
+            "Makefile",
+            "package.json",
+        ] {
+            assert_eq!(verdict(file(path)), "", "{path}");
+        }
+    }
+
+    fn commit(id: char) -> CommitInfo {
+        CommitInfo {
+            id: id.to_string().repeat(40).parse().unwrap(),
+            message: "fix: totals (ENG-12)".to_owned(),
+            author: git::author_line(),
+            committer: git::author_line(),
+            other_headers: Vec::new(),
+            parents: vec!["0".repeat(40).parse().unwrap()],
+        }
+    }
+
+    fn breaches(commit: CommitInfo) -> Vec<Violation> {
+        let (ticket, repository) = ("jira:ENG-12".parse().unwrap(), "acme/shop".parse().unwrap());
+        check_commits(&[commit], &ticket, &repository)
+            .into_iter()
+            .collect()
+    }
+
+    #[test]
+    fn a_commit_is_ours_follows_one_other_and_says_what_it_seems_to_say() {
+        assert_eq!(breaches(commit('a')), []);
+        let id = || "a".repeat(12);
+        let stranger = || "Ann <ann@acme.example>".to_owned();
+        let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
+        let parent = || commit('a').parents[0].clone();
+        for (given, expected) in [
+            (
+                CommitInfo {
+                    parents: vec![parent(), parent()],
+                    ..commit('a')
+                },
+                Violation::Merge { commit: id() },
+            ),
+            (
+                CommitInfo {
+                    parents: Vec::new(),
+                    ..commit('a')
+                },
+                Violation::Merge { commit: id() },
+            ),
+            (
+                CommitInfo {
+                    author: stranger(),
+                    ..commit('a')
+                },
+                Violation::ForeignAuthor {
+                    commit: id(),
+                    who: stranger(),
+                },
+            ),
+            (
+                CommitInfo {
+                    committer: stranger(),
+                    ..commit('a')
+                },
+                Violation::ForeignAuthor {
+                    commit: id(),
+                    who: stranger(),
+                },
+            ),
+            (
+                CommitInfo {
+                    author: format!("{token} <a@b.example>"),
+                    ..commit('a')
+                },
+                Violation::ForeignAuthor {
+                    commit: id(),
+                    who: "[GitHub token removed] <a@b.example>".into(),
+                },
+            ),
+            (
+                CommitInfo {
+                    other_headers: vec!["gpgsig".into()],
+                    ..commit('a')
+                },
+                Violation::CommitHeader {
+                    commit: id(),
+                    header: "gpgsig".into(),
+                },
+            ),
+            (
+                CommitInfo {
+                    message: "fix\u{202e}".into(),
+                    ..commit('a')
+                },
+                Violation::HiddenCharacters { commit: id() },
+            ),
+            (
+                CommitInfo {
+                    message: "fix\n\n\u{1b}[2J".into(),
+                    ..commit('a')
+                },
+                Violation::HiddenCharacters { commit: id() },
+            ),
+            (
+                CommitInfo {
+                    message: format!("fix\n\n{token}"),
+                    ..commit('a')
+                },
+                Violation::Secret {
+                    kind: "GitHub token".into(),
+                    place: Place::Message { commit: id() },
+                },
+            ),
+            (
+                CommitInfo {
+                    message: "fix\n\nCloses #99".into(),
+                    ..commit('a')
+                },
+                Violation::Command {
+                    words: "Closes #99".into(),
+                    commit: id(),
+                },
+            ),
+        ] {
+            assert_eq!(breaches(given), [expected]);
+        }
+    }
+
+    #[test]
+    fn a_branch_does_not_carry_a_credential() {
+        let branch = format!("fix/ENG-12-ghp_{}", "a1B2c3D4e5".repeat(4));
+        let ticket = "jira:ENG-12".parse().unwrap();
+        let refused = check_branch(&branch, &ticket, &Rules::default()).unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                Violation::Secret {
+                    place: Place::Branch,
+                    ..
+                }
+            ),
+            "{refused:?}"
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! A push that needs a person's approval.
+
+use domain::{
+    CommitId, Decision, PushBranch, Reason, Receipt, ReportOutcome, ReportRequest, Source, Trigger,
+    TriggerKey, Verdict,
+};
+
+use crate::{
+    refusal,
+    rig::{Rig, RigOptions},
+};
+
+async fn gated() -> Rig {
+    Rig::start_with(RigOptions {
+        agent: "  approval: before_push\n",
+        ..RigOptions::default()
+    })
+    .await
+}
+
+/// What ingest writes when a person decides.
+async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Verdict) {
+    let decision = Decision {
+        run,
+        head: head.clone(),
+        verdict,
+        feedback: String::new(),
+    };
+    let trigger = Trigger {
+        version: Trigger::VERSION,
+        ticket: rig.ticket.clone(),
+        key: TriggerKey::new(format!("decision:{}:{verdict:?}:{head}", decision.run)),
+        at: bootstrap::now(),
+        source: Source::Api,
+        actor: Some("ann".to_owned()),
+        reason: Reason::Decided(decision),
+    };
+    rig.queue.triggers().append(&trigger).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_whose_commit_nobody_approved_is_refused_whoever_asks_for_it() {
+    let mut rig = gated().await;
+    let push = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
+        .await;
+    let (head, base) = (push.head.clone(), push.base.clone());
+    let mut position = 2;
+    let mut pushed = async |rig: &Rig, push: &PushBranch| {
+        position += 2;
+        let report = rig.report(position, ReportRequest::PushBranch(push.clone()));
+        rig.settled(&report).await
+    };
+    assert!(refusal(&pushed(&rig, &push).await).contains("nobody approved"));
+    decide(&rig, rig.run(), &base, Verdict::Approve).await;
+    decide(&rig, rig.run(), &head, Verdict::Reject).await;
+    let other = domain::RunId::new(rig.ticket.clone(), 99);
+    decide(&rig, other, &head, Verdict::Approve).await;
+    let outcome = pushed(&rig, &push).await;
+    assert!(
+        refusal(&outcome).contains("nobody approved"),
+        "another commit, verdict and run: {outcome:?}"
+    );
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+
+    decide(&rig, rig.run(), &head, Verdict::Approve).await;
+    let receipt = Receipt::Pushed {
+        branch: push.branch.clone(),
+        head: head.clone(),
+    };
+    assert_eq!(pushed(&rig, &push).await, ReportOutcome::Done(receipt));
+
+    let mut second = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 3\n")])
+        .await;
+    second.expected = Some(head.clone());
+    let outcome = pushed(&rig, &second).await;
+    assert!(refusal(&outcome).contains("nobody approved"), "{outcome:?}");
+    assert_eq!(
+        rig.github.branches("acme/shop")["fix/ENG-1-totals"],
+        head.to_string()
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_shown_the_commits_that_would_be_pushed_as_the_reporter_reads_them() {
+    let mut rig = gated().await;
+    let long: String = (0..1_000).map(|line| format!("line {line}\n")).collect();
+    let files = [("cart.py", "total = 2  # \u{202e}0002\n"), ("long.txt", &long)];
+    let push = rig.change("fix/ENG-1-totals", &files).await;
+    let asked = rig.report(4, ReportRequest::DecisionNeeded(push.clone()));
+    let ReportOutcome::Done(Receipt::DecisionAsked { head, diff }) = rig.settled(&asked).await else {
+        panic!("nobody is asked")
+    };
+    assert_eq!(head, push.head);
+    let whole = rig.queue.objects().get(&diff).await.unwrap();
+    let whole = String::from_utf8(whole.to_vec()).unwrap();
+    assert!(whole.contains("+total = 2  # <U+202E>0002"), "{whole}");
+    assert!(whole.contains("+line 999\n"));
+    let comment = rig.jira.comments("ENG-1").pop().unwrap().text;
+    assert!(
+        comment.contains("<U+202E>") && !comment.contains('\u{202e}'),
+        "{comment}"
+    );
+    assert!(
+        comment.contains("not shown here") && comment.contains("journeyman diff"),
+        "{comment}"
+    );
+    assert!(comment.contains(&format!("--head {}", head.short())), "{comment}");
+    assert_eq!(rig.github.branches("acme/shop").len(), 1, "nothing is pushed");
+
+    rig.deliver_everything_again(&[&asked]).await;
+    assert_eq!(rig.jira.comments("ENG-1").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_asked_about_a_change_that_may_not_be_pushed() {
+    let mut rig = gated().await;
+    let push = rig
+        .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
+        .await;
+    let asked = rig.report(4, ReportRequest::DecisionNeeded(push));
+    let outcome = rig.settled(&asked).await;
+    assert!(refusal(&outcome).contains("protected"), "{outcome:?}");
+    assert_eq!(rig.jira.comments("ENG-1").len(), 0);
+    rig.stop().await;
+}

@@ -1,0 +1,194 @@
+//! What may not be pushed: hostile histories, other people's branches, and an inspection that fails.
+
+use std::{path::PathBuf, process::Stdio};
+
+use domain::ReportRequest;
+
+use crate::{
+    refusal,
+    rig::{Rig, RigOptions, git},
+};
+
+const BRANCH: &str = "fix/ENG-1-totals";
+
+fn token() -> String {
+    format!("ghp_{}", "a1B2c3D4e5".repeat(4))
+}
+
+/// What is said of the push of a branch that was committed to in the rig's clone.
+async fn refused(rig: &Rig, here: &str, position: u64) -> String {
+    let push = rig.packed(here, BRANCH).await;
+    let outcome = rig
+        .settled(&rig.report(position, ReportRequest::PushBranch(push)))
+        .await;
+    refusal(&outcome).to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_later_commit_takes_back_stays_in_the_history_and_is_refused() {
+    let mut rig = Rig::start().await;
+    let hostile: [(&str, String, &str); 4] = [
+        ("config.py", format!("t = '{}'\n", token()), "GitHub token"),
+        ("data.bin", format!("\0\u{1}{}\u{2}\n", token()), "GitHub token"),
+        (
+            "config.ps1",
+            token().chars().flat_map(|c| [c, '\0']).collect(),
+            "GitHub token",
+        ),
+        (".github/workflows/ci.yml", "on: push\n".to_owned(), "protected"),
+    ];
+    for (position, (path, content, words)) in (2..).step_by(2).zip(&hostile) {
+        let here = rig.branch_off(BRANCH).await;
+        rig.commit(
+            &here,
+            &[(path, content), ("cart.py", "total = 2\n")],
+            &["-m", "one"],
+        )
+        .await;
+        rig.commit(&here, &[(path, "")], &["-m", "two"]).await;
+        let said = refused(&rig, &here, position).await;
+        assert!(said.contains(words) && said.contains(path), "{path}: {said}");
+        assert!(!said.contains(&token()), "{said}");
+    }
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merges_foreign_authors_and_credentials_in_names_are_refused() {
+    let mut rig = Rig::start().await;
+    let here = rig.branch_off(BRANCH).await;
+    let author = ["-m", "one", "--author", "Ann <ann@acme.example>"];
+    rig.commit(&here, &[("cart.py", "total = 2\n")], &author).await;
+    let said = refused(&rig, &here, 2).await;
+    assert!(said.contains("Ann <ann@acme.example>"), "{said}");
+
+    // A root of its own that holds the credential, merged with the base's files only.
+    let here = rig.branch_off(BRANCH).await;
+    git(&["-C", &here, "checkout", "--quiet", "--orphan", "root"]).await;
+    rig.commit(&here, &[("config.py", &token())], &["-m", "root"])
+        .await;
+    git(&["-C", &here, "checkout", "--quiet", BRANCH]).await;
+    let ours = [
+        "-c",
+        "user.name=Journeyman",
+        "-c",
+        "user.email=journeyman@users.noreply.github.com",
+    ];
+    let merge = [
+        "merge",
+        "--quiet",
+        "--allow-unrelated-histories",
+        "--strategy=ours",
+        "-m",
+        "merge",
+        "root",
+    ];
+    git(&[&["-C", &here], &ours[..], &merge[..]].concat()).await;
+    rig.commit(&here, &[("cart.py", "total = 2\n")], &["-m", "two"])
+        .await;
+    let said = refused(&rig, &here, 4).await;
+    assert!(said.contains("exactly one parent"), "{said}");
+
+    let here = rig.branch_off(BRANCH).await;
+    rig.commit(&here, &[(&format!("docs/{}.md", token()), "x\n")], &["-m", "one"])
+        .await;
+    let said = refused(&rig, &here, 6).await;
+    assert!(
+        said.contains("the path of a file") && said.contains("GitHub token"),
+        "{said}"
+    );
+
+    let mut push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    push.branch = format!("fix/ENG-1-{}", token());
+    let outcome = rig.settled(&rig.report(8, ReportRequest::PushBranch(push))).await;
+    assert!(refusal(&outcome).contains("the branch's name"), "{outcome:?}");
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_that_people_pushed_is_neither_taken_nor_overwritten() {
+    let mut rig = Rig::start().await;
+    let theirs = rig
+        .github
+        .commit("acme/shop", BRANCH, "theirs", &[("cart.py", "total = 7\n")]);
+    let theirs = theirs.unwrap();
+    let mut ours = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    for (position, expected) in [(2, None), (4, Some(theirs.parse().unwrap()))] {
+        ours.expected = expected;
+        let outcome = rig
+            .settled(&rig.report(position, ReportRequest::PushBranch(ours.clone())))
+            .await;
+        assert!(
+            refusal(&outcome).contains("was not pushed for this ticket"),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(rig.github.branches("acme/shop")[BRANCH], theirs);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_pushes_to_the_repositories_of_its_project_only() {
+    let mut rig = Rig::start().await;
+    let push = rig
+        .change("fix/OPS-1-totals", &[("cart.py", "total = 2\n")])
+        .await;
+    let key = rig.jira.create_issue("OPS", "Elsewhere", "", "Bug", &[]);
+    rig.ticket = domain::TicketKey::jira(&key).unwrap();
+    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    assert!(
+        refusal(&outcome).contains("not for the ticket OPS-"),
+        "{outcome:?}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_inspector_that_dies_refuses_the_change() {
+    let mut rig = Rig::start_with(RigOptions {
+        inspector: Some(PathBuf::from("/bin/false")),
+        ..RigOptions::default()
+    })
+    .await;
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    assert!(
+        refusal(&outcome).contains("could not be inspected"),
+        "{outcome:?}"
+    );
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+    rig.stop().await;
+}
+
+/// Exit code and words of the inspector's own trial in a folder.
+async fn probed(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_inspector"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[tokio::test]
+async fn the_inspector_reaches_its_mirror_and_neither_planted_secrets_nor_the_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let mirror = folder.path().join("mirror");
+    std::fs::create_dir(&mirror).unwrap();
+    let secret = folder.path().join("writer_token");
+    std::fs::write(&secret, "planted").unwrap();
+    let forbidden = format!("--forbidden={}", secret.display());
+    let here = mirror.to_str().unwrap();
+    let (code, said) = probed(&[here, "--probe", &forbidden]).await;
+    assert_eq!(code, Some(0), "{said}");
+    // The same without confinement tells that the trial would have noticed.
+    let (code, said) = probed(&[here, "--probe", "--unconfined", &forbidden]).await;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("stays readable"), "{said}");
+}
