@@ -44,7 +44,6 @@ impl Action {
             | Self::AskModel { .. }
             | Self::CallTool { .. }
             | Self::TakeSnapshot
-            | Self::AskDecision { .. }
             | Self::SendReport { .. } => false,
         }
     }
