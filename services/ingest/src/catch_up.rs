@@ -1,51 +1,109 @@
 //! The second door for what only a webhook tells: orders in comments, and new or edited tickets to triage.
 
-use std::collections::BTreeSet;
-
-use domain::{RepositoryName, Rules, Source, TicketKey, Timestamp, TriggerKey};
-use queue::Appended;
+use bytes::Bytes;
+use domain::{RepositoryName, Rules, Source, TicketKey, Timestamp};
+use queue::{Appended, DeadLetter};
 
 use crate::{
-    commands::{Command, Order},
+    commands::{Command, Order, comment_key},
     detect,
     events::jira::{Entered, nobody},
+    memory::Memory,
     outcome::{Failure, Outcome},
     reconcile::OVERLAP_MS,
     router::Router,
 };
 
+/// After so many tickets that could not be read, and none that could, the rest waits for the next round.
+const ENOUGH: usize = 5;
+
 impl Router {
-    /// Reads what changed at a Jira project since the last look, and gives how much of it no webhook had told. `seen`
-    /// holds what need not be read again.
-    pub(crate) async fn catch_up_jira(
-        &self,
-        rules: &Rules,
-        seen: &mut BTreeSet<String>,
-    ) -> Result<u64, Failure> {
+    /// Reads what changed at a Jira project since the last look, and gives how much of it no webhook had told. A ticket
+    /// that cannot be read keeps neither the others nor, in the end, the look from going on.
+    pub(crate) async fn catch_up_jira(&self, rules: &Rules, memory: &mut Memory) -> Result<u64, Failure> {
         let project = &rules.jira.project_key;
         let look = self.look(format!("reconciled:jira:{project}")).await?;
         let changed = self.outside.changed(project, look.since, look.now).await?;
-        let mut recovered = 0;
+        let mut round = Round::default();
         for issue in &changed.issues {
             let remembered = format!("{} updated {}", issue.key, issue.updated);
-            if seen.contains(&remembered) {
+            if memory.knows(&remembered) {
                 continue;
             }
-            match self.catch_up_ticket(issue, look.since, rules, seen).await {
-                Ok(outcomes) => recovered += news(&outcomes),
-                Err(later @ Failure::Later { .. }) => return Err(later),
-                Err(failure) => tracing::warn!(ticket = %issue.key, %failure, "ticket left out"),
+            match self.catch_up_ticket(issue, look.since, rules, memory).await {
+                Ok(outcomes) => {
+                    round.recovered += news(&outcomes);
+                    memory.settle(remembered);
+                }
+                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(failure) => round.left.push(Left {
+                    finding: remembered,
+                    ticket: Some(issue.key.clone()),
+                    at: issue.updated,
+                    failure,
+                }),
             }
-            seen.insert(remembered);
+            if round.left.len() >= ENOUGH && round.recovered == 0 {
+                break;
+            }
         }
+        let waits_from = self.settle_left(&mut round, changed.issues.len(), memory).await?;
         // When there are more, the next look begins at the last of these.
         let last = changed
             .issues
             .last()
             .map(|issue| issue.updated.plus_ms(OVERLAP_MS));
-        let to = last.filter(|last| !changed.is_complete && *last < look.now);
-        self.looked(&look, to.unwrap_or(look.now)).await?;
-        Ok(recovered)
+        let to = last
+            .filter(|last| !changed.is_complete && *last < look.now)
+            .unwrap_or(look.now);
+        self.looked(&look, waits_from.map_or(to, |waits| waits.min(to)))
+            .await?;
+        Ok(round.recovered)
+    }
+
+    /// Gives up what has failed too often, with a dead letter; gives when the oldest of the rest happened.
+    async fn settle_left(
+        &self,
+        round: &mut Round,
+        found: usize,
+        memory: &mut Memory,
+    ) -> Result<Option<Timestamp>, Failure> {
+        let others_were_read = round.left.len() < found;
+        let mut waits_from: Option<Timestamp> = None;
+        for left in round.left.drain(..) {
+            let Left {
+                finding,
+                ticket,
+                at,
+                failure,
+            } = left;
+            if failure.may_pass() && !memory.is_hopeless(&finding, others_were_read) {
+                tracing::warn!(finding, %failure, "not read; it is tried again in the next round");
+                waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
+                continue;
+            }
+            self.give_up(&finding, ticket, &failure).await?;
+            memory.settle(finding);
+        }
+        Ok(waits_from)
+    }
+
+    /// Leaves a finding out, visibly.
+    pub(crate) async fn give_up(
+        &self,
+        finding: &str,
+        ticket: Option<TicketKey>,
+        failure: &Failure,
+    ) -> Result<(), Failure> {
+        tracing::error!(finding, %failure, "found by poll and left out");
+        let letter = DeadLetter {
+            what: "ticket".to_owned(),
+            id: finding.to_owned(),
+            ticket,
+            reason: format!("found by poll and left out: {failure}; a new change is looked at again"),
+            at: bootstrap::now(),
+        };
+        Ok(self.queue.dead_letters().publish(&letter, Bytes::new()).await?)
     }
 
     async fn catch_up_ticket(
@@ -53,11 +111,11 @@ impl Router {
         issue: &jira::ChangedIssue,
         since: Timestamp,
         rules: &Rules,
-        seen: &mut BTreeSet<String>,
+        memory: &mut Memory,
     ) -> Result<Vec<Outcome>, Failure> {
         let mut outcomes = Vec::new();
         for comment in self.outside.comments_since(&issue.key, since).await? {
-            if let Some(outcome) = self.order_in(&issue.key, &comment, seen).await? {
+            if let Some(outcome) = self.order_in(&issue.key, &comment, memory).await? {
                 outcomes.push(outcome);
             }
         }
@@ -74,19 +132,20 @@ impl Router {
         &self,
         ticket: &TicketKey,
         comment: &jira::Comment,
-        seen: &mut BTreeSet<String>,
+        memory: &mut Memory,
     ) -> Result<Option<Outcome>, Failure> {
         let is_ours = comment.by_us || !comment.marker.is_empty();
         let Some(command) = Command::of(&comment.text).filter(|_| !is_ours) else {
             return Ok(None);
         };
-        let key = format!("comment:{}", comment.id);
-        if seen.contains(&key) {
+        let key = comment_key(&comment.id);
+        let remembered = format!("{ticket} {}", key.as_str());
+        if memory.knows(&remembered) {
             return Ok(None);
         }
         let order = Order {
             ticket: ticket.clone(),
-            key: TriggerKey::new(&key),
+            key,
             at: comment.created,
             actor: comment.author.clone(),
             source: Source::Poll,
@@ -94,7 +153,7 @@ impl Router {
         let outcome = self
             .jira_command(command, order, &comment.author_account_id)
             .await?;
-        seen.insert(key);
+        memory.settle(remembered);
         Ok(Some(outcome))
     }
 
@@ -125,32 +184,64 @@ impl Router {
     pub(crate) async fn catch_up_github(
         &self,
         repository: &RepositoryName,
-        seen: &mut BTreeSet<String>,
+        memory: &mut Memory,
     ) -> Result<u64, Failure> {
         let look = self.look(format!("reconciled:github:{repository}")).await?;
-        let mut outcomes = Vec::new();
-        for (number, comment) in self.outside.repository_comments(repository, look.since).await? {
-            let key = format!("comment:{}", comment.id);
-            let remembered = format!("{repository} {key}");
-            let Some(command) = Command::of(&comment.body).filter(|_| !seen.contains(&remembered)) else {
+        let comments = self.outside.repository_comments(repository, look.since).await?;
+        let (mut round, mut orders) = (Round::default(), 0);
+        for (number, comment) in comments {
+            let remembered = format!("{repository} comment:{}", comment.id);
+            let Some(command) = Command::of(&comment.body).filter(|_| !memory.knows(&remembered)) else {
                 continue;
             };
+            orders += 1;
+            let at = comment.created_at.unwrap_or(look.now);
             let order = Order {
                 ticket: TicketKey::GitHub {
                     repository: repository.clone(),
                     number,
                 },
-                key: TriggerKey::new(key),
-                at: comment.created_at.unwrap_or(look.now),
+                key: comment_key(comment.id),
+                at,
                 actor: comment.author,
                 source: Source::Poll,
             };
-            outcomes.push(self.github_command(command, (repository, number), order).await?);
-            seen.insert(remembered);
+            let ticket = order.ticket.clone();
+            match self.github_command(command, (repository, number), order).await {
+                Ok(outcome) => {
+                    round.recovered += news(&[outcome]);
+                    memory.settle(remembered);
+                }
+                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(failure) => round.left.push(Left {
+                    finding: remembered,
+                    ticket: Some(ticket),
+                    at,
+                    failure,
+                }),
+            }
         }
-        self.looked(&look, look.now).await?;
-        Ok(news(&outcomes))
+        let waits_from = self.settle_left(&mut round, orders, memory).await?;
+        self.looked(&look, waits_from.map_or(look.now, |waits| waits.min(look.now)))
+            .await?;
+        Ok(round.recovered)
     }
+}
+
+/// What one round of looking found.
+#[derive(Default)]
+struct Round {
+    recovered: u64,
+    left: Vec<Left>,
+}
+
+/// A finding that could not be read.
+struct Left {
+    /// As the memory knows it.
+    finding: String,
+    ticket: Option<TicketKey>,
+    at: Timestamp,
+    failure: Failure,
 }
 
 /// How many of them the ticket's log did not know.

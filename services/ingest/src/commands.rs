@@ -32,6 +32,11 @@ impl Command {
     }
 }
 
+/// The key of what a comment asks for; every door derives it.
+pub(crate) fn comment_key(id: impl std::fmt::Display) -> TriggerKey {
+    TriggerKey::new(format!("comment:{id}"))
+}
+
 /// Who gives an order, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {

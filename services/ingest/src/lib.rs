@@ -10,6 +10,8 @@ mod detect;
 mod events;
 mod hex;
 mod instructors;
+mod loops;
+mod memory;
 mod outcome;
 mod outside;
 mod pin;

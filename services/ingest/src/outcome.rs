@@ -44,6 +44,18 @@ pub(crate) enum Failure {
     Never(String),
 }
 
+impl Failure {
+    /// A service asks to be left alone for a while.
+    pub(crate) const fn is_limit(&self) -> bool {
+        matches!(self, Self::Later { after: Some(_), .. })
+    }
+
+    /// Another try may succeed.
+    pub(crate) const fn may_pass(&self) -> bool {
+        matches!(self, Self::Later { .. } | Self::Early(_))
+    }
+}
+
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         match error {

@@ -11,20 +11,18 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     catch_up::news,
     detect::{self, Approval},
+    memory::Memory,
     outcome::Failure,
     outside::Ready,
     router::{Router, entry_key},
     tickets::{Asked, Request},
 };
 
-/// How many keys are remembered, so that a known finding costs no reads.
-const REMEMBERED: usize = 10_000;
-
 /// Polls Jira for tickets that ask for work and for what changed, GitHub for our pull requests and orders in comments.
 pub(crate) struct Poller {
     router: Router,
     interval: Duration,
-    seen: BTreeSet<String>,
+    memory: Memory,
     /// Jira asked to be left alone until then.
     jira_rests_until: Option<Instant>,
     recovered: Counter<u64>,
@@ -41,7 +39,7 @@ impl Poller {
         Self {
             router,
             interval,
-            seen: BTreeSet::new(),
+            memory: Memory::default(),
             jira_rests_until: None,
             recovered,
         }
@@ -65,9 +63,6 @@ impl Poller {
 
     /// One round. A failure of one repository does not keep the others from their turn.
     pub(crate) async fn poll(&mut self) {
-        if self.seen.len() > REMEMBERED {
-            self.seen.clear();
-        }
         self.reconcile_github().await;
         self.poll_projects().await;
         match self
@@ -88,7 +83,7 @@ impl Poller {
 
     /// GitHub's own log of deliveries; where our account has none, the comments of each repository.
     async fn reconcile_github(&mut self) {
-        match self.router.reconcile().await {
+        match self.router.reconcile(&mut self.memory).await {
             Ok(Some(recovered)) => self.add(recovered, "github"),
             Ok(None) => self.poll_comments().await,
             Err(failure) => {
@@ -100,7 +95,7 @@ impl Poller {
     async fn poll_comments(&mut self) {
         let book = self.router.rules.book();
         for repository in book.repositories().filter_map(|rules| rules.repository().ok()) {
-            match self.router.catch_up_github(&repository, &mut self.seen).await {
+            match self.router.catch_up_github(&repository, &mut self.memory).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => tracing::warn!(%repository, %failure, "comments could not be looked through"),
             }
@@ -121,7 +116,7 @@ impl Poller {
             }
             let polled = async {
                 self.poll_project(rules).await?;
-                self.router.catch_up_jira(rules, &mut self.seen).await
+                self.router.catch_up_jira(rules, &mut self.memory).await
             };
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "jira"),
@@ -157,9 +152,18 @@ impl Poller {
         for found in ready {
             match self.poll_ticket(&found, rules).await {
                 Ok(()) => {}
-                Err(limited @ Failure::Later { after: Some(_), .. }) => return Err(limited),
-                Err(failure) => {
+                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(failure) if failure.may_pass() => {
                     tracing::warn!(ticket = %found.ticket, %failure, "poll of the ticket failed");
+                }
+                Err(failure) => {
+                    let finding = format!("{} in {}", found.ticket, found.status);
+                    if !self.memory.knows(&finding) {
+                        self.router
+                            .give_up(&finding, Some(found.ticket.clone()), &failure)
+                            .await?;
+                        self.memory.settle(finding);
+                    }
                 }
             }
         }
@@ -175,7 +179,7 @@ impl Poller {
         let changelog = moved.as_ref().map(|moved| moved.id.to_string());
         let key = entry_key(&found.ticket, changelog.as_deref());
         let remembered = format!("{} {}", found.ticket, key.as_str());
-        if self.seen.contains(&remembered) {
+        if self.memory.knows(&remembered) {
             return Ok(());
         }
         let request = Request {
@@ -193,20 +197,20 @@ impl Poller {
         };
         let outcome = self.router.job_for_issue(request, rules).await?;
         self.add(news(&[outcome]), "jira");
-        self.seen.insert(remembered);
+        self.memory.settle(remembered);
         Ok(())
     }
 
     async fn poll_record(&mut self, record: &BranchRecord) {
         let Some(ours) = &record.pull_request else { return };
         let remembered = format!("{}#{}", ours.repository, ours.number);
-        if self.seen.contains(&remembered) {
+        if self.memory.knows(&remembered) {
             return;
         }
         match self.poll_pull_request(record, ours).await {
             Ok(over) => {
                 if over {
-                    self.seen.insert(remembered);
+                    self.memory.settle(remembered);
                 }
             }
             Err(failure) => {

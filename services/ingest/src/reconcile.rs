@@ -7,7 +7,7 @@ use domain::Timestamp;
 use queue::{Bucket, Found, Revision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
-use crate::{outcome::Failure, router::Router};
+use crate::{memory::Memory, outcome::Failure, router::Router};
 
 const CURSOR: &str = "reconciled:github";
 /// How far each look goes back behind the last one: attempts appear late in the log.
@@ -58,33 +58,60 @@ impl Router {
     }
 
     /// Stores the deliveries that GitHub could not deliver, under their own ids, and gives how many were new; absent:
-    /// a reader that is no App has no log.
-    pub(crate) async fn reconcile(&self) -> Result<Option<u64>, Failure> {
+    /// a reader that is no App has no log. One whose content is gone is left out, visibly, and never asked for again.
+    pub(crate) async fn reconcile(&self, memory: &mut Memory) -> Result<Option<u64>, Failure> {
         let look = self.look(CURSOR.to_owned()).await?;
         let Some(log) = self.outside.hook_deliveries(look.since).await? else {
             return Ok(None);
         };
-        let mut recovered = 0;
+        let (mut recovered, mut waits_from, mut others_were_read) = (0, None::<Timestamp>, false);
         for attempt in undelivered(log) {
-            let body = self.outside.hook_payload(attempt.id).await?;
-            let delivery = WebhookDelivery {
-                source: "github".to_owned(),
-                id: attempt.guid,
-                event: attempt.event,
-                received_at: look.now,
-                body: body.to_string().into(),
-            };
-            if self.queue.deliveries().publish(&delivery).await? {
-                tracing::info!(
-                    delivery = delivery.id,
-                    event = delivery.event,
-                    "found in github's log of deliveries"
-                );
-                recovered += 1;
+            let finding = format!("github delivery {}", attempt.guid);
+            if memory.knows(&finding) {
+                continue;
+            }
+            match self.recover(&attempt, look.now).await {
+                Ok(is_new) => {
+                    recovered += u64::from(is_new);
+                    others_were_read = true;
+                    memory.settle(finding);
+                }
+                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(failure) if failure.may_pass() && !memory.is_hopeless(&finding, others_were_read) => {
+                    tracing::warn!(finding, %failure, "not recovered; it is tried again in the next round");
+                    let at = attempt.delivered_at;
+                    waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
+                }
+                Err(failure) => {
+                    self.give_up(&finding, None, &failure).await?;
+                    memory.settle(finding);
+                }
             }
         }
-        self.looked(&look, look.now).await?;
+        self.looked(&look, waits_from.map_or(look.now, |waits| waits.min(look.now)))
+            .await?;
         Ok(Some(recovered))
+    }
+
+    /// Stores what one attempt carried; false when it is known.
+    async fn recover(&self, attempt: &github::HookDelivery, now: Timestamp) -> Result<bool, Failure> {
+        let body = self.outside.hook_payload(attempt.id).await?;
+        let delivery = WebhookDelivery {
+            source: "github".to_owned(),
+            id: attempt.guid.clone(),
+            event: attempt.event.clone(),
+            received_at: now,
+            body: body.to_string().into(),
+        };
+        let is_new = self.queue.deliveries().publish(&delivery).await?;
+        if is_new {
+            tracing::info!(
+                delivery = delivery.id,
+                event = delivery.event,
+                "found in github's log of deliveries"
+            );
+        }
+        Ok(is_new)
     }
 }
 

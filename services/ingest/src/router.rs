@@ -1,6 +1,6 @@
 //! The router: a delivery or a poll finding becomes a trigger of its ticket, or a reason why not.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
 use domain::{
@@ -18,6 +18,9 @@ use crate::{
     tickets::{Asked, Request},
 };
 
+/// How long one delivery may occupy a slot; a service that does not answer must not hold back the others.
+const HANDLING_LIMIT: Duration = Duration::from_secs(30);
+
 /// Everything that a finding is judged with.
 #[derive(Clone)]
 pub(crate) struct Router {
@@ -33,11 +36,13 @@ impl Router {
     /// Handles one delivery.
     #[tracing::instrument(skip_all, fields(delivery = %delivery.id, source = %delivery.source, event = %delivery.event))]
     pub(crate) async fn handle(&self, delivery: WebhookDelivery) -> Disposition {
-        let result = match delivery.source.as_str() {
-            "jira" => self.jira(&delivery).await,
-            "github" => self.github(&delivery).await,
-            other => Err(Failure::Never(format!("deliveries from {other:?} are not known"))),
-        };
+        let routed = tokio::time::timeout(HANDLING_LIMIT, Box::pin(self.route(&delivery)));
+        let result = routed.await.unwrap_or_else(|_| {
+            Err(Failure::Later {
+                detail: format!("not handled within {} s", HANDLING_LIMIT.as_secs()),
+                after: None,
+            })
+        });
         match &result {
             Ok(Outcome::Appended { trigger, appended }) => {
                 tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), ?appended, "trigger appended");
@@ -50,6 +55,14 @@ impl Router {
             result.map(|_| ()),
             bootstrap::now().unix_ms() - delivery.received_at.unix_ms(),
         )
+    }
+
+    async fn route(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
+        match delivery.source.as_str() {
+            "jira" => self.jira(delivery).await,
+            "github" => self.github(delivery).await,
+            other => Err(Failure::Never(format!("deliveries from {other:?} are not known"))),
+        }
     }
 
     async fn jira(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
@@ -133,9 +146,18 @@ impl Router {
                 let Some(record) = self.record(&repository, &branch).await? else {
                     return Ok(Outcome::Nothing("not a branch of ours".to_owned()));
                 };
-                match detect::same_pull_request(&record, number) {
-                    None => Ok(Outcome::Nothing("another pull request of the branch".to_owned())),
-                    Some(ours) => self.closed(&record.ticket, ours, &closing, Source::Webhook).await,
+                let Some(ours) = detect::same_pull_request(&record, number) else {
+                    return Ok(Outcome::Nothing("another pull request of the branch".to_owned()));
+                };
+                // The webhook may come late: what counts is how the pull request is now.
+                let now = self.outside.pull_request(&repository, number).await?;
+                match detect::closing(&now) {
+                    None => Ok(Outcome::Nothing("the pull request is open again".to_owned())),
+                    Some(current) => {
+                        let by = if current.merged { current.by } else { closing.by };
+                        let closing = Closing { by, ..current };
+                        self.closed(&record.ticket, ours, &closing, Source::Webhook).await
+                    }
                 }
             }
         }

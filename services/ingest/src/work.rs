@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context;
 use bootstrap::{health::Health, http, rules::RulesStore};
-use futures::{FutureExt as _, future::BoxFuture};
+use futures::FutureExt as _;
 use queue::Queue;
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -15,16 +15,14 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Config,
     api::{self, ApiState, Tokens},
-    collector::Collector,
     instructors::Instructors,
+    loops,
     outside::Outside,
-    poller::Poller,
     router::Router,
     server::Webhooks,
-    sweeper::Sweeper,
 };
 
-const CONNECT_PAUSE: Duration = Duration::from_secs(2);
+pub(crate) const CONNECT_PAUSE: Duration = Duration::from_secs(2);
 const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
@@ -123,7 +121,9 @@ impl Service {
             own_accounts: Arc::new(config.ingest.own_accounts.clone()),
             instructors: Arc::new(Instructors::new(&config.ingest.jira_trigger_group)),
         };
-        self.spawn_loops(config, &router, tasks);
+        loops::spawn(&config.ingest, &router, &self.shutdown, tasks);
+        let watching = watch_queue(queue.clone(), self.health.clone(), self.shutdown.clone());
+        tasks.spawn(watching.map(Ok));
         // Both cells are empty: this runs once.
         let _ = self.router.set(router);
         let _ = self.queue.set(queue);
@@ -138,62 +138,6 @@ impl Service {
             },
         }
     }
-
-    fn spawn_loops(&self, config: &Config, router: &Router, tasks: &mut JoinSet<anyhow::Result<()>>) {
-        let (settings, queue, stop) = (&config.ingest, &router.queue, &self.shutdown);
-        let poller = Poller::new(router.clone(), Duration::from_secs(settings.poll_interval_s));
-        let interval = Duration::from_secs(settings.sweep_interval_s);
-        let sweeper = Sweeper::new(queue.clone(), interval, settings.journal_days);
-        let collector = Collector::new(queue.clone(), settings.object_grace_h);
-        let parts: [BoxFuture<'static, ()>; 5] = [
-            Box::pin(keep_rules(Arc::clone(&self.rules), stop.clone())),
-            Box::pin(poller.run(stop.clone())),
-            Box::pin(sweeper.run(stop.clone())),
-            Box::pin(collector.run(stop.clone())),
-            Box::pin(watch_queue(queue.clone(), self.health.clone(), stop.clone())),
-        ];
-        for part in parts {
-            tasks.spawn(part.map(Ok));
-        }
-        let (slots, routed, stop) = (settings.router_slots, router.clone(), self.shutdown.clone());
-        tasks.spawn(again("router", self.shutdown.clone(), move || {
-            let (deliveries, routed, stop) = (routed.queue.deliveries(), routed.clone(), stop.clone());
-            async move {
-                let handler = move |delivery| {
-                    let routed = routed.clone();
-                    async move { Box::pin(routed.handle(delivery)).await }
-                };
-                deliveries.consume(slots, stop, handler).await
-            }
-        }));
-        let (triggers, stop) = (router.queue.triggers(), self.shutdown.clone());
-        tasks.spawn(again("waker", self.shutdown.clone(), move || {
-            let (triggers, stop) = (triggers.clone(), stop.clone());
-            async move { triggers.run_waker(stop).await }
-        }));
-    }
-}
-
-/// Runs a loop that ends by itself at shutdown; after an error it starts again.
-async fn again<F, Fut>(name: &'static str, shutdown: CancellationToken, run: F) -> anyhow::Result<()>
-where
-    F: Fn() -> Fut + Send,
-    Fut: Future<Output = Result<(), queue::Error>> + Send,
-{
-    while !shutdown.is_cancelled() {
-        if let Err(error) = Box::pin(run()).await {
-            tracing::warn!(part = name, %error, "starting again");
-        }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(CONNECT_PAUSE) => {}
-        }
-    }
-    Ok(())
-}
-
-async fn keep_rules(rules: Arc<RulesStore>, shutdown: CancellationToken) {
-    rules.run(shutdown).await;
 }
 
 /// Ready means that a delivery can be stored.

@@ -11,6 +11,7 @@ mod deliveries;
 mod journals;
 mod logs;
 mod model;
+mod singletons;
 mod tables;
 mod topology;
 mod world;

@@ -1,11 +1,11 @@
 //! GitHub's webhook payloads.
 
-use domain::{CommitId, RepositoryName, Source, TicketKey, Timestamp, TriggerKey};
+use domain::{CommitId, RepositoryName, Source, TicketKey, Timestamp};
 use serde::Deserialize;
 
 use super::{Unreadable, read};
 use crate::{
-    commands::{Command, Order},
+    commands::{Command, Order, comment_key},
     detect::Closing,
 };
 
@@ -271,7 +271,7 @@ fn ordered(event: &str, payload: CommentPayload) -> Event {
     };
     let order = Order {
         ticket,
-        key: TriggerKey::new(format!("comment:{}", comment.id)),
+        key: comment_key(comment.id),
         at,
         actor: comment.user.login,
         source: Source::Webhook,

@@ -1,11 +1,11 @@
 //! Jira's webhook payloads.
 
-use domain::{Source, TicketKey, Timestamp, TriggerKey};
+use domain::{Source, TicketKey, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Unreadable, read};
-use crate::commands::{Command, Order};
+use crate::commands::{Command, Order, comment_key};
 
 /// What Jira said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,7 +178,7 @@ fn ordered(payload: Payload) -> Result<Option<Event>, Unreadable> {
     })?;
     let order = Order {
         ticket,
-        key: TriggerKey::new(format!("comment:{}", comment.id.into_text())),
+        key: comment_key(comment.id.into_text()),
         at: Timestamp::from_unix_ms(at),
         actor: author.display_name,
         source: Source::Webhook,

@@ -5,6 +5,8 @@ mod authority;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod polls;
+#[cfg(test)]
 mod service;
 #[cfg(test)]
 mod webhooks;

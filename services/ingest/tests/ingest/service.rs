@@ -356,6 +356,7 @@ async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
     let merged = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
         "pull_request": {"number": 7, "head": {"ref": branch, "repo": {"full_name": "acme/shop"}}, "merged": true,
             "merged_by": {"login": "mia"}, "closed_at": "2026-11-21T10:00:00Z"}});
+    h.github.merge(7, "mia");
     h.github_event("pull_request", "d4", &merged).await;
     let last = h.triggers_when("ENG-1", 2).await.pop().expect("merge");
     assert_eq!(last.key, TriggerKey::new("merged:acme/shop#7"));

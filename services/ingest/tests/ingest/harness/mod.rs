@@ -45,6 +45,14 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Returns in the next millisecond, the finest time that Jira tells.
+pub(crate) fn next_millisecond() {
+    let now = bootstrap::now();
+    while bootstrap::now() == now {
+        std::hint::spin_loop();
+    }
+}
+
 pub(crate) fn sign(secret: &str, body: &str) -> String {
     let tag = hmac::sign(
         &hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),

@@ -1,0 +1,138 @@
+//! Work that one process of a cluster does.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use queue::Queue;
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::JoinHandle,
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{World, settings, soon};
+
+const TTL: Duration = Duration::from_secs(2);
+
+/// Counts who is at work at once.
+#[derive(Clone, Default)]
+struct Gauge {
+    now: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+struct AtWork(Gauge);
+
+impl Gauge {
+    fn enter(&self) -> AtWork {
+        let now = self.now.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(now, SeqCst);
+        AtWork(self.clone())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, SeqCst);
+    }
+}
+
+/// One process that is ready to do the work; it tells when it begins.
+async fn process(
+    world: &World,
+    name: &'static str,
+    gauge: &Gauge,
+    begins: &UnboundedSender<&'static str>,
+) -> (JoinHandle<()>, CancellationToken) {
+    let queue = Queue::connect(&settings(&world.server), name).await.unwrap();
+    let (gauge, begins, shutdown) = (gauge.clone(), begins.clone(), CancellationToken::new());
+    let stop = shutdown.clone();
+    let task = tokio::spawn(async move {
+        let work = || {
+            let (gauge, begins) = (gauge.clone(), begins.clone());
+            async move {
+                let _at_work = gauge.enter();
+                begins.send(name).unwrap();
+                std::future::pending::<()>().await;
+            }
+        };
+        queue.singleton("test", TTL).run(stop, work).await;
+    });
+    (task, shutdown)
+}
+
+async fn next(begun: &mut UnboundedReceiver<&'static str>) -> &'static str {
+    soon(begun.recv()).await.unwrap()
+}
+
+#[tokio::test]
+async fn one_process_works_and_another_takes_over_within_the_time_when_it_is_killed() {
+    let world = World::new().await;
+    let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
+    let (first, _) = process(&world, "first", &gauge, &begins).await;
+    assert_eq!(next(&mut begun).await, "first");
+    let (_second, stop) = process(&world, "second", &gauge, &begins).await;
+    // Far longer than one renewal lasts: the first one keeps it.
+    assert!(tokio::time::timeout(TTL * 2, begun.recv()).await.is_err());
+    first.abort();
+    let killed = Instant::now();
+    assert_eq!(next(&mut begun).await, "second");
+    // The rest is for a loaded machine.
+    assert!(killed.elapsed() < TTL * 3, "{:?}", killed.elapsed());
+    assert_eq!(gauge.most.load(SeqCst), 1);
+    stop.cancel();
+}
+
+#[tokio::test]
+async fn a_process_that_shuts_down_lets_another_begin_at_once() {
+    let world = World::new().await;
+    let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
+    let (first, stop) = process(&world, "first", &gauge, &begins).await;
+    assert_eq!(next(&mut begun).await, "first");
+    let (_second, _) = process(&world, "second", &gauge, &begins).await;
+    stop.cancel();
+    soon(first).await.unwrap();
+    assert_eq!(gauge.now.load(SeqCst), 0);
+    assert_eq!(next(&mut begun).await, "second");
+}
+
+#[tokio::test]
+async fn without_nats_the_work_stops_before_anybody_else_may_begin_and_one_goes_on_afterwards() {
+    let mut world = World::new().await;
+    let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
+    let (_first, _) = process(&world, "first", &gauge, &begins).await;
+    let (_second, _) = process(&world, "second", &gauge, &begins).await;
+    next(&mut begun).await;
+    world.server.stop().await;
+    let stopped = async {
+        while gauge.now.load(SeqCst) > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon(stopped).await;
+    world.server.restart().await.unwrap();
+    next(&mut begun).await;
+    assert!(tokio::time::timeout(TTL * 2, begun.recv()).await.is_err());
+    assert_eq!((gauge.now.load(SeqCst), gauge.most.load(SeqCst)), (1, 1));
+}
+
+#[tokio::test]
+async fn work_that_ends_by_itself_is_asked_for_again() {
+    let world = World::new().await;
+    let count = AtomicUsize::new(0);
+    let stop = CancellationToken::new();
+    let singleton = world.queue.singleton("short", Duration::from_millis(500));
+    let run = singleton.run(stop.clone(), || async {
+        if count.fetch_add(1, SeqCst) == 2 {
+            stop.cancel();
+        }
+    });
+    soon(run).await;
+    assert_eq!(count.load(SeqCst), 3);
+}

@@ -1,0 +1,110 @@
+//! What ingest does beside answering: in every process, and once in a cluster.
+
+use std::{sync::Arc, time::Duration};
+
+use bootstrap::rules::RulesStore;
+use futures::FutureExt as _;
+use queue::Queue;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Settings, collector::Collector, poller::Poller, router::Router, sweeper::Sweeper, work::CONNECT_PAUSE,
+};
+
+/// How soon another process takes over a loop whose process died.
+const TAKEOVER: Duration = Duration::from_secs(15);
+
+/// Starts every loop; they end at shutdown.
+pub(crate) fn spawn(
+    settings: &Settings,
+    router: &Router,
+    shutdown: &CancellationToken,
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+) {
+    tasks.spawn(keep_rules(Arc::clone(&router.rules), shutdown.clone()).map(Ok));
+    spawn_once(settings, router, shutdown, tasks);
+    let (slots, routed, stop) = (settings.router_slots, router.clone(), shutdown.clone());
+    tasks.spawn(again("router", shutdown.clone(), move || {
+        let (deliveries, routed, stop) = (routed.queue.deliveries(), routed.clone(), stop.clone());
+        async move {
+            let handler = move |delivery| {
+                let routed = routed.clone();
+                async move { Box::pin(routed.handle(delivery)).await }
+            };
+            deliveries.consume(slots, stop, handler).await
+        }
+    }));
+    let (triggers, stop) = (router.queue.triggers(), shutdown.clone());
+    tasks.spawn(again("waker", shutdown.clone(), move || {
+        let (triggers, stop) = (triggers.clone(), stop.clone());
+        async move { triggers.run_waker(stop).await }
+    }));
+}
+
+/// Loops over everything that there is: one process of a cluster does each of them, so that their cost does not grow
+/// with the replicas.
+fn spawn_once(
+    settings: &Settings,
+    router: &Router,
+    shutdown: &CancellationToken,
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+) {
+    let (queue, stop) = (&router.queue, shutdown);
+    let (routed, stopped) = (router.clone(), stop.clone());
+    let interval = Duration::from_secs(settings.poll_interval_s);
+    tasks.spawn(once(queue, "poller", stop, move || {
+        Box::pin(Poller::new(routed.clone(), interval).run(stopped.clone()))
+    }));
+    let (swept, stopped) = (queue.clone(), stop.clone());
+    let (interval, journal_days) = (
+        Duration::from_secs(settings.sweep_interval_s),
+        settings.journal_days,
+    );
+    tasks.spawn(once(queue, "sweeper", stop, move || {
+        Box::pin(Sweeper::new(swept.clone(), interval, journal_days).run(stopped.clone()))
+    }));
+    let (collected, stopped) = (queue.clone(), stop.clone());
+    let grace_h = settings.object_grace_h;
+    tasks.spawn(once(queue, "collector", stop, move || {
+        Box::pin(Collector::new(collected.clone(), grace_h).run(stopped.clone()))
+    }));
+}
+
+fn once<F>(
+    queue: &Queue,
+    name: &'static str,
+    shutdown: &CancellationToken,
+    work: F,
+) -> impl Future<Output = anyhow::Result<()>> + Send + 'static
+where
+    F: FnMut() -> futures::future::BoxFuture<'static, ()> + Send + 'static,
+{
+    let (singleton, shutdown) = (queue.singleton(name, TAKEOVER), shutdown.clone());
+    async move {
+        singleton.run(shutdown, work).await;
+        Ok(())
+    }
+}
+
+/// Runs a loop that ends by itself at shutdown; after an error it starts again.
+async fn again<F, Fut>(name: &'static str, shutdown: CancellationToken, run: F) -> anyhow::Result<()>
+where
+    F: Fn() -> Fut + Send,
+    Fut: Future<Output = Result<(), queue::Error>> + Send,
+{
+    while !shutdown.is_cancelled() {
+        if let Err(error) = Box::pin(run()).await {
+            tracing::warn!(part = name, %error, "starting again");
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = tokio::time::sleep(CONNECT_PAUSE) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn keep_rules(rules: Arc<RulesStore>, shutdown: CancellationToken) {
+    rules.run(shutdown).await;
+}

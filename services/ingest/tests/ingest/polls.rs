@@ -1,0 +1,115 @@
+//! What polls find when something on the way cannot be read.
+
+use std::time::Duration;
+
+use domain::{Reason, SkipReason, TriggerKey};
+use serde_json::json;
+use testkit::{FakeGitHub, Fault, GitHubOptions, eventually, github};
+
+use crate::harness::{Harness, SHA, record};
+
+const READY: &str = "Ready for Agent";
+const NEVER: u64 = 3_600;
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Answers 200 with something that is not what was asked for.
+fn unreadable(path: &str, times: u32) -> Fault {
+    Fault::new(path, times, 200)
+}
+
+#[tokio::test]
+async fn a_ticket_that_cannot_be_read_becomes_a_dead_letter_and_orders_on_others_are_obeyed() {
+    let h = Harness::start(1).await;
+    let broken = h.jira.create_issue("ENG", "Broken", "", "Bug", &[]);
+    h.jira
+        .fail_next(unreadable(&format!("/issue/{broken}/comment"), 1_000));
+    h.jira.comment_as(&broken, "Ada", "/stop").expect("comment");
+    let fine = h.jira.create_issue("ENG", "Fine", "", "Bug", &[]);
+    let id = h.jira.comment_as(&fine, "Ada", "/stop").expect("comment");
+    assert_eq!(
+        h.trigger(&fine).await.key,
+        TriggerKey::new(format!("comment:{id}"))
+    );
+    let letter = h.dead(1).await.swap_remove(0);
+    assert!(letter["id"].to_string().contains(&broken), "{letter}");
+    h.jira.comment_as(&fine, "Ada", "/stop").expect("comment");
+    h.triggers_when(&fine, 2).await;
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_move_of_a_ticket_that_cannot_be_read_is_told_on_the_ticket() {
+    let h = Harness::start(NEVER).await;
+    h.listen_to_jira();
+    h.first_poll().await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.jira.fail_next(unreadable(&format!("/issue/{key}?"), 1));
+    h.jira.move_issue(&key, READY, "Ada").expect("move");
+    assert_eq!(
+        h.trigger(&key).await.reason,
+        Reason::Skipped(SkipReason::Unreadable)
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_lost_payload_in_githubs_log_is_told_once_and_the_later_deliveries_are_recovered() {
+    let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
+    forge
+        .create_repository("acme/shop", &[("a.txt", "a\n")])
+        .expect("repository");
+    forge
+        .commit("acme/shop", "feat/x", "x", &[("b.txt", "b\n")])
+        .expect("commit");
+    // Nobody listens there, so every delivery is lost.
+    forge.set_webhook("http://127.0.0.1:9/webhooks/github", "secret");
+    let number = forge
+        .open_pull_request_as("acme/shop", "mia", "feat/x", "x", "")
+        .expect("pull request");
+    for word in ["one", "two", "three"] {
+        forge
+            .comment_as("acme/shop", number, "mia", word)
+            .expect("comment");
+    }
+    let details = || {
+        let requests = forge.requests().into_iter();
+        requests
+            .filter(|request| request.path.starts_with("/app/hook/deliveries/"))
+            .count()
+    };
+    forge.fail_next(Fault::new("/app/hook/deliveries/", 1, 404));
+    let h = Harness::prepared(1, |config, _| {
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.app_id = Some(github::READER_APP_ID);
+        config.github_reader.private_key = Some(github::APP_PRIVATE_KEY.to_owned().into());
+        config.github_reader.token = None;
+    })
+    .await;
+    let all = async || (details() >= 4).then_some(());
+    eventually("every payload asked for", DEADLINE, all)
+        .await
+        .expect("payloads");
+    h.two_polls_more().await;
+    assert_eq!(details(), 4, "each payload is asked for once");
+    let dead = h.dead(1).await;
+    assert_eq!(dead.len(), 1, "{dead:?}");
+    assert!(dead[0]["id"].to_string().contains("github delivery"), "{dead:?}");
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_closing_told_late_is_left_out_when_the_pull_request_is_open_again() {
+    let h = Harness::start(NEVER).await;
+    let branch = "feat/ENG-1-cart";
+    h.keep(&record("jira:ENG-1", branch, Some(7))).await;
+    h.github.open(7, branch, "fix", SHA);
+    let closed = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
+        "pull_request": {"number": 7, "head": {"ref": branch, "repo": {"full_name": "acme/shop"}}, "merged": false,
+            "merged_by": null, "closed_at": "2026-11-21T10:00:00Z"}});
+    h.github_event("pull_request", "d1", &closed).await;
+    h.github.merge(7, "mia");
+    h.github_event("pull_request", "d2", &closed).await;
+    h.trigger("ENG-1").await;
+    assert_eq!(h.trigger_keys("ENG-1").await, ["merged:acme/shop#7"]);
+    h.stop().await;
+}
