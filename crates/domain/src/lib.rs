@@ -20,6 +20,7 @@ mod repository;
 mod row;
 mod rules;
 mod skip;
+mod slots;
 mod stop;
 pub mod text;
 mod ticket;
@@ -49,6 +50,7 @@ pub use rules::{
     JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
 };
 pub use skip::SkipReason;
+pub use slots::{SlotQueue, SlotWaiter};
 pub use stop::StopReason;
 pub use ticket::{TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;

@@ -136,6 +136,15 @@ impl Row {
             .filter(|run| matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "retry"))
     }
 
+    /// Lets the runs that wait for a slot try again.
+    pub fn stop_waiting_for_slots(&mut self) {
+        for run in &mut self.runs {
+            if matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "slot") {
+                run.status = RunStatus::Queued;
+            }
+        }
+    }
+
     /// Records a run that a trigger opens. One that is known already changes nothing.
     pub fn open(&mut self, pending: Pending, at: Timestamp) {
         if self.run(&pending.run).is_some() {

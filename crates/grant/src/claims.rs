@@ -26,8 +26,63 @@ pub(crate) struct Claims {
     fence: RunFence,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     network: Vec<HostPattern>,
-    pub(crate) nbf: i64,
-    pub(crate) exp: i64,
+    nbf: i64,
+    exp: i64,
+}
+
+/// The claims of a status grant: it names no run, because it opens nothing.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StatusClaims {
+    aud: String,
+    nbf: i64,
+    exp: i64,
+}
+
+impl StatusClaims {
+    pub(crate) fn new(now_s: i64) -> Self {
+        Self {
+            aud: audience_name(Audience::Status).to_owned(),
+            nbf: now_s,
+            exp: now_s.saturating_add(LIFETIME_S),
+        }
+    }
+
+    pub(crate) fn check_audience(&self) -> Result<(), Refused> {
+        check_audience(&self.aud, Audience::Status)
+    }
+}
+
+/// When a token counts, in Unix seconds.
+pub(crate) trait Validity {
+    fn not_before(&self) -> i64;
+    fn expires(&self) -> i64;
+}
+
+impl Validity for Claims {
+    fn not_before(&self) -> i64 {
+        self.nbf
+    }
+    fn expires(&self) -> i64 {
+        self.exp
+    }
+}
+
+impl Validity for StatusClaims {
+    fn not_before(&self) -> i64 {
+        self.nbf
+    }
+    fn expires(&self) -> i64 {
+        self.exp
+    }
+}
+
+fn check_audience(named: &str, wanted: Audience) -> Result<(), Refused> {
+    if named == audience_name(wanted) {
+        Ok(())
+    } else {
+        Err(Refused::new("the grant is for another audience"))
+    }
 }
 
 impl Claims {
@@ -45,9 +100,7 @@ impl Claims {
     }
 
     pub(crate) fn into_grant(self, audience: Audience) -> Result<Grant, Refused> {
-        if self.aud != audience_name(audience) {
-            return Err(Refused::new("the grant is for another audience"));
-        }
+        check_audience(&self.aud, audience)?;
         Ok(Grant {
             audience,
             run: self.run,
@@ -62,6 +115,7 @@ impl Claims {
 const fn audience_name(audience: Audience) -> &'static str {
     match audience {
         Audience::Executor => "executor",
+        Audience::Status => "status",
         Audience::Gate => "gate",
         Audience::Egress => "egress",
     }

@@ -7,6 +7,8 @@ use domain::{HostPattern, RepositoryName, RunFence, RunId};
 pub enum Audience {
     /// The executor's tool calls.
     Executor,
+    /// What an executor says of itself: its tools, slots and open runs. It opens no workspace.
+    Status,
     /// The reporter's git gate: read-only clones.
     Gate,
     /// The egress proxy: what setup commands may reach.

@@ -6,10 +6,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::Timestamp;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use secrecy::SecretString;
+use serde::Serialize;
 
 use crate::{
     Grant, Refused,
-    claims::{Claims, Header, encode, encode_bytes},
+    claims::{Claims, Header, StatusClaims, encode, encode_bytes},
     key::read_private,
 };
 
@@ -40,11 +41,23 @@ impl Signer {
     /// # Errors
     /// [`Refused`] when the grant cannot be written as JSON.
     pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<SecretString, Refused> {
+        self.token(&Claims::new(grant, now.unix_s()))
+    }
+
+    /// A token that lets its bearer ask an executor what it offers, valid for 15 minutes from `now`.
+    ///
+    /// # Errors
+    /// [`Refused`] when the claims cannot be written as JSON.
+    pub fn sign_status(&self, now: Timestamp) -> Result<SecretString, Refused> {
+        self.token(&StatusClaims::new(now.unix_s()))
+    }
+
+    fn token(&self, claims: &impl Serialize) -> Result<SecretString, Refused> {
         let header = encode(&Header {
             alg: "EdDSA".to_owned(),
             kid: self.key_id.clone(),
         })?;
-        let claims = encode(&Claims::new(grant, now.unix_s()))?;
+        let claims = encode(claims)?;
         let signed = format!("{header}.{claims}");
         let signature = encode_bytes(self.pair.sign(signed.as_bytes()).as_ref());
         Ok(SecretString::from(format!("{signed}.{signature}")))

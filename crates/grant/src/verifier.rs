@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::Timestamp;
 use ring::signature::{ED25519, UnparsedPublicKey};
+use serde::de::DeserializeOwned;
 
 use crate::{
     Audience, Grant, Refused,
-    claims::{Claims, Header, LIFETIME_S, decode, decode_bytes, malformed},
+    claims::{Claims, Header, LIFETIME_S, StatusClaims, Validity, decode, decode_bytes, malformed},
 };
 
 /// How far ahead of ours a planner's clock may be, in seconds.
@@ -43,6 +44,18 @@ impl Verifier {
     /// [`Refused`] when the token is malformed, signed by an unknown key, tampered with, for another audience, expired
     /// or not valid yet.
     pub fn verify(&self, token: &str, audience: Audience, now: Timestamp) -> Result<Grant, Refused> {
+        self.claims::<Claims>(token, now)?.into_grant(audience)
+    }
+
+    /// Accepts a status grant, which names no run.
+    ///
+    /// # Errors
+    /// As for [`Verifier::verify`].
+    pub fn verify_status(&self, token: &str, now: Timestamp) -> Result<(), Refused> {
+        self.claims::<StatusClaims>(token, now)?.check_audience()
+    }
+
+    fn claims<C: DeserializeOwned + Validity>(&self, token: &str, now: Timestamp) -> Result<C, Refused> {
         let (signed, signature) = token.rsplit_once('.').ok_or_else(malformed)?;
         let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
         let header: Header = decode(header)?;
@@ -56,20 +69,21 @@ impl Verifier {
         UnparsedPublicKey::new(&ED25519, key)
             .verify(signed.as_bytes(), &decode_bytes(signature)?)
             .map_err(|_| Refused::new("the grant's signature is wrong"))?;
-        let claims: Claims = decode(claims)?;
+        let claims: C = decode(claims)?;
         check_time(&claims, now.unix_s())?;
-        claims.into_grant(audience)
+        Ok(claims)
     }
 }
 
-fn check_time(claims: &Claims, now_s: i64) -> Result<(), Refused> {
-    if claims.exp.saturating_sub(claims.nbf) > LIFETIME_S {
+fn check_time(claims: &impl Validity, now_s: i64) -> Result<(), Refused> {
+    let (not_before, expires) = (claims.not_before(), claims.expires());
+    if expires.saturating_sub(not_before) > LIFETIME_S {
         return Err(Refused::new("the grant is valid for longer than 15 minutes"));
     }
-    if now_s >= claims.exp {
+    if now_s >= expires {
         return Err(Refused::new("the grant has expired"));
     }
-    if now_s.saturating_add(CLOCK_SKEW_S) < claims.nbf {
+    if now_s.saturating_add(CLOCK_SKEW_S) < not_before {
         return Err(Refused::new("the grant is not valid yet"));
     }
     Ok(())
@@ -147,6 +161,34 @@ mod tests {
             .verify(token.expose_secret(), Audience::Executor, NOW)
             .unwrap();
         assert_eq!(read, grant());
+    }
+
+    #[test]
+    fn a_status_grant_opens_nothing_else_and_no_other_grant_asks_for_the_status() {
+        let pair = generate();
+        let status = Signer::new(&pair.id, &pair.private_key)
+            .unwrap()
+            .sign_status(NOW)
+            .unwrap();
+        let verifier = verifier(&[&pair]);
+        verifier.verify_status(status.expose_secret(), NOW).unwrap();
+        assert!(
+            verifier
+                .verify(status.expose_secret(), Audience::Executor, NOW)
+                .is_err()
+        );
+        assert!(
+            verifier
+                .verify(status.expose_secret(), Audience::Status, NOW)
+                .is_err()
+        );
+        assert!(
+            verifier
+                .verify_status(signed(&pair).expose_secret(), NOW)
+                .is_err()
+        );
+        let expired = NOW.plus(std::time::Duration::from_secs(15 * 60));
+        assert!(verifier.verify_status(status.expose_secret(), expired).is_err());
     }
 
     #[test]

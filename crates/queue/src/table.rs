@@ -29,10 +29,18 @@ pub enum Bucket {
     Branches,
     /// Control records (stop-all …) and epochs.
     Control,
+    /// Runs that wait for a slot, by pool.
+    Slots,
 }
 
 impl Bucket {
-    pub(crate) const ALL: [Self; 4] = [Self::Tickets, Self::Effects, Self::Branches, Self::Control];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Tickets,
+        Self::Effects,
+        Self::Branches,
+        Self::Control,
+        Self::Slots,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -40,6 +48,7 @@ impl Bucket {
             Self::Effects => "effects",
             Self::Branches => "branches",
             Self::Control => "control",
+            Self::Slots => "slots",
         }
     }
 }

@@ -13,15 +13,25 @@ const MAX_CALL: Duration = Duration::from_secs(600);
 
 /// The grant in the request's metadata.
 pub(crate) fn admit(verifier: &Verifier, metadata: &MetadataMap) -> Result<Grant, Status> {
+    verifier
+        .verify(bearer(metadata)?, Audience::Executor, bootstrap::now())
+        .map_err(|refused| Status::unauthenticated(refused.to_string()))
+}
+
+/// Checks the status grant in the request's metadata.
+pub(crate) fn admit_status(verifier: &Verifier, metadata: &MetadataMap) -> Result<(), Status> {
+    verifier
+        .verify_status(bearer(metadata)?, bootstrap::now())
+        .map_err(|refused| Status::unauthenticated(refused.to_string()))
+}
+
+fn bearer(metadata: &MetadataMap) -> Result<&str, Status> {
     let header = metadata
         .get("authorization")
         .and_then(|value| value.to_str().ok());
-    let token = header
+    header
         .and_then(|header| header.strip_prefix("Bearer "))
-        .ok_or_else(|| Status::unauthenticated("a grant is needed: authorization: Bearer <grant>"))?;
-    verifier
-        .verify(token, Audience::Executor, bootstrap::now())
-        .map_err(|refused| Status::unauthenticated(refused.to_string()))
+        .ok_or_else(|| Status::unauthenticated("a grant is needed: authorization: Bearer <grant>"))
 }
 
 /// The request's fence, which must be the grant's.

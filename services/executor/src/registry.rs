@@ -54,7 +54,7 @@ pub(crate) struct ExecutorStatus {
     pub(crate) warm: Vec<String>,
     pub(crate) level: SandboxLevel,
     pub(crate) draining: bool,
-    pub(crate) holds_run: bool,
+    pub(crate) open: Vec<Arc<Workspace>>,
 }
 
 /// Everything that is open here.
@@ -201,8 +201,8 @@ impl Registry {
         }
     }
 
-    /// What the planner of a run is told.
-    pub(crate) fn status(&self, run: &RunId) -> ExecutorStatus {
+    /// What planners are told.
+    pub(crate) fn status(&self) -> ExecutorStatus {
         ExecutorStatus {
             free: u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX),
             total: self.total,
@@ -215,7 +215,10 @@ impl Registry {
                 .collect(),
             level: self.sandbox.level(),
             draining: self.draining.is_cancelled(),
-            holds_run: lock(&self.open).contains_key(run),
+            open: lock(&self.open)
+                .values()
+                .map(|open| Arc::clone(&open.workspace))
+                .collect(),
         }
     }
 

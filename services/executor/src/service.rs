@@ -15,13 +15,13 @@ use tracing::Instrument;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::{
-    admission::{admit, fence, time_limit, trace_parent},
+    admission::{admit, admit_status, fence, time_limit, trace_parent},
     calls::Begun,
     drive::{self, ToolRun},
     open,
     registry::{ExecutorStatus, Registry, Use},
     tools,
-    workspace::{Problem, SnapshotPack},
+    workspace::{Problem, SnapshotPack, Workspace},
 };
 
 /// What runs in a workspace that is closed is dead within two seconds.
@@ -71,9 +71,9 @@ impl ExecutorService for Service {
 
     async fn list_tools(
         &self,
-        _request: Request<wire::ListToolsRequest>,
+        request: Request<wire::ListToolsRequest>,
     ) -> Result<Response<wire::ListToolsResponse>, Status> {
-        // The same for everybody, and asked for by operators who hold no grant.
+        admit_status(&self.verifier, request.metadata())?;
         Ok(Response::new(wire::ListToolsResponse { tools: specs() }))
     }
 
@@ -187,13 +187,13 @@ impl ExecutorService for Service {
         &self,
         request: Request<wire::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
-        // The names of warm repositories are for planners only.
-        let run = admit(&self.verifier, request.metadata())?.run;
+        // The names of warm repositories and runs are for planners only.
+        admit_status(&self.verifier, request.metadata())?;
         let registry = Arc::clone(&self.registry);
         let mut ended = false;
         let changes = WatchStream::new(self.registry.changes());
         let statuses = changes
-            .map(move |()| registry.status(&run))
+            .map(move |()| registry.status())
             .take_while(move |status| {
                 // The last message says that the executor drains; then the stream ends, so that it can stop.
                 !std::mem::replace(&mut ended, status.draining)
@@ -211,7 +211,15 @@ fn status_message(status: ExecutorStatus) -> wire::WatchStatusResponse {
         warm_repositories: status.warm,
         sandbox_level: level(status.level).into(),
         draining: status.draining,
-        holds_run: status.holds_run,
+        open_runs: status.open.iter().map(|workspace| open_run(workspace)).collect(),
+    }
+}
+
+fn open_run(workspace: &Workspace) -> wire::OpenRun {
+    wire::OpenRun {
+        run_id: workspace.run.to_string(),
+        repository: workspace.repository.to_string(),
+        workspace_id: workspace.id.clone(),
     }
 }
 

@@ -37,10 +37,10 @@ use executor::{Config, Executor};
 use grant::{Audience, Grant, Signer};
 use http_backend::HttpBackend;
 use proto::executor::{
-    CallToolRequest, CallToolResponse, CloseWorkspaceRequest, GetDiffRequest, OpenWorkspaceResponse,
-    SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult, ToolStatus,
-    WatchStatusRequest, WorkspaceSpec, call_tool_response, executor_service_client::ExecutorServiceClient,
-    open_request, snapshot_workspace_response,
+    CallToolRequest, CallToolResponse, CloseWorkspaceRequest, GetDiffRequest, ListToolsRequest,
+    OpenWorkspaceResponse, SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult,
+    ToolStatus, WatchStatusRequest, WorkspaceSpec, call_tool_response,
+    executor_service_client::ExecutorServiceClient, open_request, snapshot_workspace_response,
 };
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -136,6 +136,12 @@ impl World {
             server,
             _guard: guard,
         }
+    }
+
+    /// What opens the status and the list of tools.
+    fn status_token(&self) -> String {
+        let token = self.signer.sign_status(bootstrap::now()).unwrap();
+        token.expose_secret().to_owned()
     }
 
     fn token(&self, run: &RunId, workspace: Option<String>, fence: RunFence, audience: Audience) -> String {
@@ -577,8 +583,24 @@ async fn grants_open_one_workspace_of_one_run_only() {
         .await,
         Code::Unauthenticated
     );
-    let watched = world.client.clone().watch_status(WatchStatusRequest {}).await;
-    assert_eq!(watched.err().unwrap().code(), Code::Unauthenticated);
+    let watch = async |token: Option<String>| {
+        let request = token.map_or_else(
+            || Request::new(WatchStatusRequest {}),
+            |token| with(&token, WatchStatusRequest {}),
+        );
+        world
+            .client
+            .clone()
+            .watch_status(request)
+            .await
+            .err()
+            .unwrap()
+            .code()
+    };
+    assert_eq!(watch(None).await, Code::Unauthenticated);
+    assert_eq!(watch(Some(session.token.clone())).await, Code::Unauthenticated);
+    let listed = world.client.clone().list_tools(ListToolsRequest {}).await;
+    assert_eq!(listed.err().unwrap().code(), Code::Unauthenticated);
     session.close().await;
     session.close().await;
     assert_eq!(code(session).await, Code::NotFound);
@@ -587,8 +609,7 @@ async fn grants_open_one_workspace_of_one_run_only() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_are_counted_and_opening_twice_takes_one() {
     let world = World::start(1).await;
-    let token = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Executor);
-    let request = with(&token, WatchStatusRequest {});
+    let request = with(&world.status_token(), WatchStatusRequest {});
     let mut statuses = world
         .client
         .clone()
@@ -597,10 +618,8 @@ async fn slots_are_counted_and_opening_twice_takes_one() {
         .unwrap()
         .into_inner();
     let status = statuses.message().await.unwrap().unwrap();
-    assert_eq!(
-        (status.free_slots, status.total_slots, status.holds_run),
-        (1, 1, false)
-    );
+    assert_eq!((status.free_slots, status.total_slots), (1, 1));
+    assert_eq!(status.open_runs, []);
     let fence = RunFence::new(1, 5, 1);
     let (one, two) = tokio::join!(world.try_open(1, fence, |_| {}), world.try_open(1, fence, |_| {}));
     assert_eq!(one.unwrap().0.id, two.unwrap().0.id);
@@ -608,13 +627,11 @@ async fn slots_are_counted_and_opening_twice_takes_one() {
     assert_eq!(full.code(), Code::ResourceExhausted);
     let status = statuses.message().await.unwrap().unwrap();
     assert_eq!(
-        (status.free_slots, status.warm_repositories, status.holds_run),
-        (0, vec!["acme/shop".to_owned()], true)
+        (status.free_slots, status.warm_repositories),
+        (0, vec!["acme/shop".to_owned()])
     );
-    let token = world.token(&run(2), None, fence, Audience::Executor);
-    let request = with(&token, WatchStatusRequest {});
-    let others = world.client.clone().watch_status(request).await.unwrap();
-    assert!(!others.into_inner().message().await.unwrap().unwrap().holds_run);
+    let open: Vec<_> = status.open_runs.iter().map(|open| &open.run_id).collect();
+    assert_eq!(open, [&run(1).to_string()]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -819,8 +836,7 @@ async fn an_unknown_tool_is_an_error_for_the_model() {
 async fn a_stopping_executor_says_so_finishes_what_runs_and_ends() {
     let world = World::start(2).await;
     let session = world.open(1).await;
-    let token = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Executor);
-    let request = with(&token, WatchStatusRequest {});
+    let request = with(&world.status_token(), WatchStatusRequest {});
     let mut statuses = world
         .client
         .clone()

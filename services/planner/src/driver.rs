@@ -1,6 +1,6 @@
 //! Performs what a run decided and says what came of it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use domain::{
     CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, StopReason, Timestamp, ToolCall,
@@ -13,6 +13,7 @@ use tracing::Instrument as _;
 use crate::executors::{CallError, Caller, Executors, OpenError, Restore, commit};
 use crate::model::ChatModel;
 use crate::run::{Action, IllegalFact, RunState, retry, transcript};
+use crate::slots::Slots;
 use crate::telemetry;
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -31,6 +32,9 @@ pub(crate) enum Trouble {
     /// The ticket brought planner after planner down.
     #[error("{0} planners in a row took the ticket over and made no progress")]
     Stuck(u32),
+    /// No executor has a free slot, or others came first.
+    #[error("no slot is free")]
+    NoSlot,
     /// A journal tells something impossible.
     #[error(transparent)]
     Illegal(#[from] IllegalFact),
@@ -63,6 +67,8 @@ pub(crate) enum Outcome {
     Sent(ReportId),
     /// The run waits for the outside.
     Parked,
+    /// The run waits for a slot of an executor; nothing is written down, the same step comes again.
+    AwaitsSlot,
     /// The run is over.
     Over,
 }
@@ -71,7 +77,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Driver {
     pub(crate) queue: Queue,
     pub(crate) model: ChatModel,
-    pub(crate) executors: Executors,
+    pub(crate) executors: Arc<Executors>,
+    pub(crate) slots: Slots,
     /// The first wait before a retry.
     pub(crate) retry_base_ms: u64,
 }
@@ -101,7 +108,11 @@ impl Driver {
             | Action::TakeSnapshot => self
                 .work(action, state, fence)
                 .await
-                .map(|fact| Outcome::Fact(Box::new(fact))),
+                .map(|fact| Outcome::Fact(Box::new(fact)))
+                .or_else(|trouble| match trouble {
+                    Trouble::NoSlot => Ok(Outcome::AwaitsSlot),
+                    trouble => Err(trouble),
+                }),
         }
     }
 
@@ -184,7 +195,7 @@ impl Driver {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "no request"));
         };
-        match self.executors.open(caller, request, None, None).await {
+        match self.slots.open(caller, request, None, None).await {
             Ok(workspace) => Ok(Fact::WorkspaceOpened { id, workspace }),
             Err(error) => workspace_failed(id, error),
         }
@@ -282,7 +293,7 @@ impl Driver {
             None => None,
         };
         match self
-            .executors
+            .slots
             .open(caller, request, base.as_ref(), restore.as_ref())
             .await
         {
@@ -291,15 +302,20 @@ impl Driver {
         }
     }
 
-    /// Ends the workspace of a run that needs it no more.
+    /// Ends the workspace of a run that needs it no more, and its wait for one. What fails is ended by the slots' keeper.
     pub(crate) async fn close(&self, state: &RunState, fence: RunFence) {
+        if let (Some(request), true) = (state.request(), state.finished.is_some())
+            && let Err(error) = self.slots.leave(&request.rules.executor.pool, &state.run).await
+        {
+            tracing::debug!(run = %state.run, %error, "the run stays in the queue for a slot until its turn");
+        }
         if let (Some(request), Some(info)) = (state.request(), state.open_workspace()) {
             let caller = Caller {
                 run: state.run.clone(),
                 repository: request.repository.clone(),
                 fence,
             };
-            self.executors.close(&caller, info).await;
+            self.executors.close(&caller, &info.executor, &info.id).await;
         }
     }
 }
@@ -307,6 +323,8 @@ impl Driver {
 fn workspace_failed(id: CallId, error: OpenError) -> Result<Fact, Trouble> {
     match error {
         OpenError::Stale => Err(Trouble::Lost),
+        OpenError::NoSlot => Err(Trouble::NoSlot),
+        OpenError::Queue(error) => Err(error.into()),
         OpenError::Unavailable(detail) => Ok(Fact::WorkspaceFailed {
             id,
             detail,

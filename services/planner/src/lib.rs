@@ -7,6 +7,7 @@ mod executors;
 mod model;
 mod prompts;
 mod run;
+mod slots;
 mod startup;
 mod stop_all;
 mod telemetry;

@@ -1,6 +1,6 @@
 //! Connects to what the planner cannot work without, patiently for a minute.
 
-use std::{fmt::Display, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use grant::Signer;
 use lease::Leases;
@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::driver::Driver;
 use crate::executors::Executors;
 use crate::model::ChatModel;
+use crate::slots::{SlotKeeper, Slots};
 use crate::ticket::TicketDesk;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,8 +41,10 @@ pub(crate) async fn desk(
     let Some(leases) = patiently("redis", &config.redis.url, shutdown, connect, |_| false).await? else {
         return Ok(None);
     };
-    let executors = Executors::new(config.planner.clone(), signer);
+    let executors = Executors::start(config.planner.clone(), signer, shutdown);
+    tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
     let driver = Driver {
+        slots: Slots::new(queue.clone(), Arc::clone(&executors)),
         retry_base_ms: config.planner.retry_base_ms,
         queue: queue.clone(),
         model,

@@ -1,5 +1,10 @@
 //! Spans and metrics of model and tool calls, named by the OpenTelemetry conventions for generative AI.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
 use domain::{Reply, ReplyStop, ToolResult, ToolStatus};
 use opentelemetry::{KeyValue, global, propagation::Injector};
 use tokio::time::Instant;
@@ -8,6 +13,7 @@ use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::config::ModelSettings;
+use crate::executors::PoolSlots;
 use crate::model::ModelError;
 
 const METER: &str = "journeyman.planner";
@@ -30,6 +36,8 @@ const CHAT_DURATION: &str = "gen_ai.client.operation.duration";
 const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
 const TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
 const RUNS_FINISHED: &str = "journeyman.runs.finished";
+const EXECUTOR_SLOTS: &str = "journeyman.executors.slots";
+const RUNS_WAITING: &str = "journeyman.runs.waiting_for_slot";
 
 /// One model call with all its tries.
 pub(crate) struct ChatCall {
@@ -145,6 +153,52 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
         .u64_counter(RUNS_FINISHED)
         .build()
         .add(1, &labels);
+}
+
+/// Slots and waiting runs of each pool, as they were last seen.
+static SLOTS: OnceLock<Mutex<Vec<(String, PoolSlots, u64)>>> = OnceLock::new();
+
+/// Tells what an autoscaler needs: slots of each pool, free and in all, and the runs that wait for one.
+pub(crate) fn slots(slots: &BTreeMap<String, PoolSlots>, waiting: &BTreeMap<String, u64>) {
+    let seen = slots.iter().map(|(pool, slots)| {
+        let waiting = waiting.get(pool).copied().unwrap_or_default();
+        (pool.clone(), *slots, waiting)
+    });
+    let known = SLOTS.get_or_init(|| {
+        observe_slots();
+        Mutex::default()
+    });
+    *known.lock().unwrap_or_else(PoisonError::into_inner) = seen.collect();
+}
+
+fn observe_slots() {
+    let seen = || {
+        let known = SLOTS.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(known.clone())
+    };
+    let labels = |pool: &str, state: &'static str| {
+        let pool = KeyValue::new("journeyman.pool", pool.to_owned());
+        [pool, KeyValue::new("journeyman.state", state)]
+    };
+    let meter = global::meter(METER);
+    meter
+        .u64_observable_gauge(EXECUTOR_SLOTS)
+        .with_callback(move |gauge| {
+            for (pool, slots, _) in seen().unwrap_or_default() {
+                let used = slots.total.saturating_sub(slots.free);
+                gauge.observe(slots.free.into(), &labels(&pool, "free"));
+                gauge.observe(used.into(), &labels(&pool, "used"));
+            }
+        })
+        .build();
+    meter
+        .u64_observable_gauge(RUNS_WAITING)
+        .with_callback(move |gauge| {
+            for (pool, _, waiting) in seen().unwrap_or_default() {
+                gauge.observe(waiting, &[KeyValue::new("journeyman.pool", pool)]);
+            }
+        })
+        .build();
 }
 
 struct Metadata<'a>(&'a mut MetadataMap);

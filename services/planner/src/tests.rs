@@ -3,6 +3,7 @@
 mod executor;
 mod lanes;
 mod pool;
+mod slots;
 mod unreadable;
 
 use std::time::Duration;

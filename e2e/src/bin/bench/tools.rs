@@ -161,12 +161,13 @@ impl Bench {
     }
 
     async fn list_tools(&self) -> anyhow::Result<usize> {
-        let answer = self
-            .client
-            .clone()
-            .list_tools(wire::ListToolsRequest {})
-            .await?
-            .into_inner();
+        let mut request = Request::new(wire::ListToolsRequest {});
+        let token = self.signer.sign_status(now())?;
+        request.metadata_mut().insert(
+            "authorization",
+            format!("Bearer {}", token.expose_secret()).parse()?,
+        );
+        let answer = self.client.clone().list_tools(request).await?.into_inner();
         let sizes = answer
             .tools
             .iter()

@@ -33,7 +33,6 @@ const READS: [&str; 26] = [
     "ingest.jira.issue",
     "ingest.jira.last_move",
     "ingest.jira.search",
-    "planner.executor.status",
     "queue.connect",
     "queue.journal.read",
     "queue.log.last",

@@ -311,7 +311,7 @@ async fn attempt(planted: &Planted, canary: &mut Canary) {
         canary.call(&session, name, input).await;
     }
     kept(&session, canary, world).await;
-    said_beside(&session, canary).await;
+    said_beside(&session, canary, &world.status_token()).await;
     session.close().await;
 }
 
@@ -349,7 +349,7 @@ async fn kept(session: &Session, canary: &mut Canary, world: &World) {
 }
 
 /// The difference, the statuses and refusals.
-async fn said_beside(session: &Session, canary: &mut Canary) {
+async fn said_beside(session: &Session, canary: &mut Canary, status_token: &str) {
     let mut client = session.client.clone();
     let request = GetDiffRequest {
         workspace_id: session.id.clone(),
@@ -364,7 +364,7 @@ async fn said_beside(session: &Session, canary: &mut Canary) {
     assert!(diff.diff.contains("+mine"), "{diff:?}");
     canary.saw("difference", format!("{diff:?}"));
     let watched = client
-        .watch_status(with(&session.token, WatchStatusRequest {}))
+        .watch_status(with(status_token, WatchStatusRequest {}))
         .await;
     let status = watched.unwrap().into_inner().message().await.unwrap();
     canary.saw("status", format!("{status:?}"));

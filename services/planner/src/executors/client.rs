@@ -1,6 +1,10 @@
 //! Calls to one executor, each with a grant, a deadline and the trace context.
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use domain::{
@@ -10,9 +14,12 @@ use domain::{
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, transport::Channel, transport::Endpoint};
 use wire::executor_service_client::ExecutorServiceClient;
 
+use super::directory::{Directory, HeldWorkspace, PoolSlots};
 use crate::config::PlannerSettings;
 use crate::telemetry;
 
@@ -29,6 +36,7 @@ pub(super) type Client = ExecutorServiceClient<Channel>;
 pub(crate) struct Executors {
     pub(super) settings: PlannerSettings,
     pub(super) signer: Signer,
+    pub(super) directory: Directory,
     channels: Mutex<HashMap<String, Channel>>,
 }
 
@@ -95,13 +103,35 @@ pub(crate) struct Taken {
 }
 
 impl Executors {
-    /// Nothing is dialled yet.
-    pub(crate) fn new(settings: PlannerSettings, signer: Signer) -> Self {
-        Self {
+    /// Starts to watch the executors of every pool, until the shutdown.
+    pub(crate) fn start(
+        settings: PlannerSettings,
+        signer: Signer,
+        shutdown: &CancellationToken,
+    ) -> Arc<Self> {
+        let executors = Arc::new(Self {
             settings,
             signer,
+            directory: Directory::new(),
             channels: Mutex::default(),
-        }
+        });
+        tokio::spawn(Arc::clone(&executors).watch(shutdown.clone()));
+        executors
+    }
+
+    /// Wakes when an executor's status changed after this call.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.directory.changes()
+    }
+
+    /// The slots of each pool.
+    pub(crate) fn slots(&self) -> BTreeMap<String, PoolSlots> {
+        self.directory.slots()
+    }
+
+    /// Every workspace that is open at an executor.
+    pub(crate) fn held(&self) -> Vec<HeldWorkspace> {
+        self.directory.held()
     }
 
     /// A client for one address; the channel dials by itself and is shared.
@@ -116,8 +146,10 @@ impl Executors {
                 let endpoint = Endpoint::from_shared(address.to_owned())
                     .map_err(|_| CallError::Refused(format!("{address} is not an address")))?
                     .connect_timeout(CONNECT_LIMIT)
-                    .http2_keep_alive_interval(Duration::from_secs(20))
-                    .keep_alive_timeout(Duration::from_secs(10))
+                    .http2_keep_alive_interval(Duration::from_secs(10))
+                    .keep_alive_timeout(Duration::from_secs(5))
+                    // An executor that was cut off is noticed before a call needs it.
+                    .keep_alive_while_idle(true)
                     .tcp_nodelay(true);
                 let channel = endpoint.connect_lazy();
                 channels.insert(address.to_owned(), channel.clone());
@@ -159,15 +191,19 @@ impl Executors {
         message: T,
     ) -> Result<Request<T>, CallError> {
         let token = self.grant(caller, Audience::Executor, workspace, Vec::new())?;
-        let mut request = Request::new(message);
+        let mut request = granted(&token, message)?;
         request.set_timeout(limit);
-        let mut bearer: tonic::metadata::MetadataValue<_> = format!("Bearer {}", token.expose_secret())
-            .parse()
-            .map_err(|_| CallError::Refused("the grant is not a header value".to_owned()))?;
-        bearer.set_sensitive(true);
-        request.metadata_mut().insert("authorization", bearer);
         telemetry::inject(request.metadata_mut());
         Ok(request)
+    }
+
+    /// A request that any executor answers about itself; it has no deadline.
+    pub(super) fn status_request<T>(&self, message: T) -> Result<Request<T>, CallError> {
+        let token = self.signer.sign_status(bootstrap::now());
+        granted(
+            &token.map_err(|refused| CallError::Refused(refused.to_string()))?,
+            message,
+        )
     }
 
     /// Runs one tool to its result.
@@ -265,15 +301,15 @@ impl Executors {
         }
     }
 
-    /// Ends the workspace. A failure is left to the executor, where the workspace dies by itself.
-    pub(crate) async fn close(&self, caller: &Caller, info: &WorkspaceInfo) {
+    /// Ends the workspace. After a failure the slots' keeper finds it open and ends it later.
+    pub(crate) async fn close(&self, caller: &Caller, executor: &str, workspace: &str) {
         let message = wire::CloseWorkspaceRequest {
-            workspace_id: info.id.clone(),
+            workspace_id: workspace.to_owned(),
             fence: Some(caller.fence.into()),
         };
         let sent = async {
-            let request = self.request(caller, Some(&info.id), CLOSE_LIMIT, message)?;
-            self.client(&info.executor)?
+            let request = self.request(caller, Some(workspace), CLOSE_LIMIT, message)?;
+            self.client(executor)?
                 .close_workspace(request)
                 .await
                 .map_err(CallError::from)
@@ -285,6 +321,18 @@ impl Executors {
             Err(_) => tracing::debug!(run = %caller.run, "workspace could not be closed in time"),
         }
     }
+}
+
+/// A request with a grant in its metadata.
+pub(super) fn granted<T>(token: &SecretString, message: T) -> Result<Request<T>, CallError> {
+    let mut bearer: tonic::metadata::MetadataValue<_> =
+        format!("Bearer {}", token.expose_secret())
+            .parse()
+            .map_err(|_| CallError::Refused("the grant is not a header value".to_owned()))?;
+    bearer.set_sensitive(true);
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("authorization", bearer);
+    Ok(request)
 }
 
 fn tool_result(result: wire::ToolResult) -> ToolResult {

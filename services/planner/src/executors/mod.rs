@@ -1,9 +1,12 @@
 //! Executors: which one to ask, and what is asked of it.
 
 mod client;
+mod directory;
 mod inspect;
 mod pool;
+mod watch;
 
 pub(crate) use client::{CallError, Caller, Executors, commit};
+pub(crate) use directory::{HeldWorkspace, PoolSlots};
 pub use inspect::inspect_pools;
 pub(crate) use pool::{OpenError, Restore};

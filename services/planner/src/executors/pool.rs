@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{ExecutorRules, JobRequest, Snapshot, ToolSpec, WorkspaceInfo};
-use futures::future::join_all;
+use domain::{ExecutorRules, JobRequest, RunId, Snapshot, ToolSpec, WorkspaceInfo};
 use grant::Audience;
 use proto::executor as wire;
 use secrecy::ExposeSecret;
@@ -12,20 +11,23 @@ use tonic::Code;
 
 use super::client::{CallError, Caller, Executors, commit, sandbox};
 
-const STATUS_LIMIT: Duration = Duration::from_secs(3);
 const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Being full queues the run; after this long it fails visibly.
-const FULL_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// Trouble of an executor or the git gate is given this long.
 const TROUBLE_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Why no workspace was opened; both texts are for people.
+/// Why no workspace was opened; the texts of the last two are for people.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     /// A newer planner has the ticket.
     #[error("a newer fence was seen")]
     Stale,
+    /// No slot is free, or others came first: the run waits.
+    #[error("no slot is free")]
+    NoSlot,
+    /// NATS is in trouble.
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
     /// No executor opened one.
     #[error("{0}")]
     Unavailable(String),
@@ -48,7 +50,7 @@ enum Refusal {
 }
 
 impl Executors {
-    /// Opens the run's workspace at the best executor of the repository's pool. Waits up to ten minutes for a slot.
+    /// Opens the run's workspace at the best executor of the repository's pool.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -60,88 +62,44 @@ impl Executors {
         restore: Option<&Restore>,
     ) -> Result<WorkspaceInfo, OpenError> {
         let pool = &request.rules.executor.pool;
-        let addresses = self.settings.pools.get(pool).ok_or_else(|| {
-            OpenError::Unavailable(format!("there is no pool of executors with the name {pool:?}"))
-        })?;
-        let (start, mut told) = (Instant::now(), false);
+        if !self.settings.pools.contains_key(pool) {
+            let words = format!("there is no pool of executors with the name {pool:?}");
+            return Err(OpenError::Unavailable(words));
+        }
+        self.directory.heard_of(pool).await;
+        let start = Instant::now();
         loop {
-            let ranked = self.ranked(addresses, caller).await;
-            let problem = if ranked.is_some() {
-                "had a free slot"
-            } else {
-                "answered"
-            };
-            let mut refusal = Refusal::Full;
-            for address in ranked.unwrap_or_default() {
+            let ranked = self.directory.ranked(pool, &caller.repository, &caller.run);
+            let mut trouble = None;
+            for address in ranked {
                 match self.open_at(&address, caller, request, base, restore).await {
                     Ok(info) => return Ok(info),
                     Err(Refusal::Final(error)) => return Err(error),
                     Err(Refusal::Full) => {}
-                    Err(trouble @ Refusal::Trouble(_)) => refusal = trouble,
+                    Err(Refusal::Trouble(detail)) => trouble = Some(detail),
                 }
             }
-            let waited = start.elapsed();
-            match refusal {
-                Refusal::Trouble(detail) if waited > TROUBLE_LIMIT => {
+            match trouble {
+                None => return Err(OpenError::NoSlot),
+                Some(detail) if start.elapsed() > TROUBLE_LIMIT => {
                     return Err(OpenError::Unavailable(detail));
                 }
-                Refusal::Full if waited > FULL_LIMIT => {
-                    let words = format!("no executor of the pool {pool:?} {problem} for ten minutes");
-                    return Err(OpenError::Unavailable(words));
-                }
-                Refusal::Full | Refusal::Trouble(_) | Refusal::Final(_) => {}
+                Some(_) => tokio::time::sleep(PAUSE).await,
             }
-            if !std::mem::replace(&mut told, true) {
-                tracing::warn!(run = %caller.run, pool, "no executor {problem}, the run waits");
-            }
-            tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// The pool's executors that hold the run's workspace already (a planner that fell opened it), then those that have
-    /// room: warm ones first, then those with more room. `None` when none answers.
-    async fn ranked(&self, addresses: &[String], caller: &Caller) -> Option<Vec<String>> {
-        let repository = caller.repository.to_string();
-        let mut resolved = Vec::new();
-        for address in addresses {
-            resolved.extend(resolve(address).await);
+    /// How many slots of the pool a run may count on; one that holds a workspace already needs none.
+    pub(crate) async fn free_slots(&self, pool: &str, run: &RunId) -> u32 {
+        if !self.settings.pools.contains_key(pool) {
+            // Opening says so; waiting would not end.
+            return u32::MAX;
         }
-        let asked = resolved
-            .into_iter()
-            .map(|address| async move { (self.status(caller, &address).await, address) });
-        let answers = join_all(asked).await.into_iter();
-        let mut ranked: Vec<_> = answers
-            .filter_map(|(status, address)| Some((status?, address)))
-            .collect();
-        if ranked.is_empty() {
-            return None;
+        self.directory.heard_of(pool).await;
+        if self.directory.holds(pool, run) {
+            return u32::MAX;
         }
-        ranked.retain(|(status, _)| status.holds_run || (!status.draining && status.free_slots > 0));
-        ranked.sort_by_key(|(status, _)| {
-            let warm = status.warm_repositories.contains(&repository);
-            (!status.holds_run, !warm, std::cmp::Reverse(status.free_slots))
-        });
-        Some(ranked.into_iter().map(|(_, address)| address).collect())
-    }
-
-    /// What an executor says of itself; `None` when it does not answer in time.
-    async fn status(&self, caller: &Caller, address: &str) -> Option<wire::WatchStatusResponse> {
-        let mut client = self.client(address).ok()?;
-        let message = self
-            .request(caller, None, STATUS_LIMIT, wire::WatchStatusRequest {})
-            .ok()?;
-        let first = async {
-            client
-                .watch_status(message)
-                .await
-                .ok()?
-                .into_inner()
-                .message()
-                .await
-                .ok()?
-        };
-        let first = tokio::time::timeout(STATUS_LIMIT, first);
-        failpoint::around("planner.executor.status", first).await.ok()?
+        self.directory.slots().get(pool).map_or(0, |slots| slots.free)
     }
 
     /// Where setup commands get out, and the grant for it; both empty when they do not.
@@ -196,7 +154,7 @@ impl Executors {
         match opened.setup.filter(|setup| setup.failed) {
             None => Ok(info),
             Some(setup) => {
-                self.close(caller, &info).await;
+                self.close(caller, &info.executor, &info.id).await;
                 Err(Refusal::Final(OpenError::Setup(setup.log_tail)))
             }
         }
@@ -260,19 +218,5 @@ fn snapshot_ref(restore: &Restore) -> wire::SnapshotRef {
             .map(ToString::to_string)
             .unwrap_or_default(),
         snapshot_commit: snapshot.commit.to_string(),
-    }
-}
-
-/// One address, or every address behind a `dns://` name.
-pub(super) async fn resolve(address: &str) -> Vec<String> {
-    let Some(name) = address.strip_prefix("dns://") else {
-        return vec![address.to_owned()];
-    };
-    match tokio::time::timeout(STATUS_LIMIT, tokio::net::lookup_host(name)).await {
-        Ok(Ok(found)) => found.map(|found| format!("http://{found}")).collect(),
-        Ok(Err(_)) | Err(_) => {
-            tracing::warn!(name, "the pool's name does not resolve");
-            Vec::new()
-        }
     }
 }

@@ -6,12 +6,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use futures::{Stream, stream};
+use futures::{Stream, StreamExt as _, stream};
 use proto::executor::{
     self as wire,
     executor_service_server::{ExecutorService, ExecutorServiceServer},
 };
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio::sync::watch;
+use tokio_stream::wrappers::{TcpListenerStream, WatchStream};
 use tonic::{Request, Response, Status};
 
 type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -23,8 +24,10 @@ struct Books {
     open: u32,
     restored: u32,
     committed: bool,
-    holds_run: bool,
+    holds: Option<String>,
     is_full: bool,
+    /// Closing a workspace fails this often before it works.
+    refused_closes: u32,
     lose_at: Option<String>,
 }
 
@@ -32,6 +35,7 @@ struct Books {
 pub(super) struct FakeExecutor {
     pub(super) url: String,
     books: Arc<Mutex<Books>>,
+    changed: watch::Sender<()>,
 }
 
 impl FakeExecutor {
@@ -41,6 +45,7 @@ impl FakeExecutor {
         let executor = Self {
             url,
             books: Arc::default(),
+            changed: watch::Sender::new(()),
         };
         let server =
             tonic::transport::Server::builder().add_service(ExecutorServiceServer::new(executor.clone()));
@@ -65,13 +70,41 @@ impl FakeExecutor {
     }
 
     /// As after an open of a planner that fell before it could write that down.
-    pub(super) fn hold_run_in_the_last_slot(&self) {
+    /// Whether every slot is taken.
+    pub(super) fn set_full(&self, is_full: bool) {
+        self.books().is_full = is_full;
+        self.changed.send_replace(());
+    }
+
+    /// The next calls that close a workspace do not get through.
+    pub(super) fn refuse_closes(&self, count: u32) {
+        self.books().refused_closes = count;
+    }
+
+    pub(super) fn hold_run_in_the_last_slot(&self, run: &domain::RunId) {
         let mut books = self.books();
-        (books.holds_run, books.is_full) = (true, true);
+        (books.holds, books.is_full) = (Some(run.to_string()), true);
     }
 
     pub(super) fn lose_workspace_at(&self, tool: &str) {
         self.books().lose_at = Some(tool.to_owned());
+    }
+}
+
+impl FakeExecutor {
+    fn status(&self) -> wire::WatchStatusResponse {
+        let books = self.books();
+        let held = books.holds.clone().into_iter().map(|run_id| wire::OpenRun {
+            run_id,
+            repository: "acme/shop".to_owned(),
+            workspace_id: "w1".to_owned(),
+        });
+        wire::WatchStatusResponse {
+            free_slots: if books.is_full { 0 } else { 4 },
+            total_slots: 4,
+            open_runs: held.collect(),
+            ..wire::WatchStatusResponse::default()
+        }
     }
 }
 
@@ -98,14 +131,22 @@ impl ExecutorService for FakeExecutor {
     ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
         granted(&request)?;
         let (mut parts, mut restored, mut pack) = (request.into_inner(), false, Vec::new());
+        let mut run = String::new();
         while let Some(message) = parts.message().await? {
             match message.part.expect("a part") {
-                wire::open_workspace_request::Part::Spec(spec) => restored = spec.restore.is_some(),
+                wire::open_workspace_request::Part::Spec(spec) => {
+                    (restored, run) = (spec.restore.is_some(), spec.run_id);
+                }
                 wire::open_workspace_request::Part::PackChunk(chunk) => pack.extend(chunk),
             }
         }
         let mut books = self.books();
+        if books.is_full && books.holds.is_none() {
+            return Err(Status::resource_exhausted("no free slot"));
+        }
         books.open += 1;
+        books.holds = Some(run);
+        self.changed.send_replace(());
         if restored {
             assert_eq!(pack, b"PACK");
             books.restored += 1;
@@ -197,7 +238,14 @@ impl ExecutorService for FakeExecutor {
         request: Request<wire::CloseWorkspaceRequest>,
     ) -> Result<Response<wire::CloseWorkspaceResponse>, Status> {
         granted(&request)?;
-        self.books().open = 0;
+        let mut books = self.books();
+        if books.refused_closes > 0 {
+            books.refused_closes -= 1;
+            return Err(Status::unavailable("cut off"));
+        }
+        (books.open, books.holds) = (0, None);
+        drop(books);
+        self.changed.send_replace(());
         Ok(Response::new(wire::CloseWorkspaceResponse {}))
     }
 
@@ -213,12 +261,8 @@ impl ExecutorService for FakeExecutor {
         request: Request<wire::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
         granted(&request)?;
-        let status = wire::WatchStatusResponse {
-            free_slots: if self.books().is_full { 0 } else { 4 },
-            total_slots: 4,
-            holds_run: self.books().holds_run,
-            ..wire::WatchStatusResponse::default()
-        };
-        Ok(Response::new(Box::pin(stream::iter([Ok(status)]))))
+        let executor = self.clone();
+        let statuses = WatchStream::new(self.changed.subscribe()).map(move |()| Ok(executor.status()));
+        Ok(Response::new(Box::pin(statuses)))
     }
 }

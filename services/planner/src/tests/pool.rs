@@ -2,6 +2,7 @@
 
 use domain::RunFence;
 use grant::Signer;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::executors::{Caller, Executors};
@@ -9,7 +10,7 @@ use crate::executors::{Caller, Executors};
 #[tokio::test]
 async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full() {
     let (full, free) = (FakeExecutor::start().await, FakeExecutor::start().await);
-    full.hold_run_in_the_last_slot();
+    full.hold_run_in_the_last_slot(&domain::RunId::new(ticket(), 1));
     let key = grant::generate();
     let settings = PlannerSettings {
         listen: ([127, 0, 0, 1], 0).into(),
@@ -25,7 +26,10 @@ async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full
         grant_key_id: key.id.clone(),
         grant_key: key.private_key.clone(),
     };
-    let executors = Executors::new(settings, Signer::new(&key.id, &key.private_key).unwrap());
+    let signer = Signer::new(&key.id, &key.private_key).unwrap();
+    let shutdown = CancellationToken::new();
+    let _stopped = shutdown.clone().drop_guard();
+    let executors = Executors::start(settings, signer, &shutdown);
     let request = request(Job::Implement);
     let caller = Caller {
         run: domain::RunId::new(ticket(), 1),

@@ -110,9 +110,10 @@ impl TicketDesk {
                 token.abandon();
             }
             Err(
-                trouble @ Trouble::Queue(
+                trouble @ (Trouble::NoSlot
+                | Trouble::Queue(
                     queue::Error::Unavailable(_) | queue::Error::Topology(_) | queue::Error::Conflict,
-                ),
+                )),
             ) => {
                 tracing::warn!(%ticket, error = %trouble, "work on the ticket pauses");
                 lease.release().await;

@@ -66,6 +66,10 @@ impl Session<'_> {
                 self.mark(&run, RunStatus::Queued);
             }
         }
+        if self.slots_again.is_some_and(|again| again <= now) {
+            self.slots_again = None;
+            self.row.stop_waiting_for_slots();
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! One planner's time with one ticket, between taking over and settling the token.
 
-use std::{collections::HashMap, pin::pin, sync::Arc};
+use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
 use domain::{Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Timestamp};
 use futures::{Stream, StreamExt as _, stream};
@@ -12,6 +12,9 @@ use super::{lanes::next_runs, mend, outage, steps::Steps};
 use crate::driver::{Driver, Outcome, Trouble};
 use crate::run::{Action, RunState, decide};
 use crate::telemetry;
+
+/// Between two tries of a run that waits for a slot, while its ticket is in hand.
+const SLOTS_AGAIN: Duration = Duration::from_secs(2);
 
 /// How the time with a ticket ends well.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub(super) struct Session<'a> {
     pub(super) stale: bool,
     /// Stream sequence of the last trigger that was looked at.
     pub(super) seen: u64,
+    /// When runs that wait for a slot try again while others of the ticket are under way: nobody can wake the ticket then.
+    pub(super) slots_again: Option<Timestamp>,
 }
 
 impl<'a> Session<'a> {
@@ -72,6 +77,7 @@ impl<'a> Session<'a> {
             runs: HashMap::new(),
             stale: true,
             seen: 0,
+            slots_again: None,
         };
         session.row.fence = fence;
         let lifted = session.lift_quarantine().await?;
@@ -85,6 +91,7 @@ impl<'a> Session<'a> {
         }
         if session.row.quarantined.is_none() {
             session.load_live(lifted).await?;
+            session.row.stop_waiting_for_slots();
         }
         Ok(session)
     }
@@ -117,7 +124,7 @@ impl<'a> Session<'a> {
                     cursor: self.row.cursor,
                 });
             }
-            let due = self.first_due().await?;
+            let due = self.first_due().await?.into_iter().chain(self.slots_again).min();
             tokio::select! {
                 (run, outcome) = steps.next() => self.take_in(&run, outcome?).await?,
                 Some(()) = changes.next() => self.stale = true,
@@ -184,6 +191,12 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             Outcome::Parked | Outcome::Over => self.stand_still(run).await,
+            Outcome::AwaitsSlot => {
+                let waits_for = "slot".to_owned();
+                self.mark(run, RunStatus::Parked { waits_for });
+                self.slots_again = Some(bootstrap::now().plus(SLOTS_AGAIN));
+                self.save().await
+            }
         }
     }
 

@@ -1,0 +1,299 @@
+//! What every executor says of itself, heard on one long-lived stream each.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use domain::{RepositoryName, RunId};
+use proto::executor as wire;
+use tokio::sync::watch;
+
+/// How long a newly found executor may take to say what it offers before others are chosen without it.
+const FIRST_WORD: Duration = Duration::from_secs(3);
+
+/// A workspace that is open at an executor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OpenRun {
+    pub(super) run: RunId,
+    pub(super) repository: RepositoryName,
+    pub(super) workspace: String,
+}
+
+/// The last status of one executor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) free: u32,
+    pub(super) total: u32,
+    pub(super) warm: BTreeSet<String>,
+    pub(super) draining: bool,
+    pub(super) open: Vec<OpenRun>,
+}
+
+impl Status {
+    /// The status in a message; an open run that this release cannot name is left out.
+    pub(super) fn new(message: wire::WatchStatusResponse) -> Self {
+        let open = message.open_runs.into_iter().filter_map(|open| {
+            Some(OpenRun {
+                run: open.run_id.parse().ok()?,
+                repository: open.repository.parse().ok()?,
+                workspace: open.workspace_id,
+            })
+        });
+        Self {
+            free: message.free_slots,
+            total: message.total_slots,
+            warm: message.warm_repositories.into_iter().collect(),
+            draining: message.draining,
+            open: open.collect(),
+        }
+    }
+
+    /// Slots that a new run may take.
+    pub(super) fn usable(&self) -> u32 {
+        if self.draining { 0 } else { self.free }
+    }
+
+    fn holds(&self, run: &RunId) -> bool {
+        self.open.iter().any(|open| open.run == *run)
+    }
+}
+
+/// The executors of a pool that may open a run's workspace, best first: those that hold it already (a planner that fell
+/// opened it), then those with a free slot, of these the ones that have the repository warm, then those with more room.
+pub(super) fn ranked<'a>(
+    executors: impl IntoIterator<Item = (&'a str, &'a Status)>,
+    repository: &RepositoryName,
+    run: &RunId,
+) -> Vec<String> {
+    let repository = repository.to_string();
+    let mut fit: Vec<_> = executors
+        .into_iter()
+        .filter(|(_, status)| status.holds(run) || status.usable() > 0)
+        .collect();
+    fit.sort_by_key(|(_, status)| {
+        let is_warm = status.warm.contains(&repository);
+        (!status.holds(run), !is_warm, std::cmp::Reverse(status.free))
+    });
+    fit.into_iter().map(|(address, _)| address.to_owned()).collect()
+}
+
+/// An open workspace and the executor that holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct HeldWorkspace {
+    pub(crate) executor: String,
+    pub(crate) run: RunId,
+    pub(crate) repository: RepositoryName,
+    pub(crate) id: String,
+}
+
+/// Slots of one pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PoolSlots {
+    pub(crate) free: u32,
+    pub(crate) total: u32,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The addresses of each pool, as last resolved.
+    pools: BTreeMap<String, BTreeSet<String>>,
+    statuses: HashMap<String, Status>,
+    /// Addresses that have answered, or failed to, at least once.
+    heard: HashSet<String>,
+}
+
+impl Known {
+    fn of_pool<'a>(&'a self, pool: &str) -> impl Iterator<Item = (&'a str, &'a Status)> {
+        let addresses = self.pools.get(pool).into_iter().flatten();
+        addresses.filter_map(|address| Some((address.as_str(), self.statuses.get(address)?)))
+    }
+}
+
+/// Every executor that was found, with its last status.
+pub(super) struct Directory {
+    known: Mutex<Known>,
+    changed: watch::Sender<()>,
+}
+
+impl Directory {
+    pub(super) fn new() -> Self {
+        Self {
+            known: Mutex::default(),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes when anything changed after this call.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Sets what the pools resolve to; gives the addresses of all of them.
+    pub(super) fn set_pools(&self, pools: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+        let all: BTreeSet<String> = pools.values().flatten().cloned().collect();
+        let mut known = self.known();
+        if known.pools != pools {
+            known.statuses.retain(|address, _| all.contains(address));
+            known.heard.retain(|address| all.contains(address));
+            known.pools = pools;
+            drop(known);
+            self.changed.send_replace(());
+        }
+        all
+    }
+
+    /// Records what an executor said; `None` when it does not answer.
+    pub(super) fn set(&self, address: &str, status: Option<Status>) {
+        let mut known = self.known();
+        known.heard.insert(address.to_owned());
+        let before = match status.clone() {
+            Some(status) => known.statuses.insert(address.to_owned(), status),
+            None => known.statuses.remove(address),
+        };
+        drop(known);
+        if before != status {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// Waits until each executor of a pool has answered or failed to, at most three seconds: right after the start
+    /// nothing is known yet.
+    pub(super) async fn heard_of(&self, pool: &str) {
+        let mut changes = self.changes();
+        let heard = async {
+            while !self.is_heard(pool) {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // What is known after that is what there is.
+        let _ = tokio::time::timeout(FIRST_WORD, heard).await;
+    }
+
+    fn is_heard(&self, pool: &str) -> bool {
+        let known = self.known();
+        known
+            .pools
+            .get(pool)
+            .is_some_and(|addresses| addresses.iter().all(|address| known.heard.contains(address)))
+    }
+
+    /// As [`ranked`], of one pool.
+    pub(super) fn ranked(&self, pool: &str, repository: &RepositoryName, run: &RunId) -> Vec<String> {
+        ranked(self.known().of_pool(pool), repository, run)
+    }
+
+    /// Whether the run may open its workspace without waiting for others: an executor holds it already.
+    pub(super) fn holds(&self, pool: &str, run: &RunId) -> bool {
+        self.known().of_pool(pool).any(|(_, status)| status.holds(run))
+    }
+
+    /// The slots of each pool.
+    pub(super) fn slots(&self) -> BTreeMap<String, PoolSlots> {
+        let known = self.known();
+        let slots = known.pools.keys().map(|pool| {
+            let sum = known
+                .of_pool(pool)
+                .fold(PoolSlots::default(), |sum, (_, status)| PoolSlots {
+                    free: sum.free + status.usable(),
+                    total: sum.total + status.total,
+                });
+            (pool.clone(), sum)
+        });
+        slots.collect()
+    }
+
+    /// Every open workspace.
+    pub(super) fn held(&self) -> Vec<HeldWorkspace> {
+        let known = self.known();
+        let each = known.statuses.iter().flat_map(|(address, status)| {
+            status.open.iter().map(|open| HeldWorkspace {
+                executor: address.clone(),
+                run: open.run.clone(),
+                repository: open.repository.clone(),
+                id: open.workspace.clone(),
+            })
+        });
+        each.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(free: u32, warm: &[&str]) -> Status {
+        Status {
+            free,
+            total: 4,
+            warm: warm.iter().map(|&name| name.to_owned()).collect(),
+            ..Status::default()
+        }
+    }
+
+    fn run() -> RunId {
+        "jira:ENG-1@7".parse().unwrap()
+    }
+
+    fn shop() -> RepositoryName {
+        "acme/shop".parse().unwrap()
+    }
+
+    #[test]
+    fn the_holder_comes_first_then_warm_executors_then_those_with_more_room() {
+        let held = OpenRun {
+            run: run(),
+            repository: shop(),
+            workspace: "w1".to_owned(),
+        };
+        let full = status(0, &["acme/shop"]);
+        let holder = Status {
+            open: vec![held],
+            draining: true,
+            ..status(0, &[])
+        };
+        let draining = Status {
+            draining: true,
+            ..status(4, &["acme/shop"])
+        };
+        let (roomy, small, warm) = (status(3, &[]), status(1, &[]), status(1, &["acme/shop"]));
+        let executors = [
+            ("full", &full),
+            ("small", &small),
+            ("roomy", &roomy),
+            ("draining", &draining),
+            ("warm", &warm),
+            ("holder", &holder),
+        ];
+        assert_eq!(
+            ranked(executors, &shop(), &run()),
+            ["holder", "warm", "roomy", "small"]
+        );
+    }
+
+    #[test]
+    fn slots_of_a_pool_are_those_of_its_executors_that_answer_and_do_not_drain() {
+        let directory = Directory::new();
+        let addresses = ["a", "b", "c"].map(str::to_owned).into();
+        directory.set_pools([("default".to_owned(), addresses)].into());
+        directory.set("a", Some(status(2, &[])));
+        directory.set(
+            "b",
+            Some(Status {
+                draining: true,
+                ..status(3, &[])
+            }),
+        );
+        directory.set("c", None);
+        let slots = directory.slots();
+        assert_eq!(slots["default"], PoolSlots { free: 2, total: 8 });
+        assert!(directory.is_heard("default"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Keeps the directory up to date: finds the executors of each pool and listens to each of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use proto::executor as wire;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::{
+    client::{CallError, Executors},
+    directory::Status,
+};
+
+/// Between two look-ups of the pools' names.
+const RESOLVE_EVERY: Duration = Duration::from_secs(3);
+const RESOLVE_LIMIT: Duration = Duration::from_secs(3);
+/// An executor that does not answer is asked again after this long, then twice as long, and so on.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+impl Executors {
+    /// Watches every executor of every pool until the shutdown.
+    pub(super) async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut watched: HashMap<String, AbortOnDropHandle<()>> = HashMap::new();
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        while !shutdown.is_cancelled() {
+            for (address, resolved) in self.resolve_all().await {
+                // A name that does not resolve for a moment does not end what is known.
+                if let Some(resolved) = resolved {
+                    found.insert(address, resolved);
+                }
+            }
+            let pools = self.settings.pools.iter().map(|(pool, names)| {
+                let addresses = names.iter().filter_map(|name| found.get(name)).flatten();
+                (pool.clone(), addresses.cloned().collect())
+            });
+            let all = self.directory.set_pools(pools.collect());
+            watched.retain(|address, _| all.contains(address));
+            for address in all {
+                watched.entry(address.clone()).or_insert_with(|| {
+                    AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).listen(address)))
+                });
+            }
+            shutdown
+                .run_until_cancelled(tokio::time::sleep(RESOLVE_EVERY))
+                .await;
+        }
+    }
+
+    async fn resolve_all(&self) -> Vec<(String, Option<BTreeSet<String>>)> {
+        let names = self.settings.pools.values().flat_map(|names| names.iter());
+        let resolved = names.map(async |name| (name.clone(), resolve(name).await));
+        futures::future::join_all(resolved).await
+    }
+
+    /// Listens to one executor, for ever.
+    async fn listen(self: Arc<Self>, address: String) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.hear(&address).await {
+                Ok(()) => pause = FIRST_PAUSE,
+                Err(error) => tracing::debug!(address, %error, "executor does not tell its status"),
+            }
+            self.directory.set(&address, None);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// One stream to its end.
+    async fn hear(&self, address: &str) -> Result<(), CallError> {
+        let request = self.status_request(wire::WatchStatusRequest {})?;
+        let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
+        while let Some(message) = statuses.message().await? {
+            self.directory.set(address, Some(Status::new(message)));
+        }
+        Ok(())
+    }
+}
+
+/// One address, or every address behind a `dns://` name; `None` when the name does not resolve.
+pub(super) async fn resolve(address: &str) -> Option<BTreeSet<String>> {
+    let Some(name) = address.strip_prefix("dns://") else {
+        return Some([address.to_owned()].into());
+    };
+    match tokio::time::timeout(RESOLVE_LIMIT, tokio::net::lookup_host(name)).await {
+        Ok(Ok(found)) => Some(found.map(|found| format!("http://{found}")).collect()),
+        Ok(Err(_)) | Err(_) => {
+            tracing::debug!(name, "the pool's name does not resolve");
+            None
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Slots of executors: who waits for one, whose turn it is, and workspaces that keep one without need.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::{CommitId, JobRequest, Row, RunId, RunStatus, SlotQueue, WorkspaceInfo};
+use queue::{Bucket, Queue, Revision};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::executors::{Caller, Executors, HeldWorkspace, OpenError, Restore};
+use crate::telemetry;
+
+/// Between two looks although no executor told of a change.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Changes that come within this time are looked at together.
+const GATHER: Duration = Duration::from_millis(20);
+/// How often a change of a pool's queue is tried against others who change it.
+const TRIES: u32 = 100;
+
+/// Opens workspaces, first come first served.
+pub(crate) struct Slots {
+    queues: SlotQueues,
+    executors: Arc<Executors>,
+}
+
+impl Slots {
+    pub(crate) fn new(queue: Queue, executors: Arc<Executors>) -> Self {
+        Self {
+            queues: SlotQueues { queue },
+            executors,
+        }
+    }
+
+    /// Opens the run's workspace when it is its turn and a slot is free. Otherwise the run is in the pool's queue, and its
+    /// ticket is woken when its turn has come.
+    ///
+    /// # Errors
+    /// [`OpenError`]; [`OpenError::NoSlot`] when the run has to wait.
+    pub(crate) async fn open(
+        &self,
+        caller: &Caller,
+        request: &JobRequest,
+        base: Option<&CommitId>,
+        restore: Option<&Restore>,
+    ) -> Result<WorkspaceInfo, OpenError> {
+        let (pool, run) = (&request.rules.executor.pool, &caller.run);
+        let free = self.executors.free_slots(pool, run).await;
+        let (queue, _) = self.queues.read(pool).await?;
+        let opened = if queue.is_turn(run, free) {
+            self.executors.open(caller, request, base, restore).await
+        } else {
+            Err(OpenError::NoSlot)
+        };
+        match &opened {
+            Err(OpenError::NoSlot) => self.join(pool, run).await?,
+            _ if queue.has(run) => self.leave(pool, run).await?,
+            _ => {}
+        }
+        opened
+    }
+
+    async fn join(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
+        let now = bootstrap::now();
+        if self.queues.change(pool, |queue| queue.join(run, now)).await? {
+            tracing::info!(%run, pool, "the run waits for a slot");
+        }
+        Ok(())
+    }
+
+    /// Takes a run that is over out of the queue.
+    ///
+    /// # Errors
+    /// [`queue::Error`].
+    pub(crate) async fn leave(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
+        self.queues.change(pool, |queue| queue.leave(run)).await.map(drop)
+    }
+}
+
+/// The durable queues, one for each pool.
+struct SlotQueues {
+    queue: Queue,
+}
+
+impl SlotQueues {
+    async fn read(&self, pool: &str) -> Result<(SlotQueue, Option<Revision>), queue::Error> {
+        let found = self.queue.table::<SlotQueue>(Bucket::Slots).get(pool).await?;
+        Ok(found.map_or_else(Default::default, |(queue, revision)| (queue, Some(revision))))
+    }
+
+    /// Changes a pool's queue; false when there was nothing to change.
+    async fn change(
+        &self,
+        pool: &str,
+        change: impl Fn(&mut SlotQueue) -> bool,
+    ) -> Result<bool, queue::Error> {
+        let table = self.queue.table::<SlotQueue>(Bucket::Slots);
+        for _ in 0..TRIES {
+            let (mut queue, revision) = self.read(pool).await?;
+            if !change(&mut queue) {
+                return Ok(false);
+            }
+            match table.put(pool, &queue, revision).await {
+                Err(queue::Error::Conflict) => {
+                    tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
+                }
+                put => return put.map(|_| true),
+            }
+        }
+        let problem = format!("the queue of the pool {pool:?} changes too often");
+        Err(queue::Error::Unavailable(problem))
+    }
+}
+
+/// Wakes runs whose turn has come, and closes workspaces that no run needs. Every planner does it: a wake-up that is
+/// there already and a workspace that is closed already change nothing.
+pub(crate) struct SlotKeeper {
+    queue: Queue,
+    queues: SlotQueues,
+    executors: Arc<Executors>,
+    /// Workspaces that no run seemed to need at the last look. The row is written after the fact, so one look can err.
+    suspects: HashSet<HeldWorkspace>,
+}
+
+impl SlotKeeper {
+    pub(crate) fn new(queue: Queue, executors: Arc<Executors>) -> Self {
+        Self {
+            queues: SlotQueues { queue: queue.clone() },
+            queue,
+            executors,
+            suspects: HashSet::new(),
+        }
+    }
+
+    /// Works until the shutdown.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        let mut changes = self.executors.changes();
+        let mut next_look = Instant::now() + LOOK_EVERY;
+        while !shutdown.is_cancelled() {
+            if let Err(error) = self.wake_first().await {
+                tracing::warn!(%error, "runs that wait for a slot could not be looked at");
+            }
+            if Instant::now() >= next_look {
+                if let Err(error) = self.close_leftovers().await {
+                    tracing::warn!(%error, "open workspaces could not be looked at");
+                }
+                next_look = Instant::now() + LOOK_EVERY;
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                () = tokio::time::sleep_until(next_look) => {}
+                changed = changes.changed() => match changed {
+                    Ok(()) => tokio::time::sleep(GATHER).await,
+                    Err(_) => return,
+                },
+            }
+        }
+    }
+
+    async fn wake_first(&self) -> Result<(), queue::Error> {
+        let mut waiting = BTreeMap::new();
+        for (pool, slots) in self.executors.slots() {
+            let queue = self.queues.read(&pool).await?.0;
+            waiting.insert(pool.clone(), queue.waiting.len() as u64);
+            let free = usize::try_from(slots.free).unwrap_or(usize::MAX);
+            for waiter in queue.waiting.iter().take(free) {
+                self.offer(&pool, &waiter.run).await?;
+            }
+        }
+        telemetry::slots(&self.executors.slots(), &waiting);
+        Ok(())
+    }
+
+    /// Wakes a run's ticket, or takes the run out of the queue when it is over.
+    async fn offer(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
+        let row = self.row(run).await?;
+        let is_waiting = row.is_some_and(|row| {
+            row.quarantined.is_none() && row.pending.iter().any(|pending| pending.run == *run)
+        });
+        if is_waiting {
+            self.queue.triggers().wake(run.ticket()).await
+        } else {
+            self.queues.change(pool, |queue| queue.leave(run)).await.map(drop)
+        }
+    }
+
+    async fn close_leftovers(&mut self) -> Result<(), queue::Error> {
+        let mut suspects = HashSet::new();
+        for held in self.executors.held() {
+            let Some(row) = self
+                .row(&held.run)
+                .await?
+                .filter(|row| !needs_workspace(row, &held.run))
+            else {
+                continue;
+            };
+            if self.suspects.contains(&held) {
+                tracing::info!(run = %held.run, executor = held.executor, "closes a workspace that was left open");
+                let caller = Caller {
+                    run: held.run.clone(),
+                    repository: held.repository.clone(),
+                    // Should another planner have taken the ticket over since, the executor refuses this one.
+                    fence: row.fence,
+                };
+                self.executors.close(&caller, &held.executor, &held.id).await;
+            } else {
+                suspects.insert(held);
+            }
+        }
+        self.suspects = suspects;
+        Ok(())
+    }
+
+    async fn row(&self, run: &RunId) -> Result<Option<Row>, queue::Error> {
+        let found = self
+            .queue
+            .table::<Row>(Bucket::Tickets)
+            .get(run.ticket().to_string().as_str())
+            .await;
+        match found {
+            Ok(found) => Ok(found.map(|(row, _)| row)),
+            // The ticket's own planner makes it anew.
+            Err(queue::Error::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A run that is over needs no workspace, nor one that waits for a person or for a later try.
+fn needs_workspace(row: &Row, run: &RunId) -> bool {
+    match row.run(run).map(|run| &run.status) {
+        Some(RunStatus::Queued | RunStatus::Active) => true,
+        Some(RunStatus::Parked { waits_for }) => {
+            matches!(waits_for.as_str(), "report" | "slot")
+        }
+        Some(RunStatus::Finished { .. }) => false,
+        // Old finished runs leave the row's list.
+        None => row.pending.iter().any(|pending| pending.run == *run),
+    }
+}

@@ -1,0 +1,68 @@
+//! Waiting for a slot of an executor, and slots that a finished run left taken.
+
+use domain::SlotQueue;
+
+use super::*;
+
+impl World {
+    async fn until_it_waits_for_a_slot(&self) {
+        let waits = RunStatus::Parked {
+            waits_for: "slot".to_owned(),
+        };
+        let waiting = async || (self.row().await?.runs.first()?.status == waits).then_some(());
+        self.until("the run waits for a slot", waiting).await;
+    }
+
+    async fn waiting_for_slots(&self) -> usize {
+        let queues = self.queue.table::<SlotQueue>(Bucket::Slots);
+        let queue = queues.get("default").await.unwrap();
+        queue.map_or(0, |(queue, _)| queue.waiting.len())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_waits_for_a_slot_across_planners_and_starts_when_one_is_free() {
+    let world = World::start(script()).await;
+    world.executor.set_full(true);
+    let planner = world.planner().await;
+    world.ask().await;
+    world.until_it_waits_for_a_slot().await;
+    planner.stop().await;
+    let planner = world.planner().await;
+    assert_eq!(world.waiting_for_slots().await, 1);
+    world.executor.set_full(false);
+    let row = world.finished(1).await;
+    assert_eq!(row.runs[0].status, COMPLETED);
+    assert_eq!((world.executor.open(), world.waiting_for_slots().await), (0, 0));
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_stopped_while_it_waits_leaves_the_queue() {
+    let world = World::start(script()).await;
+    world.executor.set_full(true);
+    let planner = world.planner().await;
+    world.ask().await;
+    world.until_it_waits_for_a_slot().await;
+    world
+        .trigger("comment:9", Reason::StopRequested { run: None })
+        .await;
+    world.finished(1).await;
+    world
+        .until("the queue is empty", async || {
+            (world.waiting_for_slots().await == 0).then_some(())
+        })
+        .await;
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workspace_that_could_not_be_closed_is_closed_once_its_executor_answers() {
+    let world = World::start(script()).await;
+    world.executor.refuse_closes(2);
+    let planner = world.planner().await;
+    world.ask().await;
+    world.finished(1).await;
+    world.open_workspaces(0).await;
+    world.stop(planner).await;
+}
