@@ -146,6 +146,7 @@ fn a_ticket_that_was_not_moved_is_asked_for_work_in_another_way() {
         Moved::Refused {
             wanted: "In Progress".to_owned(),
             detail: "a field".to_owned(),
+            asks_for: Vec::new(),
         },
     ];
     let stopped = Say::Stopped {

@@ -100,7 +100,11 @@ async fn apps_get_installation_tokens_that_may_do_what_the_app_may() {
         let jwt = app_token(app, 500);
         let (_, installation) = call(&github, &jwt, Method::GET, "/repos/acme/shop/installation", None).await;
         let path = format!("/app/installations/{}/access_tokens", installation["id"]);
-        let (status, granted) = call(&github, &jwt, Method::POST, &path, None).await;
+        let level = if writes { "write" } else { "read" };
+        let wanted = json!({
+            "repositories": ["shop"], "permissions": {"metadata": "read", "pull_requests": level},
+        });
+        let (status, granted) = call(&github, &jwt, Method::POST, &path, Some(wanted)).await;
         assert_eq!(status, 201);
         let token = granted["token"].as_str().unwrap();
         assert_eq!(

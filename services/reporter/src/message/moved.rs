@@ -37,15 +37,7 @@ pub(super) fn not_moved(moved: &Moved) -> Option<String> {
             status,
             reachable,
         } => {
-            let reachable: Vec<String> = reachable
-                .iter()
-                .map(|name| format!("**{}**", harmless(name)))
-                .collect();
-            let reachable = if reachable.is_empty() {
-                "no other status".to_owned()
-            } else {
-                reachable.join(", ")
-            };
+            let reachable = bold_list(reachable).unwrap_or_else(|| "no other status".to_owned());
             Some(format!(
                 "The ticket is still in **{}**: no transition to **{}** is available from that status. It can be moved \
                  to: {reachable}. Please move it yourself.",
@@ -53,10 +45,20 @@ pub(super) fn not_moved(moved: &Moved) -> Option<String> {
                 harmless(wanted)
             ))
         }
-        Moved::Refused { wanted, detail } => Some(format!(
-            "The ticket could not be moved to **{}** ({}). Please move it yourself.",
+        Moved::Refused {
+            wanted,
+            detail,
+            asks_for,
+        } => Some(format!(
+            "The ticket could not be moved to **{}** ({}). Please move it yourself{}.",
             harmless(wanted),
-            code(detail)
+            code(detail),
+            bold_list(asks_for).map_or_else(String::new, |fields| format!(" and fill in {fields}"))
         )),
     }
+}
+
+fn bold_list(names: &[String]) -> Option<String> {
+    let names: Vec<String> = names.iter().map(|name| format!("**{}**", harmless(name))).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }

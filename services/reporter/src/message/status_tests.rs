@@ -89,9 +89,11 @@ fn that_a_ticket_was_not_moved_is_said_until_it_is() {
     board.moved(&Moved::Refused {
         wanted: "Done".to_owned(),
         detail: "jira rejected the request: a field".to_owned(),
+        asks_for: vec!["Resolution".to_owned()],
     });
     assert!(status(&board).contains(
-        "The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it yourself."
+        "The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it yourself \
+         and fill in **Resolution**."
     ));
     board.moved(&Moved::To("Done".to_owned()));
     assert!(!status(&board).contains("yourself"));
