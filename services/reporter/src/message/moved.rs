@@ -59,6 +59,9 @@ pub(super) fn not_moved(moved: &Moved) -> Option<String> {
 }
 
 fn bold_list(names: &[String]) -> Option<String> {
-    let names: Vec<String> = names.iter().map(|name| format!("**{}**", harmless(name))).collect();
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| format!("**{}**", harmless(name)))
+        .collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
