@@ -40,7 +40,7 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         Fact::ModelFailed { detail, .. } => ("model", format!("failed: {detail}")),
         Fact::ToolRequested { call, .. } => ("planner", format!("{} {}", call.name, arguments(&call.input))),
         Fact::ToolFinished { result, .. } => ("executor", describe_result(result.status, &result.content)),
-        Fact::SnapshotTaken { snapshot } => (
+        Fact::SnapshotTaken { snapshot, .. } => (
             "executor",
             format!("snapshot of {} changed files", snapshot.files_changed),
         ),
@@ -50,7 +50,9 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             "person",
             format!("{by} decided: {:?}", decision.verdict).to_lowercase(),
         ),
-        Fact::RetryScheduled { attempt, due, reason } => (
+        Fact::RetryScheduled {
+            attempt, due, reason, ..
+        } => (
             "planner",
             format!("{}: retry {attempt} at {due}", reason.as_str()),
         ),

@@ -1,7 +1,7 @@
 //! `/healthz` and `/readyz`.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -11,6 +11,7 @@ use axum::{Router, http::StatusCode, routing::get};
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     ready: Arc<AtomicBool>,
+    note: Arc<Mutex<Option<String>>>,
 }
 
 impl Health {
@@ -29,18 +30,27 @@ impl Health {
         self.ready.load(Ordering::Acquire)
     }
 
+    /// What is amiss although the service wants work: shown by `/readyz`.
+    pub fn set_note(&self, note: Option<String>) {
+        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
+    }
+
+    fn readiness(&self) -> (StatusCode, String) {
+        let note = self.note.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = note.as_ref().map_or_else(String::new, |note| format!("{note}\n"));
+        if self.is_ready() {
+            (StatusCode::OK, format!("ready\n{note}"))
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("not ready\n{note}"))
+        }
+    }
+
     /// `GET /healthz` (200 while the process lives) and `GET /readyz` (200 or 503).
     pub fn router(&self) -> Router {
         let health = self.clone();
         let readiness = move || {
-            let ready = health.is_ready();
-            async move {
-                if ready {
-                    (StatusCode::OK, "ready\n")
-                } else {
-                    (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
-                }
-            }
+            let answer = health.readiness();
+            async move { answer }
         };
         Router::new()
             .route("/healthz", get(|| async { "ok\n" }))

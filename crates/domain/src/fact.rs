@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, CommitId, Decision, News, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest, RunFence,
-    StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
+    CallId, CommitId, Decision, News, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest,
+    RepositoryName, RunFence, StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
 };
 
 /// One record of a run's journal.
@@ -48,6 +48,9 @@ pub enum Fact {
     WorkspaceRequested {
         /// The call.
         id: CallId,
+        /// The repository; absent: the run's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<RepositoryName>,
     },
     /// A workspace is open.
     WorkspaceOpened {
@@ -55,6 +58,9 @@ pub enum Fact {
         id: CallId,
         /// Where and what.
         workspace: WorkspaceInfo,
+        /// The repository; absent: the run's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<RepositoryName>,
     },
     /// No workspace could be had.
     WorkspaceFailed {
@@ -64,6 +70,9 @@ pub enum Fact {
         detail: String,
         /// True when the repository's setup commands failed; the detail is the end of their log.
         setup: bool,
+        /// The repository; absent: the run's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<RepositoryName>,
     },
     /// The workspace was lost and opened again from the last snapshot; tool results after it are void and the calls
     /// run again under new ids.
@@ -72,6 +81,9 @@ pub enum Fact {
         workspace: WorkspaceInfo,
         /// The snapshot; absent: from the bare base.
         snapshot: Option<Snapshot>,
+        /// The repository; absent: the run's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<RepositoryName>,
     },
     /// The model is asked.
     ModelRequested {
@@ -103,6 +115,9 @@ pub enum Fact {
         id: CallId,
         /// The model's wish.
         call: ToolCall,
+        /// The repository; absent: the run's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<RepositoryName>,
     },
     /// A tool ended.
     ToolFinished {
@@ -115,6 +130,9 @@ pub enum Fact {
     SnapshotTaken {
         /// The snapshot.
         snapshot: Snapshot,
+        /// The repository; absent: the run's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<RepositoryName>,
     },
     /// The reporter is asked.
     ReportRequested {
@@ -141,6 +159,9 @@ pub enum Fact {
     RetryScheduled {
         /// Which retry this is, from 1; they are counted from the last success or reset.
         attempt: u32,
+        /// How many there are at most.
+        #[serde(default)]
+        most: u32,
         /// When to try again.
         due: Timestamp,
         /// What failed.

@@ -6,7 +6,7 @@ use crate::{PullRequestRef, RepositoryName, TicketComment};
 
 /// Something that live runs of a ticket take in as input. Without a live run nothing follows from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "news", rename_all = "snake_case")]
 pub enum News {
     /// Somebody commented.
     Comment {

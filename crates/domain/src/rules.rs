@@ -213,6 +213,9 @@ pub struct AgentRules {
     pub done_status: String,
     /// Model turns in one run, 1 to 50.
     pub max_turns: u32,
+    /// Retries in a row before a run gives up, at most 100; absent: as the planner is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
     /// Whether a person must approve the change before it is pushed.
     pub approval: Approval,
 }
@@ -225,6 +228,7 @@ impl Default for AgentRules {
             review_status: String::new(),
             done_status: "Done".to_owned(),
             max_turns: 50,
+            max_retries: None,
             approval: Approval::None,
         }
     }
@@ -343,6 +347,9 @@ impl Rules {
         };
         if !(1..=50).contains(&self.agent.max_turns) {
             return problem("agent.max_turns", "must be between 1 and 50");
+        }
+        if self.agent.max_retries.is_some_and(|most| most > 100) {
+            return problem("agent.max_retries", "must be at most 100");
         }
         if self.agent.status.is_empty() {
             return problem("agent.status", "must name the status that asks for work");

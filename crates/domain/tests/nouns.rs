@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    BranchRecord, CommitId, FenceStamp, Instance, Job, Lane, Pending, ReportFence, RepositoryName, Row,
-    RunFence, RunId, RunStatus, StopReason, TicketKey, Timestamp,
+    BranchRecord, CommitId, FenceStamp, Instance, Job, Lane, News, Pending, Reason, ReportFence,
+    RepositoryName, Row, RunFence, RunId, RunStatus, StopReason, TicketComment, TicketKey, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -255,4 +255,20 @@ fn every_job_has_one_name() {
     for job in Job::ALL {
         assert_eq!(serde_json::to_value(job).unwrap(), job.as_str());
     }
+}
+
+#[test]
+fn news_decode_back_exactly() {
+    let news = News::Comment {
+        comment: TicketComment {
+            author: "ada".to_owned(),
+            at: Timestamp::from_unix_ms(1),
+            text: "Mind the tax.".to_owned(),
+            may_instruct: true,
+        },
+        pull_request: None,
+    };
+    let reason = Reason::NewsArrived(news);
+    let json = serde_json::to_string(&reason).unwrap();
+    assert_eq!(serde_json::from_str::<Reason>(&json).unwrap(), reason, "{json}");
 }

@@ -1,11 +1,14 @@
 //! A lease in hand: renewed by a task of its own, and lost by a local deadline at the latest.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::leases::Claim;
+use crate::leases::{Claim, RESPONSE_TIMEOUT};
 
 /// The lease is somebody else's, or may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,25 +22,38 @@ pub struct Lease {
     renewal: AbortOnDropHandle<()>,
 }
 
+/// How surely the lease is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Until then nobody with a lower or equal fence can have it.
+    Until(Instant),
+    /// Redis does not answer: fences alone keep others out.
+    FencedOnly,
+}
+
 struct State {
-    deadline: Mutex<Instant>,
+    hold: Mutex<Hold>,
     lost: CancellationToken,
 }
 
 impl State {
-    fn deadline(&self) -> Instant {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hold(&self) -> Hold {
+        *self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn extend(&self, deadline: Instant) {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+    fn set(&self, hold: Hold) {
+        *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = hold;
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.hold(), Hold::Until(deadline) if Instant::now() >= deadline)
     }
 }
 
 impl Lease {
-    pub(crate) fn hold(claim: Claim, deadline: Instant) -> Self {
+    pub(crate) fn hold(claim: Claim, hold: Hold) -> Self {
         let state = Arc::new(State {
-            deadline: Mutex::new(deadline),
+            hold: Mutex::new(hold),
             lost: CancellationToken::new(),
         });
         let renewal = AbortOnDropHandle::new(tokio::spawn(renew(claim.clone(), state.clone())));
@@ -48,16 +64,22 @@ impl Lease {
         }
     }
 
-    /// Before every side effect: is the lease still ours for sure? No I/O.
+    /// Before every side effect: may we still go on? No I/O. While Redis does not answer the answer is yes: whoever took
+    /// the ticket over meanwhile is protected by fences.
     ///
     /// # Errors
-    /// [`Lost`] when somebody else took it, or when it could not be renewed in time.
+    /// [`Lost`] when somebody else took it, or when this process slept past the deadline.
     pub fn check(&self) -> Result<(), Lost> {
-        if self.state.lost.is_cancelled() || Instant::now() >= self.state.deadline() {
+        if self.state.lost.is_cancelled() || self.state.is_over() {
             Err(Lost)
         } else {
             Ok(())
         }
+    }
+
+    /// False while Redis does not answer and fences alone keep others out.
+    pub fn is_held(&self) -> bool {
+        self.state.hold() != Hold::FencedOnly
     }
 
     /// Cancelled when the lease is lost.
@@ -68,8 +90,10 @@ impl Lease {
     /// Gives the lease back if it is still ours. When Redis cannot be told, it ends by itself.
     pub async fn release(self) {
         self.renewal.abort();
-        if let Err(error) = self.claim.release().await {
-            tracing::warn!(%error, "lease not released; it ends by itself");
+        if self.is_held()
+            && let Err(error) = self.claim.release().await
+        {
+            tracing::debug!(%error, "lease not released; it ends by itself");
         }
     }
 }
@@ -77,23 +101,34 @@ impl Lease {
 async fn renew(claim: Claim, state: Arc<State>) {
     let pause = claim.ttl / 3;
     let mut next = Instant::now() + pause;
+    // Whether Redis failed us since the last renewal. A deadline that passes without a failed try means that this process
+    // did not run, and then somebody else may have the ticket.
+    let mut has_failed = state.hold() == Hold::FencedOnly;
     loop {
         sleep_until(next).await;
-        let started = Instant::now();
-        next = started + pause;
-        match timeout_at(state.deadline(), claim.renew()).await {
-            Ok(Ok(true)) => state.extend(started + claim.ttl),
-            Ok(Ok(false)) => break,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "lease not renewed; tried again");
-                next = (started + pause / 4).max(Instant::now() + pause / 8);
-            }
-            Err(_) => break,
-        }
-        if Instant::now() >= state.deadline() {
+        if state.is_over() && !has_failed {
             break;
         }
-        next = next.min(state.deadline());
+        let started = Instant::now();
+        match claim.renew().await {
+            Ok(true) => {
+                state.set(Hold::Until(started + claim.ttl));
+                has_failed = false;
+                next = started + pause;
+            }
+            Ok(false) => break,
+            // Far more than the longest wait for an answer: the process was stopped in between.
+            Err(_) if started.elapsed() > 2 * RESPONSE_TIMEOUT + claim.ttl => break,
+            Err(_) => {
+                has_failed = true;
+                next = Instant::now() + (pause / 4).max(Duration::from_millis(50));
+                if let Hold::Until(deadline) = state.hold()
+                    && next + RESPONSE_TIMEOUT >= deadline
+                {
+                    state.set(Hold::FencedOnly);
+                }
+            }
+        }
     }
     state.lost.cancel();
 }

@@ -9,10 +9,11 @@ use redis::{
 };
 use tokio::time::{Instant, timeout};
 
-use crate::{Lease, Settings};
+use crate::{Lease, Settings, lease::Hold, outage::Outage};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest wait for an answer.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 const SHORTEST_TTL: Duration = Duration::from_millis(300);
 
 const TAKE: &str = "
@@ -54,36 +55,43 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Connects (2 s limit). Afterwards the connection mends itself.
+    /// Does not connect yet: the first use does, and each later one that finds no connection.
     ///
     /// # Errors
-    /// [`Error::Address`] for a bad address, [`Error::Unavailable`] when nobody answers there.
-    pub async fn connect(settings: &Settings) -> Result<Self, Error> {
+    /// [`Error::Address`].
+    pub fn open(settings: &Settings) -> Result<Self, Error> {
         let client = Client::open(settings.url.as_str()).map_err(|_| Error::Address)?;
         let address: Arc<str> = client.get_connection_info().addr().to_string().into();
-        let unavailable = |problem: String| Error::Unavailable {
-            address: address.to_string(),
-            problem,
-        };
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(RESPONSE_TIMEOUT))
             .set_number_of_retries(1);
-        let connecting = Box::pin(ConnectionManager::new_with_config(client, config));
-        let connection = timeout(CONNECT_TIMEOUT, connecting)
-            .await
-            .map_err(|_| unavailable("no answer within 2 s".to_owned()))?
-            .map_err(|error| unavailable(error.to_string()))?;
-        let leases = Self {
+        let connection =
+            ConnectionManager::new_lazy_with_config(client, config).map_err(|_| Error::Address)?;
+        Ok(Self {
             server: Server {
                 connection,
                 scripts: Arc::new(Scripts::new()),
                 address,
+                outage: Arc::default(),
             },
             ttl: Duration::from_millis(settings.ttl_ms).max(SHORTEST_TTL),
-        };
+        })
+    }
+
+    /// Opens, and asks whether Redis answers.
+    ///
+    /// # Errors
+    /// [`Error::Address`] for a bad address, [`Error::Unavailable`] when nobody answers there.
+    pub async fn connect(settings: &Settings) -> Result<Self, Error> {
+        let leases = Self::open(settings)?;
         leases.ping().await?;
         Ok(leases)
+    }
+
+    /// False after a failure, until Redis answers again.
+    pub fn is_available(&self) -> bool {
+        !self.server.outage.lasts()
     }
 
     /// One round trip, for readiness (1 s limit).
@@ -100,11 +108,9 @@ impl Leases {
     }
 
     /// Takes the ticket's lease; a higher fence takes it over from a lower one at once. `None`: somebody with an equal
-    /// or higher fence holds it.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
-    pub async fn take(&self, ticket: &TicketKey, fence: RunFence) -> Result<Option<Lease>, Error> {
+    /// or higher fence holds it. When Redis does not answer within a second, the lease is given without it: fences keep
+    /// others out, and it is asked for until Redis answers.
+    pub async fn take(&self, ticket: &TicketKey, fence: RunFence) -> Option<Lease> {
         let claim = Claim {
             server: self.server.clone(),
             ttl: self.ttl,
@@ -113,8 +119,11 @@ impl Leases {
         };
         // Read before sending: the server's clock for this lease starts later than ours.
         let deadline = Instant::now() + self.ttl;
-        let taken = failpoint::around("lease.take", claim.take()).await?;
-        Ok(taken.then(|| Lease::hold(claim, deadline)))
+        match failpoint::around("lease.take", claim.take()).await {
+            Ok(true) => Some(Lease::hold(claim, Hold::Until(deadline))),
+            Ok(false) => None,
+            Err(_) => Some(Lease::hold(claim, Hold::FencedOnly)),
+        }
     }
 }
 
@@ -153,6 +162,7 @@ struct Server {
     connection: ConnectionManager,
     scripts: Arc<Scripts>,
     address: Arc<str>,
+    outage: Arc<Outage>,
 }
 
 impl Server {
@@ -167,10 +177,15 @@ impl Server {
             address: self.address.to_string(),
             problem,
         };
-        timeout(RESPONSE_TIMEOUT, asking)
-            .await
-            .map_err(|_| unavailable("no answer within 1 s".to_owned()))?
-            .map_err(|error| unavailable(error.to_string()))
+        let answer = match timeout(RESPONSE_TIMEOUT, asking).await {
+            Ok(answer) => answer.map_err(|error| unavailable(error.to_string())),
+            Err(_) => Err(unavailable("no answer within 1 s".to_owned())),
+        };
+        match &answer {
+            Ok(_) => self.outage.answered(),
+            Err(error) => self.outage.failed(error),
+        }
+        answer
     }
 }
 

@@ -1,10 +1,11 @@
 //! The per-ticket lease in Redis. The only crate that names redis.
 //!
-//! The lease saves double work; fences and compare-and-set elsewhere make it correct. Losing Redis may delay work, never
-//! corrupt or repeat it.
+//! The lease saves double work; fences and compare-and-set elsewhere make it correct. So work goes on without Redis, and
+//! what was begun without a lease gets one when Redis answers again.
 
 mod lease;
 mod leases;
+mod outage;
 mod settings;
 
 pub use lease::{Lease, Lost};

@@ -54,18 +54,8 @@ fn fence(sequence: u64, delivered: u64) -> RunFence {
 #[tokio::test]
 async fn a_higher_fence_takes_over_and_the_lower_one_hears_of_it() {
     let world = World::new().await;
-    let old = world
-        .leases
-        .take(&world.ticket, fence(9, 1))
-        .await
-        .unwrap()
-        .unwrap();
-    let new = world
-        .leases
-        .take(&world.ticket, fence(10, 1))
-        .await
-        .unwrap()
-        .unwrap();
+    let old = world.leases.take(&world.ticket, fence(9, 1)).await.unwrap();
+    let new = world.leases.take(&world.ticket, fence(10, 1)).await.unwrap();
     timeout(LIMIT, old.lost().cancelled()).await.unwrap();
     assert_eq!(old.check(), Err(Lost));
     assert_eq!(new.check(), Ok(()));
@@ -74,15 +64,10 @@ async fn a_higher_fence_takes_over_and_the_lower_one_hears_of_it() {
 #[tokio::test]
 async fn an_equal_or_lower_fence_is_refused() {
     let world = World::new().await;
-    let _held = world
-        .leases
-        .take(&world.ticket, fence(9, 2))
-        .await
-        .unwrap()
-        .unwrap();
+    let _held = world.leases.take(&world.ticket, fence(9, 2)).await.unwrap();
     for refused in [fence(9, 2), fence(9, 1), fence(8, 5)] {
         assert!(
-            world.leases.take(&world.ticket, refused).await.unwrap().is_none(),
+            world.leases.take(&world.ticket, refused).await.is_none(),
             "{refused}"
         );
     }
@@ -91,40 +76,22 @@ async fn an_equal_or_lower_fence_is_refused() {
 #[tokio::test]
 async fn a_held_lease_outlives_its_time_to_live() {
     let world = World::new().await;
-    let held = world
-        .leases
-        .take(&world.ticket, fence(9, 2))
-        .await
-        .unwrap()
-        .unwrap();
+    let held = world.leases.take(&world.ticket, fence(9, 2)).await.unwrap();
     assert!(
         timeout(Duration::from_millis(1500), held.lost().cancelled())
             .await
             .is_err()
     );
     assert_eq!(held.check(), Ok(()));
-    assert!(
-        world
-            .leases
-            .take(&world.ticket, fence(9, 1))
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(world.leases.take(&world.ticket, fence(9, 1)).await.is_none());
 }
 
 #[tokio::test]
 async fn a_dropped_lease_ends_by_itself() {
     let world = World::new().await;
-    drop(world.leases.take(&world.ticket, fence(9, 2)).await.unwrap());
+    drop(world.leases.take(&world.ticket, fence(9, 2)).await);
     let free = async {
-        while world
-            .leases
-            .take(&world.ticket, fence(9, 1))
-            .await
-            .unwrap()
-            .is_none()
-        {
+        while world.leases.take(&world.ticket, fence(9, 1)).await.is_none() {
             tokio::task::yield_now().await;
         }
     };
@@ -134,41 +101,19 @@ async fn a_dropped_lease_ends_by_itself() {
 #[tokio::test]
 async fn release_frees_only_the_own_lease() {
     let world = World::new().await;
-    let old = world
-        .leases
-        .take(&world.ticket, fence(1, 1))
-        .await
-        .unwrap()
-        .unwrap();
-    let new = world
-        .leases
-        .take(&world.ticket, fence(1, 2))
-        .await
-        .unwrap()
-        .unwrap();
+    let old = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
+    let new = world.leases.take(&world.ticket, fence(1, 2)).await.unwrap();
     old.release().await;
     assert!(world.key_exists().await);
     new.release().await;
     assert!(!world.key_exists().await);
-    assert!(
-        world
-            .leases
-            .take(&world.ticket, fence(1, 1))
-            .await
-            .unwrap()
-            .is_some()
-    );
+    assert!(world.leases.take(&world.ticket, fence(1, 1)).await.is_some());
 }
 
 #[tokio::test]
 async fn a_server_that_lost_its_data_gets_the_lease_again() {
     let world = World::new().await;
-    let held = world
-        .leases
-        .take(&world.ticket, fence(1, 1))
-        .await
-        .unwrap()
-        .unwrap();
+    let held = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
     world.redis(&["SCRIPT", "FLUSH"]).await;
     let back = async { while !world.key_exists().await {} };
@@ -179,39 +124,61 @@ async fn a_server_that_lost_its_data_gets_the_lease_again() {
 #[tokio::test]
 async fn after_a_flush_the_first_to_come_has_it_and_the_other_is_lost() {
     let world = World::new().await;
-    let old = world
-        .leases
-        .take(&world.ticket, fence(5, 1))
-        .await
-        .unwrap()
-        .unwrap();
+    let old = world.leases.take(&world.ticket, fence(5, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
-    let new = world
-        .leases
-        .take(&world.ticket, fence(5, 2))
-        .await
-        .unwrap()
-        .unwrap();
+    let new = world.leases.take(&world.ticket, fence(5, 2)).await.unwrap();
     timeout(LIMIT, old.lost().cancelled()).await.unwrap();
     assert_eq!(new.check(), Ok(()));
 }
 
 #[tokio::test]
-async fn a_lease_is_lost_when_the_server_dies() {
+async fn work_goes_on_while_the_server_is_dead_and_is_guarded_again_when_it_is_back() {
     let mut world = World::new().await;
-    let held = world
-        .leases
-        .take(&world.ticket, fence(1, 1))
-        .await
-        .unwrap()
-        .unwrap();
+    let held = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
+    assert!(held.is_held());
     world.server.kill();
+    let unguarded = async {
+        while held.is_held() {
+            assert_eq!(
+                held.check(),
+                Ok(()),
+                "there is no moment without a right to go on"
+            );
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, unguarded).await.unwrap();
+    assert_eq!((held.check(), world.leases.is_available()), (Ok(()), false));
+    let error = world.leases.ping().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+
+    world.server.restart().await.unwrap();
+    let guarded = async { while !held.is_held() || !world.key_exists().await {} };
+    timeout(LIMIT, guarded).await.unwrap();
+    assert!(world.leases.is_available());
+    let taker = world.leases.take(&world.ticket, fence(2, 1)).await.unwrap();
     timeout(LIMIT, held.lost().cancelled()).await.unwrap();
-    assert_eq!(held.check(), Err(Lost));
-    assert!(matches!(
-        world.leases.ping().await,
-        Err(Error::Unavailable { .. })
-    ));
+    assert_eq!((held.check(), taker.check()), (Err(Lost), Ok(())));
+}
+
+#[tokio::test]
+async fn a_ticket_taken_while_the_server_is_dead_gets_its_lease_later_unless_a_newer_one_has_it() {
+    let mut world = World::new().await;
+    world.server.kill();
+    let leases = Leases::open(&settings(&world.server)).unwrap();
+    let old = leases.take(&world.ticket, fence(1, 1)).await.unwrap();
+    let new = leases.take(&world.ticket, fence(1, 2)).await.unwrap();
+    assert!(!old.is_held() && !new.is_held());
+    assert_eq!((old.check(), new.check()), (Ok(()), Ok(())));
+    drop(old);
+    world.server.restart().await.unwrap();
+    let guarded = async {
+        while !new.is_held() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, guarded).await.unwrap();
+    assert!(leases.take(&world.ticket, fence(1, 1)).await.is_none());
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ impl Default for Settings {
         Self {
             url: "nats://127.0.0.1:4222".into(),
             replicas: 1,
-            ack_wait_ms: 60_000,
+            ack_wait_ms: 8_000,
             credentials_file: None,
         }
     }

@@ -34,9 +34,15 @@ pub struct PlannerSettings {
     /// Tickets worked on at once.
     #[serde(default = "default_slots")]
     pub slots: usize,
-    /// The first wait before a failed run is tried again, in milliseconds; it doubles up to 15 minutes, five times.
+    /// The first wait before a failed run is tried again, in milliseconds; it doubles each time.
     #[serde(default = "default_retry_base_ms")]
     pub retry_base_ms: u64,
+    /// The longest wait between two tries, in milliseconds.
+    #[serde(default = "default_retry_longest_ms")]
+    pub retry_longest_ms: u64,
+    /// Retries in a row before a run gives up, at most 100; the rules of a repository may say otherwise.
+    #[serde(default = "default_max_retries")]
+    pub max_retries: u32,
     /// Executors by pool: `http://host:port`, or `dns://host:port` for every address behind a name.
     #[serde(default = "default_pools")]
     pub pools: BTreeMap<String, TextList>,
@@ -116,6 +122,14 @@ fn default_retry_base_ms() -> u64 {
     60_000
 }
 
+fn default_retry_longest_ms() -> u64 {
+    15 * 60 * 1000
+}
+
+fn default_max_retries() -> u32 {
+    5
+}
+
 fn default_pools() -> BTreeMap<String, TextList> {
     BTreeMap::from([(
         "default".to_owned(),
@@ -160,6 +174,15 @@ impl bootstrap::ServiceConfig for Config {
         }
         if planner.retry_base_ms == 0 {
             return problem("planner.retry_base_ms", "must be at least 1");
+        }
+        if planner.retry_longest_ms < planner.retry_base_ms {
+            return problem(
+                "planner.retry_longest_ms",
+                "must be at least planner.retry_base_ms",
+            );
+        }
+        if planner.max_retries > 100 {
+            return problem("planner.max_retries", "must be at most 100");
         }
         for (pool, addresses) in &planner.pools {
             let legal = |address: &String| {
@@ -245,6 +268,8 @@ mod tests {
             (with("", "name = \"m\"\napi_key = \"\""), "model.api_key"),
             (with("", "name = \"\"\napi_key = \"k\""), "model.name"),
             (with("slots = 0", MODEL), "planner.slots"),
+            (with("retry_longest_ms = 1", MODEL), "planner.retry_longest_ms"),
+            (with("max_retries = 101", MODEL), "planner.max_retries"),
             (with("pools = { py = [\"here\"] }", MODEL), "planner.pools.py"),
             (
                 with("", &format!("{MODEL}\nbase_url = \"here\"")),

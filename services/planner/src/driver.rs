@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, StopReason, Timestamp, ToolCall,
-    ToolResult, ToolStatus, WorkspaceInfo,
+    CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall, ToolResult,
+    ToolStatus, WorkspaceInfo,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -12,51 +12,14 @@ use tracing::Instrument as _;
 
 use crate::executors::{CallError, Caller, Executors, OpenError, Restore, commit};
 use crate::model::ChatModel;
-use crate::run::{Action, IllegalFact, RunState, retry, transcript};
+use crate::run::{Action, IllegalFact, Retries, RunState, transcript};
 use crate::slots::Slots;
 use crate::telemetry;
+pub(crate) use crate::trouble::Trouble;
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// Why work on a ticket ends early.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
-    /// The ticket belongs to somebody else now.
-    #[error("the ticket was taken over")]
-    Lost,
-    /// NATS is in trouble.
-    #[error(transparent)]
-    Queue(queue::Error),
-    /// The ticket brought planner after planner down.
-    #[error("{0} planners in a row took the ticket over and made no progress")]
-    Stuck(u32),
-    /// No executor has a free slot, or others came first.
-    #[error("no slot is free")]
-    NoSlot,
-    /// A journal tells something impossible.
-    #[error(transparent)]
-    Illegal(#[from] IllegalFact),
-}
-
-impl Trouble {
-    /// True when NATS does not answer: what was tried may work in a moment.
-    pub(crate) const fn is_outage(&self) -> bool {
-        matches!(self, Self::Queue(queue::Error::Unavailable(_)))
-    }
-}
-
-impl From<queue::Error> for Trouble {
-    fn from(error: queue::Error) -> Self {
-        match error {
-            queue::Error::Conflict => Self::Lost,
-            queue::Error::Unavailable(_) | queue::Error::Corrupt { .. } | queue::Error::Topology(_) => {
-                Self::Queue(error)
-            }
-        }
-    }
-}
 
 /// What became of an action.
 #[derive(Debug)]
@@ -79,8 +42,7 @@ pub(crate) struct Driver {
     pub(crate) model: ChatModel,
     pub(crate) executors: Arc<Executors>,
     pub(crate) slots: Slots,
-    /// The first wait before a retry.
-    pub(crate) retry_base_ms: u64,
+    pub(crate) retries: Retries,
 }
 
 impl Driver {
@@ -98,8 +60,10 @@ impl Driver {
             Action::Record(fact) => Ok(Outcome::Fact(Box::new(fact))),
             Action::Wait => Ok(Outcome::Parked),
             Action::Rest => Ok(Outcome::Over),
-            Action::ScheduleRetry { attempt, reason } => {
-                Ok(Outcome::Fact(Box::new(self.schedule(state, attempt, reason))))
+            Action::ScheduleRetry { reason } => {
+                let fact = self.retries.after(state, reason, bootstrap::now());
+                tracing::warn!(run = %state.run, fact = fact.name(), retries = state.retries, "run failed");
+                Ok(Outcome::Fact(Box::new(fact)))
             }
             Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
             Action::OpenWorkspace { .. }
@@ -114,13 +78,6 @@ impl Driver {
                     trouble => Err(trouble),
                 }),
         }
-    }
-
-    fn schedule(&self, state: &RunState, attempt: u32, reason: StopReason) -> Fact {
-        let wait = retry::delay_ms(self.retry_base_ms, &state.run, attempt);
-        let due = bootstrap::now().plus(Duration::from_millis(wait));
-        tracing::warn!(run = %state.run, reason = reason.as_str(), attempt, duration_ms = wait, "run failed, it is tried again");
-        Fact::RetryScheduled { attempt, due, reason }
     }
 
     async fn send(
@@ -170,7 +127,7 @@ impl Driver {
         let keep_alive = async {
             loop {
                 tokio::time::sleep(KEEPALIVE).await;
-                if let Some(info) = state.open_workspace() {
+                for (caller, info) in callers(state, fence) {
                     self.executors.keep_alive(&caller, info).await;
                 }
             }
@@ -196,7 +153,11 @@ impl Driver {
             return Err(self.impossible(state, "no request"));
         };
         match self.slots.open(caller, request, None, None).await {
-            Ok(workspace) => Ok(Fact::WorkspaceOpened { id, workspace }),
+            Ok(workspace) => Ok(Fact::WorkspaceOpened {
+                id,
+                workspace,
+                repository: None,
+            }),
             Err(error) => workspace_failed(id, error),
         }
     }
@@ -270,7 +231,10 @@ impl Driver {
             pack: self.queue.objects().put(taken.pack).await?,
             files_changed: taken.info.files_changed,
         };
-        Ok(Fact::SnapshotTaken { snapshot })
+        Ok(Fact::SnapshotTaken {
+            snapshot,
+            repository: None,
+        })
     }
 
     /// After a failed call: somebody else's ticket, or the workspace again from the last snapshot at any executor.
@@ -282,7 +246,7 @@ impl Driver {
         }
         tracing::warn!(run = %caller.run, %error, "workspace lost, opening it again");
         let base = state.open_workspace().map(|info| info.base.clone());
-        let (Some(request), snapshot) = (state.request(), state.snapshot.clone()) else {
+        let (Some(request), snapshot) = (state.request(), state.work().snapshot.clone()) else {
             return Err(self.impossible(state, "no request"));
         };
         let restore = match snapshot.clone() {
@@ -297,27 +261,39 @@ impl Driver {
             .open(caller, request, base.as_ref(), restore.as_ref())
             .await
         {
-            Ok(workspace) => Ok(Fact::WorkspaceRestored { workspace, snapshot }),
+            Ok(workspace) => Ok(Fact::WorkspaceRestored {
+                workspace,
+                snapshot,
+                repository: None,
+            }),
             Err(error) => workspace_failed(state.next_id(), error),
         }
     }
 
-    /// Ends the workspace of a run that needs it no more, and its wait for one. What fails is ended by the slots' keeper.
+    /// Ends the workspaces of a run that needs them no more, and its wait for a slot. What fails is ended by the slots'
+    /// keeper.
     pub(crate) async fn close(&self, state: &RunState, fence: RunFence) {
         if let (Some(request), true) = (state.request(), state.finished.is_some())
             && let Err(error) = self.slots.leave(&request.rules.executor.pool, &state.run).await
         {
             tracing::debug!(run = %state.run, %error, "the run stays in the queue for a slot until its turn");
         }
-        if let (Some(request), Some(info)) = (state.request(), state.open_workspace()) {
-            let caller = Caller {
-                run: state.run.clone(),
-                repository: request.repository.clone(),
-                fence,
-            };
+        for (caller, info) in callers(state, fence) {
             self.executors.close(&caller, &info.executor, &info.id).await;
         }
     }
+}
+
+/// Each open workspace of a run, with who calls there.
+fn callers(state: &RunState, fence: RunFence) -> impl Iterator<Item = (Caller, &WorkspaceInfo)> {
+    state.open_workspaces().map(move |(repository, info)| {
+        let caller = Caller {
+            run: state.run.clone(),
+            repository: repository.clone(),
+            fence,
+        };
+        (caller, info)
+    })
 }
 
 fn workspace_failed(id: CallId, error: OpenError) -> Result<Fact, Trouble> {
@@ -329,11 +305,13 @@ fn workspace_failed(id: CallId, error: OpenError) -> Result<Fact, Trouble> {
             id,
             detail,
             setup: false,
+            repository: None,
         }),
         OpenError::Setup(detail) => Ok(Fact::WorkspaceFailed {
             id,
             detail,
             setup: true,
+            repository: None,
         }),
     }
 }
@@ -343,6 +321,7 @@ fn failed(state: &RunState, detail: &str) -> Fact {
         id: state.next_id(),
         detail: detail.to_owned(),
         setup: false,
+        repository: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod driver;
 mod executors;
 mod model;
 mod prompts;
+mod readiness;
 mod run;
 mod slots;
 mod startup;
@@ -14,13 +15,17 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod trouble;
 
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::health::Health;
 use queue::Queue;
 use tokio::{net::TcpListener, sync::Semaphore};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 pub use config::{Config, Dialect, ModelSettings, PlannerSettings};
 pub use executors::inspect_pools;
@@ -32,7 +37,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 /// Runs the planner until `shutdown`: tickets in hand are given back at once, where another planner carries on.
 ///
 /// # Errors
-/// When NATS or Redis stays unreachable for a minute at the start, or a stream is not as it must be.
+/// When NATS stays unreachable for a minute at the start, or a stream is not as it must be.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
     let limits = bootstrap::http::Limits::default();
@@ -49,9 +54,11 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
     let Some(desk) = startup::desk(config, shutdown).await? else {
         return Ok(());
     };
-    let (desk, queue) = (Arc::new(desk.0), desk.1);
+    let (desk, queue, leases) = (Arc::new(desk.0), desk.1, desk.2);
     health.set_ready(true);
     tracing::info!(slots = config.planner.slots, "planner is ready");
+    let watched = readiness::watch(queue.clone(), leases, health.clone(), shutdown.clone());
+    let _watching = AbortOnDropHandle::new(tokio::spawn(watched));
     while !shutdown.is_cancelled() {
         stop_all::switched_off(&queue, shutdown).await;
         let shift = shutdown.child_token();

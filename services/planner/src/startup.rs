@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::driver::Driver;
 use crate::executors::Executors;
 use crate::model::ChatModel;
+use crate::run::Retries;
 use crate::slots::{SlotKeeper, Slots};
 use crate::ticket::TicketDesk;
 
@@ -25,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub(crate) async fn desk(
     config: &Config,
     shutdown: &CancellationToken,
-) -> anyhow::Result<Option<(TicketDesk, Queue)>> {
+) -> anyhow::Result<Option<(TicketDesk, Queue, Leases)>> {
     let signer = Signer::new(&config.planner.grant_key_id, &config.planner.grant_key)?;
     let model = ChatModel::new(&config.model)?;
     let connect = || async {
@@ -37,20 +38,24 @@ pub(crate) async fn desk(
     let Some(queue) = patiently("nats", &config.nats.url, shutdown, connect, fatal).await? else {
         return Ok(None);
     };
-    let connect = || Leases::connect(&config.redis);
-    let Some(leases) = patiently("redis", &config.redis.url, shutdown, connect, |_| false).await? else {
-        return Ok(None);
-    };
+    let leases = Leases::open(&config.redis)?;
+    // Only to say at once in the log whether it answers: work goes on without it.
+    drop(leases.ping().await);
     let executors = Executors::start(config.planner.clone(), signer, shutdown);
     tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
     let driver = Driver {
         slots: Slots::new(queue.clone(), Arc::clone(&executors)),
-        retry_base_ms: config.planner.retry_base_ms,
+        retries: Retries {
+            most: config.planner.max_retries,
+            base_ms: config.planner.retry_base_ms,
+            longest_ms: config.planner.retry_longest_ms,
+        },
         queue: queue.clone(),
         model,
         executors,
     };
-    Ok(Some((TicketDesk::new(queue.clone(), leases, driver), queue)))
+    let desk = TicketDesk::new(queue.clone(), leases.clone(), driver);
+    Ok(Some((desk, queue, leases)))
 }
 
 /// Tries every two seconds for a minute.

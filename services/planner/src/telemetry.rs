@@ -38,6 +38,7 @@ const TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
 const RUNS_FINISHED: &str = "journeyman.runs.finished";
 const EXECUTOR_SLOTS: &str = "journeyman.executors.slots";
 const RUNS_WAITING: &str = "journeyman.runs.waiting_for_slot";
+const WITHOUT_LEASE: &str = "journeyman.tickets.without_lease";
 
 /// One model call with all its tries.
 pub(crate) struct ChatCall {
@@ -153,6 +154,14 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
         .u64_counter(RUNS_FINISHED)
         .build()
         .add(1, &labels);
+}
+
+/// Counts a ticket that is taken although Redis gives no lease.
+pub(crate) fn without_lease() {
+    global::meter(METER)
+        .u64_counter(WITHOUT_LEASE)
+        .build()
+        .add(1, &[]);
 }
 
 /// Slots and waiting runs of each pool, as they were last seen.

@@ -3,14 +3,16 @@
 mod executor;
 mod lanes;
 mod pool;
+mod redis;
 mod slots;
+mod token;
 mod unreadable;
 
 use std::time::Duration;
 
 use domain::{
-    Entry, Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled,
-    Row, RunStatus, Source, StopReason, Trigger, TriggerKey,
+    Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled, Row,
+    RunStatus, Source, StopReason, Trigger, TriggerKey,
 };
 use queue::{Bucket, Queue};
 use serde_json::json;
@@ -23,6 +25,7 @@ use crate::{Config, Dialect, PlannerSettings};
 use executor::FakeExecutor;
 
 struct World {
+    ack_wait_ms: u64,
     nats: NatsServer,
     redis: RedisServer,
     model: ScriptedModel,
@@ -33,16 +36,19 @@ struct World {
 }
 
 impl World {
+    /// A token comes back later than any outage lasts.
     async fn start(script: Vec<Step>) -> Self {
+        Self::start_with(script, 60_000).await
+    }
+
+    async fn start_with(script: Vec<Step>, ack_wait_ms: u64) -> Self {
         let nats = NatsServer::start().await.unwrap();
         let redis = RedisServer::start().await.unwrap();
         let model = ScriptedModel::start(script).await.unwrap();
         let executor = FakeExecutor::start().await;
-        let settings = queue::Settings {
-            url: nats.url(),
-            ..queue::Settings::default()
-        };
-        let queue = Queue::connect(&settings, "test").await.unwrap();
+        let queue = Queue::connect(&nats_settings(&nats, ack_wait_ms), "test")
+            .await
+            .unwrap();
         queue.ensure_topology().await.unwrap();
         let shutdown = CancellationToken::new();
         let waker = tokio::spawn({
@@ -51,6 +57,7 @@ impl World {
         });
         let reporter = tokio::spawn(settle_reports(queue.clone()));
         Self {
+            ack_wait_ms,
             nats,
             redis,
             model,
@@ -64,19 +71,18 @@ impl World {
     async fn planner(&self) -> Planner {
         let key = grant::generate();
         let config = Config {
-            nats: queue::Settings {
-                url: self.nats.url(),
-                ..queue::Settings::default()
-            },
+            nats: nats_settings(&self.nats, self.ack_wait_ms),
             redis: lease::Settings {
                 url: self.redis.url(),
-                ..lease::Settings::default()
+                ttl_ms: 1_500,
             },
             telemetry: bootstrap::telemetry::Settings::default(),
             planner: PlannerSettings {
                 listen: ([127, 0, 0, 1], 0).into(),
                 slots: 4,
                 retry_base_ms: 20,
+                retry_longest_ms: 900_000,
+                max_retries: 5,
                 pools: [(
                     "default".to_owned(),
                     bootstrap::settings::TextList(vec![self.executor.url.clone()]),
@@ -90,9 +96,14 @@ impl World {
             model: crate::model::tests::settings(Dialect::Anthropic, &self.model.url()),
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
         let shutdown = self.shutdown.child_token();
         let served = tokio::spawn(Box::pin(crate::serve(config, listener, shutdown.clone())));
-        Planner { shutdown, served }
+        Planner {
+            address,
+            shutdown,
+            served,
+        }
     }
 
     /// The ticket's job, asked for.
@@ -156,8 +167,17 @@ impl World {
     }
 }
 
+fn nats_settings(nats: &NatsServer, ack_wait_ms: u64) -> queue::Settings {
+    queue::Settings {
+        url: nats.url(),
+        ack_wait_ms,
+        ..queue::Settings::default()
+    }
+}
+
 /// A planner at work.
 struct Planner {
+    address: std::net::SocketAddr,
     shutdown: CancellationToken,
     served: JoinHandle<anyhow::Result<()>>,
 }

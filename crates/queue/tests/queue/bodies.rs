@@ -114,7 +114,10 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         pack: packed.clone(),
         files_changed: 1,
     };
-    let fact = Fact::SnapshotTaken { snapshot };
+    let fact = Fact::SnapshotTaken {
+        snapshot,
+        repository: None,
+    };
     let entry = Entry {
         fact,
         ..entry(0, "n")

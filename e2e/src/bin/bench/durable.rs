@@ -141,14 +141,31 @@ pub(crate) async fn crashes_and_crowds() -> anyhow::Result<()> {
     let mut world = Box::pin(World::start(options)).await?;
     figure("floor_ack_wait", ACK_WAIT.as_secs_f64(), "s");
     for service in ["planner", "executor"] {
-        recovery(&mut world, service).await?;
+        let took = recovery(&mut world, service).await?;
+        figure(
+            &format!("recovery_{service}_sigkill_p50"),
+            took.as_secs_f64(),
+            "s",
+        );
     }
     crowd(&mut world).await?;
     world.stop().await
 }
 
-/// Prints the time from SIGKILL to the run's next model call; a new process is started at once.
-async fn recovery(world: &mut World, service: &'static str) -> anyhow::Result<()> {
+/// Prints how long a planner's crash takes to be made good when nobody has changed a setting.
+pub(crate) async fn default_recovery() -> anyhow::Result<()> {
+    let options = Options {
+        mode: Mode::Processes,
+        ..Options::default()
+    };
+    let mut world = Box::pin(World::start(options)).await?;
+    let took = recovery(&mut world, "planner").await?;
+    figure("recovery_planner_default_s", took.as_secs_f64(), "s");
+    world.stop().await
+}
+
+/// The median time from SIGKILL to the run's next model call; a new process is started at once.
+async fn recovery(world: &mut World, service: &'static str) -> anyhow::Result<Duration> {
     world.model.set_latency(Duration::from_millis(50));
     let mut samples = Vec::new();
     for number in 0..CRASHES {
@@ -170,12 +187,7 @@ async fn recovery(world: &mut World, service: &'static str) -> anyhow::Result<()
     }
     world.model.set_latency(Duration::ZERO);
     samples.sort_unstable();
-    figure(
-        &format!("recovery_{service}_sigkill_p50"),
-        samples[CRASHES / 2].as_secs_f64(),
-        "s",
-    );
-    Ok(())
+    Ok(samples[CRASHES / 2])
 }
 
 fn processes(world: &mut World) -> anyhow::Result<&mut Processes> {

@@ -59,5 +59,6 @@ async fn play() -> anyhow::Result<()> {
     Box::pin(workspaces::all(&world, &services, keys)).await?;
     world.stop().await?;
     durable::appends().await?;
+    Box::pin(durable::default_recovery()).await?;
     Box::pin(durable::crashes_and_crowds()).await
 }

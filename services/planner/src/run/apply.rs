@@ -1,8 +1,13 @@
 //! Every legal arrow of a run.
 
-use domain::{CallId, Entry, Fact, Reply, RunId, ToolCall, ToolResult, Verdict};
+use std::collections::BTreeMap;
 
-use super::state::{Call, CallState, Goal, Heard, ModelTrouble, RunState, Turn, Workspace};
+use domain::{
+    CallId, Entry, Fact, Reply, RepositoryName, RunId, Snapshot, ToolCall, ToolResult, Verdict, WorkspaceInfo,
+};
+
+use super::retry::hash;
+use super::state::{Call, CallState, Goal, Heard, ModelTrouble, RunState, Turn};
 
 /// A journal entry that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,20 +55,14 @@ impl RunState {
         Ok(Self {
             run: run.clone(),
             goal,
+            nonce: format!("{:016x}", hash(&entry.nonce)),
             position: 1,
             fence: entry.fence,
             last_at: entry.at,
-            workspace: Workspace::Absent,
+            works: BTreeMap::new(),
             turns: Vec::new(),
-            snapshot: None,
-            snapshot_position: 0,
-            dirty: false,
-            branch: None,
-            head: None,
             reports: Vec::new(),
             unsent: Vec::new(),
-            pushed: None,
-            pull_request: None,
             approved: None,
             decision: None,
             stop: None,
@@ -110,13 +109,29 @@ impl RunState {
         match &entry.fact {
             Fact::RunStarted { .. } => Err("the run has started already"),
             Fact::TakenOver { fence } => legal(*fence >= self.fence, "its fence is older"),
-            Fact::WorkspaceRequested { id } => self.workspace_requested(id),
-            Fact::WorkspaceOpened { id, workspace } => self.workspace_opened(id, workspace),
-            Fact::WorkspaceFailed { detail, setup, .. } => {
-                self.workspace_failed(detail, *setup);
+            Fact::WorkspaceRequested { id, repository } => {
+                legal(self.request().is_some(), "the run needs no workspace")?;
+                self.work_in(repository.as_ref())?.requested(id)
+            }
+            Fact::WorkspaceOpened {
+                id,
+                workspace,
+                repository,
+            } => self.work_in(repository.as_ref())?.opened(id, workspace),
+            Fact::WorkspaceFailed {
+                detail,
+                setup,
+                repository,
+                ..
+            } => {
+                self.work_in(repository.as_ref())?.failed(detail, *setup);
                 Ok(())
             }
-            Fact::WorkspaceRestored { workspace, snapshot } => self.restored(workspace, snapshot.as_ref()),
+            Fact::WorkspaceRestored {
+                workspace,
+                snapshot,
+                repository,
+            } => self.restored(workspace, snapshot.as_ref(), repository.as_ref()),
             Fact::ModelRequested { id, turn } => self.model_requested(id, *turn),
             Fact::ModelReplied { id, reply } => self.model_replied(id, reply),
             Fact::ModelFailed {
@@ -130,9 +145,13 @@ impl RunState {
                 });
                 Ok(())
             }
-            Fact::ToolRequested { id, call } => self.tool_requested(id, call, entry),
+            Fact::ToolRequested { id, call, repository } => {
+                self.tool_requested(id, call, repository.as_ref(), entry)
+            }
             Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
-            Fact::SnapshotTaken { snapshot } => self.snapshot_taken(snapshot, entry.position),
+            Fact::SnapshotTaken { snapshot, repository } => self
+                .work_in(repository.as_ref())?
+                .snapshot_taken(snapshot, entry.position),
             Fact::ReportRequested { id, request, answers } => {
                 self.report_requested(id, request, answers.as_deref(), entry)
             }
@@ -142,7 +161,12 @@ impl RunState {
                 self.unsent.clear();
                 Ok(())
             }
-            Fact::RetryScheduled { attempt, due, reason } => self.retry_scheduled(*attempt, *due, reason),
+            Fact::RetryScheduled {
+                attempt,
+                most,
+                due,
+                reason,
+            } => self.retry_scheduled((*attempt, *most), *due, reason),
             Fact::Retried { by } => self.retried(by.as_deref()),
             Fact::Decided { decision, by } => {
                 legal(
@@ -207,6 +231,7 @@ impl RunState {
             .tool_calls()
             .map(|call| Call {
                 call: call.clone(),
+                repository: None,
                 state: CallState::Waiting,
                 report: None,
                 gate: None,
@@ -217,12 +242,47 @@ impl RunState {
         Ok(())
     }
 
-    fn tool_requested(&mut self, id: &CallId, wish: &ToolCall, entry: &Entry) -> Applied {
+    /// The workspace is as the last snapshot has it: what tools did in it after that is void.
+    fn restored(
+        &mut self,
+        info: &WorkspaceInfo,
+        snapshot: Option<&Snapshot>,
+        named: Option<&RepositoryName>,
+    ) -> Applied {
+        let work = self.work_in(named)?;
+        work.restored(info, snapshot)?;
+        let since = work.snapshot_position;
+        let own = self.request().map(|request| request.repository.clone());
+        let repository = named.or(own.as_ref());
+        // Earlier turns are behind a snapshot: one is taken before each model call that follows a change.
+        for call in self.turns.last_mut().into_iter().flat_map(|turn| &mut turn.calls) {
+            let is_here = call.repository.as_ref().or(own.as_ref()) == repository;
+            let ours = call.report.is_some() || call.gate.is_some();
+            let void = match &call.state {
+                CallState::Finished { position, .. } => *position > since,
+                CallState::Running { .. } => true,
+                CallState::Waiting => false,
+            };
+            if void && is_here && !ours {
+                call.state = CallState::Waiting;
+            }
+        }
+        Ok(())
+    }
+
+    fn tool_requested(
+        &mut self,
+        id: &CallId,
+        wish: &ToolCall,
+        repository: Option<&RepositoryName>,
+        entry: &Entry,
+    ) -> Applied {
         let call = self
             .open_call_mut()
             .filter(|call| call.call == *wish)
             .ok_or("the model did not ask for it")?;
         legal(matches!(call.state, CallState::Waiting), "it runs already")?;
+        call.repository = repository.cloned();
         call.state = CallState::Running {
             id: id.clone(),
             at: entry.at,
@@ -234,7 +294,24 @@ impl RunState {
         let call = self.open_call_mut().ok_or("no tool call is open")?;
         let running = matches!(&call.state, CallState::Running { id: asked, .. } if asked == id);
         legal(running, "this call does not run")?;
-        self.finish_call(result.clone(), position);
+        self.finish_call(result.clone(), position)
+    }
+
+    /// Ends the open call, if there is one.
+    pub(super) fn finish_call(&mut self, result: ToolResult, position: u64) -> Applied {
+        let Some(call) = self.open_call_mut() else {
+            return Ok(());
+        };
+        let (repository, was_asked_about) = (call.repository.clone(), call.gate.is_some());
+        call.state = CallState::Finished {
+            result: result.clone(),
+            position,
+        };
+        if was_asked_about {
+            // What a person decided was about this call's commit.
+            self.decision = None;
+        }
+        self.work_in(repository.as_ref())?.changed_by(&result);
         Ok(())
     }
 }

@@ -47,6 +47,6 @@ fn tell(state: &RunState, request: &ReportRequest) -> Action {
         Some(Some(ReportOutcome::Refused { detail })) => finish(StopReason::ReportRefused {
             detail: detail.clone(),
         }),
-        Some(Some(ReportOutcome::Failed { detail })) => fail(state, report_failed(detail)),
+        Some(Some(ReportOutcome::Failed { detail })) => fail(report_failed(detail)),
     }
 }

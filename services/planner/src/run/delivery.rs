@@ -10,10 +10,11 @@ use super::state::{Call, RunState};
 use super::step::{Action, answer, ask, close, park};
 
 pub(super) fn push(state: &RunState, request: &JobRequest, call: &Call) -> Action {
-    if state.dirty {
+    if state.work().dirty {
         return Action::TakeSnapshot;
     }
     let Some(wanted) = state
+        .work()
         .snapshot
         .as_ref()
         .and_then(|kept| to_push(state, request, kept))
@@ -42,6 +43,7 @@ pub(super) fn push(state: &RunState, request: &JobRequest, call: &Call) -> Actio
 fn to_push(state: &RunState, request: &JobRequest, kept: &Snapshot) -> Option<PushBranch> {
     let branch = kept.branch.clone()?;
     let expected = state
+        .work()
         .pushed
         .as_ref()
         .filter(|(pushed, _)| *pushed == branch)
@@ -89,14 +91,14 @@ pub(super) fn open_pull_request(
     title: String,
     body: String,
 ) -> Action {
-    if let Some(opened) = &state.pull_request {
+    if let Some(opened) = &state.work().pull_request {
         return answer(
             state,
             call,
             ToolResult::ok(format!("The pull request is open already: {}", opened.url)),
         );
     }
-    let Some((branch, _)) = &state.pushed else {
+    let Some((branch, _)) = &state.work().pushed else {
         let words = "The branch is not on the remote yet. Call push_branch first.";
         return answer(state, call, ToolResult::error(words));
     };

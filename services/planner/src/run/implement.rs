@@ -4,9 +4,10 @@ use domain::{Fact, JobRequest, ReplyStop, ReportRequest, StopReason, WorkspaceIn
 
 use super::delivery::{open_pull_request, push};
 use super::retry::{await_report, fail, model_failed};
-use super::state::{Call, CallState, RunState, Turn, Workspace};
+use super::state::{Call, CallState, RunState, Turn};
 use super::step::{Action, answer, ask, close, finish, record_turn, request_tool};
 use super::tools::{self, Route};
+use super::work::Workspace;
 
 /// How often the model is reminded that its change is not a pull request yet.
 const REMINDERS: usize = 2;
@@ -25,8 +26,11 @@ pub(super) fn implement(state: &RunState, request: &JobRequest) -> Action {
         };
         return ask(state, started, None);
     }
-    match &state.workspace {
-        Workspace::Absent => Action::Record(Fact::WorkspaceRequested { id: state.next_id() }),
+    match &state.work().workspace {
+        Workspace::Absent => Action::Record(Fact::WorkspaceRequested {
+            id: state.next_id(),
+            repository: None,
+        }),
         Workspace::Requested(id) => Action::OpenWorkspace { id: id.clone() },
         Workspace::Failed {
             detail, setup: true, ..
@@ -38,12 +42,9 @@ pub(super) fn implement(state: &RunState, request: &JobRequest) -> Action {
         ),
         Workspace::Failed {
             detail, setup: false, ..
-        } => fail(
-            state,
-            StopReason::WorkspaceUnavailable {
-                detail: detail.clone(),
-            },
-        ),
+        } => fail(StopReason::WorkspaceUnavailable {
+            detail: detail.clone(),
+        }),
         Workspace::Open(info) => match state.turns.last() {
             None => next_turn(state, request),
             Some(turn) => carry_on(state, request, info, turn),
@@ -61,7 +62,7 @@ fn carry_on(state: &RunState, request: &JobRequest, info: &WorkspaceInfo, turn: 
     if let Some(call) = state.open_call() {
         return tool_step(state, request, info, call, reply.stop);
     }
-    if state.dirty {
+    if state.work().dirty {
         return Action::TakeSnapshot;
     }
     match reply.stop {
@@ -84,10 +85,14 @@ fn ended(state: &RunState, request: &JobRequest, words: &str) -> Action {
     if state.has_unread_news() && state.turns.len() < turn_limit(request) as usize {
         return record_turn(state);
     }
-    if state.pull_request.is_some() {
+    if state.work().pull_request.is_some() {
         return finish(StopReason::Completed);
     }
-    let changed = state.snapshot.as_ref().is_some_and(|kept| kept.files_changed > 0);
+    let changed = state
+        .work()
+        .snapshot
+        .as_ref()
+        .is_some_and(|kept| kept.files_changed > 0);
     let mut summary: String = words.chars().take(SUMMARY_CHARS).collect();
     if changed {
         if reminders(state) < REMINDERS {

@@ -5,19 +5,20 @@ mod decide;
 mod delivery;
 mod implement;
 mod reports;
-pub(crate) mod retry;
+mod retry;
 mod state;
 mod step;
 mod tools;
 mod transcript;
 mod triage;
-mod workspace;
+mod work;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use apply::IllegalFact;
 pub(crate) use decide::decide;
+pub(crate) use retry::Retries;
 pub(crate) use state::RunState;
 pub(crate) use step::Action;
 pub(crate) use transcript::{Message, Transcript, transcript};

@@ -62,13 +62,17 @@ impl RunState {
             .ok_or("this report is not of the run")?;
         legal(report.outcome.is_none(), "it was settled already")?;
         report.outcome = Some(outcome.clone());
+        let repository = match &report.request {
+            ReportRequest::PushBranch(push) => Some(push.repository.clone()),
+            _ => None,
+        };
         self.sent(id);
         match outcome {
             ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
-                self.pushed = Some((branch.clone(), head.clone()));
+                self.work_in(repository.as_ref())?.pushed = Some((branch.clone(), head.clone()));
             }
             ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => {
-                self.pull_request = Some(opened.clone())
+                self.work_in(Some(&opened.repository))?.pull_request = Some(opened.clone());
             }
             ReportOutcome::Done(Receipt::Told | Receipt::DecisionAsked { .. })
             | ReportOutcome::Refused { .. }
@@ -82,7 +86,7 @@ impl RunState {
             (is_final && call.report.as_ref() == Some(id)) || (is_refused && call.gate.as_ref() == Some(id))
         };
         if self.open_call().is_some_and(answers) {
-            self.finish_call(answer(outcome), position);
+            self.finish_call(answer(outcome), position)?;
         }
         Ok(())
     }

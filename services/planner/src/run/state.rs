@@ -1,39 +1,35 @@
 //! A run as its facts tell it.
 
+use std::collections::BTreeMap;
+
 use domain::{
-    CallId, CommitId, Conclusion, Decision, Fact, Job, JobRequest, News, PullRequestRef, Reason, Reply,
-    ReportId, ReportOutcome, ReportRequest, RunFence, RunId, Snapshot, StopReason, Timestamp, ToolCall,
+    CallId, CommitId, Conclusion, Decision, Fact, Job, JobRequest, News, Reason, Reply, ReportId,
+    ReportOutcome, ReportRequest, RepositoryName, RunFence, RunId, StopReason, Timestamp, ToolCall,
     ToolResult, Trigger, WorkspaceInfo,
 };
 
 use super::retry::Retry;
+use super::work::{UNTOUCHED, Work};
 
 /// A run, folded from its journal.
 #[derive(Clone, Debug)]
 pub(crate) struct RunState {
     pub(crate) run: RunId,
     pub(crate) goal: Goal,
+    /// A code that nobody outside the run knows: it marks the tags around text by others.
+    pub(crate) nonce: String,
     /// The position of the next entry.
     pub(crate) position: u64,
     /// The fence of the last entry.
     pub(crate) fence: RunFence,
     /// When the last entry was written.
     pub(crate) last_at: Timestamp,
-    pub(crate) workspace: Workspace,
+    /// What the run has in each repository that it has touched.
+    pub(crate) works: BTreeMap<RepositoryName, Work>,
     pub(crate) turns: Vec<Turn>,
-    pub(crate) snapshot: Option<Snapshot>,
-    /// The position of the last snapshot.
-    pub(crate) snapshot_position: u64,
-    /// True when the workspace may hold what the last snapshot lacks.
-    pub(crate) dirty: bool,
-    pub(crate) branch: Option<String>,
-    pub(crate) head: Option<CommitId>,
     pub(crate) reports: Vec<ReportState>,
     /// Reports that may not have reached the reporter's log yet; sending one twice is harmless.
     pub(crate) unsent: Vec<ReportId>,
-    /// Branch and head on the remote.
-    pub(crate) pushed: Option<(String, CommitId)>,
-    pub(crate) pull_request: Option<PullRequestRef>,
     /// The commit that a person approved last; no other may be pushed where approval is asked for.
     pub(crate) approved: Option<CommitId>,
     pub(crate) decision: Option<(Decision, String)>,
@@ -61,20 +57,6 @@ pub(crate) enum Goal {
     Unsupported(Job),
 }
 
-/// The run's workspace.
-#[derive(Clone, Debug)]
-pub(crate) enum Workspace {
-    Absent,
-    Requested(CallId),
-    Open(Box<WorkspaceInfo>),
-    Failed {
-        detail: String,
-        setup: bool,
-        /// The one that was lost, when there was one: a retry restores it.
-        lost: Option<Box<WorkspaceInfo>>,
-    },
-}
-
 /// One model call and its tool calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
@@ -96,6 +78,8 @@ pub(crate) struct ModelTrouble {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) call: ToolCall,
+    /// In whose workspace it runs; absent: the run's own repository.
+    pub(crate) repository: Option<RepositoryName>,
     pub(crate) state: CallState,
     /// The report that does what the call asks for.
     pub(crate) report: Option<ReportId>,
@@ -152,12 +136,29 @@ impl RunState {
         }
     }
 
-    /// The open workspace.
+    /// What the run has in its own repository.
+    pub(crate) fn work(&self) -> &Work {
+        let own = self.request().map(|request| &request.repository);
+        own.and_then(|own| self.works.get(own)).unwrap_or(&UNTOUCHED)
+    }
+
+    /// The same of a repository, to change it; the run's own when none is named.
+    pub(super) fn work_in(&mut self, named: Option<&RepositoryName>) -> Result<&mut Work, &'static str> {
+        let own = self.request().map(|request| &request.repository);
+        let repository = named.or(own).cloned().ok_or("the run has no repository")?;
+        Ok(self.works.entry(repository).or_default())
+    }
+
+    /// The open workspace in the run's own repository.
     pub(crate) fn open_workspace(&self) -> Option<&WorkspaceInfo> {
-        match &self.workspace {
-            Workspace::Open(info) => Some(info),
-            Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
-        }
+        self.work().open_workspace()
+    }
+
+    /// Every open workspace.
+    pub(crate) fn open_workspaces(&self) -> impl Iterator<Item = (&RepositoryName, &WorkspaceInfo)> {
+        self.works
+            .iter()
+            .filter_map(|(repository, work)| Some((repository, work.open_workspace()?)))
     }
 
     /// One report.
@@ -244,7 +245,7 @@ impl RunState {
 
     /// The branch that the run works on, once that is known.
     pub(crate) fn branch(&self) -> Option<&str> {
-        self.branch.as_deref()
+        self.work().branch.as_deref()
     }
 
     /// True when something was said that no turn has shown the model yet.

@@ -27,8 +27,8 @@ pub(crate) enum Action {
         request: ReportRequest,
         at: Timestamp,
     },
-    /// Choose when to try again, and write that down.
-    ScheduleRetry { attempt: u32, reason: StopReason },
+    /// Choose when to try again, or to give up, and write that down.
+    ScheduleRetry { reason: StopReason },
     /// Wait for a report, a decision or a retry's time; hold nothing.
     Wait,
     /// Nothing: the run is over.
@@ -61,6 +61,7 @@ pub(super) fn request_tool(state: &RunState, call: &Call) -> Action {
     Action::Record(Fact::ToolRequested {
         id: state.next_id(),
         call: call.call.clone(),
+        repository: None,
     })
 }
 
@@ -93,30 +94,35 @@ pub(super) fn park(state: &RunState, waits_for: &str) -> Action {
     })
 }
 
-/// Tells the ticket why the run ends; the end itself follows once that is sent. Nobody waits for a triage, so nobody is
-/// told of its end.
+/// Tells the ticket why the run ends; the end itself follows once that is sent.
 pub(super) fn close(state: &RunState, reason: StopReason) -> Action {
+    Action::Record(closing(state, reason))
+}
+
+/// The first fact of a run's end. Nobody waits for a triage, so nobody is told of its end.
+pub(super) fn closing(state: &RunState, reason: StopReason) -> Fact {
     if matches!(state.goal, Goal::Triage(_)) {
-        return finish(reason);
+        return Fact::RunFinished { reason };
     }
-    let pull_request = state.pull_request.clone();
-    let branch = match (&pull_request, &state.pushed, state.request()) {
+    let work = state.work();
+    let pull_request = work.pull_request.clone();
+    let branch = match (&pull_request, &work.pushed, state.request()) {
         (None, Some((branch, _)), Some(request)) => Some(BranchRef {
             repository: request.repository.clone(),
             branch: branch.clone(),
         }),
         _ => None,
     };
-    ask(
-        state,
-        ReportRequest::RunStopped {
+    Fact::ReportRequested {
+        id: state.next_id().into(),
+        request: ReportRequest::RunStopped {
             job: state.job(),
             reason,
             pull_request,
             branch,
         },
-        None,
-    )
+        answers: None,
+    }
 }
 
 pub(super) fn finish(reason: StopReason) -> Action {

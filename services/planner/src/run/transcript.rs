@@ -31,7 +31,12 @@ pub(crate) fn transcript(state: &RunState) -> Option<Transcript> {
         return Some(triage::transcript(state, request));
     }
     let (request, info) = (state.request()?, state.open_workspace()?);
-    let task = Message::User(prompts::task(state.run.ticket(), request, &info.instructions));
+    let task = Message::User(prompts::task(
+        state.run.ticket(),
+        request,
+        &info.instructions,
+        &state.nonce,
+    ));
     Some(Transcript {
         system: prompts::system(request, info),
         tools: tools::offered(info),
@@ -76,7 +81,7 @@ fn news(state: &RunState, after_turns: usize) -> Option<Message> {
         .filter(|heard| heard.after_turns == after_turns)
         .map(|heard| &heard.news)
         .collect();
-    (!said.is_empty()).then(|| Message::User(prompts::news(&said)))
+    (!said.is_empty()).then(|| Message::User(prompts::news(&said, &state.nonce)))
 }
 
 fn results(turn: &Turn) -> Vec<(String, ToolResult)> {

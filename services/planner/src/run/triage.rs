@@ -98,7 +98,7 @@ pub(super) fn transcript(state: &RunState, request: &JobRequest) -> Transcript {
             "additionalProperties": false
         }),
     };
-    let task = Message::User(prompts::triage_task(state.run.ticket(), request));
+    let task = Message::User(prompts::triage_task(state.run.ticket(), request, &state.nonce));
     Transcript {
         system: prompts::TRIAGE.to_owned(),
         tools: vec![tool],

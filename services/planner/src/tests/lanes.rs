@@ -6,13 +6,20 @@ use super::*;
 
 impl World {
     pub(super) async fn until_the_model_is_asked(&self) {
-        let asked = async || {
+        self.until_fact("model_requested").await;
+    }
+
+    /// Waits for a fact in the journal of the ticket's first run.
+    async fn until_fact(&self, name: &str) {
+        let stands = async || {
             let row = self.row().await?;
-            let entries = self.queue.journal().read(&row.runs[0].id).await.ok()?;
-            let asked = |(_, entry): &(u64, Entry)| entry.fact.name() == "model_requested";
-            entries.iter().any(asked).then_some(())
+            let entries = self.queue.journal().read(&row.runs.first()?.id).await.ok()?;
+            entries
+                .iter()
+                .any(|(_, entry)| entry.fact.name() == name)
+                .then_some(())
         };
-        self.until("the model is asked", asked).await;
+        self.until(name, stands).await;
     }
 }
 
@@ -78,11 +85,10 @@ async fn a_comment_that_comes_while_the_model_works_is_read_at_its_next_turn() {
         Step::say("There is nothing to do.").expecting("Mind the tax."),
     ];
     let world = World::start(script).await;
-    world.model.set_latency(Duration::from_secs(6));
+    world.model.set_latency(Duration::from_secs(4));
     let planner = world.planner().await;
     world.ask().await;
     world.until_the_model_is_asked().await;
-    world.model.set_latency(Duration::ZERO);
     let comment = TicketComment {
         author: "ada".to_owned(),
         at: bootstrap::now(),
@@ -94,6 +100,8 @@ async fn a_comment_that_comes_while_the_model_works_is_read_at_its_next_turn() {
         pull_request: None,
     };
     world.trigger("comment:8", Reason::NewsArrived(news)).await;
+    world.until_fact("news_arrived").await;
+    world.model.set_latency(Duration::ZERO);
     let row = world.finished(1).await;
     assert_eq!((row.runs[0].turns, row.runs.len()), (2, 1));
     assert_eq!(world.model.violations(), Vec::<String>::new());

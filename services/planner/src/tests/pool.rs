@@ -16,6 +16,8 @@ async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full
         listen: ([127, 0, 0, 1], 0).into(),
         slots: 1,
         retry_base_ms: 20,
+        retry_longest_ms: 900_000,
+        max_retries: 5,
         pools: [(
             "default".to_owned(),
             bootstrap::settings::TextList(vec![free.url.clone(), full.url.clone()]),

@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::driver::{Driver, Trouble};
+use crate::telemetry;
 use session::{End, Session};
 
 const TROUBLE_PAUSE: Duration = Duration::from_secs(5);
-const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Works on tickets, one token at a time.
 pub(crate) struct TicketDesk {
@@ -53,17 +53,13 @@ impl TicketDesk {
 
     async fn take(&self, token: Token<Trigger>, shutdown: CancellationToken) {
         let (ticket, fence) = (token.ticket().clone(), token.fence());
-        let lease = match self.leases.take(&ticket, fence).await {
-            Ok(Some(lease)) => lease,
-            Ok(None) => {
-                tracing::debug!(%ticket, %fence, "a newer planner has the ticket");
-                return token.abandon();
-            }
-            Err(error) => {
-                tracing::warn!(%ticket, %error, "lease is not available, the ticket waits");
-                return token.release_after(LEASE_PAUSE).await;
-            }
+        let Some(lease) = self.leases.take(&ticket, fence).await else {
+            tracing::debug!(%ticket, %fence, "a newer planner has the ticket");
+            return token.abandon();
         };
+        if !lease.is_held() {
+            telemetry::without_lease();
+        }
         let lost = lease.lost();
         let end = tokio::select! {
             end = Box::pin(self.work(&ticket, fence, &lease, &shutdown)) => end,

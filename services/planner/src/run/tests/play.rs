@@ -10,7 +10,7 @@ use domain::{
 };
 use serde_json::{Value, json};
 
-use crate::run::{Action, RunState, decide};
+use crate::run::{Action, Retries, RunState, decide};
 
 pub(crate) fn ticket() -> TicketKey {
     TicketKey::jira("ENG-12").unwrap()
@@ -107,6 +107,13 @@ pub(crate) fn pull_request() -> PullRequestRef {
     }
 }
 
+/// As the default settings have them.
+const RETRIES: Retries = Retries {
+    most: 5,
+    base_ms: 60_000,
+    longest_ms: 900_000,
+};
+
 /// A run in a world where everything goes well unless told otherwise.
 pub(crate) struct Play {
     pub(crate) entries: Vec<Entry>,
@@ -165,6 +172,7 @@ impl Play {
             Action::OpenWorkspace { id } => self.append(Fact::WorkspaceOpened {
                 id,
                 workspace: info(),
+                repository: None,
             }),
             Action::AskModel { .. } if self.faults > 0 => {
                 self.faults -= 1;
@@ -180,11 +188,14 @@ impl Play {
             }
             Action::TakeSnapshot => {
                 let snapshot = self.snapshot();
-                self.append(Fact::SnapshotTaken { snapshot });
+                self.append(Fact::SnapshotTaken {
+                    snapshot,
+                    repository: None,
+                });
             }
-            Action::ScheduleRetry { attempt, reason } => {
-                let due = Timestamp::from_unix_ms(1);
-                self.append(Fact::RetryScheduled { attempt, due, reason });
+            Action::ScheduleRetry { reason } => {
+                let fact = RETRIES.after(&self.state, reason, Timestamp::from_unix_ms(1));
+                self.append(fact);
             }
             Action::SendReport { id, .. } => self.state.sent(&id),
             Action::Wait | Action::Rest => {}

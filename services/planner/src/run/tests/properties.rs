@@ -125,7 +125,7 @@ proptest! {
                 if state.finished.is_some() {
                     break;
                 }
-                let committed = state.head.as_ref().map(|head| head.as_str().chars().next().unwrap());
+                let committed = state.work().head.as_ref().map(|head| head.as_str().chars().next().unwrap());
                 let (entries, replies) = (history.clone(), replies.clone().into());
                 let mut taker = Play { entries, state, replies, committed, faults };
                 fence += 1;
@@ -207,7 +207,7 @@ proptest! {
         for cut in 1..=whole.entries.len() {
             let entries = whole.entries[..cut].to_vec();
             let state = RunState::fold(&run_id(), &entries).unwrap().unwrap();
-            let committed = state.head.as_ref().map(|head| head.as_str().chars().next().unwrap());
+            let committed = state.work().head.as_ref().map(|head| head.as_str().chars().next().unwrap());
             let mut resumed = Play { entries, state, replies: VecDeque::new(), committed, faults: 0 };
             let at = resumed.state.position;
             let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };

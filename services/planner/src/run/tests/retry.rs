@@ -1,9 +1,9 @@
 //! What fails and is tried again, or ends the run.
 
-use domain::{Fact, Reason, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason};
+use domain::{Fact, Job, Reason, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason};
 use serde_json::json;
 
-use super::play::{Play, change, pull_request, push, reply, stop_requested, tools};
+use super::play::{Play, change, pull_request, push, reply, request, stop_requested, tools};
 use crate::run::{Action, decide};
 
 #[test]
@@ -24,6 +24,21 @@ fn a_failure_that_may_pass_is_tried_again_five_times_and_then_told() {
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
     assert!(play.reason().breaks_circuit());
     assert!(matches!(play.last_request(), ReportRequest::RunStopped { .. }));
+}
+
+#[test]
+fn a_repository_says_how_often_its_runs_are_tried_again() {
+    for most in [0, 2] {
+        let mut asked = request(Job::Implement);
+        asked.rules.agent.max_retries = Some(most);
+        let mut play = Play::implement(asked, []);
+        for _ in 0..most {
+            assert_eq!(play.fail_once(), Action::Wait);
+            play.retry();
+        }
+        assert_eq!(play.fail_once(), Action::Rest);
+        assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
+    }
 }
 
 #[test]
@@ -65,7 +80,7 @@ fn a_push_that_failed_in_the_end_is_asked_for_again_as_a_new_report() {
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     assert_ne!(play.state.reports.last().unwrap().id, first);
     play.pushed();
-    assert!(play.state.pushed.is_some());
+    assert!(play.state.work().pushed.is_some());
 }
 
 #[test]
@@ -107,6 +122,7 @@ fn failures_end_the_run_with_their_reason() {
             id,
             detail: "gone".to_owned(),
             setup,
+            repository: None,
         });
         if setup {
             assert_eq!(play.drive(), Action::Rest);

@@ -1,0 +1,37 @@
+//! Whether the planner can work: NATS must answer. Redis may be away; the answer of `/readyz` says so.
+
+use std::time::Duration;
+
+use bootstrap::health::Health;
+use lease::Leases;
+use queue::Queue;
+use tokio_util::sync::CancellationToken;
+
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Keeps readiness up to date until shutdown.
+pub(crate) async fn watch(queue: Queue, leases: Leases, health: Health, shutdown: CancellationToken) {
+    let rounds = async {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            look(&queue, &leases, &health).await;
+        }
+    };
+    shutdown.run_until_cancelled(rounds).await;
+}
+
+async fn look(queue: &Queue, leases: &Leases, health: &Health) {
+    let (nats, redis) = tokio::join!(queue.ping(), leases.ping());
+    health.set_note(
+        redis
+            .err()
+            .map(|error| format!("{error}; work goes on without leases")),
+    );
+    if nats.is_ok() != health.is_ready() {
+        tracing::warn!(
+            ready = nats.is_ok(),
+            "nats answers or is silent: readiness changed"
+        );
+        health.set_ready(nats.is_ok());
+    }
+}

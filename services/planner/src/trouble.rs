@@ -1,0 +1,41 @@
+//! Why work on a ticket ends early.
+
+use crate::run::IllegalFact;
+
+/// Why work on a ticket ends early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The ticket belongs to somebody else now.
+    #[error("the ticket was taken over")]
+    Lost,
+    /// NATS is in trouble.
+    #[error(transparent)]
+    Queue(queue::Error),
+    /// The ticket brought planner after planner down.
+    #[error("{0} planners in a row took the ticket over and made no progress")]
+    Stuck(u32),
+    /// No executor has a free slot, or others came first.
+    #[error("no slot is free")]
+    NoSlot,
+    /// A journal tells something impossible.
+    #[error(transparent)]
+    Illegal(#[from] IllegalFact),
+}
+
+impl Trouble {
+    /// True when NATS does not answer: what was tried may work in a moment.
+    pub(crate) const fn is_outage(&self) -> bool {
+        matches!(self, Self::Queue(queue::Error::Unavailable(_)))
+    }
+}
+
+impl From<queue::Error> for Trouble {
+    fn from(error: queue::Error) -> Self {
+        match error {
+            queue::Error::Conflict => Self::Lost,
+            queue::Error::Unavailable(_) | queue::Error::Corrupt { .. } | queue::Error::Topology(_) => {
+                Self::Queue(error)
+            }
+        }
+    }
+}
