@@ -11,6 +11,7 @@ use crate::{
     memory::Memory,
     outcome::{Failure, Outcome},
     reconcile::OVERLAP_MS,
+    remarks::Remark,
     router::Router,
 };
 
@@ -115,7 +116,7 @@ impl Router {
     ) -> Result<Vec<Outcome>, Failure> {
         let mut outcomes = Vec::new();
         for comment in self.outside.comments_since(&issue.key, since).await? {
-            if let Some(outcome) = self.order_in(&issue.key, &comment, memory).await? {
+            if let Some(outcome) = self.remark_in(&issue.key, &comment, memory).await? {
                 outcomes.push(outcome);
             }
         }
@@ -127,20 +128,17 @@ impl Router {
         Ok(outcomes)
     }
 
-    /// What became of the order in a comment, if it gives one that was not seen before.
-    async fn order_in(
+    /// What became of a comment that was not seen before.
+    async fn remark_in(
         &self,
         ticket: &TicketKey,
         comment: &jira::Comment,
         memory: &mut Memory,
     ) -> Result<Option<Outcome>, Failure> {
         let is_ours = comment.by_us || !comment.marker.is_empty();
-        let Some(command) = Command::of(&comment.text).filter(|_| !is_ours) else {
-            return Ok(None);
-        };
         let key = comment_key(&comment.id);
         let remembered = format!("{ticket} {}", key.as_str());
-        if memory.knows(&remembered) {
+        if is_ours || memory.knows(&remembered) {
             return Ok(None);
         }
         let order = Order {
@@ -151,7 +149,7 @@ impl Router {
             source: Source::Poll,
         };
         let outcome = self
-            .jira_command(command, order, &comment.author_account_id)
+            .jira_remark(Remark::of(&comment.text), order, &comment.author_account_id)
             .await?;
         memory.settle(remembered);
         Ok(Some(outcome))

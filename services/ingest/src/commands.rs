@@ -138,7 +138,7 @@ impl Router {
         self.obey(command, Order { ticket, ..order }).await
     }
 
-    async fn write_down(&self, order: Order, reason: Reason) -> Result<Outcome, Failure> {
+    pub(crate) async fn write_down(&self, order: Order, reason: Reason) -> Result<Outcome, Failure> {
         self.outcome(Trigger {
             version: Trigger::VERSION,
             ticket: order.ticket,

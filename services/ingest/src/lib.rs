@@ -17,6 +17,7 @@ mod outside;
 mod pin;
 mod poller;
 mod reconcile;
+mod remarks;
 mod router;
 mod server;
 mod signature;

@@ -110,9 +110,14 @@ pub(crate) fn pin(
     pinned
 }
 
+/// Somebody's words, sanitised and cut with a note.
+pub(crate) fn words(text: &str) -> String {
+    cut_visibly(&sanitise(text), BODY_CHARS)
+}
+
 fn pin_comment(comment: &Comment, at: Timestamp, instructors: &BTreeSet<String>) -> TicketComment {
     let text = if comment.updated < at {
-        cut_visibly(&sanitise(&comment.text), BODY_CHARS)
+        words(&comment.text)
     } else {
         CHANGED_COMMENT.to_owned()
     };

@@ -68,11 +68,11 @@ impl Router {
     async fn jira(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
         let entered = match events::jira::parse(&delivery.body)? {
             events::jira::Event::Entered(entered) => entered,
-            events::jira::Event::Ordered {
-                command,
+            events::jira::Event::Commented {
+                remark,
                 order,
                 account,
-            } => return self.jira_command(command, order, &account).await,
+            } => return self.jira_remark(remark, order, &account).await,
             events::jira::Event::Edited(edited) => {
                 let rules = self.rules_for(&edited.ticket).unwrap_or_default();
                 return self.triage(edited, &rules).await;

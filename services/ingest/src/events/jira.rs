@@ -5,7 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Unreadable, read};
-use crate::commands::{Command, Order, comment_key};
+use crate::{
+    commands::{Order, comment_key},
+    remarks::Remark,
+};
 
 /// What Jira said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,9 +17,9 @@ pub(crate) enum Event {
     Entered(Entered),
     /// An issue's text changed.
     Edited(Entered),
-    /// A comment gives an order.
-    Ordered {
-        command: Command,
+    /// Somebody commented.
+    Commented {
+        remark: Remark,
         order: Order,
         /// The author's account id.
         account: String,
@@ -108,7 +111,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Event, Unreadable> {
     let payload: Payload = read("jira", body)?;
     let other = || Ok(Event::Other(payload.webhook_event.chars().take(60).collect()));
     if payload.webhook_event == "comment_created" {
-        return Ok(ordered(payload)?.unwrap_or_else(|| Event::Other("comment_created".to_owned())));
+        return Ok(commented(payload)?.unwrap_or_else(|| Event::Other("comment_created".to_owned())));
     }
     let mut is_edit = false;
     let (status, changelog) = match payload.webhook_event.as_str() {
@@ -162,15 +165,12 @@ enum Change {
     Other,
 }
 
-/// The order in a new comment, when it gives one.
-fn ordered(payload: Payload) -> Result<Option<Event>, Unreadable> {
+/// A new comment.
+fn commented(payload: Payload) -> Result<Option<Event>, Unreadable> {
     let (Some(comment), Some(issue), Some(at)) = (payload.comment, payload.issue, payload.timestamp) else {
         return Ok(None);
     };
     let text = markdown(comment.body).unwrap_or_default();
-    let Some(command) = Command::of(&text) else {
-        return Ok(None);
-    };
     let author = comment.author.or(payload.user).map_or_else(nobody, actor);
     let ticket = TicketKey::jira(&issue.key).map_err(|invalid| Unreadable {
         event: "comment_created".to_owned(),
@@ -183,8 +183,8 @@ fn ordered(payload: Payload) -> Result<Option<Event>, Unreadable> {
         actor: author.display_name,
         source: Source::Webhook,
     };
-    Ok(Some(Event::Ordered {
-        command,
+    Ok(Some(Event::Commented {
+        remark: Remark::of(&text),
         order,
         account: author.id,
     }))

@@ -158,6 +158,53 @@ async fn an_order_that_jira_never_told_is_found_by_poll_once_and_only_from_the_g
 }
 
 #[tokio::test]
+async fn a_comment_becomes_news_for_live_runs_through_both_doors_and_for_nobody_else() {
+    let h = Harness::start(1).await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.jira.set_groups("Ada", &["agents"]);
+    h.jira.comment_as(&key, "Ada", "Before any run.").unwrap();
+    h.two_polls_more().await;
+    assert_eq!(
+        h.trigger_keys(&key).await,
+        Vec::<String>::new(),
+        "nobody would read it"
+    );
+
+    let ticket = TicketKey::jira(&key).unwrap();
+    let mut row = domain::Row::default();
+    let run = RunId::new(ticket.clone(), 1);
+    row.open(
+        domain::Pending::new(run, Job::Implement, domain::Lane::Talk),
+        domain::Timestamp::default(),
+    );
+    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    rows.put(&ticket.to_string(), &row, None).await.unwrap();
+    let polled = h.jira.comment_as(&key, "Ada", "Mind the **tax**.").unwrap();
+    let found = h.trigger(&key).await;
+    let Reason::NewsArrived(domain::News::Comment {
+        comment,
+        pull_request,
+    }) = found.reason
+    else {
+        panic!("{:?}", found.reason)
+    };
+    assert_eq!(
+        (comment.author.as_str(), comment.may_instruct, pull_request),
+        ("Ada", true, None)
+    );
+    assert!(comment.text.contains("Mind the"), "{}", comment.text);
+
+    h.listen_to_jira();
+    h.jira.comment_as(&key, OURS, "We are at it.").unwrap();
+    let told = h.jira.comment_as(&key, "Bob", "And the shipping.").unwrap();
+    h.triggers_when(&key, 2).await;
+    h.two_polls_more().await;
+    let keys = h.trigger_keys(&key).await;
+    assert_eq!(keys, [format!("comment:{polled}"), format!("comment:{told}")]);
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn an_order_of_our_own_account_counts_through_no_door() {
     let h = Harness::start(1).await;
     h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;

@@ -1,0 +1,95 @@
+//! What people say in comments on a Jira ticket: an order, or words for the runs that are under way.
+
+use domain::{News, Reason, Row, TicketComment, TicketKey};
+use queue::Bucket;
+
+use crate::{
+    commands::{Command, Order},
+    outcome::{Failure, Outcome},
+    pin,
+    router::Router,
+};
+
+/// What a comment is to us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remark {
+    /// An order.
+    Order(Command),
+    /// Anything else, as Markdown.
+    Words(String),
+}
+
+impl Remark {
+    /// What a comment's text is.
+    pub(crate) fn of(text: &str) -> Self {
+        Command::of(text).map_or_else(|| Self::Words(text.to_owned()), Self::Order)
+    }
+}
+
+impl Router {
+    /// Takes a new comment on a Jira ticket; `account` is its author's id.
+    pub(crate) async fn jira_remark(
+        &self,
+        remark: Remark,
+        order: Order,
+        account: &str,
+    ) -> Result<Outcome, Failure> {
+        match remark {
+            Remark::Order(command) => self.jira_command(command, order, account).await,
+            Remark::Words(text) => self.pass_on(order, &text, account).await,
+        }
+    }
+
+    /// Words become news for the ticket's live runs. Without one there is nobody to read them: a later run reads the
+    /// ticket with all its comments.
+    async fn pass_on(&self, said: Order, text: &str, account: &str) -> Result<Outcome, Failure> {
+        if self.is_ours(&[account, &said.actor]) {
+            return Ok(Outcome::Nothing("our own account said it".to_owned()));
+        }
+        if !self.has_listeners(&said.ticket).await? {
+            return Ok(Outcome::Nothing(
+                "no run is under way that could read it".to_owned(),
+            ));
+        }
+        let comment = TicketComment {
+            author: pin::words(&said.actor),
+            at: said.at,
+            text: pin::words(text),
+            may_instruct: self.instructors.include(&self.outside, Some(account)).await?,
+        };
+        let news = News::Comment {
+            comment,
+            pull_request: None,
+        };
+        self.write_down(said, Reason::NewsArrived(news)).await
+    }
+
+    /// True while a run of the ticket takes news in, or may be about to: a trigger is not folded yet.
+    async fn has_listeners(&self, ticket: &TicketKey) -> Result<bool, Failure> {
+        let rows = self.queue.table::<Row>(Bucket::Tickets);
+        let row = rows
+            .get(&ticket.to_string())
+            .await?
+            .map(|(row, _)| row)
+            .unwrap_or_default();
+        if row.pending.iter().any(|pending| pending.lane.hears_news()) {
+            return Ok(true);
+        }
+        let last = self.queue.triggers().last_sequence(ticket).await?;
+        Ok(last.is_some_and(|last| last > row.cursor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_order_is_words() {
+        assert_eq!(Remark::of("/stop"), Remark::Order(Command::Stop));
+        assert_eq!(
+            Remark::of("Mind the tax."),
+            Remark::Words("Mind the tax.".to_owned())
+        );
+    }
+}
