@@ -76,10 +76,3 @@ pub struct BranchRecord {
     /// The pull request, once it is open.
     pub pull_request: Option<PullRequestRef>,
 }
-
-impl BranchRecord {
-    /// The record's key in its table: `acme/shop:feat/ENG-12-name`.
-    pub fn key(repository: &RepositoryName, branch: &str) -> String {
-        format!("{repository}:{branch}")
-    }
-}

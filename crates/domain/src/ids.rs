@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     invalid::{InvalidId, text_serde},
+    kind::RecordKind,
     ticket::TicketKey,
 };
 
@@ -96,8 +97,8 @@ impl ReportId {
         Self(format!("quarantine:{ticket}@{cursor}"))
     }
 
-    /// The notice that the record at `sequence` of a log (`trigger`, `report`) could not be read.
-    pub fn unreadable(what: &str, ticket: &TicketKey, sequence: u64) -> Self {
+    /// The notice that the record at `sequence` of a log could not be read.
+    pub fn unreadable(what: RecordKind, ticket: &TicketKey, sequence: u64) -> Self {
         Self(format!("unreadable-{what}:{ticket}@{sequence}"))
     }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BranchRef, CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, ReportFence, ReportId, RepositoryName,
-    RunFence, RunId, SkipReason, StopReason, TicketKey, Timestamp,
+    BranchRef, CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, RecordKind, ReportFence, ReportId,
+    RepositoryName, RunFence, RunId, SkipReason, StopReason, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
@@ -63,13 +63,6 @@ pub struct ReportCursor {
     /// When the first of these tries was.
     #[serde(default)]
     pub since: Option<Timestamp>,
-}
-
-impl ReportCursor {
-    /// The record's key in the ledger.
-    pub fn key(ticket: &TicketKey) -> String {
-        format!("cursor:{ticket}")
-    }
 }
 
 /// What the reporter is asked to do.
@@ -162,8 +155,8 @@ pub enum ReportRequest {
     },
     /// A record about the ticket could not be read and was set aside: say so; everything else goes on.
     Unreadable {
-        /// Which: `trigger` or `report`.
-        what: String,
+        /// Which: a trigger or a report.
+        what: RecordKind,
     },
     /// Put labels on the ticket; those that are there already stay.
     AddLabels {

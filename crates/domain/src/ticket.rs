@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     instance::Instance,
     invalid::{InvalidId, text_serde},
+    origin::Origin,
     repository::RepositoryName,
     time::Timestamp,
 };
@@ -87,10 +88,12 @@ impl TicketKey {
         }
     }
 
-    const fn tracker(&self) -> &'static str {
+    /// The service that it lives on.
+    pub fn origin(&self) -> Origin {
+        let instance = self.instance().cloned();
         match self {
-            Self::Jira { .. } => "jira",
-            Self::GitHub { .. } => "github",
+            Self::Jira { .. } => Origin::Jira(instance),
+            Self::GitHub { .. } => Origin::GitHub(instance),
         }
     }
 }
@@ -104,11 +107,7 @@ fn parse_number(text: &str) -> Option<u64> {
 
 impl fmt::Display for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.tracker())?;
-        if let Some(instance) = self.instance() {
-            write!(f, "+{instance}")?;
-        }
-        write!(f, ":{}", self.short())
+        write!(f, "{}:{}", self.origin(), self.short())
     }
 }
 
@@ -117,13 +116,12 @@ impl FromStr for TicketKey {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidId::new(text, EXPECTED);
         let (place, key) = text.split_once(':').ok_or_else(invalid)?;
-        let (tracker, instance) = match place.split_once('+') {
-            Some((tracker, instance)) => (tracker, Some(instance.parse::<Instance>()?)),
-            None => (place, None),
-        };
-        match tracker {
-            "jira" => Self::jira_on(instance, key).map_err(|_| invalid()),
-            "github" => {
+        if place == "folder" {
+            return Err(InvalidId::new(text, FOLDER));
+        }
+        match place.parse().map_err(|_| invalid())? {
+            Origin::Jira(instance) => Self::jira_on(instance, key).map_err(|_| invalid()),
+            Origin::GitHub(instance) => {
                 let (path, number) = key.rsplit_once('#').ok_or_else(invalid)?;
                 let (owner, name) = path.split_once('/').ok_or_else(invalid)?;
                 let repository = RepositoryName::new(owner, name).map_err(|_| invalid())?;
@@ -132,8 +130,6 @@ impl FromStr for TicketKey {
                     number: parse_number(number).ok_or_else(invalid)?,
                 })
             }
-            "folder" => Err(InvalidId::new(text, FOLDER)),
-            _ => Err(invalid()),
         }
     }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use domain::ObjectRef;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Error, Objects, Unreadable, wire::Stored};
+use crate::{error::Error, objects::Objects, unreadable::Unreadable, wire::Stored};
 
 /// The largest body that a message carries itself.
 pub(crate) const INLINE_MAX_BYTES: usize = 512 * 1024;

@@ -5,18 +5,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use async_nats::{HeaderMap, header, jetstream::object_store::ObjectInfo};
+use async_nats::jetstream::object_store::ObjectInfo;
 use domain::{ObjectRef, Timestamp};
 
 use crate::{
-    Error, Objects, body, delivery,
-    objects::{METAS, STREAM, chunks_of},
-    table::Bucket,
-    table::{prefix_of, stream_of},
-    topology::{
-        DEAD, DEAD_PREFIX, DELIVERIES, DELIVERIES_PREFIX, JOURNAL, JOURNAL_PREFIX, REPORTS, TRIGGERS,
+    body,
+    error::Error,
+    meta,
+    names::{
+        Bucket, DEAD, DELIVERIES, JOURNAL, OBJECT_METAS, OBJECTS, REPORTS, TRIGGERS, deliveries, journals,
+        letters, object_chunks,
     },
-    wire::{Refusal, Stored},
+    objects::Objects,
+    wire::{Refusal, Stored, replacing},
 };
 
 /// How many objects one search holds in memory: some 15 MB of names.
@@ -52,18 +53,15 @@ impl Objects {
     pub async fn unreferenced(&self, before: Timestamp, from: u64) -> Result<Search, Error> {
         let (mut old, next) = self.stored_before(before, from).await?;
         // A dead letter that is revived moves its reference to the deliveries, which are therefore read after it.
-        let tables = Bucket::ALL.map(|bucket| {
-            let subject = format!("{}.>", prefix_of(bucket.name()));
-            (stream_of(bucket.name()), subject)
-        });
         let logs = [
-            (DEAD, DEAD_PREFIX),
-            (JOURNAL, JOURNAL_PREFIX),
-            (TRIGGERS.stream, TRIGGERS.prefix),
+            (DEAD, letters()),
+            (JOURNAL, journals()),
+            (TRIGGERS.stream, TRIGGERS.records()),
+            (REPORTS.stream, REPORTS.records()),
         ];
-        let logs = logs.into_iter().chain([(REPORTS.stream, REPORTS.prefix)]);
-        let logs = logs.map(|(stream, prefix)| (stream.to_owned(), format!("{prefix}.>")));
-        for (stream, subject) in logs.chain(tables) {
+        let logs = logs.map(|(stream, subject)| (stream.to_owned(), subject));
+        let tables = Bucket::ALL.map(|bucket| (bucket.stream(), bucket.all()));
+        for (stream, subject) in logs.into_iter().chain(tables) {
             self.keep_referenced(&stream, &subject, &mut old).await?;
         }
         self.keep_delivered(&mut old).await?;
@@ -78,14 +76,14 @@ impl Objects {
     /// # Errors
     /// [`Error::Unavailable`]; a later search finds what is left of it.
     pub async fn remove(&self, garbage: &Garbage) -> Result<bool, Error> {
-        let Some(stored) = self.connection.at(STREAM, garbage.sequence).await? else {
+        let Some(stored) = self.connection.at(OBJECTS, garbage.sequence).await? else {
             return Ok(false);
         };
         let info = read(&stored)?;
-        let chunks = chunks_of(&info.nuid);
+        let chunks = object_chunks(&info.nuid);
         if info.deleted {
-            self.connection.purge(STREAM, &chunks).await?;
-            self.connection.forget(STREAM, garbage.sequence).await?;
+            self.connection.purge(OBJECTS, &chunks).await?;
+            self.connection.forget(OBJECTS, garbage.sequence).await?;
             return Ok(false);
         }
         let tombstone = ObjectInfo {
@@ -101,7 +99,7 @@ impl Objects {
             Err(Refusal::WrongLast) => return Ok(false),
             Err(refusal) => return Err(refusal.into()),
         }
-        self.connection.purge(STREAM, &chunks).await?;
+        self.connection.purge(OBJECTS, &chunks).await?;
         Ok(true)
     }
 
@@ -111,14 +109,14 @@ impl Objects {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn remove_torn(&self, before: Timestamp) -> Result<u64, Error> {
-        let subjects = self.connection.subjects(STREAM, &chunks_of("*")).await?;
+        let subjects = self.connection.subjects(OBJECTS, &object_chunks("*")).await?;
         let mut removed = 0;
         for some in subjects.chunks(MOST) {
             for subject in self.without_object(some).await? {
-                let chunks = self.connection.page(STREAM, subject, 0).await?;
+                let chunks = self.connection.page(OBJECTS, subject, 0).await?;
                 let is_old = |chunk: &Stored| chunk.at().is_some_and(|at| at < before);
                 if !chunks.is_empty() && chunks.iter().all(is_old) {
-                    self.connection.purge(STREAM, subject).await?;
+                    self.connection.purge(OBJECTS, subject).await?;
                     removed += 1;
                 }
             }
@@ -131,13 +129,13 @@ impl Objects {
         let mut left: HashSet<&str> = subjects.iter().map(String::as_str).collect();
         let mut next = 0;
         loop {
-            let page = self.connection.page(STREAM, METAS, next).await?;
+            let page = self.connection.page(OBJECTS, OBJECT_METAS, next).await?;
             let Some(newest) = page.last() else {
                 return Ok(left);
             };
             next = newest.sequence + 1;
             for info in page.iter().filter_map(|stored| read(stored).ok()) {
-                left.remove(chunks_of(&info.nuid).as_str());
+                left.remove(object_chunks(&info.nuid).as_str());
             }
         }
     }
@@ -150,7 +148,7 @@ impl Objects {
     ) -> Result<(HashMap<String, Garbage>, Option<u64>), Error> {
         let (mut old, mut next) = (HashMap::new(), from);
         loop {
-            let page = self.connection.page(STREAM, METAS, next).await?;
+            let page = self.connection.page(OBJECTS, OBJECT_METAS, next).await?;
             let Some(newest) = page.last() else {
                 return Ok((old, None));
             };
@@ -199,7 +197,7 @@ impl Objects {
 
     /// Deliveries are read one by one from the leader: a work queue is not read directly.
     async fn keep_delivered(&self, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
-        let (subject, mut next) = (format!("{DELIVERIES_PREFIX}.>"), 1);
+        let (subject, mut next) = (deliveries(), 1);
         while !old.is_empty() {
             let Some(stored) = self.connection.first(DELIVERIES, &subject, next).await? else {
                 break;
@@ -214,7 +212,7 @@ impl Objects {
     /// is a stranger's and names nothing.
     async fn keep_named(&self, stored: &Stored, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
         keep(&stored.payload, old);
-        if !body::is_reference(&stored.headers) || delivery::source_of(&stored.headers).is_some() {
+        if !body::is_reference(&stored.headers) || meta::is_delivery(&stored.headers) {
             return Ok(());
         }
         let Ok(object) = serde_json::from_slice::<ObjectRef>(&stored.payload) else {
@@ -238,14 +236,6 @@ fn keep(bytes: &[u8], old: &mut HashMap<String, Garbage>) {
             old.remove(name);
         }
     }
-}
-
-/// Headers that replace the one message of a subject, if it is still at this sequence.
-pub(crate) fn replacing(sequence: u64) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
-    headers.insert(header::NATS_ROLLUP, "sub");
-    headers
 }
 
 fn read(stored: &Stored) -> Result<ObjectInfo, Error> {

@@ -1,46 +1,32 @@
-//! The connection to the server, and the doors to everything behind it.
+//! The connection to the server: what everything in this crate talks through.
 
-use std::{marker::PhantomData, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use async_nats::{
     ConnectOptions,
     jetstream::{self, context::ContextBuilder, object_store::ObjectStore},
 };
-use domain::{Report, Trigger};
-use serde::{Serialize, de::DeserializeOwned};
 use tokio::{sync::OnceCell, time::timeout};
 
-use crate::{
-    Bucket, DeadLetters, Deliveries, Error, Journal, KeyedLog, Objects, Settings, Table, Timers, topology,
-    wire::REQUEST_TIMEOUT,
-};
+use crate::{error::Error, settings::Settings};
 
+/// Limit of one request to the server.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 
-/// What everything in this crate talks through.
+/// A connection. The client reconnects by itself.
 pub(crate) struct Connection {
     pub(crate) client: async_nats::Client,
     pub(crate) context: jetstream::Context,
     pub(crate) object_store: OnceCell<ObjectStore>,
-    pub(crate) replicas: usize,
-    pub(crate) ack_wait: Duration,
+    pub(crate) settings: Settings,
 }
 
-/// A connection with its topology. Cheap to clone.
-#[derive(Clone)]
-pub struct Queue {
-    pub(crate) connection: Arc<Connection>,
-}
-
-impl Queue {
-    /// Connects (10 s limit) and refuses a server older than 2.12.5. Afterwards the connection mends itself.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] names the address; [`Error::Topology`] for an old server or an unreadable credentials
-    /// file.
-    pub async fn connect(settings: &Settings, client_name: &str) -> Result<Self, Error> {
+impl Connection {
+    /// Connects (10 s limit) and refuses a server older than 2.12.5.
+    pub(crate) async fn open(settings: &Settings, client_name: &str) -> Result<Self, Error> {
         let mut options = ConnectOptions::new()
             .name(client_name)
             .connection_timeout(REQUEST_TIMEOUT)
@@ -66,107 +52,26 @@ impl Queue {
             .timeout(REQUEST_TIMEOUT)
             .ack_timeout(REQUEST_TIMEOUT)
             .build(client.clone());
-        let connection = Connection {
+        Ok(Self {
             client,
             context,
             object_store: OnceCell::new(),
-            replicas: settings.replicas,
-            ack_wait: Duration::from_millis(settings.ack_wait_ms.max(SHORTEST_ACK_WAIT_MS)),
-        };
-        Ok(Self {
-            connection: Arc::new(connection),
+            settings: settings.clone(),
         })
     }
 
-    /// Creates every stream, consumer, bucket and the object store. One that differs is changed in place where nothing
-    /// is lost by it; a newer release's limits are left alone.
-    ///
-    /// # Errors
-    /// [`Error::Topology`] lists the fields that cannot be changed, with what to do.
-    pub async fn ensure_topology(&self) -> Result<(), Error> {
-        let ensured = Box::pin(topology::ensure(&self.connection));
-        failpoint::around("queue.topology.ensure", ensured).await
+    /// How long the server waits for a sign of life of a message's holder.
+    pub(crate) fn ack_wait(&self) -> Duration {
+        Duration::from_millis(self.settings.ack_wait_ms.max(SHORTEST_ACK_WAIT_MS))
     }
 
-    /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.
-    pub fn is_connected(&self) -> bool {
-        self.connection.client.connection_state() == async_nats::connection::State::Connected
-    }
-
-    /// One round trip, for readiness.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] without an answer within 5 s.
-    pub async fn ping(&self) -> Result<(), Error> {
-        let answer = timeout(REQUEST_TIMEOUT, self.connection.context.query_account()).await;
-        let answer = answer.map_err(|_| Error::Unavailable("ping: no answer within 5 s".to_owned()))?;
+    /// One round trip.
+    pub(crate) async fn ping(&self) -> Result<(), Error> {
+        let answer = timeout(REQUEST_TIMEOUT, self.context.query_account()).await;
+        let answer = answer.map_err(|_| Error::unavailable("ping", "no answer within 5 s"))?;
         answer
             .map(drop)
             .map_err(|error| Error::unavailable("ping", error))
-    }
-
-    /// The verified webhook calls.
-    pub fn deliveries(&self) -> Deliveries {
-        Deliveries {
-            connection: self.connection.clone(),
-        }
-    }
-
-    /// The reasons to act, by ticket.
-    pub fn triggers(&self) -> KeyedLog<Trigger> {
-        KeyedLog {
-            connection: self.connection.clone(),
-            names: &topology::TRIGGERS,
-            record: PhantomData,
-        }
-    }
-
-    /// The requests to the reporter, by ticket.
-    pub fn reports(&self) -> KeyedLog<Report> {
-        KeyedLog {
-            connection: self.connection.clone(),
-            names: &topology::REPORTS,
-            record: PhantomData,
-        }
-    }
-
-    /// The runs' journals.
-    pub fn journal(&self) -> Journal {
-        Journal {
-            connection: self.connection.clone(),
-        }
-    }
-
-    /// Typed view of one key-value bucket.
-    pub fn table<V: Serialize + DeserializeOwned + Send + Sync>(&self, bucket: Bucket) -> Table<V> {
-        Table::new(self.connection.clone(), bucket)
-    }
-
-    /// The object store.
-    pub fn objects(&self) -> Objects {
-        self.connection.objects()
-    }
-
-    /// What could not be handled.
-    pub fn dead_letters(&self) -> DeadLetters {
-        DeadLetters {
-            connection: self.connection.clone(),
-        }
-    }
-
-    /// The tickets' timers.
-    pub fn timers(&self) -> Timers {
-        Timers {
-            connection: self.connection.clone(),
-        }
-    }
-}
-
-impl Connection {
-    pub(crate) fn objects(self: &Arc<Self>) -> Objects {
-        Objects {
-            connection: self.clone(),
-        }
     }
 }
 

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use async_nats::{HeaderMap, header};
 use bytes::Bytes;
-use domain::{TicketKey, Timestamp};
+use domain::{RecordKind, TicketKey, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    Error, Unreadable, body,
+    body,
     connection::Connection,
-    delivery, subject,
-    topology::{DEAD, DEAD_PREFIX, DELIVERIES_PREFIX, REPORTS, TRIGGERS},
+    error::Error,
+    meta::{self, Meta},
+    names::{self, DEAD, REPORTS, TRIGGERS},
+    objects::Objects,
+    unreadable::Unreadable,
     wire::Stored,
 };
 
@@ -23,8 +26,8 @@ const ORIGIN: &str = "Journeyman-Origin";
 /// What could not be handled, why, and how to retry it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// `delivery`, `trigger`, `report`, `ticket`, `row` or `ledger`.
-    pub what: String,
+    /// What it is about.
+    pub what: RecordKind,
     /// Its identity.
     pub id: String,
     /// The ticket, when it is known.
@@ -35,13 +38,41 @@ pub struct DeadLetter {
     pub at: Timestamp,
 }
 
+impl DeadLetter {
+    /// The letter about a record that cannot be read, with advice for its reader.
+    pub fn about(
+        record: &Unreadable,
+        what: RecordKind,
+        id: impl Into<String>,
+        ticket: Option<TicketKey>,
+        advice: &str,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            what,
+            id: id.into(),
+            ticket,
+            reason: format!("{}; {advice}", record.problem()),
+            at,
+        }
+    }
+}
+
 /// The dead letters, kept for 90 days. Cheap to clone.
 #[derive(Clone)]
 pub struct DeadLetters {
-    pub(crate) connection: Arc<Connection>,
+    connection: Arc<Connection>,
 }
 
 impl DeadLetters {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection }
+    }
+
+    fn objects(&self) -> Objects {
+        Objects::new(self.connection.clone())
+    }
+
     /// Stores a letter with what it is about.
     ///
     /// # Errors
@@ -68,10 +99,10 @@ impl DeadLetters {
         if headers.get(header::NATS_MESSAGE_ID).is_none() {
             headers.insert(header::NATS_MESSAGE_ID, Uuid::new_v4().to_string());
         }
-        let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
-        let subject = subject::under(DEAD_PREFIX, &letter.what);
+        let payload = body::pack(&self.objects(), &mut headers, payload).await?;
+        let subject = names::letter(letter.what, letter.ticket.as_ref());
         let published = self.connection.publish(&subject, headers, payload);
-        failpoint::around_kind("queue.dead.publish", &letter.what, published).await?;
+        failpoint::around_kind("queue.dead.publish", letter.what.as_str(), published).await?;
         Ok(())
     }
 
@@ -80,7 +111,7 @@ impl DeadLetters {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn list(&self, limit: usize) -> Result<Vec<(u64, DeadLetter)>, Error> {
-        let subject = format!("{DEAD_PREFIX}.*");
+        let subject = names::letters();
         let Some(last) = self.connection.last(DEAD, &subject).await? else {
             return Ok(Vec::new());
         };
@@ -109,7 +140,7 @@ impl DeadLetters {
             return Ok(None);
         };
         let letter = shown(&stored).1;
-        let body = body::unpack(&self.connection.objects(), Some(&stored.headers), stored.payload).await?;
+        let body = body::unpack(&self.objects(), Some(&stored.headers), stored.payload).await?;
         Ok(Some((letter, body)))
     }
 
@@ -149,7 +180,7 @@ impl DeadLetters {
         payload: Bytes,
     ) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
-        delivery::keep_meta(delivery, &mut headers);
+        meta::keep(delivery, &mut headers);
         // The delivery comes again when its acknowledgement is lost; its letter must not.
         if let Some(id) = delivery.and_then(|headers| headers.get(header::NATS_MESSAGE_ID)) {
             headers.insert(header::NATS_MESSAGE_ID, format!("delivery.{id}"));
@@ -162,7 +193,7 @@ impl DeadLetters {
 fn shown(stored: &Stored) -> (u64, DeadLetter) {
     letter(stored).unwrap_or_else(|error| {
         let letter = DeadLetter {
-            what: "letter".to_owned(),
+            what: RecordKind::Letter,
             id: stored.subject.clone(),
             ticket: None,
             reason: error.to_string(),
@@ -174,8 +205,9 @@ fn shown(stored: &Stored) -> (u64, DeadLetter) {
 
 /// The subject that a letter's message came from, as far as it may come there again.
 fn origin(stored: &Stored) -> Option<String> {
-    if let Some(source) = delivery::source_of(&stored.headers) {
-        return Some(subject::under(DELIVERIES_PREFIX, &source));
+    if meta::is_delivery(&stored.headers) {
+        let meta = Meta::read(Some(&stored.headers), &stored.subject).ok()?;
+        return Some(names::deliveries_of(&meta.source));
     }
     let stream = stored.headers.get(ORIGIN)?;
     let names = [&TRIGGERS, &REPORTS]
@@ -183,11 +215,7 @@ fn origin(stored: &Stored) -> Option<String> {
         .find(|names| names.stream == stream.as_str())?;
     let ticket = letter(stored).ok()?.1.ticket?;
     // Its own key is taken by the record that could not be read.
-    let key = subject::key_hash(&format!("revived:{}", stored.sequence));
-    Some(format!(
-        "{}.{key}",
-        subject::under(names.prefix, &ticket.to_string())
-    ))
+    Some(names.record(&ticket, &format!("revived:{}", stored.sequence)))
 }
 
 fn letter(stored: &Stored) -> Result<(u64, DeadLetter), Error> {

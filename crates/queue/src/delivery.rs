@@ -4,31 +4,31 @@ use std::{sync::Arc, time::Duration};
 
 use async_nats::{HeaderMap, header, jetstream};
 use bytes::Bytes;
-use domain::Timestamp;
-use serde::{Deserialize, Serialize};
+use domain::{Origin, RecordKind, Timestamp};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
-    DeadLetter, DeadLetters, Error, body,
+    body,
     connection::Connection,
-    keyed_log::pause_after,
-    pull::{self, Held},
-    subject,
-    topology::{DELIVERIES, DELIVERIES_PREFIX, ROUTER},
+    dead::{DeadLetter, DeadLetters},
+    error::Error,
+    meta::Meta,
+    names::{self, DELIVERIES, ROUTER},
+    objects::Objects,
+    pull::{self, Held, pause_after},
     trace,
 };
 
-const HEADER: &str = "Journeyman-Delivery";
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 
 /// One verified webhook call (or poll finding), raw.
 #[derive(Clone, Debug)]
 pub struct WebhookDelivery {
-    /// `jira` or `github`.
-    pub source: String,
+    /// Where it came from.
+    pub source: Origin,
     /// Unique id of the delivery (`X-GitHub-Delivery`, `X-Atlassian-Webhook-Identifier`, or the hash of the body).
     pub id: String,
     /// `X-GitHub-Event`, or Jira's `webhookEvent`; empty when unknown.
@@ -37,15 +37,6 @@ pub struct WebhookDelivery {
     pub received_at: Timestamp,
     /// The body as it came.
     pub body: Bytes,
-}
-
-/// Everything of a delivery but its body, as the message's header carries it.
-#[derive(Serialize, Deserialize)]
-struct Meta {
-    source: String,
-    id: String,
-    event: String,
-    received_at: Timestamp,
 }
 
 /// What a handler says of a message.
@@ -68,10 +59,18 @@ pub enum Disposition {
 /// The deliveries' queue. Cheap to clone.
 #[derive(Clone)]
 pub struct Deliveries {
-    pub(crate) connection: Arc<Connection>,
+    connection: Arc<Connection>,
 }
 
 impl Deliveries {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection }
+    }
+
+    fn objects(&self) -> Objects {
+        Objects::new(self.connection.clone())
+    }
+
     /// Publishes with the delivery id as message id and waits for the ack. Bodies over 512 KiB go to the object store.
     /// Returns false when the id was known (for 24 hours); a publish that was tried again may find its own.
     ///
@@ -84,21 +83,17 @@ impl Deliveries {
             event: delivery.event.clone(),
             received_at: delivery.received_at,
         };
-        let meta = serde_json::to_string(&meta).map_err(|error| Error::corrupt("a delivery", error))?;
         let mut headers = HeaderMap::new();
-        headers.insert(HEADER, meta);
+        meta.write(&mut headers)?;
         headers.insert(
             header::NATS_MESSAGE_ID,
-            format!(
-                "{}.{}",
-                subject::encode(&delivery.source),
-                subject::encode(&delivery.id)
-            ),
+            names::delivery_id(&delivery.source, &delivery.id),
         );
-        let payload = body::pack(&self.connection.objects(), &mut headers, delivery.body.clone()).await?;
-        let subject = subject::under(DELIVERIES_PREFIX, &delivery.source);
+        let payload = body::pack(&self.objects(), &mut headers, delivery.body.clone()).await?;
+        let subject = names::deliveries_of(&delivery.source);
         let published = self.connection.publish(&subject, headers, payload);
-        let ack = failpoint::around_kind("queue.delivery.publish", &delivery.source, published).await?;
+        let ack =
+            failpoint::around_kind("queue.delivery.publish", delivery.source.service(), published).await?;
         Ok(!ack.duplicate)
     }
 
@@ -150,7 +145,7 @@ impl Deliveries {
         Fut: Future<Output = Disposition>,
     {
         let (message, acker) = message.split();
-        let held = Held::new(DELIVERIES, acker, self.connection.ack_wait);
+        let held = Held::new(DELIVERIES, acker, self.connection.ack_wait());
         let delivery = match self.decode(&message).await {
             Ok(delivery) => delivery,
             Err(Error::Corrupt { what, problem }) => {
@@ -164,7 +159,7 @@ impl Deliveries {
             }
         };
         let (id, body) = (delivery.id.clone(), delivery.body.clone());
-        let span = tracing::info_span!("delivery", source = delivery.source, id, event = delivery.event);
+        let span = tracing::info_span!("delivery", source = %delivery.source, id, event = delivery.event);
         span.add_link(trace::origin(message.headers.as_ref()));
         match handler(delivery).instrument(span).await {
             Disposition::Done => acknowledge(held).await,
@@ -178,12 +173,8 @@ impl Deliveries {
 
     async fn decode(&self, message: &async_nats::Message) -> Result<WebhookDelivery, Error> {
         let headers = message.headers.as_ref();
-        let meta = headers
-            .and_then(|headers| headers.get(HEADER))
-            .ok_or_else(|| Error::corrupt(message.subject.as_str(), "the delivery's header is missing"))?;
-        let meta: Meta = serde_json::from_str(meta.as_str())
-            .map_err(|error| Error::corrupt(message.subject.as_str(), error))?;
-        let body = body::unpack(&self.connection.objects(), headers, message.payload.clone()).await?;
+        let meta = Meta::read(headers, &message.subject)?;
+        let body = body::unpack(&self.objects(), headers, message.payload.clone()).await?;
         let Meta {
             source,
             id,
@@ -207,11 +198,9 @@ impl Deliveries {
         meta: Option<&HeaderMap>,
         payload: Bytes,
     ) {
-        let letters = DeadLetters {
-            connection: self.connection.clone(),
-        };
+        let letters = DeadLetters::new(self.connection.clone());
         let letter = DeadLetter {
-            what: "delivery".to_owned(),
+            what: RecordKind::Delivery,
             id,
             ticket: None,
             reason,
@@ -224,19 +213,6 @@ impl Deliveries {
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
             }
         }
-    }
-}
-
-/// Where a message with a delivery's header came from.
-pub(crate) fn source_of(headers: &HeaderMap) -> Option<String> {
-    let meta: Meta = serde_json::from_str(headers.get(HEADER)?.as_str()).ok()?;
-    Some(meta.source)
-}
-
-/// Copies a delivery's header.
-pub(crate) fn keep_meta(from: Option<&HeaderMap>, to: &mut HeaderMap) {
-    if let Some(meta) = from.and_then(|headers| headers.get(HEADER)) {
-        to.insert(HEADER, meta.clone());
     }
 }
 

@@ -1,10 +1,15 @@
-//! Epochs: they rise when a token stream or its durable consumer was made anew, because its counters start again.
+//! Epochs: they rise when a token stream or its durable consumer was created again, because its counters start again.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, Error, Table, connection::Connection, topology::LogNames};
+use crate::{
+    connection::Connection,
+    error::Error,
+    names::{Bucket, LogNames},
+    table::Table,
+};
 
 /// The control record of one token stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]

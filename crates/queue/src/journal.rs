@@ -6,24 +6,48 @@ use async_nats::{
     HeaderMap, jetstream,
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
 };
-use domain::{Entry, Fact, RunId, Timestamp};
+use domain::{Entry, Fact, RunId, TicketKey, Timestamp};
 use futures::{StreamExt as _, future, stream::BoxStream};
 
 use crate::{
-    Error, Objects, body,
+    body,
     connection::Connection,
-    subject,
-    topology::{JOURNAL, JOURNAL_PREFIX},
-    wire::Compared,
+    error::Error,
+    names::{self, JOURNAL},
+    objects::Objects,
+    wire::{Compared, Target},
 };
 
 /// The runs' journals. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
-    pub(crate) connection: Arc<Connection>,
+    connection: Arc<Connection>,
 }
 
 impl Journal {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection }
+    }
+
+    fn objects(&self) -> Objects {
+        Objects::new(self.connection.clone())
+    }
+
+    /// The ticket's runs that have a journal, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn runs_of(&self, ticket: &TicketKey) -> Result<Vec<RunId>, Error> {
+        let filter = names::journals_of(ticket);
+        let subjects = self.connection.subjects(JOURNAL, &filter).await?;
+        let mut runs: Vec<RunId> = subjects
+            .iter()
+            .filter_map(|subject| names::run_of(subject))
+            .collect();
+        runs.sort_by_key(RunId::sequence);
+        Ok(runs)
+    }
+
     /// Appends after the entry at stream sequence `last` (0: the run's first entry) and returns the new sequence. A lost
     /// acknowledgement is resolved by reading the last entry: our nonce means success.
     ///
@@ -31,13 +55,14 @@ impl Journal {
     /// [`Error::Conflict`] when the last entry is another's; [`Error::Unavailable`], then the same entry may be tried
     /// again.
     pub async fn append(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Error> {
-        let subject = subject_of(run);
+        let subject = names::journal(run);
         let mut headers = HeaderMap::new();
         let payload = body::encode(&subject, entry)?.into();
-        let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
-        let written =
-            self.connection
-                .compare_and_publish(JOURNAL, &subject, last, &entry.nonce, headers, payload);
+        let payload = body::pack(&self.objects(), &mut headers, payload).await?;
+        let target = Target::own(JOURNAL, &subject);
+        let written = self
+            .connection
+            .compare_and_publish(&target, last, &entry.nonce, headers, payload);
         let outcome = failpoint::around_kind("queue.journal.append", entry.fact.name(), written).await?;
         match outcome {
             Compared::Written(sequence) => Ok(sequence),
@@ -51,11 +76,11 @@ impl Journal {
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when an entry cannot be read.
     pub async fn read(&self, run: &RunId) -> Result<Vec<(u64, Entry)>, Error> {
         let mut entries = Vec::new();
-        let subject = subject_of(run);
+        let subject = names::journal(run);
         let range = self.connection.range(JOURNAL, &subject, 0);
         for stored in failpoint::around("queue.journal.read", range).await? {
             let sequence = stored.sequence;
-            entries.push((sequence, body::record(&self.connection.objects(), stored).await?));
+            entries.push((sequence, body::record(&self.objects(), stored).await?));
         }
         Ok(entries)
     }
@@ -66,15 +91,11 @@ impl Journal {
     /// [`Error::Unavailable`].
     pub async fn expire(&self, before: Timestamp) -> Result<u64, Error> {
         let mut expired = 0;
-        for subject in self
-            .connection
-            .subjects(JOURNAL, &format!("{JOURNAL_PREFIX}.*"))
-            .await?
-        {
+        for subject in self.connection.subjects(JOURNAL, &names::journals()).await? {
             let Some(last) = self.connection.last(JOURNAL, &subject).await? else {
                 continue;
             };
-            let entry = body::record_or_bytes::<Entry>(&self.connection.objects(), JOURNAL, last).await?;
+            let entry = body::record_or_bytes::<Entry>(&self.objects(), JOURNAL, last).await?;
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(unreadable) => {
@@ -99,7 +120,7 @@ impl Journal {
         run: &RunId,
         from: u64,
     ) -> Result<BoxStream<'static, Result<Entry, Error>>, Error> {
-        let entries = self.ordered(subject_of(run), DeliverPolicy::All).await?;
+        let entries = self.ordered(names::journal(run), DeliverPolicy::All).await?;
         let wanted = move |item: &Result<(RunId, Entry), Error>| {
             future::ready(item.as_ref().map_or(true, |(_, entry)| entry.position >= from))
         };
@@ -114,8 +135,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start.
     pub async fn follow_all(&self) -> Result<BoxStream<'static, Result<(RunId, Entry), Error>>, Error> {
-        self.ordered(format!("{JOURNAL_PREFIX}.*"), DeliverPolicy::New)
-            .await
+        self.ordered(names::journals(), DeliverPolicy::New).await
     }
 
     async fn ordered(
@@ -136,7 +156,7 @@ impl Journal {
             .await;
         let messages = consumer.map_err(|error| failed(&error))?.messages().await;
         let messages = messages.map_err(|error| failed(&error))?;
-        let objects = self.connection.objects();
+        let objects = self.objects();
         let decoded = messages.then(move |message| {
             let objects = objects.clone();
             async move {
@@ -150,13 +170,9 @@ impl Journal {
 
 async fn decode(objects: &Objects, message: jetstream::Message) -> Result<(RunId, Entry), Error> {
     let subject = message.subject.as_str();
-    let run = subject::text_of(JOURNAL_PREFIX, subject).and_then(|text| text.parse().ok());
+    let run = names::run_of(subject);
     let run = run.ok_or_else(|| Error::corrupt(subject, "it names no run"))?;
     let body = body::unpack(objects, message.headers.as_ref(), message.payload.clone()).await?;
     let entry = serde_json::from_slice(&body).map_err(|error| Error::corrupt(subject, error))?;
     Ok((run, entry))
-}
-
-fn subject_of(run: &RunId) -> String {
-    subject::under(JOURNAL_PREFIX, &run.to_string())
 }

@@ -4,52 +4,26 @@ use std::{collections::BTreeSet, marker::PhantomData, sync::Arc, time::Duration}
 
 use async_nats::{HeaderMap, jetstream};
 use bytes::Bytes;
-use domain::{FenceStamp, Report, ReportFence, RunFence, TicketKey, Trigger};
-use serde::{Serialize, de::DeserializeOwned};
+use domain::TicketKey;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Error, Tokens, Unreadable, Watch, body,
+    body,
     connection::Connection,
-    pull::{self, Held},
-    subject,
-    topology::{LogNames, TIMERS, TIMERS_DUE, WAKER},
+    error::Error,
+    keyed::Keyed,
+    names::{self, LogNames, TIMERS, WAKER},
+    objects::Objects,
+    pull::{self, Held, pause_after},
+    token::Tokens,
     trace,
-    wire::{Compared, Refusal},
+    unreadable::Unreadable,
+    watch::Watch,
+    wire::{Compared, Refusal, Target},
 };
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-
-/// What a keyed log holds.
-pub trait Keyed: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The fence that this log's tokens give.
-    type Fence: From<FenceStamp> + Copy + Ord + Send;
-    /// The ticket it belongs to.
-    fn ticket(&self) -> &TicketKey;
-    /// Its semantic key, unique in its ticket.
-    fn key(&self) -> &str;
-}
-
-impl Keyed for Trigger {
-    type Fence = RunFence;
-    fn ticket(&self) -> &TicketKey {
-        &self.ticket
-    }
-    fn key(&self) -> &str {
-        self.key.as_str()
-    }
-}
-
-impl Keyed for Report {
-    type Fence = ReportFence;
-    fn ticket(&self) -> &TicketKey {
-        &self.ticket
-    }
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
-}
 
 /// What became of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +36,9 @@ pub enum Appended {
 
 /// A log by ticket and semantic key, with one outstanding wake-up token per ticket. Cheap to clone.
 pub struct KeyedLog<T> {
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) names: &'static LogNames,
-    pub(crate) record: PhantomData<fn() -> T>,
+    connection: Arc<Connection>,
+    names: &'static LogNames,
+    record: PhantomData<fn() -> T>,
 }
 
 impl<T> Clone for KeyedLog<T> {
@@ -78,21 +52,29 @@ impl<T> Clone for KeyedLog<T> {
 }
 
 impl<T: Keyed> KeyedLog<T> {
+    pub(crate) fn new(connection: Arc<Connection>, names: &'static LogNames) -> Self {
+        Self {
+            connection,
+            names,
+            record: PhantomData,
+        }
+    }
+
     /// Appends a record, once per ticket and key for the whole retention; safe to repeat.
     ///
     /// # Errors
     /// [`Error::Unavailable`] after three tries; then it may or may not be in the log.
     pub async fn append(&self, record: &T) -> Result<Appended, Error> {
-        let ticket = self.ticket_subject(record.ticket());
-        let subject = format!("{ticket}.{}", subject::key_hash(record.key()));
+        let subject = self.names.record(record.ticket(), record.key());
         let mut headers = HeaderMap::new();
         let payload = body::encode(&subject, record)?.into();
-        let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
+        let payload = body::pack(&self.objects(), &mut headers, payload).await?;
         let nonce = Uuid::new_v4().to_string();
         let stream = self.names.stream;
+        let target = Target::own(stream, &subject);
         let written = self
             .connection
-            .compare_and_publish(stream, &subject, 0, &nonce, headers, payload);
+            .compare_and_publish(&target, 0, &nonce, headers, payload);
         let outcome = failpoint::around_kind("queue.log.append", stream, written).await?;
         match outcome {
             Compared::Written(sequence) => Ok(Appended::New(sequence)),
@@ -127,12 +109,12 @@ impl<T: Keyed> KeyedLog<T> {
         ticket: &TicketKey,
         cursor: u64,
     ) -> Result<Vec<(u64, Result<T, Unreadable>)>, Error> {
-        let subject = format!("{}.*", self.ticket_subject(ticket));
+        let subject = self.names.records_of(ticket);
         let mut records = Vec::new();
         let range = self.connection.range(self.names.stream, &subject, cursor);
         for stored in failpoint::around_kind("queue.log.read_each", self.names.stream, range).await? {
             let sequence = stored.sequence;
-            let (objects, stream) = (self.connection.objects(), self.names.stream);
+            let (objects, stream) = (self.objects(), self.names.stream);
             records.push((sequence, body::record_or_bytes(&objects, stream, stored).await?));
         }
         Ok(records)
@@ -143,7 +125,7 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn last_sequence(&self, ticket: &TicketKey) -> Result<Option<u64>, Error> {
-        let subject = format!("{}.*", self.ticket_subject(ticket));
+        let subject = self.names.records_of(ticket);
         let last = self.connection.last(self.names.stream, &subject);
         let last = failpoint::around_kind("queue.log.last", self.names.stream, last).await?;
         Ok(last.map(|stored| stored.sequence))
@@ -154,7 +136,7 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn sequence_of(&self, ticket: &TicketKey, key: &str) -> Result<Option<u64>, Error> {
-        let subject = format!("{}.{}", self.ticket_subject(ticket), subject::key_hash(key));
+        let subject = self.names.record(ticket, key);
         let last = self.connection.last(self.names.stream, &subject);
         let last = failpoint::around_kind("queue.log.last", self.names.stream, last).await?;
         Ok(last.map(|stored| stored.sequence))
@@ -183,9 +165,9 @@ impl<T: Keyed> KeyedLog<T> {
     pub async fn tickets(&self) -> Result<BTreeSet<TicketKey>, Error> {
         let subjects = self
             .connection
-            .subjects(self.names.stream, &format!("{}.>", self.names.prefix))
+            .subjects(self.names.stream, &self.names.records())
             .await?;
-        let ticket = |subject: &String| subject::ticket_of(self.names.prefix, subject);
+        let ticket = |subject: &String| self.names.ticket_of_record(subject);
         Ok(subjects.iter().filter_map(ticket).collect())
     }
 
@@ -195,7 +177,7 @@ impl<T: Keyed> KeyedLog<T> {
 
     /// Publishes the ticket's token; false when one is outstanding.
     async fn token(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<bool, Error> {
-        let subject = subject::under(self.names.wakeup_prefix, &ticket.to_string());
+        let subject = self.names.token(ticket);
         let published = self.connection.publish(&subject, headers, Bytes::new());
         match failpoint::around_kind("queue.token.publish", self.names.wakeups, published).await {
             Ok(_) => Ok(true),
@@ -209,20 +191,26 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start; later trouble is logged and tried again.
     pub async fn run_waker(&self, shutdown: CancellationToken) -> Result<(), Error> {
-        let appends = self.wake_from(self.names.stream, self.names.prefix, &shutdown);
+        let of_record = |subject: &str| self.names.ticket_of_record(subject);
+        let appends = self.wake_from(self.names.stream, of_record, &shutdown);
         if self.names.takes_timers {
-            let timers = self.wake_from(TIMERS, TIMERS_DUE, &shutdown);
+            let timers = self.wake_from(TIMERS, names::ticket_of_timer, &shutdown);
             tokio::try_join!(appends, timers).map(drop)
         } else {
             appends.await
         }
     }
 
-    async fn wake_from(&self, stream: &str, prefix: &str, shutdown: &CancellationToken) -> Result<(), Error> {
+    async fn wake_from(
+        &self,
+        stream: &str,
+        ticket_of: impl Fn(&str) -> Option<TicketKey>,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Error> {
         let consumer = self.connection.consumer(stream, WAKER).await?;
         while !shutdown.is_cancelled() {
             match pull::one(&consumer, shutdown).await {
-                Ok(Some(message)) => self.wake_for(prefix, message).await,
+                Ok(Some(message)) => self.wake_for(ticket_of(&message.subject), message).await,
                 Ok(None) => {}
                 Err(error) => pause_after(&error, stream, shutdown).await,
             }
@@ -230,10 +218,10 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(())
     }
 
-    async fn wake_for(&self, prefix: &str, message: jetstream::Message) {
+    async fn wake_for(&self, ticket: Option<TicketKey>, message: jetstream::Message) {
         let (message, acker) = message.split();
-        let held = Held::new("waker", acker, self.connection.ack_wait);
-        let Some(ticket) = subject::ticket_of(prefix, &message.subject) else {
+        let held = Held::new("waker", acker, self.connection.ack_wait());
+        let Some(ticket) = ticket else {
             tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
             forget(held).await;
             return;
@@ -254,7 +242,7 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`] when the consumer cannot be reached.
     pub async fn tokens(&self, shutdown: CancellationToken) -> Result<Tokens<T>, Error> {
-        Tokens::open(self.clone(), shutdown).await
+        Tokens::open(self.connection.clone(), self.names, shutdown).await
     }
 
     /// Notifies of appends to one ticket's log, without delivery promise: read the log on each notification.
@@ -265,13 +253,13 @@ impl<T: Keyed> KeyedLog<T> {
         Watch::open(
             self.connection.clone(),
             self.names.stream,
-            format!("{}.*", self.ticket_subject(ticket)),
+            self.names.records_of(ticket),
         )
         .await
     }
 
-    fn ticket_subject(&self, ticket: &TicketKey) -> String {
-        subject::under(self.names.prefix, &ticket.to_string())
+    fn objects(&self) -> Objects {
+        Objects::new(self.connection.clone())
     }
 }
 
@@ -279,10 +267,4 @@ async fn forget(held: Held) {
     if let Err(error) = held.finish().await {
         tracing::warn!(%error, "message not acknowledged; it comes again");
     }
-}
-
-/// Logs the trouble with a consumer and waits a moment.
-pub(crate) async fn pause_after(error: &Error, stream: &str, shutdown: &CancellationToken) {
-    tracing::warn!(%error, stream, "no messages for now; tried again in a second");
-    let _ = tokio::time::timeout(PAUSE_AFTER_ERROR, shutdown.cancelled()).await;
 }

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use domain::ObjectRef;
 use tokio::{io::AsyncReadExt as _, time::timeout};
 
-use crate::{Error, collect::replacing, connection::Connection, subject::sha256_hex, wire::Refusal};
+use crate::{
+    connection::Connection,
+    digest::sha256_hex,
+    error::Error,
+    names::{OBJECTS, STORE, object_meta},
+    wire::{Refusal, replacing},
+};
 
-/// Name of the one object store.
-pub(crate) const STORE: &str = "objects";
-/// Its stream, and the subjects of the objects' descriptions there.
-pub(crate) const STREAM: &str = "OBJ_objects";
-pub(crate) const METAS: &str = "$O.objects.M.>";
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
 
@@ -25,6 +26,10 @@ pub struct Objects {
 }
 
 impl Objects {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection }
+    }
+
     /// Stores bytes under their SHA-256; storing them again only dates them anew.
     ///
     /// # Errors
@@ -70,9 +75,9 @@ impl Objects {
 
     /// Says anew that the object is wanted, so that nobody who thinks it is not removes it; false when it is not stored.
     async fn dated_anew(&self, object: &ObjectRef) -> Result<bool, Error> {
-        let subject = format!("$O.{STORE}.M.{}", BASE64_URL_SAFE.encode(&object.sha256));
+        let subject = object_meta(&BASE64_URL_SAFE.encode(&object.sha256));
         for _ in 0..TRIES {
-            let Some(stored) = self.connection.last(STREAM, &subject).await? else {
+            let Some(stored) = self.connection.last(OBJECTS, &subject).await? else {
                 return Ok(false);
             };
             let info: Option<ObjectInfo> = serde_json::from_slice(&stored.payload).ok();
@@ -127,11 +132,6 @@ async fn is_stored(store: &ObjectStore, object: &ObjectRef) -> Result<bool, Erro
         Err(error) if error.kind() == InfoErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::unavailable("look for an object", error)),
     }
-}
-
-/// The subject of an object's chunks.
-pub(crate) fn chunks_of(nuid: &str) -> String {
-    format!("$O.{STORE}.C.{nuid}")
 }
 
 fn late(doing: &str) -> Error {

@@ -10,13 +10,15 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::Error;
+use crate::error::Error;
 
 /// How long a pull request waits at the server.
 const PULL_EXPIRES: Duration = Duration::from_secs(5);
 /// How much later it is given up here: a server that was started anew knows nothing of it and says nothing. The client's
 /// own limit is 5 s more.
 const PULL_GRACE: Duration = Duration::from_secs(1);
+
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The next message; `None` when nothing came in time or at shutdown. A message that comes too late for a shutdown is
 /// given back at once.
@@ -113,4 +115,10 @@ async fn report_progress(acker: Arc<Acker>, every: Duration) {
             tracing::warn!(%error, "progress not reported");
         }
     }
+}
+
+/// Logs the trouble with a consumer and waits a moment.
+pub(crate) async fn pause_after(error: &Error, stream: &str, shutdown: &CancellationToken) {
+    tracing::warn!(%error, stream, "no messages for now; tried again in a second");
+    let _ = timeout(PAUSE_AFTER_ERROR, shutdown.cancelled()).await;
 }

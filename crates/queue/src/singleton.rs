@@ -10,11 +10,15 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Bucket, Error, Found, Queue, Revision, Table};
+use crate::{
+    error::Error,
+    table::Table,
+    unreadable::{Found, Revision},
+};
 
 /// Who does the work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Holder {
+pub(crate) struct Holder {
     /// Drawn anew by each process; empty once given up.
     holder: String,
     /// Changes with each renewal.
@@ -43,19 +47,16 @@ struct Hold {
     until: Instant,
 }
 
-impl Queue {
-    /// Work by its name, which is the same in every process. When its holder dies, another process begins within `ttl`.
-    pub fn singleton(&self, name: &str, ttl: Duration) -> Singleton {
-        Singleton {
-            table: self.table(Bucket::Control),
+impl Singleton {
+    pub(crate) fn new(table: Table<Holder>, name: &str, ttl: Duration) -> Self {
+        Self {
+            table,
             name: format!("singleton:{name}"),
             holder: Uuid::new_v4().to_string(),
             ttl,
         }
     }
-}
 
-impl Singleton {
     /// Does the work whenever this process is the one to do it, until shutdown. What `work` gives is dropped at once when
     /// this process cannot be sure any more that it is the only one; it is asked for anew after that.
     pub async fn run<F, Fut>(&self, shutdown: CancellationToken, mut work: F)

@@ -8,68 +8,24 @@ use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    Error, Found, body,
+    body,
     connection::Connection,
-    subject,
-    wire::{Compared, Stored},
+    error::Error,
+    names::{Bucket, Key},
+    objects::Objects,
+    unreadable::{Found, Revision},
+    wire::{Compared, Stored, Target},
 };
 
 const OPERATION: &str = "KV-Operation";
 const DELETED: &str = "DEL";
 const PURGED: &str = "PURGE";
 
-/// The key-value buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bucket {
-    /// Ticket rows, by ticket key.
-    Tickets,
-    /// The reporter's ledger, by effect id.
-    Effects,
-    /// Head branches, by `BranchRecord::key`.
-    Branches,
-    /// Control records (stop-all …) and epochs.
-    Control,
-    /// Runs that wait for a slot, by pool.
-    Slots,
-}
-
-impl Bucket {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Tickets,
-        Self::Effects,
-        Self::Branches,
-        Self::Control,
-        Self::Slots,
-    ];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Tickets => "tickets",
-            Self::Effects => "effects",
-            Self::Branches => "branches",
-            Self::Control => "control",
-            Self::Slots => "slots",
-        }
-    }
-}
-
-pub(crate) fn stream_of(bucket: &str) -> String {
-    format!("KV_{bucket}")
-}
-
-pub(crate) fn prefix_of(bucket: &str) -> String {
-    format!("$KV.{bucket}")
-}
-
-/// The revision a value was read at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Revision(pub u64);
-
 /// Typed view of one bucket. Cheap to clone.
 pub struct Table<V> {
     connection: Arc<Connection>,
+    bucket: Bucket,
     stream: String,
-    prefix: String,
     value: PhantomData<fn() -> V>,
 }
 
@@ -77,8 +33,8 @@ impl<V> Clone for Table<V> {
     fn clone(&self) -> Self {
         Self {
             connection: self.connection.clone(),
+            bucket: self.bucket,
             stream: self.stream.clone(),
-            prefix: self.prefix.clone(),
             value: PhantomData,
         }
     }
@@ -88,8 +44,8 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     pub(crate) fn new(connection: Arc<Connection>, bucket: Bucket) -> Self {
         Self {
             connection,
-            stream: stream_of(bucket.name()),
-            prefix: prefix_of(bucket.name()),
+            bucket,
+            stream: bucket.stream(),
             value: PhantomData,
         }
     }
@@ -98,10 +54,10 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the value is not a `V`.
-    pub async fn get(&self, key: &str) -> Result<Option<(V, Revision)>, Error> {
+    pub async fn get(&self, key: impl Into<Key>) -> Result<Option<(V, Revision)>, Error> {
         match self.find(key).await? {
             Some(Found::Value(value, revision)) => Ok(Some((value, revision))),
-            Some(Found::Unreadable(unreadable)) => Err(Error::corrupt(key, unreadable.problem())),
+            Some(Found::Unreadable(unreadable)) => Err(unreadable.into()),
             None => Ok(None),
         }
     }
@@ -110,15 +66,19 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn find(&self, key: &str) -> Result<Option<Found<V>>, Error> {
-        let subject = subject::under(&self.prefix, key);
-        let last = self.connection.last(&self.stream, &subject);
+    pub async fn find(&self, key: impl Into<Key>) -> Result<Option<Found<V>>, Error> {
+        self.find_last(&self.bucket.subject(&key.into())).await
+    }
+
+    /// What was written last under a filter.
+    pub(crate) async fn find_last(&self, filter: &str) -> Result<Option<Found<V>>, Error> {
+        let last = self.connection.last(&self.stream, filter);
         let last = failpoint::around_kind("queue.table.get", &self.stream, last).await?;
         let Some(stored) = last.filter(|stored| !is_tombstone(stored)) else {
             return Ok(None);
         };
         let revision = Revision(stored.sequence);
-        let read = body::record_or_bytes(&self.connection.objects(), &self.stream, stored).await?;
+        let read = body::record_or_bytes(&self.objects(), &self.stream, stored).await?;
         Ok(Some(match read {
             Ok(value) => Found::Value(value, revision),
             Err(unreadable) => Found::Unreadable(unreadable),
@@ -129,22 +89,39 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Conflict`] when the revision is not the last; [`Error::Unavailable`].
-    pub async fn put(&self, key: &str, value: &V, last: Option<Revision>) -> Result<Revision, Error> {
-        let subject = subject::under(&self.prefix, key);
+    pub async fn put(
+        &self,
+        key: impl Into<Key>,
+        value: &V,
+        last: Option<Revision>,
+    ) -> Result<Revision, Error> {
+        let subject = self.bucket.subject(&key.into());
+        self.put_last(&subject, &subject, value, last).await
+    }
+
+    /// Compare-and-set with what was written last under a filter.
+    pub(crate) async fn put_last(
+        &self,
+        subject: &str,
+        filter: &str,
+        value: &V,
+        last: Option<Revision>,
+    ) -> Result<Revision, Error> {
         let mut headers = HeaderMap::new();
-        let payload = body::encode(&subject, value)?.into();
-        let payload = body::pack(&self.connection.objects(), &mut headers, payload).await?;
+        let payload = body::encode(subject, value)?.into();
+        let payload = body::pack(&self.objects(), &mut headers, payload).await?;
         let nonce = Uuid::new_v4().to_string();
+        let target = Target {
+            stream: &self.stream,
+            subject,
+            filter,
+        };
         let mut expected = last.map_or(0, |Revision(sequence)| sequence);
         for _ in 0..3 {
-            let written = self.connection.compare_and_publish(
-                &self.stream,
-                &subject,
-                expected,
-                &nonce,
-                headers.clone(),
-                payload.clone(),
-            );
+            let (headers, payload) = (headers.clone(), payload.clone());
+            let written = self
+                .connection
+                .compare_and_publish(&target, expected, &nonce, headers, payload);
             let outcome = failpoint::around_kind("queue.table.put", &self.stream, written).await?;
             match outcome {
                 Compared::Written(sequence) => return Ok(Revision(sequence)),
@@ -162,11 +139,11 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn delete(&self, key: &str) -> Result<(), Error> {
+    pub async fn delete(&self, key: impl Into<Key>) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         headers.insert(OPERATION, DELETED);
         self.connection
-            .publish(&subject::under(&self.prefix, key), headers, Bytes::new())
+            .publish(&self.bucket.subject(&key.into()), headers, Bytes::new())
             .await?;
         Ok(())
     }
@@ -175,25 +152,32 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn list(&self) -> Result<Vec<(String, V)>, Error> {
-        let subject = format!("{}.>", self.prefix);
-        let all = self.connection.range(&self.stream, &subject, 0);
+    pub async fn list(&self) -> Result<Vec<(Key, V)>, Error> {
+        self.list_under(&self.bucket.all()).await
+    }
+
+    /// The same under a filter.
+    pub(crate) async fn list_under(&self, filter: &str) -> Result<Vec<(Key, V)>, Error> {
+        let all = self.connection.range(&self.stream, filter, 0);
         let all = failpoint::around_kind("queue.table.list", &self.stream, all).await?;
         let mut listed = Vec::with_capacity(all.len());
         for stored in all.into_iter().filter(|stored| !is_tombstone(stored)) {
-            let Some(key) = subject::text_of(&self.prefix, &stored.subject) else {
+            let Some(key) = self.bucket.key_of(&stored.subject) else {
                 tracing::error!(subject = stored.subject, "key is not encoded; left out");
                 continue;
             };
-            let read = body::record_or_bytes(&self.connection.objects(), &self.stream, stored).await?;
-            match read {
+            match body::record_or_bytes(&self.objects(), &self.stream, stored).await? {
                 Ok(value) => listed.push((key, value)),
                 Err(unreadable) => {
-                    tracing::error!(key, problem = unreadable.problem(), "value left out");
+                    tracing::error!(%key, problem = unreadable.problem(), "value left out");
                 }
             }
         }
         Ok(listed)
+    }
+
+    fn objects(&self) -> Objects {
+        Objects::new(self.connection.clone())
     }
 }
 

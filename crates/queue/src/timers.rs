@@ -6,31 +6,29 @@ use async_nats::{HeaderMap, header};
 use bytes::Bytes;
 use domain::{TicketKey, Timestamp};
 
-use crate::{
-    Error,
-    connection::Connection,
-    subject,
-    topology::{TIMERS_DUE, TIMERS_SET},
-};
+use crate::{connection::Connection, error::Error, names};
 
 /// The tickets' timers. Cheap to clone.
 #[derive(Clone)]
 pub struct Timers {
-    pub(crate) connection: Arc<Connection>,
+    connection: Arc<Connection>,
 }
 
 impl Timers {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection }
+    }
+
     /// Sets the ticket's one timer (an earlier one is replaced); the waker wakes the ticket when it is due. The row
     /// holds the due time too.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn set(&self, ticket: &TicketKey, due: Timestamp) -> Result<(), Error> {
-        let ticket = ticket.to_string();
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_SCHEDULE, format!("@at {due}"));
-        headers.insert(header::NATS_SCHEDULE_TARGET, subject::under(TIMERS_DUE, &ticket));
-        let subject = subject::under(TIMERS_SET, &ticket);
+        headers.insert(header::NATS_SCHEDULE_TARGET, names::timer_due(ticket));
+        let subject = names::timer_set(ticket);
         let published = self.connection.publish(&subject, headers, Bytes::new());
         failpoint::around("queue.timer.set", published).await?;
         Ok(())

@@ -1,6 +1,6 @@
 //! Wake-up tokens: who holds one works on the ticket.
 
-use std::time::Duration;
+use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{self, consumer::PullConsumer};
 use domain::{FenceStamp, TicketKey};
@@ -9,28 +9,39 @@ use tokio_util::sync::CancellationToken;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
-    Error, Keyed, KeyedLog, epoch,
-    keyed_log::pause_after,
-    pull::{self, Held},
-    subject, trace,
+    connection::Connection,
+    epoch,
+    error::Error,
+    keyed::Keyed,
+    names::LogNames,
+    pull::{self, Held, pause_after},
+    trace,
 };
 
 /// The tokens of a keyed log, one at a time.
 pub struct Tokens<T> {
-    log: KeyedLog<T>,
+    connection: Arc<Connection>,
+    names: &'static LogNames,
     shutdown: CancellationToken,
     consumer: PullConsumer,
     epoch: u64,
+    record: PhantomData<fn() -> T>,
 }
 
 impl<T: Keyed> Tokens<T> {
-    pub(crate) async fn open(log: KeyedLog<T>, shutdown: CancellationToken) -> Result<Self, Error> {
-        let (consumer, epoch) = open_consumer(&log).await?;
+    pub(crate) async fn open(
+        connection: Arc<Connection>,
+        names: &'static LogNames,
+        shutdown: CancellationToken,
+    ) -> Result<Self, Error> {
+        let (consumer, epoch) = open_consumer(&connection, names).await?;
         Ok(Self {
-            log,
+            connection,
+            names,
             shutdown,
             consumer,
             epoch,
+            record: PhantomData,
         })
     }
 
@@ -44,7 +55,7 @@ impl<T: Keyed> Tokens<T> {
                 },
                 Ok(None) => {}
                 Err(error) => {
-                    pause_after(&error, self.log.names.wakeups, &self.shutdown).await;
+                    pause_after(&error, self.names.wakeups, &self.shutdown).await;
                     self.reopen().await;
                 }
             }
@@ -52,11 +63,11 @@ impl<T: Keyed> Tokens<T> {
         None
     }
 
-    /// Stream and consumer may have been made anew, so the epoch is looked up again.
+    /// Stream and consumer may have been created again, so the epoch is looked up again.
     async fn reopen(&mut self) {
-        match open_consumer(&self.log).await {
+        match open_consumer(&self.connection, self.names).await {
             Ok((consumer, epoch)) => (self.consumer, self.epoch) = (consumer, epoch),
-            Err(error) => tracing::warn!(%error, stream = self.log.names.wakeups, "tokens are out of reach"),
+            Err(error) => tracing::warn!(%error, stream = self.names.wakeups, "tokens are out of reach"),
         }
     }
 
@@ -66,8 +77,8 @@ impl<T: Keyed> Tokens<T> {
             .ok()
             .map(|info| (info.stream_sequence, info.delivered));
         let (message, acker) = message.split();
-        let held = Held::new(self.log.names.wakeups, acker, self.log.connection.ack_wait);
-        let ticket = subject::ticket_of(self.log.names.wakeup_prefix, &message.subject);
+        let held = Held::new(self.names.wakeups, acker, self.connection.ack_wait());
+        let ticket = self.names.ticket_of_token(&message.subject);
         let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
             tracing::error!(subject = %message.subject, "token without a ticket; forgotten");
             let _ = held.finish().await;
@@ -89,12 +100,9 @@ impl<T: Keyed> Tokens<T> {
     }
 }
 
-async fn open_consumer<T>(log: &KeyedLog<T>) -> Result<(PullConsumer, u64), Error> {
-    let consumer = log
-        .connection
-        .consumer(log.names.wakeups, log.names.workers)
-        .await?;
-    let epoch = epoch::current(&log.connection, log.names).await?;
+async fn open_consumer(connection: &Arc<Connection>, names: &LogNames) -> Result<(PullConsumer, u64), Error> {
+    let consumer = connection.consumer(names.wakeups, names.workers).await?;
+    let epoch = epoch::current(connection, names).await?;
     Ok((consumer, epoch))
 }
 

@@ -12,54 +12,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    Error,
     connection::Connection,
     epoch,
+    error::Error,
     migrate::{self, Change, Plan},
-    objects, table,
+    names::{
+        self, Bucket, DEAD, DELIVERIES, JOURNAL, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
+        ROUTER, TIMERS, TRIGGERS, WAKER,
+    },
 };
-
-/// What one keyed log is called on the server.
-#[derive(Debug)]
-pub(crate) struct LogNames {
-    /// Stream of the records; the first subject prefix.
-    pub(crate) stream: &'static str,
-    pub(crate) prefix: &'static str,
-    /// Stream of the tokens, their subject prefix and their consumer.
-    pub(crate) wakeups: &'static str,
-    pub(crate) wakeup_prefix: &'static str,
-    pub(crate) workers: &'static str,
-    /// Whether this log's waker also turns due timers into tokens.
-    pub(crate) takes_timers: bool,
-}
-
-pub(crate) const TRIGGERS: LogNames = LogNames {
-    stream: "TRIGGERS",
-    prefix: "journeyman.triggers",
-    wakeups: "WAKEUPS",
-    wakeup_prefix: "journeyman.wakeups",
-    workers: "planners",
-    takes_timers: true,
-};
-pub(crate) const REPORTS: LogNames = LogNames {
-    stream: "REPORTS",
-    prefix: "journeyman.reports",
-    wakeups: "REPORT_WAKEUPS",
-    wakeup_prefix: "journeyman.report-wakeups",
-    workers: "reporters",
-    takes_timers: false,
-};
-pub(crate) const WAKER: &str = "waker";
-pub(crate) const DELIVERIES: &str = "DELIVERIES";
-pub(crate) const DELIVERIES_PREFIX: &str = "journeyman.deliveries";
-pub(crate) const ROUTER: &str = "router";
-pub(crate) const TIMERS: &str = "TIMERS";
-pub(crate) const TIMERS_SET: &str = "journeyman.timers.set";
-pub(crate) const TIMERS_DUE: &str = "journeyman.timers.due";
-pub(crate) const JOURNAL: &str = "JOURNAL";
-pub(crate) const JOURNAL_PREFIX: &str = "journeyman.journal";
-pub(crate) const DEAD: &str = "DEAD";
-pub(crate) const DEAD_PREFIX: &str = "journeyman.dead";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
@@ -92,10 +53,10 @@ const CONSUMER_FIELDS: [&str; 8] = [
     "backoff",
 ];
 
-fn log(name: &str, prefix: &str) -> stream::Config {
+fn log(name: &str, subjects: String) -> stream::Config {
     stream::Config {
         name: name.to_owned(),
-        subjects: vec![format!("{prefix}.>")],
+        subjects: vec![subjects],
         retention: RetentionPolicy::Limits,
         max_messages_per_subject: -1,
         duplicate_window: DUPLICATE_WINDOW,
@@ -104,11 +65,11 @@ fn log(name: &str, prefix: &str) -> stream::Config {
     }
 }
 
-fn work_queue(name: &str, prefix: &str) -> stream::Config {
+fn work_queue(name: &str, subjects: String) -> stream::Config {
     stream::Config {
         retention: RetentionPolicy::WorkQueue,
         allow_direct: false,
-        ..log(name, prefix)
+        ..log(name, subjects)
     }
 }
 
@@ -118,27 +79,26 @@ fn tokens(names: &LogNames) -> stream::Config {
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
         discard_new_per_subject: true,
-        ..work_queue(names.wakeups, names.wakeup_prefix)
+        ..work_queue(names.wakeups, names.tokens())
     }
 }
 
-fn bucket(name: &str) -> stream::Config {
+fn bucket(bucket: Bucket) -> stream::Config {
     stream::Config {
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
         allow_rollup: true,
         deny_delete: true,
-        ..log(&table::stream_of(name), &table::prefix_of(name))
+        ..log(&bucket.stream(), bucket.all())
     }
 }
 
 fn object_store() -> stream::Config {
-    let store = objects::STORE;
     stream::Config {
-        subjects: vec![format!("$O.{store}.C.>"), format!("$O.{store}.M.>")],
+        subjects: vec![OBJECT_CHUNKS.to_owned(), OBJECT_METAS.to_owned()],
         discard: DiscardPolicy::New,
         allow_rollup: true,
-        ..log(&format!("OBJ_{store}"), "")
+        ..log(OBJECTS, String::new())
     }
 }
 
@@ -151,25 +111,25 @@ fn streams(replicas: usize) -> Vec<stream::Config> {
     let mut wanted = vec![
         stream::Config {
             duplicate_window: DAY,
-            ..work_queue(DELIVERIES, DELIVERIES_PREFIX)
+            ..work_queue(DELIVERIES, names::deliveries())
         },
-        aged(log(TRIGGERS.stream, TRIGGERS.prefix), 30),
-        aged(log(REPORTS.stream, REPORTS.prefix), 30),
+        aged(log(TRIGGERS.stream, TRIGGERS.records()), 30),
+        aged(log(REPORTS.stream, REPORTS.records()), 30),
         tokens(&TRIGGERS),
         tokens(&REPORTS),
         stream::Config {
-            subjects: vec![format!("{TIMERS_SET}.*"), format!("{TIMERS_DUE}.*")],
+            subjects: vec![names::timers_set(), names::timers_due()],
             max_messages_per_subject: 1,
             allow_message_schedules: true,
             // The server sets it on every stream with schedules.
             allow_rollup: true,
-            ..work_queue(TIMERS, "")
+            ..work_queue(TIMERS, String::new())
         },
-        log(JOURNAL, JOURNAL_PREFIX),
-        aged(log(DEAD, DEAD_PREFIX), 90),
+        log(JOURNAL, names::journals()),
+        aged(log(DEAD, names::letters()), 90),
         object_store(),
     ];
-    wanted.extend(table::Bucket::ALL.map(|one| bucket(one.name())));
+    wanted.extend(Bucket::ALL.map(bucket));
     for config in &mut wanted {
         config.num_replicas = replicas;
         config.metadata = migrate::label();
@@ -195,11 +155,11 @@ fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
 fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
     let durable = |name: &str, filter: &str| durable(name, filter, ack_wait);
     let mut wanted = vec![
-        (DELIVERIES, durable(ROUTER, &format!("{DELIVERIES_PREFIX}.>"))),
-        (TIMERS, durable(WAKER, &format!("{TIMERS_DUE}.*"))),
+        (DELIVERIES, durable(ROUTER, &names::deliveries())),
+        (TIMERS, durable(WAKER, &names::timers_due())),
     ];
     for names in [&TRIGGERS, &REPORTS] {
-        let waker = durable(WAKER, &format!("{}.>", names.prefix));
+        let waker = durable(WAKER, &names.records());
         wanted.push((
             names.stream,
             pull::Config {
@@ -207,10 +167,7 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
                 ..waker
             },
         ));
-        wanted.push((
-            names.wakeups,
-            durable(names.workers, &format!("{}.>", names.wakeup_prefix)),
-        ));
+        wanted.push((names.wakeups, durable(names.workers, &names.tokens())));
     }
     wanted
 }
@@ -218,10 +175,10 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
 /// Creates what is missing, migrates what is different, raises the epochs of what was made anew. Two services that do
 /// this at once come to the same.
 pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
-    for wanted in streams(connection.replicas) {
+    for wanted in streams(connection.settings.replicas) {
         ensure_stream(connection, &wanted).await?;
     }
-    for (stream, wanted) in consumers(connection.ack_wait) {
+    for (stream, wanted) in consumers(connection.ack_wait()) {
         ensure_consumer(connection, stream, &wanted).await?;
     }
     for names in [&TRIGGERS, &REPORTS] {

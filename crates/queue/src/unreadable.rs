@@ -1,9 +1,11 @@
 //! Records that are not what they should be.
 
+use crate::error::Error;
 use bytes::Bytes;
-use domain::{TicketKey, Timestamp};
 
-use crate::{DeadLetter, Error, Revision};
+/// The revision a value was read at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revision(pub u64);
 
 /// A record that cannot be read, with what there is of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,24 +23,6 @@ impl Unreadable {
             "{} at {} is not readable: {}",
             self.stream, self.sequence, self.problem
         )
-    }
-
-    /// The letter that tells of it, with an advice for whoever reads that.
-    pub fn letter(
-        &self,
-        what: &str,
-        id: impl Into<String>,
-        ticket: Option<TicketKey>,
-        advice: &str,
-        at: Timestamp,
-    ) -> DeadLetter {
-        DeadLetter {
-            what: what.to_owned(),
-            id: id.into(),
-            ticket,
-            reason: format!("{}; {advice}", self.problem()),
-            at,
-        }
     }
 
     /// Its place in the stream.

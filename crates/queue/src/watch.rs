@@ -6,7 +6,7 @@ use async_nats::Subscriber;
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
-use crate::{Error, connection::Connection};
+use crate::{connection::Connection, error::Error};
 
 /// A lost notification is noticed this late.
 const LOOK_ANYWAY_AFTER: Duration = Duration::from_secs(15);

@@ -18,15 +18,39 @@ use domain::Timestamp;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::time::{sleep, timeout};
 
-use crate::{Error, connection::Connection, trace};
+use crate::{
+    connection::{Connection, REQUEST_TIMEOUT},
+    error::Error,
+    trace,
+};
 
-/// Limit of one request to `JetStream`.
-pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const TRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const BATCH: usize = 256;
 const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
 const NONCE: &str = "Journeyman-Nonce";
+/// The subjects that the expected last sequence is about, when they are more than the message's own.
+const EXPECTED_FILTER: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
+
+/// Where a compare-and-publish writes, and what it compares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) stream: &'a str,
+    pub(crate) subject: &'a str,
+    /// The subjects of which the last message must be the expected one; at least the subject itself.
+    pub(crate) filter: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// A subject that is compared with itself.
+    pub(crate) const fn own(stream: &'a str, subject: &'a str) -> Self {
+        Self {
+            stream,
+            subject,
+            filter: subject,
+        }
+    }
+}
 
 /// A message as a stream holds it.
 #[derive(Debug)]
@@ -76,6 +100,14 @@ pub(crate) enum Compared {
     Written(u64),
     /// Somebody else's message is the last; absent when the subject is empty though a message was expected.
     Lost(Option<Stored>),
+}
+
+/// Headers that replace the one message of a subject, if it is still at this sequence.
+pub(crate) fn replacing(sequence: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
+    headers.insert(header::NATS_ROLLUP, "sub");
+    headers
 }
 
 impl Connection {
@@ -133,18 +165,25 @@ impl Connection {
         }
     }
 
-    /// Publishes only if the subject's last sequence is `expected` (0: the subject is empty). A lost acknowledgement is
-    /// resolved by reading the last message from the leader: our nonce means that it was written.
+    /// Publishes only if the last sequence under the target's filter is `expected` (0: there is none). A lost
+    /// acknowledgement is resolved by reading the last message from the leader: our nonce means that it was written.
     pub(crate) async fn compare_and_publish(
         &self,
-        stream: &str,
-        subject: &str,
+        target: &Target<'_>,
         expected: u64,
         nonce: &str,
         mut headers: HeaderMap,
         payload: Bytes,
     ) -> Result<Compared, Error> {
+        let Target {
+            stream,
+            subject,
+            filter,
+        } = target;
         headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
+        if filter != subject {
+            headers.insert(EXPECTED_FILTER, *filter);
+        }
         headers.insert(NONCE, nonce);
         for _ in 0..10 {
             match self.publish(subject, headers.clone(), payload.clone()).await {
@@ -152,7 +191,7 @@ impl Connection {
                 Err(Refusal::WrongLast) => {}
                 Err(refusal) => return Err(refusal.into()),
             }
-            let last = self.last(stream, subject).await?;
+            let last = self.last(stream, filter).await?;
             match last {
                 Some(last) if last.has_nonce(nonce) => return Ok(Compared::Written(last.sequence)),
                 // Refused although nothing newer is there: a competing write has not been applied yet.

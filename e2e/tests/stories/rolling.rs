@@ -44,7 +44,7 @@ async fn takeovers(world: &World) -> BTreeMap<String, u32> {
     let queue = world.queue().await.unwrap();
     let rows = queue.table::<Row>(queue::Bucket::Tickets).list().await.unwrap();
     rows.into_iter()
-        .map(|(ticket, row)| (ticket, row.takeovers))
+        .map(|(ticket, row)| (ticket.to_string(), row.takeovers))
         .collect()
 }
 

@@ -98,7 +98,7 @@ impl Router {
     ) -> Result<(), Failure> {
         tracing::error!(finding, %failure, "found by poll and left out");
         let letter = DeadLetter {
-            what: "ticket".to_owned(),
+            what: domain::RecordKind::Ticket,
             id: finding.to_owned(),
             ticket,
             reason: format!("found by poll and left out: {failure}; a new change is looked at again"),

@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, time::Duration};
 
 use domain::{BranchRecord, Rules, Source};
 use opentelemetry::{KeyValue, metrics::Counter};
-use queue::Bucket;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -65,15 +64,9 @@ impl Poller {
     pub(crate) async fn poll(&mut self) {
         self.reconcile_github().await;
         self.poll_projects().await;
-        match self
-            .router
-            .queue
-            .table::<BranchRecord>(Bucket::Branches)
-            .list()
-            .await
-        {
+        match self.router.queue.branches().list().await {
             Ok(records) => {
-                for (_, record) in records {
+                for record in records {
                     self.poll_record(&record).await;
                 }
             }

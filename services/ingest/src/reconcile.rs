@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::Timestamp;
+use domain::{Origin, Timestamp};
 use queue::{Bucket, Found, Revision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ impl Router {
     async fn recover(&self, attempt: &github::HookDelivery, now: Timestamp) -> Result<bool, Failure> {
         let body = self.outside.hook_payload(attempt.id).await?;
         let delivery = WebhookDelivery {
-            source: "github".to_owned(),
+            source: Origin::GitHub(None),
             id: attempt.guid.clone(),
             event: attempt.event.clone(),
             received_at: now,

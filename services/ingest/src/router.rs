@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
 use domain::{
-    BranchRecord, CommitId, PullRequestRef, Reason, RepositoryName, Rules, Source, TicketKey, Timestamp,
-    Trigger, TriggerKey,
+    BranchRecord, CommitId, Origin, PullRequestRef, Reason, RepositoryName, Rules, Source, TicketKey,
+    Timestamp, Trigger, TriggerKey,
 };
-use queue::{Appended, Bucket, Disposition, Queue, WebhookDelivery};
+use queue::{Appended, Disposition, Queue, WebhookDelivery};
 
 use crate::{
     detect::{self, Approval, ChecksVerdict, Closing},
@@ -58,10 +58,9 @@ impl Router {
     }
 
     async fn route(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
-        match delivery.source.as_str() {
-            "jira" => self.jira(delivery).await,
-            "github" => self.github(delivery).await,
-            other => Err(Failure::Never(format!("deliveries from {other:?} are not known"))),
+        match &delivery.source {
+            Origin::Jira(_) => self.jira(delivery).await,
+            Origin::GitHub(_) => self.github(delivery).await,
         }
     }
 
@@ -270,11 +269,8 @@ impl Router {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Option<BranchRecord>, Failure> {
-        let table = self.queue.table::<BranchRecord>(Bucket::Branches);
-        Ok(table
-            .get(&BranchRecord::key(repository, branch))
-            .await?
-            .map(|(record, _)| record))
+        let found = self.queue.branches().get(repository, branch).await?;
+        Ok(found.map(|(record, _)| record))
     }
 
     /// Appends a trigger, once per ticket and key.

@@ -14,6 +14,7 @@ use axum::{
     routing::post,
 };
 use bootstrap::http::{Bodies, SparseLog};
+use domain::Origin;
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::{Deserialize, de::IgnoredAny};
@@ -47,7 +48,7 @@ struct Inner {
 
 /// How one sender signs and names its deliveries.
 struct Sender {
-    source: &'static str,
+    source: fn() -> Origin,
     signature: &'static str,
     id: &'static str,
     /// Absent: the body names the event.
@@ -55,13 +56,13 @@ struct Sender {
 }
 
 const GITHUB: Sender = Sender {
-    source: "github",
+    source: || Origin::GitHub(None),
     signature: "x-hub-signature-256",
     id: "x-github-delivery",
     event: Some("x-github-event"),
 };
 const JIRA: Sender = Sender {
-    source: "jira",
+    source: || Origin::Jira(None),
     signature: "x-hub-signature",
     id: "x-atlassian-webhook-identifier",
     event: None,
@@ -119,7 +120,7 @@ impl Webhooks {
     }
 
     fn refuse(&self, sender: &Sender, peer: Option<IpAddr>, Refused(status, reason): Refused) -> StatusCode {
-        let source = sender.source;
+        let source = (sender.source)().service();
         let labels = [
             KeyValue::new("journeyman.source", source),
             KeyValue::new("journeyman.reason", reason),
@@ -167,22 +168,22 @@ impl Webhooks {
         match timeout(self.inner.publish_timeout, queue.deliveries().publish(delivery)).await {
             Ok(Ok(new)) => {
                 let labels = [
-                    KeyValue::new("journeyman.source", source.clone()),
+                    KeyValue::new("journeyman.source", source.service()),
                     KeyValue::new("journeyman.new", new),
                 ];
                 ACCEPTED.add(1, &labels);
                 let bytes = delivery.body.len();
-                tracing::info!(delivery = id, source, event, new, bytes, "delivery stored");
+                tracing::info!(delivery = id, %source, event, new, bytes, "delivery stored");
                 Ok(())
             }
             Ok(Err(error)) => {
-                tracing::warn!(delivery = id, source, %error, "delivery not stored");
+                tracing::warn!(delivery = id, %source, %error, "delivery not stored");
                 Err(unavailable("not stored"))
             }
             Err(_) => {
                 tracing::warn!(
                     delivery = id,
-                    source,
+                    %source,
                     "delivery not stored: nats did not acknowledge in time"
                 );
                 Err(unavailable("not acknowledged"))
@@ -223,7 +224,7 @@ impl Named {
         });
         let event = event.chars().filter(char::is_ascii_graphic);
         WebhookDelivery {
-            source: sender.source.to_owned(),
+            source: (sender.source)(),
             id: self.id.unwrap_or_else(|| hex::sha256(&body)),
             event: event.take(EVENT_CHARS).collect(),
             received_at: bootstrap::now(),

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp};
 use opentelemetry::metrics::Counter;
-use queue::{Bucket, Found, Queue};
+use queue::{Bucket, Found, Key, Queue};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -79,7 +79,7 @@ impl Sweeper {
         let mut unknown = triggers.tickets().await?;
         let mut woken = 0;
         for (key, row) in self.queue.table::<Row>(Bucket::Tickets).list().await? {
-            let Ok(ticket) = key.parse::<TicketKey>() else {
+            let Some(ticket) = key.ticket() else {
                 continue;
             };
             unknown.remove(&ticket);
@@ -99,7 +99,7 @@ impl Sweeper {
         let cursors = self.queue.table::<ReportCursor>(Bucket::Effects);
         let mut woken = 0;
         for ticket in reports.tickets().await? {
-            let settled = match cursors.find(&ReportCursor::key(&ticket)).await? {
+            let settled = match cursors.find(Key::cursor(&ticket)).await? {
                 Some(Found::Value(cursor, _)) => cursor.sequence,
                 Some(Found::Unreadable(_)) | None => 0,
             };

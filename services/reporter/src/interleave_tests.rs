@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use bootstrap::rules::{self, RulesStore};
 use domain::{FenceStamp, Job, Report, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey};
-use queue::{Bucket, Queue};
+use queue::Queue;
 use secrecy::SecretString;
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer};
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ impl Scene {
                 jira: Some(jira),
                 jira_url: self.jira.url(),
                 objects: self.queue.objects(),
-                branches: self.queue.table(Bucket::Branches),
+                branches: self.queue.branches(),
                 triggers: self.queue.triggers(),
                 inspector: Inspector::absent(),
                 limits: Settings::default().limits(),

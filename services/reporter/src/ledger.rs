@@ -1,7 +1,9 @@
 //! The ledger: which effects were attempted and done, and how far each ticket's reports are settled.
 
-use domain::{ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, TicketKey, Timestamp};
-use queue::{Bucket, DeadLetters, Found, Queue, Revision, Table, Unreadable};
+use domain::{
+    RecordKind, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, TicketKey, Timestamp,
+};
+use queue::{Bucket, DeadLetter, DeadLetters, Found, Key, Queue, Revision, Table, Unreadable};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::board::Board;
@@ -53,7 +55,9 @@ pub(crate) enum Claim {
 /// The right to perform one effect.
 #[derive(Debug)]
 pub(crate) struct Intent {
-    id: String,
+    key: Key,
+    /// What the effect is, for failpoints.
+    kind: String,
     fence: ReportFence,
     last: Option<Revision>,
     /// How many attempts there were before.
@@ -114,7 +118,7 @@ impl Ledger {
     }
 
     /// A row. One that cannot be read must not hold up its ticket: what it said is found out anew.
-    async fn read<V>(&self, table: &Table<V>, key: &str) -> Result<Known<V>, Error>
+    async fn read<V>(&self, table: &Table<V>, key: &Key) -> Result<Known<V>, Error>
     where
         V: Serialize + DeserializeOwned + Send + Sync,
     {
@@ -128,17 +132,31 @@ impl Ledger {
         })
     }
 
-    async fn bury(&self, key: &str, unreadable: &Unreadable) -> Result<(), Error> {
-        tracing::error!(key, problem = unreadable.problem(), "row of the ledger buried");
+    async fn bury(&self, key: &Key, unreadable: &Unreadable) -> Result<(), Error> {
+        tracing::error!(%key, problem = unreadable.problem(), "row of the ledger buried");
         let advice = "it was written anew from what is outside, and there is nothing to do";
-        let letter = unreadable.letter("ledger", key, ticket_in(key), advice, bootstrap::now());
+        let (id, ticket, now) = (key.to_string(), key.ticket(), bootstrap::now());
+        let letter = DeadLetter::about(unreadable, RecordKind::Ledger, id, ticket, advice, now);
         Ok(self.letters.bury(&letter, unreadable).await?)
     }
 
     /// Asks to perform an effect: refused when somebody newer has it, and not needed when it is done. Every later write
     /// is compared with the row as it is read here.
-    pub(crate) async fn claim(&self, id: &str, fence: ReportFence) -> Result<Claim, Error> {
-        let intent = match self.read(&self.effects, id).await? {
+    pub(crate) async fn claim(
+        &self,
+        ticket: &TicketKey,
+        id: &str,
+        fence: ReportFence,
+    ) -> Result<Claim, Error> {
+        let new = |last, attempts, open_since| Intent {
+            key: key_of(ticket, id),
+            kind: kind(id).to_owned(),
+            fence,
+            last,
+            attempts,
+            open_since,
+        };
+        let intent = match self.read(&self.effects, &key_of(ticket, id)).await? {
             Known::Row(
                 EffectRecord {
                     receipt: Some(receipt),
@@ -147,36 +165,16 @@ impl Ledger {
                 _,
             ) => return Ok(Claim::Done(receipt)),
             Known::Row(record, _) if record.fence > fence => return Err(Error::Superseded),
-            Known::Row(record, revision) => Intent {
-                id: id.to_owned(),
-                fence,
-                last: Some(revision),
-                attempts: record.attempts,
-                open_since: record.intent_at,
-            },
-            Known::Nothing => Intent {
-                id: id.to_owned(),
-                fence,
-                last: None,
-                attempts: 0,
-                open_since: None,
-            },
-            Known::Lost(revision) => self.unknown(id, fence, revision).await?,
+            Known::Row(record, revision) => new(Some(revision), record.attempts, record.intent_at),
+            Known::Nothing => new(None, 0, None),
+            // Nobody knows whether it was attempted: as if that had just happened.
+            Known::Lost(revision) => {
+                let mut intent = new(Some(revision), 0, None);
+                self.attempt(&mut intent, bootstrap::now()).await?;
+                intent
+            }
         };
         Ok(Claim::Open(intent))
-    }
-
-    /// An effect of which nobody knows whether it was attempted: as if that had just happened.
-    async fn unknown(&self, id: &str, fence: ReportFence, revision: Revision) -> Result<Intent, Error> {
-        let mut intent = Intent {
-            id: id.to_owned(),
-            fence,
-            last: Some(revision),
-            attempts: 0,
-            open_since: None,
-        };
-        self.attempt(&mut intent, bootstrap::now()).await?;
-        Ok(intent)
     }
 
     /// Writes that an attempt begins now: right before the outward write, never after it.
@@ -184,14 +182,14 @@ impl Ledger {
         intent.attempts += 1;
         intent.open_since = Some(now);
         let record = intent.record(Some(now), None);
-        let kind = kind(&intent.id).to_owned();
+        let kind = intent.kind.clone();
         failpoint::around_kind("reporter.ledger.attempt", &kind, self.write(intent, record)).await
     }
 
     /// Writes that the attempt certainly did nothing, so that the next one need not look for it.
     pub(crate) async fn withdraw(&self, mut intent: Intent) -> Result<(), Error> {
         let record = intent.record(None, None);
-        let kind = kind(&intent.id).to_owned();
+        let kind = intent.kind.clone();
         let written = self.write(&mut intent, record);
         failpoint::around_kind("reporter.ledger.withdraw", &kind, written).await
     }
@@ -199,25 +197,27 @@ impl Ledger {
     /// Writes the receipt.
     pub(crate) async fn settle(&self, mut intent: Intent, receipt: String) -> Result<(), Error> {
         let record = intent.record(intent.open_since, Some(receipt));
-        let kind = kind(&intent.id).to_owned();
+        let kind = intent.kind.clone();
         let written = self.write(&mut intent, record);
         failpoint::around_kind("reporter.ledger.settle", &kind, written).await
     }
 
     /// What the effect made, when its receipt is there.
-    pub(crate) async fn receipt(&self, id: &str) -> Result<Option<String>, Error> {
-        let known = self.read(&self.effects, id).await?;
+    pub(crate) async fn receipt(&self, ticket: &TicketKey, id: &str) -> Result<Option<String>, Error> {
+        let known = self.read(&self.effects, &key_of(ticket, id)).await?;
         Ok(known.row().and_then(|record| record.receipt))
     }
 
     /// Replaces the receipt of an effect that turned out to be elsewhere or gone; without one it is performed anew.
     pub(crate) async fn correct(
         &self,
+        ticket: &TicketKey,
         id: &str,
         fence: ReportFence,
         receipt: Option<String>,
     ) -> Result<(), Error> {
-        let Known::Row(record, last) = self.read(&self.effects, id).await? else {
+        let key = key_of(ticket, id);
+        let Known::Row(record, last) = self.read(&self.effects, &key).await? else {
             return Ok(());
         };
         if record.fence > fence {
@@ -229,7 +229,7 @@ impl Ledger {
             receipt,
             ..record
         };
-        let put = self.effects.put(id, &record, Some(last));
+        let put = self.effects.put(&key, &record, Some(last));
         failpoint::around_kind("reporter.ledger.correct", kind(id), put).await?;
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Ledger {
         ticket: &TicketKey,
         fence: ReportFence,
     ) -> Result<(Board, Option<Revision>), Error> {
-        match self.read(&self.boards, &board_key(ticket)).await? {
+        match self.read(&self.boards, &Key::board(ticket)).await? {
             Known::Row(board, _) if board.fence > fence => Err(Error::Superseded),
             Known::Row(board, revision) => Ok((board, Some(revision))),
             Known::Lost(revision) => Ok((Board::default(), Some(revision))),
@@ -250,7 +250,7 @@ impl Ledger {
 
     /// The ticket's board, whoever wrote it.
     pub(crate) async fn newest_board(&self, ticket: &TicketKey) -> Result<Option<Board>, Error> {
-        Ok(self.read(&self.boards, &board_key(ticket)).await?.row())
+        Ok(self.read(&self.boards, &Key::board(ticket)).await?.row())
     }
 
     /// Writes the ticket's board.
@@ -260,13 +260,12 @@ impl Ledger {
         board: &Board,
         last: Option<Revision>,
     ) -> Result<Revision, Error> {
-        let key = board_key(ticket);
-        let put = self.boards.put(&key, board, last);
+        let put = self.boards.put(Key::board(ticket), board, last);
         Ok(failpoint::around("reporter.ledger.board", put).await?)
     }
 
     async fn write(&self, intent: &mut Intent, record: EffectRecord) -> Result<(), Error> {
-        intent.last = Some(self.effects.put(&intent.id, &record, intent.last).await?);
+        intent.last = Some(self.effects.put(&intent.key, &record, intent.last).await?);
         Ok(())
     }
 
@@ -276,7 +275,7 @@ impl Ledger {
         ticket: &TicketKey,
         fence: ReportFence,
     ) -> Result<(Cursor, Revision), Error> {
-        let key = Cursor::key(ticket);
+        let key = Key::cursor(ticket);
         let (known, last) = match self.read(&self.cursors, &key).await? {
             Known::Row(cursor, _) if cursor.fence > fence => return Err(Error::Superseded),
             Known::Row(cursor, revision) => (cursor, Some(revision)),
@@ -292,7 +291,7 @@ impl Ledger {
 
     /// The fence of who took the ticket's cursor last.
     pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReportFence>, Error> {
-        let known = self.read(&self.cursors, &Cursor::key(ticket)).await?;
+        let known = self.read(&self.cursors, &Key::cursor(ticket)).await?;
         Ok(known.row().map(|cursor| cursor.fence))
     }
 
@@ -303,19 +302,29 @@ impl Ledger {
         cursor: &Cursor,
         last: Revision,
     ) -> Result<Revision, Error> {
-        let key = Cursor::key(ticket);
+        let key = Key::cursor(ticket);
         let put = self.cursors.put(&key, cursor, Some(last));
         Ok(failpoint::around("reporter.ledger.move", put).await?)
     }
 
     /// How a report was settled before.
-    pub(crate) async fn outcome(&self, report: &ReportId) -> Result<Option<ReportOutcome>, Error> {
-        Ok(self.read(&self.outcomes, &outcome_key(report)).await?.row())
+    pub(crate) async fn outcome(
+        &self,
+        ticket: &TicketKey,
+        report: &ReportId,
+    ) -> Result<Option<ReportOutcome>, Error> {
+        let known = self.read(&self.outcomes, &Key::outcome(ticket, report)).await?;
+        Ok(known.row())
     }
 
     /// Keeps how a report was settled, so that a repeated delivery says the same.
-    pub(crate) async fn keep_outcome(&self, report: &ReportId, outcome: &ReportOutcome) -> Result<(), Error> {
-        let key = outcome_key(report);
+    pub(crate) async fn keep_outcome(
+        &self,
+        ticket: &TicketKey,
+        report: &ReportId,
+        outcome: &ReportOutcome,
+    ) -> Result<(), Error> {
+        let key = Key::outcome(ticket, report);
         let last = match self.read(&self.outcomes, &key).await? {
             Known::Lost(revision) => Some(revision),
             Known::Row(..) | Known::Nothing => None,
@@ -329,22 +338,15 @@ impl Ledger {
 /// What an effect's id says of its kind: its name, or `status` for the status comment.
 fn kind(id: &str) -> &str {
     match id.rsplit_once('/') {
-        Some((_, name)) => name,
-        None => id.split(':').next().unwrap_or_default(),
+        Some((_, name)) if !id.starts_with("status:") => name,
+        Some(_) | None => "status",
     }
 }
 
-/// The ticket that a key names, after whatever says what the row is.
-fn ticket_in(key: &str) -> Option<TicketKey> {
-    let starts = std::iter::once(0).chain(key.match_indices(':').map(|(at, _)| at + 1));
-    let mut names = starts.filter_map(|at| key[at..].split('@').next());
-    names.find_map(|name| name.parse().ok())
-}
-
-fn board_key(ticket: &TicketKey) -> String {
-    format!("board:{ticket}")
-}
-
-fn outcome_key(report: &ReportId) -> String {
-    format!("outcome:{report}")
+/// The row of an effect, by its id: `<report>/<effect>`, or that of the ticket's status comment.
+fn key_of(ticket: &TicketKey, id: &str) -> Key {
+    match id.rsplit_once('/') {
+        Some((report, effect)) if !id.starts_with("status:") => Key::effect(ticket, report, effect),
+        Some(_) | None => Key::status(ticket),
+    }
 }

@@ -150,7 +150,7 @@ impl Performer {
         effect: &Effect,
         fence: ReportFence,
     ) -> Result<Settled, Trouble> {
-        let mut intent = match self.ledger.claim(asked.id, fence).await? {
+        let mut intent = match self.ledger.claim(&asked.report.ticket, asked.id, fence).await? {
             Claim::Done(receipt) => {
                 let made = read_receipt(&receipt)?;
                 return Ok(Settled {
@@ -184,7 +184,12 @@ impl Performer {
     /// Somebody newer did the same while we were held up: a comment of ours that came second goes.
     async fn take_back(&self, asked: &Asked<'_>, made: &Made) {
         let Some(ours) = &made.comment else { return };
-        let receipt = self.ledger.receipt(asked.id).await.ok().flatten();
+        let receipt = self
+            .ledger
+            .receipt(&asked.report.ticket, asked.id)
+            .await
+            .ok()
+            .flatten();
         let theirs = receipt.and_then(|receipt| read_receipt(&receipt).ok()?.comment);
         if theirs.is_none_or(|theirs| theirs == *ours) {
             return;

@@ -330,7 +330,9 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
             due,
         },
         ReportRequest::Quarantined { reason } => Say::Quarantined { reason },
-        ReportRequest::Unreadable { what } => Say::Unreadable { what },
+        ReportRequest::Unreadable { what } => Say::Unreadable {
+            what: what.to_string(),
+        },
         ReportRequest::Skipped(reason) => Say::Skipped {
             reason,
             again: again(rules),

@@ -5,7 +5,7 @@ use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Context;
 use bootstrap::{health::Health, http, rules::RulesStore};
 use grant::Verifier;
-use queue::{Bucket, Queue};
+use queue::Queue;
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -95,7 +95,7 @@ async fn work(
             .unwrap_or_default(),
         mirrors,
         objects: queue.objects(),
-        branches: queue.table(Bucket::Branches),
+        branches: queue.branches(),
         triggers: queue.triggers(),
         inspector: inspector(&config.reporter).await?,
         limits: config.reporter.limits(),

@@ -108,7 +108,7 @@ impl Performer {
             let edited = failpoint::around("reporter.comment.edit", edit).await;
             if let Err(Trouble::Missing(detail)) = edited {
                 // Somebody deleted it, so the next try writes a new one.
-                self.ledger.correct(asked.id, fence, None).await?;
+                self.ledger.correct(ticket, asked.id, fence, None).await?;
                 return Err(Trouble::Later { detail, after: None });
             }
             edited?;
@@ -135,7 +135,7 @@ impl Performer {
     async fn show_newest(&self, ticket: &TicketKey, comment: &str) {
         let id = status_id(ticket);
         let healed = async {
-            let kept = self.ledger.receipt(&id).await?;
+            let kept = self.ledger.receipt(ticket, &id).await?;
             let kept = kept.and_then(|receipt| read_receipt(&receipt).ok()?.comment);
             if let Some(board) = self.ledger.newest_board(ticket).await? {
                 let comment = kept.as_deref().unwrap_or(comment);
@@ -193,8 +193,8 @@ impl Performer {
             ..Made::default()
         };
         let receipt = receipt_of(&made)?;
-        if self.ledger.receipt(marker).await?.as_ref() != Some(&receipt) {
-            self.ledger.correct(marker, fence, Some(receipt)).await?;
+        if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&receipt) {
+            self.ledger.correct(ticket, marker, fence, Some(receipt)).await?;
             if marker == status_id(ticket) {
                 self.show_newest(ticket, oldest).await;
             }

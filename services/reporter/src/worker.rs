@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    Reason, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, ReportRequest,
+    Reason, RecordKind, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, ReportRequest,
     ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey,
 };
 use queue::{DeadLetter, Queue, Token, Unreadable};
@@ -205,14 +205,16 @@ impl Worker {
     /// Settles one report: the outcome is kept before it is told, so that a repeated delivery tells the same.
     async fn settle(&self, report: &Report, fence: ReportFence, cursor: &mut Cursor) -> Result<(), Trouble> {
         let started = tokio::time::Instant::now();
-        let outcome = match self.ledger.outcome(&report.id).await? {
+        let outcome = match self.ledger.outcome(&report.ticket, &report.id).await? {
             Some(outcome) => outcome,
             None => {
                 let Performed { outcome, untold } = self.until_performed(report, fence, cursor).await?;
                 if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
                     self.bury(report, reason).await?;
                 }
-                self.ledger.keep_outcome(&report.id, &outcome).await?;
+                self.ledger
+                    .keep_outcome(&report.ticket, &report.id, &outcome)
+                    .await?;
                 outcome
             }
         };
@@ -235,10 +237,17 @@ impl Worker {
         );
         let advice = "a reporter that can read it takes it up after `journeyman dead retry`";
         let id = format!("{ticket} at {sequence}");
-        let letter = unreadable.letter("report", id, Some(ticket.clone()), advice, now);
+        let letter = DeadLetter::about(
+            unreadable,
+            RecordKind::Report,
+            id,
+            Some(ticket.clone()),
+            advice,
+            now,
+        );
         self.queue.dead_letters().bury(&letter, unreadable).await?;
-        let id = ReportId::unreadable("report", ticket, sequence);
-        let what = "report".to_owned();
+        let id = ReportId::unreadable(RecordKind::Report, ticket, sequence);
+        let what = RecordKind::Report;
         let request = ReportRequest::Unreadable { what };
         let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
@@ -279,7 +288,7 @@ impl Worker {
 
     async fn bury(&self, report: &Report, reason: String) -> Result<(), Trouble> {
         let letter = DeadLetter {
-            what: "report".to_owned(),
+            what: RecordKind::Report,
             id: report.id.to_string(),
             ticket: Some(report.ticket.clone()),
             reason,

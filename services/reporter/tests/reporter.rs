@@ -17,7 +17,7 @@ use domain::{
     BranchRecord, Job, PullRequestRef, Receipt, Report, ReportId, ReportOutcome, ReportRequest, SkipReason,
     TicketKey,
 };
-use queue::Bucket;
+use queue::{Bucket, Key};
 use rig::{Rig, git, try_git};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -101,9 +101,8 @@ async fn a_ticket_is_carried_to_done_once_although_every_report_comes_twice() {
         "newest first: {comments:?}"
     );
     assert_eq!(rig.jira.remote_links("ENG-1").len(), 1);
-    let branches = rig.queue.table::<BranchRecord>(Bucket::Branches);
-    let key = BranchRecord::key(&pull_request.repository, &branch);
-    let (record, _) = branches.get(&key).await.unwrap().unwrap();
+    let found = rig.queue.branches().get(&pull_request.repository, &branch).await;
+    let (record, _) = found.unwrap().unwrap();
     assert_eq!(
         (record.ticket, record.pull_request),
         (rig.ticket.clone(), Some(pull_request))
@@ -132,7 +131,7 @@ async fn an_effect_whose_receipt_was_lost_in_a_crash_is_found_and_not_repeated()
         json!({ "intent_at": bootstrap::now().unix_ms(), "fence": fence, "attempts": 1, "receipt": null });
     rig.queue
         .table::<Value>(Bucket::Effects)
-        .put(&effect, &intent, None)
+        .put(Key::status(&rig.ticket), &intent, None)
         .await
         .unwrap();
 
@@ -162,11 +161,15 @@ async fn an_older_fence_cannot_touch_an_effect() {
     let held = json!({ "intent_at": null, "fence": newer, "attempts": 1, "receipt": null });
     let table = rig.queue.table::<Value>(Bucket::Effects);
     table
-        .put(&format!("{}/transition", work.id), &held, None)
+        .put(
+            Key::effect(&rig.ticket, work.id.as_str(), "transition"),
+            &held,
+            None,
+        )
         .await
         .unwrap();
     rig.queue.reports().append(&work).await.unwrap();
-    let taken = async || table.get(&format!("cursor:{}", rig.ticket)).await.unwrap();
+    let taken = async || table.get(Key::cursor(&rig.ticket)).await.unwrap();
     eventually("the ticket is taken", Duration::from_secs(10), taken)
         .await
         .unwrap();
@@ -220,11 +223,7 @@ async fn a_change_that_breaks_policy_is_refused_in_words_and_never_pushed() {
         head: push.head.clone(),
         pull_request: None,
     };
-    let branches = rig.queue.table::<BranchRecord>(Bucket::Branches);
-    branches
-        .put(&BranchRecord::key(&push.repository, &push.branch), &other, None)
-        .await
-        .unwrap();
+    rig.queue.branches().put(&other, None).await.unwrap();
     let outcome = rig.settled(&rig.report(6, ReportRequest::PushBranch(push))).await;
     assert!(refusal(&outcome).contains("ENG-77"), "{outcome:?}");
 

@@ -1,7 +1,7 @@
 //! Large bodies, objects and dead letters.
 
 use bytes::Bytes;
-use domain::{Entry, Fact, ObjectRef, Timestamp};
+use domain::{Entry, Fact, ObjectRef, Origin, RecordKind, Timestamp};
 use queue::{Bucket, DeadLetter, Error, Garbage, WebhookDelivery};
 
 use crate::world::{World, entry, now, report, run, ticket, trigger_with};
@@ -49,7 +49,7 @@ async fn dead_letters_are_listed_newest_last() {
     let letters = world.queue.dead_letters();
     assert_eq!(letters.list(10).await.unwrap(), []);
     let letter = |id: u32| DeadLetter {
-        what: "ticket".to_owned(),
+        what: RecordKind::Ticket,
         id: format!("line\nbreak ü {id}"),
         ticket: Some(ticket(1)),
         reason: "five takeovers without progress".to_owned(),
@@ -136,7 +136,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
     let trigger = trigger_with(&ticket(1), "comment:1", large("t"));
     world.queue.triggers().append(&trigger).await.unwrap();
     let delivery = WebhookDelivery {
-        source: "github".to_owned(),
+        source: Origin::GitHub(None),
         id: "d1".to_owned(),
         event: "push".to_owned(),
         received_at: now(),
@@ -144,7 +144,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
     };
     world.queue.deliveries().publish(&delivery).await.unwrap();
     let letter = DeadLetter {
-        what: "report".to_owned(),
+        what: RecordKind::Report,
         id: "r".to_owned(),
         ticket: None,
         reason: "no".to_owned(),

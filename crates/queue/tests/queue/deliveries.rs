@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use domain::Origin;
 use queue::{Disposition, WebhookDelivery};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -16,7 +17,7 @@ use crate::world::{World, now, soon, stays_away};
 
 fn delivery(id: &str) -> WebhookDelivery {
     WebhookDelivery {
-        source: "github".to_owned(),
+        source: Origin::GitHub(None),
         id: id.to_owned(),
         event: "issue_comment".to_owned(),
         received_at: now(),

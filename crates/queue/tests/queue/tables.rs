@@ -1,8 +1,9 @@
 //! Key-value tables.
 
-use queue::{Bucket, Error, Revision, Table};
+use domain::BranchRecord;
+use queue::{Bucket, Error, Key, Revision, Table};
 
-use crate::world::World;
+use crate::world::{World, run, ticket};
 
 #[tokio::test]
 async fn a_value_changes_only_at_the_revision_it_was_read_at() {
@@ -74,6 +75,64 @@ async fn every_key_is_listed_with_its_last_value() {
     listed.sort();
     assert_eq!(
         listed,
-        [("acme/shop:a".to_owned(), 3), ("acme/shop:b.c".to_owned(), 2)]
+        [(Key::from("acme/shop:a"), 3), (Key::from("acme/shop:b.c"), 2)]
     );
+}
+
+fn record(number: u64, repository: &str, branch: &str) -> BranchRecord {
+    BranchRecord {
+        repository: repository.parse().unwrap(),
+        branch: branch.to_owned(),
+        ticket: ticket(number),
+        run: run(number),
+        head: "0".repeat(40).parse().unwrap(),
+        pull_request: None,
+    }
+}
+
+#[tokio::test]
+async fn a_branch_is_found_by_its_name_and_with_the_others_of_its_ticket() {
+    let world = World::new().await;
+    let branches = world.queue.branches();
+    let ours = record(1, "acme/shop", "feat/ENG-1.*>-x");
+    let first = branches.put(&ours, None).await.unwrap();
+    for other in [
+        record(2, "acme/shop", "feat/ENG-2"),
+        record(1, "ghe:acme/shop", "feat/ENG-1.*>-x"),
+    ] {
+        branches.put(&other, None).await.unwrap();
+    }
+    let found = branches.get(&ours.repository, &ours.branch).await.unwrap();
+    assert_eq!(found, Some((ours.clone(), first)));
+    let of_first = branches.of_ticket(&ticket(1)).await.unwrap();
+    assert_eq!(of_first.len(), 2, "{of_first:?}");
+    assert!(of_first.iter().all(|record| record.ticket == ticket(1)));
+    assert_eq!(branches.list().await.unwrap().len(), 3);
+    let moved = BranchRecord {
+        head: "1".repeat(40).parse().unwrap(),
+        ..ours.clone()
+    };
+    assert!(matches!(branches.put(&moved, None).await, Err(Error::Conflict)));
+    branches.put(&moved, Some(first)).await.unwrap();
+    assert!(matches!(
+        branches.put(&ours, Some(first)).await,
+        Err(Error::Conflict)
+    ));
+}
+
+#[tokio::test]
+async fn of_two_tickets_that_record_one_branch_at_once_one_wins() {
+    let world = World::new().await;
+    for round in 0..10 {
+        let writes = (1..=8).map(|number| {
+            let branches = world.queue.branches();
+            async move {
+                branches
+                    .put(&record(number, "acme/shop", &format!("b{round}")), None)
+                    .await
+            }
+        });
+        let won = futures::future::join_all(writes).await;
+        assert_eq!(won.iter().filter(|put| put.is_ok()).count(), 1, "{won:?}");
+    }
 }

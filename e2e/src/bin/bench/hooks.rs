@@ -142,7 +142,7 @@ async fn floor(world: &World) -> anyhow::Result<()> {
     let samples = Samples::sequential(SEQUENTIAL, async |number| {
         let id = format!("floor-{number}");
         let delivery = WebhookDelivery {
-            source: "github".to_owned(),
+            source: domain::Origin::GitHub(None),
             event: "star".to_owned(),
             received_at: now(),
             body: body(&id).into(),

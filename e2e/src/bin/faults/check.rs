@@ -182,7 +182,7 @@ async fn stored(world: &World, tickets: &[Ticket]) -> anyhow::Result<Vec<Problem
             problems: Vec::new(),
         };
         let key = format!("jira:{}", ticket.key);
-        match rows.iter().find(|(known, _)| *known == key) {
+        match rows.iter().find(|(known, _)| *known == queue::Key::from(&key)) {
             None => findings.add(Broken::Lost, "no row".to_owned()),
             Some((_, row)) => of_row(row, &mut findings),
         }

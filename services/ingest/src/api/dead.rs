@@ -5,6 +5,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
+use domain::RecordKind;
 use queue::DeadLetter;
 
 use super::{
@@ -56,12 +57,13 @@ pub(super) async fn retry(
     let router = state.router()?;
     let letters = router.queue.dead_letters();
     let (letter, _) = letters.get(sequence).await?.ok_or_else(|| gone(sequence))?;
-    match (letter.what.as_str(), letter.ticket) {
-        ("ticket", Some(ticket)) => {
+    match (letter.what, letter.ticket) {
+        (RecordKind::Ticket, Some(ticket)) => {
             let _ = retry_ticket(router, ticket, caller.name).await?;
             letters.remove(sequence).await?;
         }
-        ("delivery" | "trigger" | "report", _) if letters.revive(sequence).await? => {}
+        (RecordKind::Delivery | RecordKind::Trigger | RecordKind::Report, _)
+            if letters.revive(sequence).await? => {}
         (what, _) => {
             return Err(Problem::Conflict(format!(
                 "this {what} cannot be tried again; ask for a retry of its ticket, or drop it"
@@ -95,7 +97,7 @@ fn gone(sequence: u64) -> Problem {
 fn view((sequence, letter): (u64, DeadLetter)) -> DeadView {
     DeadView {
         sequence,
-        what: letter.what,
+        what: letter.what.to_string(),
         id: letter.id,
         ticket: letter.ticket.map(|ticket| ticket.to_string()),
         reason: letter.reason,

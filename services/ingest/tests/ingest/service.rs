@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
 use domain::{
-    BranchRecord, Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipReason, Source, StopReason,
-    TicketKey, Trigger, TriggerKey,
+    Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipReason, Source, StopReason, TicketKey,
+    Trigger, TriggerKey,
 };
 use futures::StreamExt;
 use queue::Bucket;
@@ -415,17 +415,16 @@ async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
 async fn an_event_that_comes_before_the_pull_request_is_recorded_waits_for_it() {
     let h = Harness::start(3_600).await;
     let branch = "feat/ENG-1-cart";
-    let table = h.queue.table::<BranchRecord>(Bucket::Branches);
+    let table = h.queue.branches();
     let early = record("jira:ENG-1", branch, None);
-    let key = BranchRecord::key(&early.repository, branch);
-    let revision = table.put(&key, &early, None).await.expect("record");
+    let revision = table.put(&early, None).await.expect("record");
     h.github.open(7, branch, "fix", SHA);
     h.github.check(1, "test", "success");
     let suite = json!({"action": "completed", "repository": {"full_name": "acme/shop"},
         "check_suite": {"head_sha": SHA, "head_branch": branch}});
     h.github_event("check_suite", "d1", &suite).await;
     table
-        .put(&key, &record("jira:ENG-1", branch, Some(7)), Some(revision))
+        .put(&record("jira:ENG-1", branch, Some(7)), Some(revision))
         .await
         .expect("record");
     assert!(matches!(
@@ -875,7 +874,7 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
     };
     let cursors = h.queue.table(Bucket::Effects);
     cursors
-        .put(&domain::ReportCursor::key(&ticket), &cursor, None)
+        .put(queue::Key::cursor(&ticket), &cursor, None)
         .await
         .unwrap();
     // A token may be under way; after it no other comes, while other tickets' still do.
@@ -948,18 +947,19 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
     h.queue.journal().append(&run, 0, &started).await.unwrap();
     h.queue.triggers().append(&merged).await.unwrap();
     let effects = h.queue.table::<u32>(Bucket::Effects);
+    let other = queue::Key::board(&TicketKey::jira("ENG-11").unwrap());
+    let report = run.call(2).into();
     for key in [
-        "jira:ENG-1@1:2/comment",
-        "outcome:jira:ENG-1@1:2",
-        "board:jira:ENG-1",
-        "jira:ENG-11@1:2/comment",
+        queue::Key::effect(&ticket, run.call(2).as_str(), "comment"),
+        queue::Key::outcome(&ticket, &report),
+        queue::Key::board(&ticket),
+        other.clone(),
     ] {
         effects.put(key, &1, None).await.unwrap();
     }
     let ours = record("jira:ENG-1", "feat/ENG-1-cart", Some(7));
-    let branches = h.queue.table::<BranchRecord>(Bucket::Branches);
-    let branch = BranchRecord::key(&ours.repository, &ours.branch);
-    branches.put(&branch, &ours, None).await.unwrap();
+    let branches = h.queue.branches();
+    branches.put(&ours, None).await.unwrap();
     let path = "/v1/tickets/ENG-1";
     assert_eq!(h.delete(path, OPERATOR).await, StatusCode::FORBIDDEN);
     assert_eq!(h.delete(path, ADMIN).await, StatusCode::CONFLICT);
@@ -969,14 +969,14 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
     assert_eq!(h.get(path, VIEWER).await.0, StatusCode::NOT_FOUND);
     assert!(h.queue.journal().read(&run).await.unwrap().is_empty());
     assert!(h.triggers("ENG-1").await.is_empty());
-    let left: Vec<String> = effects
+    let left: Vec<queue::Key> = effects
         .list()
         .await
         .unwrap()
         .into_iter()
         .map(|(key, _)| key)
         .collect();
-    assert_eq!(left, ["jira:ENG-11@1:2/comment"]);
+    assert_eq!(left, [other]);
     assert!(branches.list().await.unwrap().is_empty());
     h.stop().await;
 }

@@ -67,12 +67,12 @@ async fn a_row_that_cannot_be_read_is_made_anew_and_the_run_goes_on() {
 async fn a_run_whose_journal_cannot_be_read_ends_when_a_person_asks_for_a_retry() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
-    let journal = "journeyman.journal.jira=3AENG-12=401";
+    let journal = "journeyman.journal.jira=3AENG-12.1";
     testkit::plant(&world.nats.url(), journal, b"{").await.unwrap();
     let planner = world.planner().await;
     let letter = async || world.queue.dead_letters().list(10).await.ok()?.pop();
     let (_, letter) = world.until("a dead letter", letter).await;
-    assert_eq!(letter.what, "ticket");
+    assert_eq!(letter.what.as_str(), "ticket");
     world.trigger("comment:9", Reason::RetryRequested).await;
     let row = world.finished(1).await;
     assert!(

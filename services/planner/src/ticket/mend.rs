@@ -1,10 +1,10 @@
 //! What cannot be read must not hold up its ticket: triggers are set aside, a row is made anew from the journals.
 
 use domain::{
-    Entry, Fact, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus, TicketKey,
-    Trigger,
+    Entry, Fact, Receipt, RecordKind, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus,
+    TicketKey, Trigger,
 };
-use queue::{Bucket, Found, Queue, Revision, Unreadable};
+use queue::{Bucket, DeadLetter, Found, Queue, Revision, Unreadable};
 
 use super::fold::pending;
 use super::session::Session;
@@ -33,10 +33,17 @@ impl Session<'_> {
         tracing::error!(%ticket, problem = unreadable.problem(), "trigger set aside");
         let advice = "a planner that can read it takes it up after `journeyman dead retry`";
         let (id, now) = (format!("{ticket} at {sequence}"), bootstrap::now());
-        let letter = unreadable.letter("trigger", id, Some(ticket.clone()), advice, now);
+        let letter = DeadLetter::about(
+            unreadable,
+            RecordKind::Trigger,
+            id,
+            Some(ticket.clone()),
+            advice,
+            now,
+        );
         queue.dead_letters().bury(&letter, unreadable).await?;
-        let id = ReportId::unreadable("trigger", ticket, sequence);
-        let what = "trigger".to_owned();
+        let id = ReportId::unreadable(RecordKind::Trigger, ticket, sequence);
+        let what = RecordKind::Trigger;
         let request = ReportRequest::Unreadable { what };
         let notice = Report::notice(id, ticket.clone(), self.fence, now, request);
         queue.reports().append(&notice).await?;
@@ -60,10 +67,10 @@ async fn row_anew(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Resul
     tracing::error!(%ticket, problem = lost.problem(), "row made anew from the journals");
     let advice = "it was made anew from the ticket's journals, and there is nothing to do";
     let (id, about) = (ticket.to_string(), Some(ticket.clone()));
-    let letter = lost.letter("row", id, about, advice, bootstrap::now());
+    let letter = DeadLetter::about(lost, RecordKind::Row, id, about, advice, bootstrap::now());
     queue.dead_letters().bury(&letter, lost).await?;
     let mut row = Row::default();
-    for run in queue.runs_of(ticket).await? {
+    for run in queue.journal().runs_of(ticket).await? {
         let entries = match queue.journal().read(&run).await {
             Err(error @ queue::Error::Corrupt { .. }) => {
                 tracing::error!(%run, %error, "run left out of the row");

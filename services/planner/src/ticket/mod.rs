@@ -15,7 +15,7 @@ mod tests;
 
 use std::time::Duration;
 
-use domain::{Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger};
+use domain::{RecordKind, Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger};
 use lease::{Lease, Leases};
 use queue::{Bucket, DeadLetter, Queue, Token};
 use tokio_util::sync::CancellationToken;
@@ -164,7 +164,7 @@ impl TicketDesk {
         let notice = Report::notice(id, ticket.clone(), fence, now, request);
         self.queue.reports().append(&notice).await?;
         let letter = DeadLetter {
-            what: "ticket".to_owned(),
+            what: RecordKind::Ticket,
             id: ticket.to_string(),
             ticket: Some(ticket.clone()),
             reason: reason.to_owned(),

@@ -12,8 +12,8 @@ mod unassign;
 
 use std::sync::Arc;
 
-use domain::{BranchRecord, PullRequestRef, Report, Rules, TicketKey, Trigger};
-use queue::{KeyedLog, Objects, Table};
+use domain::{BranchRecord, PullRequestRef, Report, RepositoryName, Rules, TicketKey, Trigger};
+use queue::{Branches, KeyedLog, Objects};
 
 use crate::{
     inspect::Inspector,
@@ -31,7 +31,7 @@ pub(crate) struct Outside {
     pub(crate) jira_url: String,
     pub(crate) mirrors: Arc<Mirrors>,
     pub(crate) objects: Objects,
-    pub(crate) branches: Table<BranchRecord>,
+    pub(crate) branches: Branches,
     /// Read only: what people decided stands there.
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: Inspector,
@@ -105,9 +105,10 @@ impl Outside {
     async fn own_branch(
         &self,
         ticket: &TicketKey,
-        key: &str,
+        repository: &RepositoryName,
+        branch: &str,
     ) -> Result<Option<(BranchRecord, queue::Revision)>, Trouble> {
-        match self.branches.get(key).await? {
+        match self.branches.get(repository, branch).await? {
             Some((record, _)) if record.ticket != *ticket => Err(Trouble::Refused(format!(
                 "the branch `{}` belongs to the ticket {}; create a branch with another name",
                 record.branch,

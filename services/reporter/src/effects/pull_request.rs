@@ -29,8 +29,8 @@ pub(super) async fn look(
 /// Opens it, always as a draft.
 pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Made, Trouble> {
     let ticket = &asked.report.ticket;
-    let key = BranchRecord::key(&draft.repository, &draft.branch);
-    if outside.own_branch(ticket, &key).await?.is_none() {
+    let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
+    if own.await?.is_none() {
         return Err(Trouble::Refused(format!(
             "the branch `{}` was not pushed; push it first",
             draft.branch
@@ -59,15 +59,15 @@ async fn remember(
     opened: &github::PullRequest,
 ) -> Result<Made, Trouble> {
     let pull_request = opened.to_ref(&draft.repository);
-    let key = BranchRecord::key(&draft.repository, &draft.branch);
-    if let Some((record, last)) = outside.own_branch(&asked.report.ticket, &key).await?
+    let own = outside.own_branch(&asked.report.ticket, &draft.repository, &draft.branch);
+    if let Some((record, last)) = own.await?
         && record.pull_request.as_ref() != Some(&pull_request)
     {
         let record = BranchRecord {
             pull_request: Some(pull_request.clone()),
             ..record
         };
-        outside.branches.put(&key, &record, Some(last)).await?;
+        outside.branches.put(&record, Some(last)).await?;
     }
     tracing::info!(repository = %draft.repository, number = opened.number, "pull request open");
     Ok(Outside::made_pull_request(pull_request))

@@ -1,8 +1,6 @@
 //! Inspect and push a branch.
 
-use domain::{
-    Approval, BranchRecord, CommitId, PushBranch, Reason, Rules, RunId, TicketKey, Verdict as Answer,
-};
+use domain::{Approval, BranchRecord, CommitId, PushBranch, Reason, Rules, RunId, Verdict as Answer};
 
 use super::{Asked, Outside};
 use crate::{
@@ -25,12 +23,11 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
     if rules.agent.approval == Approval::BeforePush && !is_approved(outside, asked, &push.head).await? {
         return Err(Trouble::Refused(message::not_approved(&push.head)));
     }
-    let key = BranchRecord::key(&push.repository, &push.branch);
-    is_ours_or_new(outside, asked, push, &key).await?;
+    is_ours_or_new(outside, asked, push).await?;
     // What is imported into it must be there when it is pushed.
     let _mirror = outside.mirrors.hold(&push.repository);
     inspected(outside, asked, push, false).await?;
-    record(outside, asked, push, &key).await?;
+    record(outside, asked, push).await?;
     let pushed = outside
         .mirrors
         .push(&push.repository, &push.head, &push.branch, push.expected.as_ref())
@@ -48,11 +45,7 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
 fn usable_rules<'a>(asked: &Asked<'a>, push: &PushBranch) -> Result<&'a Rules, Trouble> {
     let no_rules = || Trouble::Refused(message::no_usable_rules(&push.repository));
     let rules = asked.rules.ok_or_else(no_rules)?;
-    let is_for_the_ticket = match &asked.report.ticket {
-        TicketKey::Jira { project, .. } => rules.jira.project_key.eq_ignore_ascii_case(project),
-        TicketKey::GitHub { repository, .. } => *repository == push.repository,
-    };
-    if is_for_the_ticket {
+    if rules.cover(&asked.report.ticket) {
         Ok(rules)
     } else {
         let refusal = message::foreign_project(&asked.report.ticket, &push.repository);
@@ -78,13 +71,12 @@ fn approves(reason: &Reason, run: &RunId, head: &CommitId) -> bool {
 
 /// Somebody else's branch is neither taken nor overwritten: the remote's branch is not there yet, or has our record for
 /// this ticket.
-async fn is_ours_or_new(
-    outside: &Outside,
-    asked: &Asked<'_>,
-    push: &PushBranch,
-    key: &str,
-) -> Result<(), Trouble> {
-    if outside.own_branch(&asked.report.ticket, key).await?.is_some() {
+async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<(), Trouble> {
+    if outside
+        .own_branch(&asked.report.ticket, &push.repository, &push.branch)
+        .await?
+        .is_some()
+    {
         return Ok(());
     }
     let there = outside.github.branch_head(&push.repository, &push.branch).await?;
@@ -143,14 +135,16 @@ pub(super) async fn inspected(
 }
 
 /// The router finds the ticket of a pushed branch by this record, so it stands before the push.
-async fn record(outside: &Outside, asked: &Asked<'_>, push: &PushBranch, key: &str) -> Result<(), Trouble> {
+async fn record(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<(), Trouble> {
     let run = asked
         .report
         .run
         .clone()
         .ok_or_else(|| Trouble::Failed("a push needs a run".to_owned()))?;
-    let known = outside.own_branch(&asked.report.ticket, key).await?;
-    let (pull_request, last) = known.map_or((None, None), |(record, last)| (record.pull_request, Some(last)));
+    let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
+    let (pull_request, last) = own
+        .await?
+        .map_or((None, None), |(record, last)| (record.pull_request, Some(last)));
     let record = BranchRecord {
         repository: push.repository.clone(),
         branch: push.branch.clone(),
@@ -159,6 +153,6 @@ async fn record(outside: &Outside, asked: &Asked<'_>, push: &PushBranch, key: &s
         head: push.head.clone(),
         pull_request,
     };
-    outside.branches.put(key, &record, last).await?;
+    outside.branches.put(&record, last).await?;
     Ok(())
 }

@@ -358,8 +358,8 @@ async fn a_pack_that_is_gone_or_a_branch_that_nobody_can_read_fails_the_report_a
         matches!(&outcome, ReportOutcome::Failed { detail } if detail.contains("0000")),
         "{outcome:?}"
     );
-    let key = domain::BranchRecord::key(&push.repository, BRANCH);
     let rows = rig.queue.table::<serde_json::Value>(Bucket::Branches);
+    let (key, _) = rows.list().await.unwrap().remove(0);
     let last = rows.get(&key).await.unwrap().map(|(_, revision)| revision);
     rows.put(&key, &serde_json::json!("broken"), last).await.unwrap();
     let outcome = rig.settled(&rig.report(4, ReportRequest::PushBranch(push))).await;
@@ -374,7 +374,7 @@ async fn rows_of_the_ledger_that_nobody_can_read_are_found_out_anew_and_nothing_
     let done = ReportOutcome::Done(Receipt::Told);
     assert_eq!(rig.settled(&rig.report(2, started())).await, done);
     let rows = rig.queue.table::<serde_json::Value>(Bucket::Effects);
-    let keys: Vec<String> = rows
+    let keys: Vec<queue::Key> = rows
         .list()
         .await
         .unwrap()
@@ -400,7 +400,10 @@ async fn rows_of_the_ledger_that_nobody_can_read_are_found_out_anew_and_nothing_
     assert_eq!(rig.jira.status_history(&key), ["To Do", "In Progress"]);
     let letters = rig.queue.dead_letters().list(100).await.unwrap();
     let buried: BTreeSet<String> = letters.into_iter().map(|(_, letter)| letter.id).collect();
-    assert_eq!(buried, keys.into_iter().collect::<BTreeSet<_>>());
+    assert_eq!(
+        buried,
+        keys.iter().map(ToString::to_string).collect::<BTreeSet<_>>()
+    );
     let broken = rows
         .list()
         .await

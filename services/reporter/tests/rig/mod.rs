@@ -7,7 +7,7 @@ use domain::{
     RunId, TicketKey,
 };
 use grant::{Audience, Grant, Signer};
-use queue::{Bucket, Queue};
+use queue::{Bucket, Key, Queue};
 use reporter::{Config, Settings};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -171,9 +171,12 @@ impl Rig {
     /// Forgets that anything was settled, so that every report of the ticket is delivered again; waits for the end.
     pub(crate) async fn deliver_everything_again(&self, reports: &[&Report]) {
         let table = self.queue.table::<Value>(Bucket::Effects);
-        let cursor = format!("cursor:{}", self.ticket);
+        let cursor = Key::cursor(&self.ticket);
         for report in reports {
-            table.delete(&format!("outcome:{}", report.id)).await.unwrap();
+            table
+                .delete(Key::outcome(&self.ticket, &report.id))
+                .await
+                .unwrap();
         }
         table.delete(&cursor).await.unwrap();
         self.queue.reports().wake(&self.ticket).await.unwrap();

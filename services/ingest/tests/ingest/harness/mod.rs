@@ -11,7 +11,7 @@ use domain::{
     TriggerKey,
 };
 use ingest::{ApiToken, Config, SecretList, api::types::Role};
-use queue::{Bucket, Queue};
+use queue::Queue;
 use reqwest::StatusCode;
 use ring::{digest, hmac};
 use serde_json::{Value, json};
@@ -305,9 +305,8 @@ impl Harness {
 
     /// A branch that the reporter has recorded.
     pub(crate) async fn keep(&self, record: &BranchRecord) {
-        let key = BranchRecord::key(&record.repository, &record.branch);
-        let table = self.queue.table::<BranchRecord>(Bucket::Branches);
-        table.put(&key, record, None).await.expect("record");
+        let kept = self.queue.branches().put(record, None).await;
+        kept.expect("record");
     }
 
     pub(crate) async fn triggers(&self, key: &str) -> Vec<Trigger> {

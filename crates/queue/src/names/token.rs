@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use domain::TicketKey;
-
 /// Encodes a text as one subject token: `[A-Za-z0-9-]` as it is, every other UTF-8 byte as `=HH`, the empty text as `=`.
 pub(crate) fn encode(text: &str) -> String {
     if text.is_empty() {
@@ -45,40 +43,6 @@ fn hex_digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// `prefix.<encoded text>`.
-pub(crate) fn under(prefix: &str, text: &str) -> String {
-    format!("{prefix}.{}", encode(text))
-}
-
-/// The text in the first token after `prefix.`.
-pub(crate) fn text_of(prefix: &str, subject: &str) -> Option<String> {
-    let rest = subject.strip_prefix(prefix)?.strip_prefix('.')?;
-    decode(rest.split('.').next()?)
-}
-
-/// The ticket in the first token after `prefix.`.
-pub(crate) fn ticket_of(prefix: &str, subject: &str) -> Option<TicketKey> {
-    text_of(prefix, subject)?.parse().ok()
-}
-
-/// A key of any length as a short token: half of its SHA-256, in hexadecimal.
-pub(crate) fn key_hash(key: &str) -> String {
-    let mut digest = sha256_hex(key.as_bytes());
-    digest.truncate(32);
-    digest
-}
-
-/// SHA-256 in lower-case hexadecimal.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    ring::digest::digest(&ring::digest::SHA256, bytes)
-        .as_ref()
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -100,14 +64,5 @@ mod tests {
                 prop_assert_eq!(encode(&text), token);
             }
         }
-    }
-
-    #[test]
-    fn ticket_keys_read_well_and_come_back() {
-        let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
-        let subject = format!("{}.abc", under("journeyman.triggers", &ticket.to_string()));
-        assert_eq!(subject, "journeyman.triggers.github=3Aacme=2Fshop=237.abc");
-        assert_eq!(ticket_of("journeyman.triggers", &subject), Some(ticket));
-        assert_eq!(ticket_of("journeyman.triggers", "journeyman.triggersX.a"), None);
     }
 }

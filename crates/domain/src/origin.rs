@@ -1,0 +1,66 @@
+//! The services outside that things come from.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    instance::Instance,
+    invalid::{InvalidId, text_serde},
+};
+
+/// A Jira site or GitHub server: `jira`, `github`, `jira+dc`, `github+ghe`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Origin {
+    /// A Jira site; without an instance the default one.
+    Jira(Option<Instance>),
+    /// A GitHub server; without an instance the default one.
+    GitHub(Option<Instance>),
+}
+
+impl Origin {
+    /// The kind of service, for labels and limits that do not tell instances apart.
+    pub const fn service(&self) -> &'static str {
+        match self {
+            Self::Jira(_) => "jira",
+            Self::GitHub(_) => "github",
+        }
+    }
+
+    /// The instance; absent: the default one.
+    pub const fn instance(&self) -> Option<&Instance> {
+        match self {
+            Self::Jira(instance) | Self::GitHub(instance) => instance.as_ref(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.service())?;
+        match self.instance() {
+            Some(instance) => write!(f, "+{instance}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Origin {
+    type Err = InvalidId;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (service, instance) = match text.split_once('+') {
+            Some((service, instance)) => (service, Some(instance.parse()?)),
+            None => (text, None),
+        };
+        match service {
+            "jira" => Ok(Self::Jira(instance)),
+            "github" => Ok(Self::GitHub(instance)),
+            _ => Err(InvalidId::new(
+                text,
+                "jira, github, or one of their instances such as github+ghe",
+            )),
+        }
+    }
+}
+text_serde!(Origin);

@@ -1,0 +1,21 @@
+//! SHA-256 as text.
+
+use std::fmt::Write as _;
+
+/// A key of any length as a short token: half of its SHA-256, in hexadecimal.
+pub(crate) fn key_hash(key: &str) -> String {
+    let mut digest = sha256_hex(key.as_bytes());
+    digest.truncate(32);
+    digest
+}
+
+/// SHA-256 in lower-case hexadecimal.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    ring::digest::digest(&ring::digest::SHA256, bytes)
+        .as_ref()
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

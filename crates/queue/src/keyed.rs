@@ -1,0 +1,34 @@
+//! What keyed logs hold.
+
+use domain::{FenceStamp, Report, ReportFence, RunFence, TicketKey, Trigger};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// What a keyed log holds.
+pub trait Keyed: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The fence that this log's tokens give.
+    type Fence: From<FenceStamp> + Copy + Ord + Send;
+    /// The ticket it belongs to.
+    fn ticket(&self) -> &TicketKey;
+    /// Its semantic key, unique in its ticket.
+    fn key(&self) -> &str;
+}
+
+impl Keyed for Trigger {
+    type Fence = RunFence;
+    fn ticket(&self) -> &TicketKey {
+        &self.ticket
+    }
+    fn key(&self) -> &str {
+        self.key.as_str()
+    }
+}
+
+impl Keyed for Report {
+    type Fence = ReportFence;
+    fn ticket(&self) -> &TicketKey {
+        &self.ticket
+    }
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+}

@@ -1,0 +1,46 @@
+//! What a delivery's message says beside its body, in a header.
+
+use async_nats::HeaderMap;
+use domain::{Origin, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+const HEADER: &str = "Journeyman-Delivery";
+
+/// Everything of a delivery but its body.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    pub(crate) source: Origin,
+    pub(crate) id: String,
+    pub(crate) event: String,
+    pub(crate) received_at: Timestamp,
+}
+
+impl Meta {
+    pub(crate) fn write(&self, headers: &mut HeaderMap) -> Result<(), Error> {
+        let text = serde_json::to_string(self).map_err(|error| Error::corrupt("a delivery", error))?;
+        headers.insert(HEADER, text);
+        Ok(())
+    }
+
+    /// Reads the header of a message; `what` is for the error.
+    pub(crate) fn read(headers: Option<&HeaderMap>, what: &str) -> Result<Self, Error> {
+        let text = headers
+            .and_then(|headers| headers.get(HEADER))
+            .ok_or_else(|| Error::corrupt(what, "the delivery's header is missing"))?;
+        serde_json::from_str(text.as_str()).map_err(|error| Error::corrupt(what, error))
+    }
+}
+
+/// Whether a message is a delivery, or a dead letter about one.
+pub(crate) fn is_delivery(headers: &HeaderMap) -> bool {
+    headers.get(HEADER).is_some()
+}
+
+/// Copies the header of one message to another.
+pub(crate) fn keep(from: Option<&HeaderMap>, to: &mut HeaderMap) {
+    if let Some(meta) = from.and_then(|headers| headers.get(HEADER)) {
+        to.insert(HEADER, meta.clone());
+    }
+}

@@ -1,0 +1,126 @@
+//! The way to everything behind the connection.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{Report, TicketKey, Trigger};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    branches::Branches,
+    connection::Connection,
+    dead::DeadLetters,
+    delivery::Deliveries,
+    error::Error,
+    journal::Journal,
+    keyed_log::KeyedLog,
+    names::{self, Bucket},
+    objects::Objects,
+    purge,
+    settings::Settings,
+    singleton::Singleton,
+    table::Table,
+    timers::Timers,
+    topology,
+};
+
+/// A connection with its topology. Cheap to clone.
+#[derive(Clone)]
+pub struct Queue {
+    connection: Arc<Connection>,
+}
+
+impl Queue {
+    /// Connects (10 s limit) and refuses a server older than 2.12.5. Afterwards it reconnects by itself.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] names the address; [`Error::Topology`] for an old server or an unreadable credentials
+    /// file.
+    pub async fn connect(settings: &Settings, client_name: &str) -> Result<Self, Error> {
+        let connection = Connection::open(settings, client_name).await?;
+        Ok(Self {
+            connection: Arc::new(connection),
+        })
+    }
+
+    /// Creates every stream, consumer, bucket and the object store. One that differs is changed in place where nothing
+    /// is lost by it; a newer release's limits are left alone.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] lists the fields that cannot be changed, with what to do.
+    pub async fn ensure_topology(&self) -> Result<(), Error> {
+        let ensured = Box::pin(topology::ensure(&self.connection));
+        failpoint::around("queue.topology.ensure", ensured).await
+    }
+
+    /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.
+    pub fn is_connected(&self) -> bool {
+        self.connection.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// One round trip, for readiness.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] without an answer within 5 s.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.connection.ping().await
+    }
+
+    /// The verified webhook calls.
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries::new(self.connection.clone())
+    }
+
+    /// The reasons to act, by ticket.
+    pub fn triggers(&self) -> KeyedLog<Trigger> {
+        KeyedLog::new(self.connection.clone(), &names::TRIGGERS)
+    }
+
+    /// The requests to the reporter, by ticket.
+    pub fn reports(&self) -> KeyedLog<Report> {
+        KeyedLog::new(self.connection.clone(), &names::REPORTS)
+    }
+
+    /// The runs' journals.
+    pub fn journal(&self) -> Journal {
+        Journal::new(self.connection.clone())
+    }
+
+    /// Typed view of one key-value bucket.
+    pub fn table<V: Serialize + DeserializeOwned + Send + Sync>(&self, bucket: Bucket) -> Table<V> {
+        Table::new(self.connection.clone(), bucket)
+    }
+
+    /// Which ticket a head branch belongs to.
+    pub fn branches(&self) -> Branches {
+        Branches::new(self.connection.clone())
+    }
+
+    /// Work by its name, which is the same in every process. When its holder dies, another process begins within `ttl`.
+    pub fn singleton(&self, name: &str, ttl: Duration) -> Singleton {
+        Singleton::new(self.table(Bucket::Control), name, ttl)
+    }
+
+    /// The object store.
+    pub fn objects(&self) -> Objects {
+        Objects::new(self.connection.clone())
+    }
+
+    /// What could not be handled.
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters::new(self.connection.clone())
+    }
+
+    /// The tickets' timers.
+    pub fn timers(&self) -> Timers {
+        Timers::new(self.connection.clone())
+    }
+
+    /// Forgets a ticket: triggers, reports, journals, row, ledger, branches, timer, tokens and dead letters. Objects
+    /// that only it referred to are collected later. Only for a ticket that nobody works on.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; repeating it goes on.
+    pub async fn forget_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
+        purge::forget_ticket(&self.connection, ticket).await
+    }
+}
