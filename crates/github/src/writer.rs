@@ -166,6 +166,14 @@ impl Writer {
         Ok(CommentId(made.id))
     }
 
+    /// Login of the account that writes.
+    ///
+    /// # Errors
+    /// [`Error`]; the first call asks GitHub.
+    pub async fn login(&self) -> Result<String, Error> {
+        self.client.our_login().await
+    }
+
     /// The comments of an issue or pull request, oldest first; at most 2,000.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use domain::{
 use queue::{Bucket, DeadLetter, DeadLetters, Found, Key, Queue, Revision, Table, Unreadable};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::board::Board;
+use crate::{board::Board, plan::Made};
 
 /// Why the ledger did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -40,14 +40,14 @@ pub(crate) struct EffectRecord {
     /// How many attempts there were.
     pub(crate) attempts: u32,
     /// What the effect made; present: never again.
-    pub(crate) receipt: Option<String>,
+    pub(crate) receipt: Option<Made>,
 }
 
 /// What the ledger says to somebody who wants to perform an effect.
 #[derive(Debug)]
 pub(crate) enum Claim {
     /// It is done; this is its receipt.
-    Done(String),
+    Done(Box<Made>),
     /// Go ahead.
     Open(Intent),
 }
@@ -67,7 +67,7 @@ pub(crate) struct Intent {
 }
 
 impl Intent {
-    fn record(&self, intent_at: Option<Timestamp>, receipt: Option<String>) -> EffectRecord {
+    fn record(&self, intent_at: Option<Timestamp>, receipt: Option<Made>) -> EffectRecord {
         EffectRecord {
             intent_at,
             fence: self.fence,
@@ -163,7 +163,7 @@ impl Ledger {
                     ..
                 },
                 _,
-            ) => return Ok(Claim::Done(receipt)),
+            ) => return Ok(Claim::Done(Box::new(receipt))),
             Known::Row(record, _) if record.fence > fence => return Err(Error::Superseded),
             Known::Row(record, revision) => new(Some(revision), record.attempts, record.intent_at),
             Known::Nothing => new(None, 0, None),
@@ -195,7 +195,7 @@ impl Ledger {
     }
 
     /// Writes the receipt.
-    pub(crate) async fn settle(&self, mut intent: Intent, receipt: String) -> Result<(), Error> {
+    pub(crate) async fn settle(&self, mut intent: Intent, receipt: Made) -> Result<(), Error> {
         let record = intent.record(intent.open_since, Some(receipt));
         let kind = intent.kind.clone();
         let written = self.write(&mut intent, record);
@@ -203,7 +203,7 @@ impl Ledger {
     }
 
     /// What the effect made, when its receipt is there.
-    pub(crate) async fn receipt(&self, ticket: &TicketKey, id: &str) -> Result<Option<String>, Error> {
+    pub(crate) async fn receipt(&self, ticket: &TicketKey, id: &str) -> Result<Option<Made>, Error> {
         let known = self.read(&self.effects, &key_of(ticket, id)).await?;
         Ok(known.row().and_then(|record| record.receipt))
     }
@@ -214,7 +214,7 @@ impl Ledger {
         ticket: &TicketKey,
         id: &str,
         fence: ReportFence,
-        receipt: Option<String>,
+        receipt: Option<Made>,
     ) -> Result<(), Error> {
         let key = key_of(ticket, id);
         let Known::Row(record, last) = self.read(&self.effects, &key).await? else {
@@ -338,7 +338,8 @@ impl Ledger {
 /// What an effect's id says of its kind: its name, or `status` for the status comment.
 fn kind(id: &str) -> &str {
     match id.rsplit_once('/') {
-        Some((_, name)) if !id.starts_with("status:") => name,
+        // The second of a kind has a number behind it.
+        Some((_, name)) if !id.starts_with("status:") => name.split('.').next().unwrap_or(name),
         Some(_) | None => "status",
     }
 }

@@ -11,6 +11,7 @@ mod interleave_tests;
 mod ledger;
 mod message;
 mod mirror;
+mod outgoing;
 mod perform;
 mod plan;
 mod policy;

@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     effects::{Asked, Outside},
     ledger::{self, Claim, Intent, Ledger},
-    plan::{Effect, Made, plan, repository_of},
+    message,
+    outgoing::Outgoing,
+    plan::{Effect, Made, named, plan, repository_of},
     telemetry,
     trouble::Trouble,
 };
@@ -86,14 +88,15 @@ impl Performer {
         let is_told_only = effects.iter().all(is_telling);
         let mut made = Made::default();
         let mut failed: Option<ReportOutcome> = None;
-        for effect in &effects {
-            let id = format!("{}/{}", report.id, effect.name());
+        let nothing = Outgoing::default();
+        for (name, effect) in named(&effects) {
+            let id = format!("{}/{name}", report.id);
             let asked = Asked {
                 report,
                 rules,
                 made: &made,
                 id: &id,
-                text: "",
+                text: &nothing,
             };
             match Box::pin(self.measured(&asked, effect, fence)).await {
                 Ok(part) => made.merge(part),
@@ -151,10 +154,9 @@ impl Performer {
         fence: ReportFence,
     ) -> Result<Settled, Trouble> {
         let mut intent = match self.ledger.claim(&asked.report.ticket, asked.id, fence).await? {
-            Claim::Done(receipt) => {
-                let made = read_receipt(&receipt)?;
+            Claim::Done(made) => {
                 return Ok(Settled {
-                    made,
+                    made: *made,
                     how: How::Known,
                 });
             }
@@ -184,13 +186,8 @@ impl Performer {
     /// Somebody newer did the same while we were held up: a comment of ours that came second goes.
     async fn take_back(&self, asked: &Asked<'_>, made: &Made) {
         let Some(ours) = &made.comment else { return };
-        let receipt = self
-            .ledger
-            .receipt(&asked.report.ticket, asked.id)
-            .await
-            .ok()
-            .flatten();
-        let theirs = receipt.and_then(|receipt| read_receipt(&receipt).ok()?.comment);
+        let receipt = self.ledger.receipt(&asked.report.ticket, asked.id).await;
+        let theirs = receipt.ok().flatten().and_then(|made| made.comment);
         if theirs.is_none_or(|theirs| theirs == *ours) {
             return;
         }
@@ -234,7 +231,7 @@ impl Performer {
     }
 
     async fn settle(&self, intent: Intent, made: Made, how: How) -> Result<Settled, Trouble> {
-        self.ledger.settle(intent, receipt_of(&made)?).await?;
+        self.ledger.settle(intent, made.clone()).await?;
         Ok(Settled { made, how })
     }
 
@@ -245,14 +242,6 @@ impl Performer {
             .await
             .ok_or(Trouble::Shutdown)
     }
-}
-
-pub(crate) fn receipt_of(made: &Made) -> Result<String, Trouble> {
-    serde_json::to_string(made).map_err(|error| Trouble::Failed(error.to_string()))
-}
-
-pub(crate) fn read_receipt(receipt: &str) -> Result<Made, Trouble> {
-    serde_json::from_str(receipt).map_err(|error| Trouble::Failed(format!("the ledger's receipt: {error}")))
 }
 
 fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
@@ -286,9 +275,14 @@ fn settled(trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Troubl
             Ok(ReportOutcome::Failed { detail })
         }
         Trouble::Later { detail, .. } => Ok(ReportOutcome::Failed { detail }),
+        Trouble::Denied { section, detail } => {
+            tracing::error!(section, %detail, "permission missing");
+            let detail = message::denied(section, &detail);
+            Ok(ReportOutcome::Failed { detail })
+        }
         Trouble::Credentials { section, detail } => {
             tracing::error!(section, %detail, "credentials refused");
-            let detail = "the reporter's credentials are refused; an operator has to look".to_owned();
+            let detail = "the reporter's credentials are refused; an operator must look into it".to_owned();
             Ok(ReportOutcome::Failed { detail })
         }
         Trouble::Ledger(_) | Trouble::HandBack(_) | Trouble::Shutdown => Err(trouble),

@@ -58,7 +58,7 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Unique within one report; part of the effect's id.
+    /// Its kind.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::PushBranch(_) => "push_branch",
@@ -229,6 +229,21 @@ pub(crate) fn plan(report: &Report, rules: &Rules) -> Vec<Effect> {
         say,
     });
     done(report, rules).into_iter().chain(told).collect()
+}
+
+/// The effects with the names that they have in the ledger. The second of a kind has another name than the first: they
+/// are two things to do, and one row for both would leave one of them undone.
+pub(crate) fn named(effects: &[Effect]) -> impl Iterator<Item = (String, &Effect)> {
+    effects.iter().enumerate().map(|(index, effect)| {
+        let same = effects[..index]
+            .iter()
+            .filter(|earlier| earlier.name() == effect.name());
+        let name = match same.count() {
+            0 => effect.name().to_owned(),
+            earlier => format!("{}.{}", effect.name(), earlier + 1),
+        };
+        (name, effect)
+    })
 }
 
 fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
@@ -475,6 +490,20 @@ mod tests {
             of(ReportRequest::Skipped(SkipReason::Label { label: "skip".into() })),
             ["comment"]
         );
+    }
+
+    #[test]
+    fn two_effects_of_one_kind_have_two_names() {
+        let comment = |number| Effect::Comment {
+            ticket: format!("jira:ENG-{number}").parse().unwrap(),
+            say: Say::Opened,
+        };
+        let unassign = Effect::Unassign {
+            issue: "jira:ENG-1".parse().unwrap(),
+        };
+        let effects = [comment(1), unassign, comment(2), comment(3)];
+        let names: Vec<String> = named(&effects).map(|(name, _)| name).collect();
+        assert_eq!(names, ["comment", "unassign", "comment.2", "comment.3"]);
     }
 
     #[test]

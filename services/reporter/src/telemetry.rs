@@ -56,6 +56,7 @@ fn outcome(settled: &Result<Settled, Trouble>) -> &'static str {
             Trouble::Refused(_) => "refused",
             Trouble::Failed(_) | Trouble::Missing(_) => "failed",
             Trouble::Credentials { .. } => "credentials",
+            Trouble::Denied { .. } => "denied",
             Trouble::Later { .. } | Trouble::HandBack(_) => "later",
             Trouble::Unknown(_) => "unknown",
             Trouble::Ledger(_) => "ledger",

@@ -9,9 +9,10 @@ use crate::{
     effects::Asked,
     ledger,
     message::{self, Say},
-    perform::{How, Performer, Settled, read_receipt, receipt_of},
+    outgoing::Outgoing,
+    perform::{How, Performer, Settled},
     plan::{Effect, Made},
-    telemetry,
+    scan, telemetry,
     trouble::Trouble,
 };
 
@@ -26,7 +27,7 @@ impl Performer {
     ) -> Result<Settled, Trouble> {
         let run = asked.report.run.as_ref();
         if say.calls_a_person() {
-            let text = message::comment(say, asked.made, ticket, run);
+            let text = Outgoing::without_credentials(&message::comment(say, asked.made, ticket, run));
             let asked = Asked {
                 text: &text,
                 ..*asked
@@ -49,7 +50,7 @@ impl Performer {
                     moved: board.unmoved.clone().or(asked.made.moved.clone()),
                     ..asked.made.clone()
                 };
-                let text = message::words_of(say, &made, ticket, run);
+                let text = scan::redact(&message::words_of(say, &made, ticket, run)).into_owned();
                 let run = run.cloned();
                 board.add(
                     Entry {
@@ -69,7 +70,7 @@ impl Performer {
                 how: How::Known,
             });
         }
-        let text = message::status(&board);
+        let text = Outgoing::without_credentials(&message::status(&board));
         let id = status_id(ticket);
         let asked = Asked {
             id: &id,
@@ -136,10 +137,10 @@ impl Performer {
         let id = status_id(ticket);
         let healed = async {
             let kept = self.ledger.receipt(ticket, &id).await?;
-            let kept = kept.and_then(|receipt| read_receipt(&receipt).ok()?.comment);
+            let kept = kept.and_then(|made| made.comment);
             if let Some(board) = self.ledger.newest_board(ticket).await? {
                 let comment = kept.as_deref().unwrap_or(comment);
-                let text = message::status(&board);
+                let text = Outgoing::without_credentials(&message::status(&board));
                 self.outside.edit_comment(ticket, comment, &text, &id).await?;
             }
             Ok::<_, Trouble>(())
@@ -192,9 +193,8 @@ impl Performer {
             comment: Some((*oldest).to_owned()),
             ..Made::default()
         };
-        let receipt = receipt_of(&made)?;
-        if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&receipt) {
-            self.ledger.correct(ticket, marker, fence, Some(receipt)).await?;
+        if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&made) {
+            self.ledger.correct(ticket, marker, fence, Some(made)).await?;
             if marker == status_id(ticket) {
                 self.show_newest(ticket, oldest).await;
             }

@@ -24,6 +24,14 @@ pub(crate) enum Trouble {
         /// What to check.
         detail: String,
     },
+    /// The credentials are good and may not do this: the operator must look at their permissions.
+    #[error("the account in [{section}] may not do this: {detail}")]
+    Denied {
+        /// The section.
+        section: &'static str,
+        /// What the outside says.
+        detail: String,
+    },
     /// Nothing was done; worth trying again.
     #[error("{detail}")]
     Later {
@@ -67,8 +75,11 @@ impl From<github::Error> for Trouble {
                 section: "github_writer",
                 detail: check,
             },
-            github::Error::Forbidden { .. }
-            | github::Error::Moved { .. }
+            github::Error::Forbidden { .. } => Self::Denied {
+                section: "github_writer",
+                detail,
+            },
+            github::Error::Moved { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. } => Self::Refused(detail),
             github::Error::RateLimited { retry_after } => Self::Later {
@@ -91,9 +102,11 @@ impl From<jira::Error> for Trouble {
                 section: "jira_writer",
                 detail: check,
             },
-            jira::Error::Forbidden { .. } | jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => {
-                Self::Refused(detail)
-            }
+            jira::Error::Forbidden { .. } => Self::Denied {
+                section: "jira_writer",
+                detail,
+            },
+            jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => Self::Refused(detail),
             jira::Error::RateLimited { retry_after } => Self::Later {
                 detail,
                 after: Some(retry_after),

@@ -8,6 +8,7 @@
 mod approval;
 mod faults;
 mod gate;
+mod leaks;
 mod pushes;
 mod rig;
 

@@ -2,11 +2,8 @@
 
 use domain::TicketKey;
 
-use super::{Asked, Outside};
+use super::{Asked, Outside, letters::marker_of};
 use crate::{plan::Made, trouble::Trouble};
-
-const MARKER_START: &str = "<!-- journeyman:effect=";
-const MARKER_END: &str = " -->";
 
 /// A comment by our own account that carries a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +31,7 @@ pub(super) async fn create(
     asked: &Asked<'_>,
     ticket: &TicketKey,
 ) -> Result<Made, Trouble> {
-    let id = match ticket {
-        TicketKey::Jira { .. } => {
-            let jira = outside.jira()?;
-            jira.comment(ticket, asked.text, asked.id).await?.to_string()
-        }
-        TicketKey::GitHub { repository, number } => {
-            let body = marked(asked.text, asked.id);
-            let github = &outside.github;
-            github.comment(repository, *number, &body).await?.to_string()
-        }
-    };
+    let id = outside.write_comment(ticket, asked.text, asked.id).await?;
     Ok(made(id))
 }
 
@@ -79,27 +66,6 @@ impl Outside {
         }
     }
 
-    /// Replaces the text of a comment of ours; its marker stays.
-    pub(crate) async fn edit_comment(
-        &self,
-        ticket: &TicketKey,
-        comment: &str,
-        text: &str,
-        marker: &str,
-    ) -> Result<(), Trouble> {
-        match ticket {
-            TicketKey::Jira { .. } => {
-                let comment = jira::CommentId(comment.to_owned());
-                Ok(self.jira()?.update_comment(ticket, &comment, text).await?)
-            }
-            TicketKey::GitHub { repository, .. } => {
-                let body = marked(text, marker);
-                let comment = github_id(comment)?;
-                Ok(self.github.update_comment(repository, comment, &body).await?)
-            }
-        }
-    }
-
     /// Deletes a comment of ours; one that is gone already is a success.
     pub(crate) async fn delete_comment(&self, ticket: &TicketKey, comment: &str) -> Result<(), Trouble> {
         let deleted = match ticket {
@@ -128,33 +94,7 @@ fn made(comment: String) -> Made {
     }
 }
 
-fn github_id(comment: &str) -> Result<github::CommentId, Trouble> {
+pub(super) fn github_id(comment: &str) -> Result<github::CommentId, Trouble> {
     let id = comment.parse().map(github::CommentId);
     id.map_err(|_| Trouble::Failed("the ledger names no comment of GitHub".to_owned()))
-}
-
-fn marked(text: &str, id: &str) -> String {
-    format!("{text}\n\n{MARKER_START}{id}{MARKER_END}")
-}
-
-/// The marker at the very end: text above it is quoted from others and may hold anything.
-fn marker_of(body: &str) -> Option<&str> {
-    let body = body.trim_end().strip_suffix(MARKER_END)?;
-    let start = body.rfind(MARKER_START)?;
-    Some(&body[start + MARKER_START.len()..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_marker_at_the_end_counts_and_no_other() {
-        let id = "status:github:acme/shop--x#7";
-        assert_eq!(marker_of(&marked("Text", id)), Some(id));
-        let quoted = marked(&marked("Quoted", "other"), id);
-        assert_eq!(marker_of(&quoted), Some(id));
-        assert_eq!(marker_of(&format!("{}\n\nMore text", marked("Text", id))), None);
-        assert_eq!(marker_of("Text"), None);
-    }
 }

@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::Outside;
-use crate::{plan::Made, trouble::Trouble};
+use crate::{outgoing::Outgoing, plan::Made, policy::Place, trouble::Trouble};
 
 /// Adds them; those that are there stay.
 pub(super) async fn create(
@@ -11,12 +11,11 @@ pub(super) async fn create(
     ticket: &TicketKey,
     labels: &[String],
 ) -> Result<Made, Trouble> {
-    match ticket {
-        TicketKey::Jira { .. } => outside.jira()?.add_labels(ticket, labels).await?,
-        TicketKey::GitHub { repository, number } => {
-            outside.github.add_labels(repository, *number, labels).await?;
-        }
-    }
+    let checked = labels
+        .iter()
+        .map(|label| Outgoing::by_the_model(label.clone(), Place::Label))
+        .collect::<Result<Vec<_>, _>>()?;
+    outside.label(ticket, &checked).await?;
     tracing::info!(%ticket, labels = labels.len(), "ticket labeled");
     Ok(Made::default())
 }

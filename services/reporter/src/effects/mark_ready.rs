@@ -1,10 +1,10 @@
 //! Take a draft out of draft.
 
-use domain::{CommitId, PullRequestRef};
+use domain::{BranchRecord, CommitId, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
 use super::Outside;
-use crate::{plan::Made, trouble::Trouble};
+use crate::{message, plan::Made, trouble::Trouble};
 
 /// Done when it is no draft, or closed: then there is nothing to hand over.
 pub(super) async fn look(outside: &Outside, draft: &PullRequestRef) -> Result<Option<Made>, Trouble> {
@@ -19,9 +19,16 @@ pub(super) async fn look(outside: &Outside, draft: &PullRequestRef) -> Result<Op
 /// Marks it, if the checked commit is still its head.
 pub(super) async fn create(
     outside: &Outside,
+    ticket: &TicketKey,
     draft: &PullRequestRef,
     head: &CommitId,
 ) -> Result<Made, Trouble> {
+    let key = BranchRecord::key(&draft.repository, &draft.branch);
+    let record = outside.own_branch(ticket, &key).await?;
+    let known = record.and_then(|(record, _)| record.pull_request);
+    if known.is_none_or(|known| known.number != draft.number) {
+        return Err(Trouble::Refused(message::unknown_pull_request(draft.number)));
+    }
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)

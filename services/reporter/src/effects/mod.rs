@@ -2,6 +2,7 @@
 
 mod comment;
 mod labels;
+mod letters;
 mod mark_ready;
 mod pull_request;
 mod push_branch;
@@ -18,6 +19,7 @@ use queue::{Branches, KeyedLog, Objects};
 use crate::{
     inspect::Inspector,
     mirror::Mirrors,
+    outgoing::Outgoing,
     plan::{Effect, Made},
     policy::LimitSettings,
     trouble::Trouble,
@@ -48,7 +50,7 @@ pub(crate) struct Asked<'a> {
     /// The effect's id in the ledger and in markers.
     pub(crate) id: &'a str,
     /// The comment to write, for an effect that is one.
-    pub(crate) text: &'a str,
+    pub(crate) text: &'a Outgoing,
 }
 
 impl Outside {
@@ -76,7 +78,9 @@ impl Outside {
             Effect::ShowChange(push) => Box::pin(show_change::create(self, asked, push)).await,
             Effect::OpenPullRequest(draft) => pull_request::create(self, asked, draft).await,
             Effect::LinkPullRequest { issue } => remote_link::create(self, asked, issue).await,
-            Effect::MarkReady { pull_request, head } => mark_ready::create(self, pull_request, head).await,
+            Effect::MarkReady { pull_request, head } => {
+                mark_ready::create(self, &asked.report.ticket, pull_request, head).await
+            }
             Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
             Effect::AddLabels { ticket, labels } => labels::create(self, ticket, labels).await,
             Effect::Unassign { issue } => unassign::create(self, issue).await,

@@ -6,7 +6,9 @@ use github::PullRequestState;
 use super::{Asked, Outside};
 use crate::{
     message,
+    outgoing::Outgoing,
     plan::{Draft, Made},
+    policy::Place,
     trouble::Trouble,
 };
 
@@ -20,10 +22,31 @@ pub(super) async fn look(
         .github
         .find_pull_request_by_head(&draft.repository, &draft.branch)
         .await?;
-    match found.filter(|found| found.state == PullRequestState::Open) {
-        Some(found) => remember(outside, asked, draft, &found).await.map(Some),
-        None => Ok(None),
+    let Some(found) = found.filter(|found| found.state == PullRequestState::Open) else {
+        return Ok(None);
+    };
+    if is_ours(outside, asked, draft, &found).await? {
+        remember(outside, asked, draft, &found).await.map(Some)
+    } else {
+        let refusal = message::foreign_pull_request(found.number, &found.author);
+        Err(Trouble::Refused(refusal))
     }
+}
+
+/// Whether our record names it or our account opened it: somebody may have opened one of their own from our branch.
+async fn is_ours(
+    outside: &Outside,
+    asked: &Asked<'_>,
+    draft: &Draft,
+    found: &github::PullRequest,
+) -> Result<bool, Trouble> {
+    let key = BranchRecord::key(&draft.repository, &draft.branch);
+    let record = outside.own_branch(&asked.report.ticket, &key).await?;
+    let known = record.and_then(|(record, _)| record.pull_request);
+    if known.is_some_and(|known| known.number == found.number) {
+        return Ok(true);
+    }
+    Ok(outside.github.login().await?.eq_ignore_ascii_case(&found.author))
 }
 
 /// Opens it, always as a draft.
@@ -37,10 +60,10 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) 
         )));
     }
     let ticket_url = outside.ticket_url(ticket, asked.rules);
-    let title = message::pull_request_title(draft);
+    let title = Outgoing::by_the_model(message::pull_request_title(draft), Place::Title)?;
     let body = message::pull_request_body(draft, ticket, ticket_url.as_deref(), asked.report.run.as_ref());
-    let (repository, github) = (&draft.repository, &outside.github);
-    let open = github.create_pull_request(repository, &draft.branch, &draft.base_branch, &title, &body, true);
+    let body = Outgoing::by_the_model(body, Place::Body)?;
+    let open = outside.open_draft(draft, &title, &body);
     match failpoint::around("reporter.pull_request.open", open).await {
         Ok(opened) => remember(outside, asked, draft, &opened).await,
         // It is there, although the list may not show it yet.

@@ -19,7 +19,8 @@ mod words;
 pub(crate) use approval::excerpt;
 pub(crate) use pull_request::{pull_request_body, pull_request_title, remote_link_title};
 pub(crate) use refusal::{
-    bad_pack, foreign_branch, foreign_project, no_usable_rules, not_approved, not_inspected, refusal,
+    bad_pack, denied, foreign_branch, foreign_project, foreign_pull_request, no_usable_rules, not_approved,
+    not_inspected, refusal, unknown_pull_request,
 };
 pub(crate) use status::status;
 use words::{code, link, person};

@@ -56,6 +56,26 @@ pub(crate) fn foreign_project(ticket: &TicketKey, repository: &RepositoryName) -
     )
 }
 
+/// Somebody opened a pull request from the branch.
+pub(crate) fn foreign_pull_request(number: u64, author: &str) -> String {
+    format!(
+        "the pull request #{number} by `{author}` is open for this branch already; create a branch with another name, push it, \
+         and open the pull request from there"
+    )
+}
+
+/// The pull request is not one of ours.
+pub(crate) fn unknown_pull_request(number: u64) -> String {
+    format!("the pull request #{number} was not opened for this ticket")
+}
+
+/// GitHub or Jira know us, and do not let us.
+pub(crate) fn denied(section: &str, detail: &str) -> String {
+    format!(
+        "{detail}; an operator must give the account of [{section}] the missing permission (docs/permissions.md)"
+    )
+}
+
 /// The branch on the remote is not one that was pushed for the ticket.
 pub(crate) fn foreign_branch(branch: &str) -> String {
     format!(

@@ -1,0 +1,123 @@
+//! Every call that writes text outside. Each takes text that the scan has let through.
+
+use domain::{PullRequestRef, TicketKey};
+
+use super::Outside;
+use crate::{outgoing::Outgoing, plan::Draft, trouble::Trouble};
+
+const MARKER_START: &str = "<!-- journeyman:effect=";
+const MARKER_END: &str = " -->";
+
+impl Outside {
+    /// Writes a comment with a marker; gives its id.
+    pub(super) async fn write_comment(
+        &self,
+        ticket: &TicketKey,
+        text: &Outgoing,
+        marker: &str,
+    ) -> Result<String, Trouble> {
+        Ok(match ticket {
+            TicketKey::Jira { .. } => {
+                let jira = self.jira()?;
+                jira.comment(ticket, text.as_str(), marker).await?.to_string()
+            }
+            TicketKey::GitHub { repository, number } => {
+                let body = marked(text, marker);
+                self.github.comment(repository, *number, &body).await?.to_string()
+            }
+        })
+    }
+
+    /// Replaces the text of a comment of ours; its marker stays.
+    pub(crate) async fn edit_comment(
+        &self,
+        ticket: &TicketKey,
+        comment: &str,
+        text: &Outgoing,
+        marker: &str,
+    ) -> Result<(), Trouble> {
+        match ticket {
+            TicketKey::Jira { .. } => {
+                let comment = jira::CommentId(comment.to_owned());
+                let jira = self.jira()?;
+                Ok(jira.update_comment(ticket, &comment, text.as_str()).await?)
+            }
+            TicketKey::GitHub { repository, .. } => {
+                let body = marked(text, marker);
+                let comment = super::comment::github_id(comment)?;
+                Ok(self.github.update_comment(repository, comment, &body).await?)
+            }
+        }
+    }
+
+    /// Opens a draft.
+    pub(super) async fn open_draft(
+        &self,
+        draft: &Draft,
+        title: &Outgoing,
+        body: &Outgoing,
+    ) -> Result<github::PullRequest, github::Error> {
+        let (repository, head, base) = (&draft.repository, &draft.branch, &draft.base_branch);
+        let (title, body) = (title.as_str(), body.as_str());
+        let opening = self
+            .github
+            .create_pull_request(repository, head, base, title, body, true);
+        opening.await
+    }
+
+    /// Links a pull request on a Jira issue, under an id of its own, so that a repetition replaces the link.
+    pub(super) async fn link_pull_request(
+        &self,
+        issue: &TicketKey,
+        pull_request: &PullRequestRef,
+        title: &Outgoing,
+    ) -> Result<(), Trouble> {
+        let global_id = format!("journeyman:{}#{}", pull_request.repository, pull_request.number);
+        let jira = self.jira()?;
+        Ok(jira
+            .remote_link(issue, &global_id, &pull_request.url, title.as_str())
+            .await?)
+    }
+
+    /// Puts labels on a ticket.
+    pub(super) async fn label(&self, ticket: &TicketKey, labels: &[Outgoing]) -> Result<(), Trouble> {
+        let labels: Vec<String> = labels.iter().map(|label| label.as_str().to_owned()).collect();
+        match ticket {
+            TicketKey::Jira { .. } => self.jira()?.add_labels(ticket, &labels).await?,
+            TicketKey::GitHub { repository, number } => {
+                self.github.add_labels(repository, *number, &labels).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn marked(text: &Outgoing, id: &str) -> String {
+    format!("{}\n\n{MARKER_START}{id}{MARKER_END}", text.as_str())
+}
+
+/// The marker at the very end: text above it is quoted from others and may hold anything.
+pub(super) fn marker_of(body: &str) -> Option<&str> {
+    let body = body.trim_end().strip_suffix(MARKER_END)?;
+    let start = body.rfind(MARKER_START)?;
+    Some(&body[start + MARKER_START.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(text: &str, id: &str) -> String {
+        super::marked(&Outgoing::without_credentials(text), id)
+    }
+
+    #[test]
+    fn the_marker_at_the_end_counts_and_no_other() {
+        let id = "status:github:acme/shop--x#7";
+        assert_eq!(marker_of(&marked("Text", id)), Some(id));
+        let quoted = marked(&marked("Quoted", "other"), id);
+        assert_eq!(marker_of(&quoted), Some(id));
+        assert_eq!(marker_of(&format!("{}\n\nMore text", marked("Text", id))), None);
+        assert_eq!(marker_of("Text"), None);
+    }
+}

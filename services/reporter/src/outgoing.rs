@@ -1,0 +1,95 @@
+//! Text on its way out. Only the scan for credentials makes it, and every call that writes text outside takes it.
+
+use crate::{
+    message,
+    policy::{Place, Violation},
+    scan,
+    trouble::Trouble,
+};
+
+/// Text that may leave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outgoing(String);
+
+impl Outgoing {
+    /// What the model wants to say: refused where it holds a credential, so that the model says it without.
+    pub(crate) fn by_the_model(text: String, place: Place) -> Result<Self, Trouble> {
+        match scan::find(&text) {
+            None => Ok(Self(text)),
+            Some(kind) => {
+                let kind = kind.to_owned();
+                let refusal = message::refusal(&[Violation::Secret { kind, place }]);
+                Err(Trouble::Refused(refusal))
+            }
+        }
+    }
+
+    /// What people have to hear in any case, whatever it quotes: credentials are cut out of it.
+    pub(crate) fn without_credentials(text: &str) -> Self {
+        Self(scan::redact(text).into_owned())
+    }
+
+    /// The text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_the_model_says_is_refused_and_what_people_must_hear_is_cleaned() {
+        let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
+        let refused = Outgoing::by_the_model(format!("see {token}"), Place::Body).unwrap_err();
+        let words = refused.to_string();
+        assert!(
+            words.contains("GitHub token") && words.contains("the body of the pull request"),
+            "{words}"
+        );
+        assert!(!words.contains(&token), "{words}");
+        let cleaned = Outgoing::without_credentials(&format!("see {token}"));
+        assert_eq!(cleaned.as_str(), "see [GitHub token removed]");
+    }
+
+    /// The calls of the clients that write text of others outside.
+    const WRITING: [&str; 5] = [
+        ".comment(",
+        ".update_comment(",
+        ".create_pull_request(",
+        ".remote_link(",
+        ".add_labels(",
+    ];
+
+    fn assert_guarded(folder: &Path, found: &mut usize) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                assert_guarded(&path, found);
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            let is_test = path.to_string_lossy().contains("tests") || path.ends_with("outgoing.rs");
+            let writes = WRITING.iter().filter(|call| source.contains(**call)).count();
+            if is_test || writes == 0 {
+                continue;
+            }
+            *found += writes;
+            assert!(
+                path.ends_with("effects/letters.rs"),
+                "{} writes text past the scan",
+                path.display()
+            );
+        }
+    }
+
+    #[test]
+    fn text_leaves_in_one_place() {
+        let mut found = 0;
+        assert_guarded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+        assert_eq!(found, WRITING.len());
+    }
+}

@@ -1,0 +1,132 @@
+//! No credential leaves in what people read, and what the outside denies is told with its cause.
+
+use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason};
+use testkit::Fault;
+
+use crate::{draft_of, refusal, rig::Rig};
+
+const BRANCH: &str = "fix/ENG-1-totals";
+
+fn token() -> String {
+    format!("ghp_{}", "a1B2c3D4e5".repeat(4))
+}
+
+fn stopped(reason: StopReason) -> ReportRequest {
+    ReportRequest::RunStopped {
+        job: Job::Implement,
+        reason,
+        pull_request: None,
+        branch: None,
+    }
+}
+
+async fn pushed(rig: &Rig) {
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    assert!(matches!(outcome, ReportOutcome::Done(_)), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_credential_in_a_title_a_body_or_a_label_is_refused_to_the_model() {
+    let mut rig = Rig::start().await;
+    pushed(&rig).await;
+    let said = |title: &str, body: &str| {
+        let mut request = draft_of(BRANCH);
+        if let ReportRequest::OpenPullRequest {
+            title: here,
+            body: there,
+            ..
+        } = &mut request
+        {
+            (*here, *there) = (title.to_owned(), body.to_owned());
+        }
+        request
+    };
+    let requests = [
+        (said(&format!("fix: {}", token()), "Body."), "the title"),
+        (said("fix: totals", &format!("```\n{}\n```", token())), "the body"),
+        (
+            ReportRequest::AddLabels {
+                labels: vec![token()],
+            },
+            "a label",
+        ),
+    ];
+    for (position, (request, place)) in (4..).step_by(2).zip(requests) {
+        let outcome = rig.settled(&rig.report(position, request)).await;
+        let words = refusal(&outcome);
+        assert!(words.contains(place) && words.contains("GitHub token"), "{words}");
+        assert!(!words.contains(&token()), "{words}");
+    }
+    assert_eq!(rig.github.pull_requests("acme/shop").len(), 0);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_hears_why_a_run_stopped_without_the_credential_in_it() {
+    let mut rig = Rig::start().await;
+    let summary = format!("I read {} in the environment.", token());
+    let log_tail = format!("+ curl -H 'Authorization: Bearer {}'", token());
+    let detail = format!("push to https://x:{}@github.example failed", token());
+    let reasons = [
+        StopReason::NoChange { summary },
+        StopReason::SetupFailed { log_tail },
+        StopReason::ReportFailed {
+            detail: detail.clone(),
+        },
+        StopReason::ModelFailed { detail },
+    ];
+    for (position, reason) in (2..).step_by(2).zip(reasons) {
+        let outcome = rig.settled(&rig.report(position, stopped(reason))).await;
+        assert_eq!(outcome, ReportOutcome::Done(Receipt::Told));
+    }
+    let comments = rig.jira.comments("ENG-1");
+    let text = &comments[0].text;
+    assert!(
+        text.contains("removed]") && !text.contains("a1B2c3D4e5"),
+        "{text}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_request_that_github_denies_fails_with_its_cause_and_no_advice_to_the_model() {
+    let mut rig = Rig::start().await;
+    pushed(&rig).await;
+    rig.github.fail_next(Fault::new("/pulls", 1, 403).on("POST"));
+    let outcome = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
+    let ReportOutcome::Failed { detail } = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert!(
+        detail.contains("permission") && detail.contains("github_writer"),
+        "{detail}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_request_that_a_person_opened_from_our_branch_is_not_adopted() {
+    let mut rig = Rig::start().await;
+    pushed(&rig).await;
+    let number = rig
+        .github
+        .open_pull_request("acme/shop", BRANCH, "main", "Mine", "ann")
+        .unwrap();
+    let outcome = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
+    assert!(refusal(&outcome).contains("by `ann`"), "{outcome:?}");
+    let pull_request = domain::PullRequestRef {
+        repository: "acme/shop".parse().unwrap(),
+        number,
+        url: "https://github.example/acme/shop/pull/1".to_owned(),
+        branch: BRANCH.to_owned(),
+    };
+    let head = rig.github.branches("acme/shop")[BRANCH].parse().unwrap();
+    let passed = ReportRequest::ChecksPassed { pull_request, head };
+    let outcome = rig.settled(&rig.report(6, passed)).await;
+    assert!(
+        refusal(&outcome).contains("not opened for this ticket"),
+        "{outcome:?}"
+    );
+    rig.stop().await;
+}
