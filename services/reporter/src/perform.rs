@@ -296,3 +296,23 @@ pub(crate) fn words(outcome: &ReportOutcome) -> String {
         ReportOutcome::Refused { detail } | ReportOutcome::Failed { detail } => detail.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_github_denies_fails_with_its_cause_for_the_operator_and_no_advice_to_the_model() {
+        let detail = "Resource not accessible by integration".to_owned();
+        let denied = Trouble::from(github::Error::Forbidden { detail });
+        let outcome = settled(denied, Patience::More).unwrap();
+        let ReportOutcome::Failed { detail } = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(
+            detail.contains("not accessible") && detail.contains("[github_writer]"),
+            "{detail}"
+        );
+        assert!(detail.contains("permission"), "{detail}");
+    }
+}

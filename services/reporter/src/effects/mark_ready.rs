@@ -7,7 +7,12 @@ use super::Outside;
 use crate::{message, plan::Made, trouble::Trouble};
 
 /// Done when it is no draft, or closed: then there is nothing to hand over.
-pub(super) async fn look(outside: &Outside, draft: &PullRequestRef) -> Result<Option<Made>, Trouble> {
+pub(super) async fn look(
+    outside: &Outside,
+    ticket: &TicketKey,
+    draft: &PullRequestRef,
+) -> Result<Option<Made>, Trouble> {
+    check_ours(outside, ticket, draft).await?;
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)
@@ -16,19 +21,24 @@ pub(super) async fn look(outside: &Outside, draft: &PullRequestRef) -> Result<Op
     Ok(is_done.then(Made::default))
 }
 
-/// Marks it, if the checked commit is still its head.
-pub(super) async fn create(
-    outside: &Outside,
-    ticket: &TicketKey,
-    draft: &PullRequestRef,
-    head: &CommitId,
-) -> Result<Made, Trouble> {
+/// Our record of the ticket's branch names it: a person's pull request is not ours to hand over.
+async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRef) -> Result<(), Trouble> {
     let key = BranchRecord::key(&draft.repository, &draft.branch);
     let record = outside.own_branch(ticket, &key).await?;
     let known = record.and_then(|(record, _)| record.pull_request);
-    if known.is_none_or(|known| known.number != draft.number) {
-        return Err(Trouble::Refused(message::unknown_pull_request(draft.number)));
+    if known.is_some_and(|known| known.number == draft.number) {
+        Ok(())
+    } else {
+        Err(Trouble::Refused(message::unknown_pull_request(draft.number)))
     }
+}
+
+/// Marks it, if the checked commit is still its head.
+pub(super) async fn create(
+    outside: &Outside,
+    draft: &PullRequestRef,
+    head: &CommitId,
+) -> Result<Made, Trouble> {
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)

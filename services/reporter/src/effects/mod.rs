@@ -63,7 +63,9 @@ impl Outside {
             Effect::OpenPullRequest(draft) => pull_request::look(self, asked, draft).await,
             // Repeating the link replaces it by itself.
             Effect::LinkPullRequest { .. } => Ok(None),
-            Effect::MarkReady { pull_request, .. } => mark_ready::look(self, pull_request).await,
+            Effect::MarkReady { pull_request, .. } => {
+                mark_ready::look(self, &asked.report.ticket, pull_request).await
+            }
             Effect::Transition { issue, goals } => transition::look(self, issue, goals).await,
             // Repeating either changes nothing.
             Effect::AddLabels { .. } | Effect::Unassign { .. } => Ok(None),
@@ -78,9 +80,7 @@ impl Outside {
             Effect::ShowChange(push) => Box::pin(show_change::create(self, asked, push)).await,
             Effect::OpenPullRequest(draft) => pull_request::create(self, asked, draft).await,
             Effect::LinkPullRequest { issue } => remote_link::create(self, asked, issue).await,
-            Effect::MarkReady { pull_request, head } => {
-                mark_ready::create(self, &asked.report.ticket, pull_request, head).await
-            }
+            Effect::MarkReady { pull_request, head } => mark_ready::create(self, pull_request, head).await,
             Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
             Effect::AddLabels { ticket, labels } => labels::create(self, ticket, labels).await,
             Effect::Unassign { issue } => unassign::create(self, issue).await,

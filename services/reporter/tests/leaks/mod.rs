@@ -1,7 +1,6 @@
-//! No credential leaves in what people read, and what the outside denies is told with its cause.
+//! No credential leaves in what people read, and no pull request of a person is taken for ours.
 
 use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason};
-use testkit::Fault;
 
 use crate::{draft_of, refusal, rig::Rig};
 
@@ -90,28 +89,12 @@ async fn a_ticket_hears_why_a_run_stopped_without_the_credential_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pull_request_that_github_denies_fails_with_its_cause_and_no_advice_to_the_model() {
-    let mut rig = Rig::start().await;
-    pushed(&rig).await;
-    rig.github.fail_next(Fault::new("/pulls", 1, 403).on("POST"));
-    let outcome = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
-    let ReportOutcome::Failed { detail } = outcome else {
-        panic!("{outcome:?}")
-    };
-    assert!(
-        detail.contains("permission") && detail.contains("github_writer"),
-        "{detail}"
-    );
-    rig.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_pull_request_that_a_person_opened_from_our_branch_is_not_adopted() {
     let mut rig = Rig::start().await;
     pushed(&rig).await;
     let number = rig
         .github
-        .open_pull_request("acme/shop", BRANCH, "main", "Mine", "ann")
+        .open_pull_request_as("acme/shop", "ann", BRANCH, "Mine", "")
         .unwrap();
     let outcome = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
     assert!(refusal(&outcome).contains("by `ann`"), "{outcome:?}");
