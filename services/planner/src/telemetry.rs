@@ -2,11 +2,15 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{LazyLock, Mutex, OnceLock, PoisonError},
 };
 
 use domain::{Reply, ReplyStop, ToolResult, ToolStatus};
-use opentelemetry::{KeyValue, global, propagation::Injector};
+use opentelemetry::{
+    KeyValue, global,
+    metrics::{Counter, Histogram},
+    propagation::Injector,
+};
 use tokio::time::Instant;
 use tonic::metadata::{MetadataKey, MetadataMap};
 use tracing::Span;
@@ -39,6 +43,22 @@ const RUNS_FINISHED: &str = "journeyman.runs.finished";
 const EXECUTOR_SLOTS: &str = "journeyman.executors.slots";
 const RUNS_WAITING: &str = "journeyman.runs.waiting_for_slot";
 const WITHOUT_LEASE: &str = "journeyman.tickets.without_lease";
+
+static CHATS: LazyLock<Histogram<f64>> = LazyLock::new(|| seconds(CHAT_DURATION));
+static TOOLS: LazyLock<Histogram<f64>> = LazyLock::new(|| seconds(TOOL_DURATION));
+static TOKENS: LazyLock<Histogram<u64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter.u64_histogram(TOKEN_USAGE).with_unit("{token}").build()
+});
+static FINISHED: LazyLock<Counter<u64>> =
+    LazyLock::new(|| global::meter(METER).u64_counter(RUNS_FINISHED).build());
+
+static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> =
+    LazyLock::new(|| global::meter(METER).u64_counter(WITHOUT_LEASE).build());
+
+fn seconds(name: &'static str) -> Histogram<f64> {
+    global::meter(METER).f64_histogram(name).with_unit("s").build()
+}
 
 /// One model call with all its tries.
 pub(crate) struct ChatCall {
@@ -79,9 +99,7 @@ impl ChatCall {
                 self.labels.push(KeyValue::new(ERROR_TYPE, "model_failed"));
             }
         }
-        let meter = global::meter(METER);
-        let duration = meter.f64_histogram(CHAT_DURATION).with_unit("s").build();
-        duration.record(self.start.elapsed().as_secs_f64(), &self.labels);
+        CHATS.record(self.start.elapsed().as_secs_f64(), &self.labels);
     }
 
     fn replied(&self, reply: &Reply) {
@@ -98,14 +116,10 @@ impl ChatCall {
             self.span
                 .set_attribute(name, i64::try_from(count).unwrap_or(i64::MAX));
         }
-        let tokens = global::meter(METER)
-            .u64_histogram(TOKEN_USAGE)
-            .with_unit("{token}")
-            .build();
         for (kind, count) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             let mut labels = self.labels.clone();
             labels.push(KeyValue::new(TOKEN_TYPE, kind));
-            tokens.record(count, &labels);
+            TOKENS.record(count, &labels);
         }
     }
 }
@@ -137,11 +151,7 @@ pub(crate) fn tool_finished(tool: &str, start: Instant, result: &ToolResult) {
         ToolStatus::Error => labels.push(KeyValue::new(ERROR_TYPE, "tool_error")),
         ToolStatus::Interrupted => labels.push(KeyValue::new(ERROR_TYPE, "interrupted")),
     }
-    let duration = global::meter(METER)
-        .f64_histogram(TOOL_DURATION)
-        .with_unit("s")
-        .build();
-    duration.record(start.elapsed().as_secs_f64(), &labels);
+    TOOLS.record(start.elapsed().as_secs_f64(), &labels);
 }
 
 /// Counts one finished run.
@@ -150,18 +160,12 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
         KeyValue::new("journeyman.job", job),
         KeyValue::new("journeyman.stop_reason", reason),
     ];
-    global::meter(METER)
-        .u64_counter(RUNS_FINISHED)
-        .build()
-        .add(1, &labels);
+    FINISHED.add(1, &labels);
 }
 
 /// Counts a ticket that is taken although Redis gives no lease.
 pub(crate) fn without_lease() {
-    global::meter(METER)
-        .u64_counter(WITHOUT_LEASE)
-        .build()
-        .add(1, &[]);
+    TAKEN_WITHOUT_LEASE.add(1, &[]);
 }
 
 /// Slots and waiting runs of each pool, as they were last seen.
