@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn what_github_denies_fails_with_its_cause_for_the_operator_and_no_advice_to_the_model() {
         let detail = "Resource not accessible by integration".to_owned();
-        let denied = Trouble::from(github::Error::Forbidden { detail });
+        let denied = Trouble::from(github::Error::Forbidden { detail, needs: None });
         let outcome = settled(denied, Patience::More).unwrap();
         let ReportOutcome::Failed { detail } = outcome else {
             panic!("{outcome:?}")

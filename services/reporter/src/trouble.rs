@@ -79,9 +79,9 @@ impl From<github::Error> for Trouble {
                 section: "github_writer",
                 detail,
             },
-            github::Error::Moved { .. }
-            | github::Error::Conflict { .. }
-            | github::Error::Rejected { .. } => Self::Refused(detail),
+            github::Error::Moved { .. } | github::Error::Conflict { .. } | github::Error::Rejected { .. } => {
+                Self::Refused(detail)
+            }
             github::Error::RateLimited { retry_after } => Self::Later {
                 detail,
                 after: Some(retry_after),

@@ -1,6 +1,6 @@
 //! Take a draft out of draft.
 
-use domain::{BranchRecord, CommitId, PullRequestRef, TicketKey};
+use domain::{CommitId, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
 use super::Outside;
@@ -23,8 +23,9 @@ pub(super) async fn look(
 
 /// Our record of the ticket's branch names it: a person's pull request is not ours to hand over.
 async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRef) -> Result<(), Trouble> {
-    let key = BranchRecord::key(&draft.repository, &draft.branch);
-    let record = outside.own_branch(ticket, &key).await?;
+    let record = outside
+        .own_branch(ticket, &draft.repository, &draft.branch)
+        .await?;
     let known = record.and_then(|(record, _)| record.pull_request);
     if known.is_some_and(|known| known.number == draft.number) {
         Ok(())

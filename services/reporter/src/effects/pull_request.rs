@@ -40,8 +40,8 @@ async fn is_ours(
     draft: &Draft,
     found: &github::PullRequest,
 ) -> Result<bool, Trouble> {
-    let key = BranchRecord::key(&draft.repository, &draft.branch);
-    let record = outside.own_branch(&asked.report.ticket, &key).await?;
+    let own = outside.own_branch(&asked.report.ticket, &draft.repository, &draft.branch);
+    let record = own.await?;
     let known = record.and_then(|(record, _)| record.pull_request);
     if known.is_some_and(|known| known.number == found.number) {
         return Ok(true);
