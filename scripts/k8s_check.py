@@ -132,6 +132,9 @@ def check_settings(where: str, name: str, text: str, known: set[str], example: d
     if name.startswith("executor-"):
         level = settings["executor"].get("min_level")
         require(level in ("L2", "L3"), f"{where}: executor.min_level is {level}, must be L2 or L3")
+        forbidden = str(settings["executor"].get("forbidden_addresses"))
+        for name in ("kubernetes.default", "169.254.169.254", "nats", "redis", "ingest"):
+            require(name in forbidden, f"{where}: executor.forbidden_addresses does not name {name}")
     for section, values in settings.items():
         require(section in known, f"{where}: [{section}] is no section")
         require(section in allowed or section not in known, f"{where}: [{section}] is not the executor's")
@@ -144,6 +147,12 @@ def check_settings(where: str, name: str, text: str, known: set[str], example: d
 
 def check_policies(where: str, documents: list[dict]) -> None:
     policies = {document["metadata"]["name"]: document["spec"] for document in documents if document["kind"] == "NetworkPolicy"}
+    # A policy engine without IPv6 may give up on such a range, and then enforce nothing at all.
+    ranges = {peer for spec in policies.values() for rule in spec.get("egress", []) for peer in map(str, rule.get("to", []))}
+    is_dual = any(name.endswith("-ipv6") for name in policies)
+    require(is_dual or not any("::" in peer for peer in ranges), f"{where}: an IPv6 range outside of the component ipv6")
+    ports = [port for spec in policies.values() for rule in spec.get("egress", []) + spec.get("ingress", []) for port in rule.get("ports", [])]
+    require(not any("endPort" in port for port in ports), f"{where}: a range of ports, which not every policy engine knows")
     deny = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     require(policies.get("deny-all") == deny, f"{where}: nothing denies all traffic")
     ways_out = reached(policies, "executor")
@@ -166,7 +175,7 @@ def reached(policies: dict, service: str) -> set[tuple]:
     for spec in policies.values():
         if selects(spec["podSelector"], service):
             for rule in spec.get("egress", []):
-                ways.update((port["port"], str(peer)) for port in rule["ports"] for peer in rule["to"])
+                ways.update((port.get("port"), str(peer)) for port in rule["ports"] for peer in rule["to"])
     return ways
 
 

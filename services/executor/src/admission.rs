@@ -1,27 +1,62 @@
 //! Who may call: the grant of each request, its deadline and its trace.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use domain::RunFence;
 use grant::{Audience, Grant, Verifier};
 use opentelemetry::{Context, propagation::Extractor};
 use proto::executor::Fence;
-use tonic::{Status, metadata::MetadataMap};
+use tonic::{Request, Status, metadata::MetadataMap, service::Interceptor};
 
 /// No call takes longer.
 const MAX_CALL: Duration = Duration::from_secs(600);
 
-/// The grant in the request's metadata.
-pub(crate) fn admit(verifier: &Verifier, metadata: &MetadataMap) -> Result<Grant, Status> {
-    verifier
-        .verify(bearer(metadata)?, Audience::Executor, bootstrap::now())
-        .map_err(|refused| Status::unauthenticated(refused.to_string()))
+/// Looks at the grant of every call before its message is read, and leaves it for the service.
+#[derive(Clone)]
+pub(crate) struct Admission(Arc<Verifier>);
+
+impl Admission {
+    pub(crate) fn new(verifier: Verifier) -> Self {
+        Self(Arc::new(verifier))
+    }
 }
 
-/// Checks the status grant in the request's metadata.
-pub(crate) fn admit_status(verifier: &Verifier, metadata: &MetadataMap) -> Result<(), Status> {
+impl Interceptor for Admission {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        let token = bearer(request.metadata())?;
+        if self.0.verify_status(token, bootstrap::now()).is_ok() {
+            request.extensions_mut().insert(StatusGrant);
+        } else {
+            let grant = admit(&self.0, request.metadata())?;
+            request.extensions_mut().insert(grant);
+        }
+        Ok(request)
+    }
+}
+
+/// Marks a call that was admitted with a status grant.
+#[derive(Clone)]
+struct StatusGrant;
+
+/// The grant that a call was admitted with; a status grant opens no workspace.
+pub(crate) fn grant_of<T>(request: &Request<T>) -> Result<Grant, Status> {
+    let grant = request.extensions().get().cloned();
+    grant.ok_or_else(|| Status::unauthenticated("a status grant opens no workspace"))
+}
+
+/// Refuses calls about the executor itself that came with another grant than one for its status.
+pub(crate) fn may_see_status<T>(request: &Request<T>) -> Result<(), Status> {
+    match request.extensions().get::<StatusGrant>() {
+        Some(StatusGrant) => Ok(()),
+        None => Err(Status::unauthenticated("a status grant is needed")),
+    }
+}
+
+/// The grant in the request's metadata.
+/// The grant in the request's metadata.
+fn admit(verifier: &Verifier, metadata: &MetadataMap) -> Result<Grant, Status> {
     verifier
-        .verify_status(bearer(metadata)?, bootstrap::now())
+        .verify(bearer(metadata)?, Audience::Executor, bootstrap::now())
         .map_err(|refused| Status::unauthenticated(refused.to_string()))
 }
 

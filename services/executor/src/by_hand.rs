@@ -197,6 +197,15 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
         writeln!(out, "seccomp     {}", yes(probe.offers.seccomp))?;
         writeln!(out, "namespaces  {namespaces}")?;
         writeln!(out, "cgroup v2   {}", groups(probe.cgroup.as_ref()))?;
+        let around = probe.memory_limit.map_or_else(
+            || "the container sets no limit".to_owned(),
+            |bytes| format!("the container's limit is {} MiB", bytes >> 20),
+        );
+        writeln!(
+            out,
+            "memory      {} MiB for a command; {around}",
+            sandbox.limits().memory_mib
+        )?;
         writeln!(out, "gvisor      {}", yes(probe.gvisor))?;
         let whose = if sandbox.has_own_user() {
             "the runner's"

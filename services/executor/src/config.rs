@@ -50,6 +50,10 @@ pub struct Executor {
     /// Folders and files that commands may not read although they lie in a place that they may.
     #[serde(default, deserialize_with = "paths")]
     pub hidden: Vec<PathBuf>,
+    /// Addresses (`host:port`) that commands must not reach. They are tried before the executor is ready, and again
+    /// while it is; reached, it takes no work.
+    #[serde(default, deserialize_with = "texts")]
+    pub forbidden_addresses: Vec<String>,
     /// What one command and everything it starts may use.
     #[serde(default)]
     pub limits: Limits,
@@ -67,6 +71,11 @@ pub struct Executor {
 fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
     let texts = bootstrap::settings::TextList::deserialize(deserializer)?;
     Ok(texts.iter().map(PathBuf::from).collect())
+}
+
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts = bootstrap::settings::TextList::deserialize(deserializer)?;
+    Ok(texts.iter().map(ToString::to_string).collect())
 }
 
 fn default_listen() -> SocketAddr {
@@ -118,6 +127,21 @@ impl bootstrap::ServiceConfig for Config {
         ];
         if let Some((key, _, least)) = least.into_iter().find(|(_, value, least)| value < least) {
             return problem(key, format!("must be at least {least}"));
+        }
+        let is_address = |text: &&String| {
+            let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+            port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
+        };
+        if let Some(wrong) = self
+            .executor
+            .forbidden_addresses
+            .iter()
+            .find(|text| !is_address(text))
+        {
+            return problem(
+                "executor.forbidden_addresses",
+                format!("{wrong:?} is not host:port"),
+            );
         }
         match grant::Verifier::new(&self.executor.grant_keys) {
             Ok(_) => Ok(()),

@@ -7,12 +7,14 @@ mod calls;
 mod config;
 mod disk;
 mod drive;
+mod isolation;
 mod mirror;
 mod open;
 mod parser;
 mod pool;
 mod registry;
 mod sandbox;
+mod server;
 mod service;
 mod setup;
 mod setup_cache;
@@ -20,13 +22,11 @@ mod store;
 mod tools;
 mod workspace;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context;
-use proto::executor::executor_service_server::ExecutorServiceServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::TcpIncoming;
 
 pub use by_hand::by_hand;
 pub use config::{Config, Executor};
@@ -34,13 +34,7 @@ pub use parser::parser;
 use registry::Registry;
 pub use sandbox::{Limits, Mechanism};
 use sandbox::{Sandbox, View};
-use service::Service;
 use store::Store;
-
-/// How long running calls may go on once the executor shall stop.
-const DRAIN_TIME: Duration = Duration::from_secs(15);
-/// How long open connections may take after that.
-const LINGER: Duration = Duration::from_secs(3);
 
 /// Serves until `shutdown`: then nothing new is opened, running calls may finish for 15 s, and what is left is cut.
 ///
@@ -69,6 +63,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         landlock_abi = probe.offers.landlock,
         namespaces = probe.offers.namespaces,
         seccomp = probe.offers.seccomp,
+        memory_mib = sandbox.limits().memory_mib,
         slots = settings.slots,
         "executor ready"
     );
@@ -84,7 +79,11 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         let registry = Arc::clone(&registry);
         async move { registry.reap().await }
     });
-    let served = serve_grpc(Arc::clone(&registry), verifier, listener, shutdown).await;
+    // Without addresses to try there is nothing to wait for.
+    registry.set_isolated(settings.forbidden_addresses.is_empty());
+    let (watched, stop) = (Arc::clone(&registry), shutdown.clone());
+    let watch = |readiness| isolation::watch(watched, settings.forbidden_addresses, readiness, stop);
+    let served = server::serve(Arc::clone(&registry), verifier, listener, shutdown, watch).await;
     registry.stop().await;
     reaper.await?;
     served
@@ -92,48 +91,6 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
 
 fn absolute(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     paths.iter().map(std::path::absolute).collect()
-}
-
-async fn serve_grpc(
-    registry: Arc<Registry>,
-    verifier: grant::Verifier,
-    listener: TcpListener,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<ExecutorServiceServer<Service>>().await;
-    let service = Service {
-        registry: Arc::clone(&registry),
-        verifier,
-    };
-    let service = ExecutorServiceServer::new(service);
-    let drained = CancellationToken::new();
-    let server = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(Duration::from_secs(15)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-        .add_service(health_service)
-        .add_service(service)
-        .serve_with_incoming_shutdown(
-            // Without it Nagle's algorithm and delayed acks add 40 ms to every call.
-            TcpIncoming::from(listener).with_nodelay(Some(true)),
-            drained.clone().cancelled_owned(),
-        );
-    let stop = async {
-        shutdown.cancelled().await;
-        health.set_not_serving::<ExecutorServiceServer<Service>>().await;
-        registry.drain();
-        let deadline = tokio::time::Instant::now() + DRAIN_TIME;
-        while registry.is_busy() && tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        registry.stop().await;
-        drained.cancel();
-        tokio::time::sleep(LINGER).await;
-    };
-    tokio::select! {
-        served = server => served.context("serving gRPC"),
-        () = stop => Ok(()),
-    }
 }
 
 /// Makes the folders; workspaces of an earlier process are gone with it.

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -64,6 +64,8 @@ pub(crate) struct Registry {
     pub(crate) sandbox: Sandbox,
     /// Fires when the executor drains: nothing new is opened.
     pub(crate) draining: CancellationToken,
+    /// Whether the network keeps commands from what they must not reach; nothing is opened before it is known.
+    is_isolated: AtomicBool,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
     total: u32,
@@ -80,6 +82,7 @@ impl Registry {
             store: Arc::new(store),
             sandbox,
             draining: CancellationToken::new(),
+            is_isolated: AtomicBool::new(false),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots as usize)),
             total: slots,
@@ -150,6 +153,11 @@ impl Registry {
         if self.draining.is_cancelled() {
             return Err(Status::resource_exhausted("the executor is about to stop"));
         }
+        if !self.is_isolated.load(Ordering::Relaxed) {
+            return Err(Status::resource_exhausted(
+                "the executor is not ready: see its log",
+            ));
+        }
         let slot = Arc::clone(&self.slots).try_acquire_owned();
         slot.map_err(|_| Status::resource_exhausted("no free slot"))
     }
@@ -203,8 +211,13 @@ impl Registry {
 
     /// What planners are told.
     pub(crate) fn status(&self) -> ExecutorStatus {
+        let free = if self.is_isolated.load(Ordering::Relaxed) {
+            self.slots.available_permits()
+        } else {
+            0
+        };
         ExecutorStatus {
-            free: u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX),
+            free: u32::try_from(free).unwrap_or(u32::MAX),
             total: self.total,
             warm: self
                 .store
@@ -225,6 +238,13 @@ impl Registry {
     /// Wakes when the status may have changed.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
+    }
+
+    /// Tells whether workspaces may be opened.
+    pub(crate) fn set_isolated(&self, is_isolated: bool) {
+        if self.is_isolated.swap(is_isolated, Ordering::Relaxed) != is_isolated {
+            self.changed.send_replace(());
+        }
     }
 
     /// Opens nothing from now on.

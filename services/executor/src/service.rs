@@ -3,7 +3,6 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use domain::SandboxLevel;
-use grant::Verifier;
 use proto::executor::{self as wire, executor_service_server::ExecutorService};
 use tokio::sync::mpsc;
 use tokio_stream::{
@@ -15,7 +14,7 @@ use tracing::Instrument;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::{
-    admission::{admit, admit_status, fence, time_limit, trace_parent},
+    admission::{fence, grant_of, may_see_status, time_limit, trace_parent},
     calls::Begun,
     drive::{self, ToolRun},
     open,
@@ -34,13 +33,12 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 /// Serves planners.
 pub(crate) struct Service {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) verifier: Verifier,
 }
 
 impl Service {
     /// The workspace a request is about, once its grant and fence are good.
     fn workspace<T>(&self, request: &Request<T>, id: &str, with: Option<wire::Fence>) -> Result<Use, Status> {
-        let grant = admit(&self.verifier, request.metadata())?;
+        let grant = grant_of(request)?;
         let fence = fence(&grant, with)?;
         self.registry.find(&grant, id, fence)
     }
@@ -56,7 +54,7 @@ impl ExecutorService for Service {
         &self,
         request: Request<Streaming<wire::OpenWorkspaceRequest>>,
     ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
-        let grant = admit(&self.verifier, request.metadata())?;
+        let grant = grant_of(&request)?;
         let span = tracing::info_span!("open_workspace", run = %grant.run);
         // Without a tracer there is nothing to attach to.
         let _ = span.set_parent(trace_parent(request.metadata()));
@@ -73,7 +71,7 @@ impl ExecutorService for Service {
         &self,
         request: Request<wire::ListToolsRequest>,
     ) -> Result<Response<wire::ListToolsResponse>, Status> {
-        admit_status(&self.verifier, request.metadata())?;
+        may_see_status(&request)?;
         Ok(Response::new(wire::ListToolsResponse { tools: specs() }))
     }
 
@@ -188,7 +186,7 @@ impl ExecutorService for Service {
         request: Request<wire::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
         // The names of warm repositories and runs are for planners only.
-        admit_status(&self.verifier, request.metadata())?;
+        may_see_status(&request)?;
         let registry = Arc::clone(&self.registry);
         let mut ended = false;
         let changes = WatchStream::new(self.registry.changes());

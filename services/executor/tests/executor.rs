@@ -7,12 +7,16 @@
 
 #[path = "executor/attacks.rs"]
 mod attacks;
+#[path = "executor/bounds.rs"]
+mod bounds;
 #[path = "executor/canary.rs"]
 mod canary;
 #[path = "executor/elsewhere.rs"]
 mod elsewhere;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]
 mod http_backend;
+#[path = "executor/isolation.rs"]
+mod isolation;
 #[path = "executor/large.rs"]
 mod large;
 #[path = "executor/many.rs"]
@@ -55,6 +59,7 @@ struct World {
     signer: Signer,
     gate: HttpBackend,
     base: CommitId,
+    address: std::net::SocketAddr,
     client: ExecutorServiceClient<Channel>,
     stop: CancellationToken,
     server: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -114,6 +119,7 @@ impl World {
                 hidden: vec![folder.path().to_owned(), folder.path().join("remote")],
                 limits: executor::Limits::default(),
                 exposed: Vec::new(),
+                forbidden_addresses: Vec::new(),
                 runner_socket: None,
                 setup_cache_mib: 1024,
                 disk_floor_mib: 0,
@@ -133,6 +139,7 @@ impl World {
             signer,
             gate,
             base,
+            address,
             client,
             stop,
             server,

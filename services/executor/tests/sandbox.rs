@@ -10,6 +10,10 @@
 mod devices;
 #[path = "sandbox/floor.rs"]
 mod floor;
+#[path = "sandbox/limits.rs"]
+mod limits;
+#[path = "sandbox/network.rs"]
+mod network;
 #[path = "sandbox/places.rs"]
 mod places;
 
@@ -383,7 +387,7 @@ NR = dict(unshare=272 if X else 97, mount=165 if X else 40, setns=308 if X else 
           perf=298 if X else 241, keyctl=250 if X else 219, userfaultfd=323 if X else 282, io_uring=425,
           vm_readv=310 if X else 270, ptrace=101 if X else 117, prlimit=302 if X else 261,
           pidfd_open=434, pidfd_getfd=438, pidfd_signal=424, setpriority=141 if X else 140,
-          sched=144 if X else 119, ioprio=251 if X else 30, clone3=435, fsopen=430, open_tree=428)
+          sched=144 if X else 119, clone=56 if X else 220, ioprio=251 if X else 30, clone3=435, fsopen=430, open_tree=428)
 def call(name, *args):
     args = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
     result = libc.syscall(ctypes.c_long(NR[name]), *args)
@@ -674,55 +678,6 @@ fn checks_11_to_14_file_tools_take_no_way_out_and_do_not_hang() {
 }
 
 #[test]
-fn check_16_to_18_the_network_is_not_there() {
-    for level in levels(Needs::Level) {
-        let world = World::new();
-        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = tcp.local_addr().unwrap().port();
-        let _unix = UnixListener::bind(world.path("other/socket")).unwrap();
-        let families = "for family in (17, 38, 40, 16 + 28):\n    attempt(f'family_{family}', lambda: socket.socket(family, \
-                        socket.SOCK_RAW if family == 17 else socket.SOCK_STREAM))\nattempt('raw', lambda: \
-                        socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))\nattempt('unix', lambda: \
-                        socket.socket(socket.AF_UNIX).connect(OTHER + '/socket'))\n";
-        if level != Level::Full {
-            let found = world.attempts(level, families);
-            for (name, allowed, _) in found.iter().filter(|(name, ..)| name != "unix") {
-                assert!(!allowed, "{name}");
-            }
-            row("16 socket families", level.name(), "held");
-            row(
-                "16-18 TCP, UDP, DNS",
-                level.name(),
-                "open, documented: the pod's network policy",
-            );
-            continue;
-        }
-        let script = format!(
-            r#"
-attempt("tcp", lambda: socket.create_connection(("127.0.0.1", {port}), 2))
-def fast_open():
-    s = socket.socket(); s.settimeout(2)
-    return s.sendto(b"x", 0x20000000, ("127.0.0.1", {port}))
-attempt("fast_open", fast_open)
-def mptcp():
-    s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); s.settimeout(2)
-    return s.connect(("127.0.0.1", {port}))
-attempt("mptcp", mptcp)
-attempt("metadata", lambda: socket.create_connection(("169.254.169.254", 80), 2))
-attempt("udp", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53)))
-attempt("dns", lambda: socket.getaddrinfo("example.com", 80))
-"#
-        );
-        world.all_denied(level, &(families.to_owned() + &script));
-        row(
-            "16-18 TCP, UDP, fast open, MPTCP, DNS, metadata, socket families",
-            level.name(),
-            "held",
-        );
-    }
-}
-
-#[test]
 fn check_19_a_server_on_loopback_works_inside() {
     at_each_level("19 loopback inside", Needs::Limits, |world, level| {
         let text = world.shell(level, "python3 -c 'import socket,threading\ns=socket.create_server((\"127.0.0.1\",0))\nthreading.Thread(target=lambda: s.accept()[0].sendall(b\"hello\")).start()\nprint(socket.create_connection(s.getsockname()).recv(9))'");
@@ -739,8 +694,15 @@ fn check_20_wide_doors_of_the_kernel_are_shut() {
             world.all_denied(level, r#"
 for name in ("io_uring", "bpf", "perf", "keyctl", "userfaultfd", "mount", "setns", "clone3", "fsopen", "open_tree"):
     attempt(name, lambda: call(name, 0, 0, 0, 0, 0))
-for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000):
+# Mounts, groups, names, IPC, users, processes, network.
+for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
     attempt(f"unshare_{flag:x}", lambda: call("unshare", flag))
+    def split():
+        child = call("clone", flag | 17, 0, 0, 0, 0)
+        if child == 0:
+            os._exit(0)
+        return os.waitpid(child, 0)
+    attempt(f"clone_{flag:x}", split)
 "#);
         },
     );
@@ -788,6 +750,13 @@ fn check_21_toolchains_that_are_on_this_machine_work() {
             "printf '[package]\\nname = \"p\"\\n' > Cargo.toml; cargo test -q --offline && echo done 0",
         ),
         (
+            "python3",
+            "p.py",
+            "import multiprocessing as m\nif __name__ == '__main__':\n    for way in ('fork', 'spawn', 'forkserver'):\n        \
+             with m.get_context(way).Pool(2) as pool:\n            assert pool.map(abs, [-1, 2]) == [1, 2]\n    print('done 0')\n",
+            "python3 p.py",
+        ),
+        (
             "go",
             "a_test.go",
             "package a\nimport \"testing\"\nfunc TestA(t *testing.T) {}\n",
@@ -830,7 +799,7 @@ fn check_24_a_fork_bomb_is_contained() {
             code != 0 && (text.contains("refused") || text.contains("more than 600 processes")),
             "{code} {text}"
         );
-        assert!(started.elapsed() < Duration::from_secs(20));
+        assert!(started.elapsed() < Duration::from_secs(60));
         world.victim_is_well();
     });
 }

@@ -21,13 +21,15 @@ use rustix::{
 use crate::{
     confine, group, namespaces,
     policy::{self, Confinement, Policy, Probe},
-    seccomp,
+    reach, seccomp,
     supervise::tell,
     sys, traces,
     tree::{Activity, exit_code},
     wire,
 };
 
+/// So that a command with many processes leaves time to those that watch and end it.
+const NICENESS: i32 = 5;
 /// Exit code of a command that could not be started.
 const NOT_STARTED: u8 = 126;
 
@@ -46,6 +48,8 @@ pub(crate) enum Ended {
 pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -> Result<ExitCode, String> {
     let null = fs::File::open("/dev/null").map_err(|error| error.to_string())?;
     namespaces::prefer_to_kill();
+    // Refused, it has the weight of every other process.
+    let _ = rustix::process::nice(NICENESS);
     let uid = rustix::process::getuid().as_raw();
     if policy.confinement.namespaces {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
@@ -66,6 +70,10 @@ pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -
     let Some((words, output)) = next(control)? else {
         return Ok(ExitCode::SUCCESS);
     };
+    if let Some(addresses) = addresses(&words) {
+        reach::run(addresses, fs::File::from(output)).map_err(|error| error.to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut command = prepared(policy, &words, &output)?;
     command.current_dir(&policy.directory);
     Err(told(&output, &words, &command.exec()))
@@ -79,13 +87,7 @@ fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<E
     let before = traces::left_behind();
     while let Some((words, output)) = next(control)? {
         activity.begin().map_err(|error| error.to_string())?;
-        let code = match prepared(policy, &words, &output)?.spawn() {
-            Ok(child) => reap_until(child.id()),
-            Err(error) => {
-                told(&output, &words, &error);
-                NOT_STARTED
-            }
-        };
+        let code = run_one(policy, &words, &output)?;
         drop(output);
         if !end_all() || before.is_none() || traces::left_behind() != before {
             // With this process the whole world goes, and the other half tells the code.
@@ -95,6 +97,29 @@ fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<E
         tell(control, code, Ended::WaitsForNext).map_err(|error| error.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The exit code of a command.
+fn run_one(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<u8, String> {
+    if let Some(addresses) = addresses(words) {
+        let output = output.try_clone().map_err(|error| error.to_string())?;
+        return reach::run(addresses, fs::File::from(output))
+            .map(|()| 0)
+            .map_err(|error| error.to_string());
+    }
+    Ok(match prepared(policy, words, output)?.spawn() {
+        Ok(child) => reap_until(child.id()),
+        Err(error) => {
+            told(output, words, &error);
+            NOT_STARTED
+        }
+    })
+}
+
+/// What is to be tried, when the words are no command.
+fn addresses(words: &[String]) -> Option<&[String]> {
+    let (first, addresses) = words.split_first()?;
+    (first == policy::REACH).then_some(addresses)
 }
 
 fn next(control: &UnixStream) -> Result<Option<(Vec<String>, OwnedFd)>, String> {
@@ -169,6 +194,8 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 
 /// Tries everything out on processes that end with it and prints how that went.
 pub(crate) fn probe() -> Result<ExitCode, String> {
+    // First of all: the trials below take from this process what it needs to look.
+    let memory_limit = group::memory_limit();
     let cgroup = group::probe();
     let namespaces_problem = try_namespaces().err();
     let uid = rustix::process::getuid().as_raw();
@@ -182,6 +209,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
             namespaces: namespaces_problem.is_none(),
         },
         landlock_abi: landlock,
+        memory_limit,
         cgroup,
         namespaces_problem,
         gvisor: version.to_lowercase().contains("gvisor"),

@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use crate::{
     policy::{Confinement, Policy},
     root::private_folders,
-    seccomp,
+    seccomp, usage,
 };
 
 /// Open files per process.
@@ -46,11 +46,13 @@ pub(crate) fn set_limits(policy: &Policy) -> Result<(), String> {
     for (resource, wanted) in limits {
         limit(resource, wanted)?;
     }
-    // Elsewhere the kernel counts every process of the user, the executor's among them.
-    if policy.confinement.namespaces {
-        limit(Resource::Nproc, policy.limits.processes)?;
-    }
-    Ok(())
+    // Without namespaces the kernel counts every process of the user, the executor's among them. It exempts root.
+    let others = if policy.confinement.namespaces {
+        0
+    } else {
+        usage::threads_of(policy.uid)
+    };
+    limit(Resource::Nproc, policy.limits.processes.saturating_add(others))
 }
 
 fn limit(resource: Resource, wanted: u64) -> Result<(), String> {

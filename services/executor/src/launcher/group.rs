@@ -16,6 +16,8 @@ use crate::{
 
 /// What the names of our groups begin with.
 const PREFIX: &str = "journeyman-";
+/// Version 1 writes the largest multiple of a page where there is no limit.
+const UNLIMITED: u64 = 1 << 60;
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
 /// The group of one launcher's commands.
@@ -107,16 +109,51 @@ pub(crate) fn probe() -> Option<Cgroup> {
     })
 }
 
+/// The memory limit of this process's container in bytes: the lowest of its group and the groups around it, of either
+/// version.
+pub(crate) fn memory_limit() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let second = place(&groups, "0::", &mounts, |mount| mount.contains(" - cgroup2 "));
+    let first = place(&groups, ":memory:", &mounts, |mount| {
+        mount.contains(" - cgroup ")
+            && mount
+                .rsplit(' ')
+                .next()
+                .is_some_and(|options| options.split(',').any(|name| name == "memory"))
+    });
+    let limits = [(second, "memory.max"), (first, "memory.limit_in_bytes")];
+    limits
+        .into_iter()
+        .filter_map(|(place, file)| lowest(&place?, file))
+        .min()
+}
+
+/// Of a group and those around it. Without a limit the file says `max`, or a number that no machine has.
+fn lowest((mount, group): &(PathBuf, PathBuf), file: &str) -> Option<u64> {
+    let around = group.ancestors().take_while(|folder| folder.starts_with(mount));
+    let limits = around.filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok());
+    limits.filter(|limit| *limit < UNLIMITED).min()
+}
+
 /// Where this process's group lies.
 fn own_folder() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
+    let (_, own) = place(&groups, "0::", &mounts, |mount| mount.contains(" - cgroup2 "))?;
+    Some(own)
+}
+
+/// Where a hierarchy is mounted, and in it the group that a line of `/proc/self/cgroup` names after `mark`.
+fn place(groups: &str, mark: &str, mounts: &str, is_it: impl Fn(&str) -> bool) -> Option<(PathBuf, PathBuf)> {
+    let own = groups.lines().find_map(|line| Some(line.split_once(mark)?.1))?;
+    let mount = mounts.lines().find(|line| is_it(line))?;
     let mut fields = mount.split(' ').skip(3);
-    let root = fields.next()?.trim_start_matches('/');
+    let root = fields.next()?;
     let own = Path::new(own).strip_prefix(root).ok()?;
-    Some(Path::new(fields.next()?).join(own))
+    let mount = PathBuf::from(fields.next()?);
+    let group = mount.join(own);
+    Some((mount, group))
 }
 
 /// Lets groups inside the folder have a controller. A group that has such groups has no processes of its own, so this
@@ -170,6 +207,37 @@ fn can_enter(group: &Group) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_a_group_is_told_on_a_host_and_in_a_container() {
+        let mounts = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n\
+                      31 24 0:27 /docker/ab /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let second = place("0::/user/x\n", "0::", mounts, |mount| {
+            mount.contains(" - cgroup2 ")
+        })
+        .unwrap();
+        assert_eq!(second, ("/sys/fs/cgroup".into(), "/sys/fs/cgroup/user/x".into()));
+        let groups = "5:cpu:/x\n4:memory:/docker/ab/c\n0::/\n";
+        let first = place(groups, ":memory:", mounts, |mount| mount.contains(" - cgroup ")).unwrap();
+        assert_eq!(
+            first,
+            ("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/memory/c".into())
+        );
+    }
+
+    #[test]
+    fn the_lowest_limit_around_a_group_counts() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let group = folder.path().join("a/b");
+        fs::create_dir_all(&group).unwrap();
+        let place = (folder.path().to_owned(), group.clone());
+        assert_eq!(lowest(&place, "memory.max"), None);
+        fs::write(group.join("memory.max"), "max\n").unwrap();
+        fs::write(folder.path().join("memory.max"), "9223372036854771712\n").unwrap();
+        assert_eq!(lowest(&place, "memory.max"), None);
+        fs::write(folder.path().join("a/memory.max"), "4294967296\n").unwrap();
+        assert_eq!(lowest(&place, "memory.max"), Some(4 << 30));
+    }
 
     #[test]
     fn limits_are_written_for_the_controllers_that_are_there() {

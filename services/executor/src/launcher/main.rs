@@ -16,6 +16,7 @@ mod mounts;
 mod namespaces;
 #[path = "../sandbox/policy.rs"]
 mod policy;
+mod reach;
 mod root;
 mod runner;
 mod seccomp;
@@ -24,6 +25,7 @@ mod supervise;
 mod sys;
 mod traces;
 mod tree;
+mod usage;
 mod watch;
 #[path = "../sandbox/wire.rs"]
 mod wire;

@@ -57,6 +57,8 @@ const DENIED: &[i64] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
 ];
 
 /// Answered as unknown, so that libraries take the older way, which is checked.
@@ -132,7 +134,17 @@ fn denied() -> Result<Rules, Error> {
     );
     add(
         libc::SYS_socket,
-        vec![other_than(0, &[AF_UNIX, AF_INET, AF_INET6, AF_NETLINK])?],
+        vec![
+            other_than(0, &[AF_UNIX, AF_INET, AF_INET6, AF_NETLINK])?,
+            // Of netlink, routes alone: the rest tells of the machine, or changes it.
+            SeccompRule::new(vec![
+                condition(0, SeccompCmpOp::Eq, AF_NETLINK)?,
+                condition(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE)?,
+            ])?,
+            // Both pass by rules that are made for TCP.
+            SeccompRule::new(vec![condition(2, SeccompCmpOp::Eq, libc::IPPROTO_MPTCP)?])?,
+            SeccompRule::new(vec![condition(2, SeccompCmpOp::Eq, libc::IPPROTO_SCTP)?])?,
+        ],
     );
     add(libc::SYS_socketpair, vec![other_than(0, &[AF_UNIX])?]);
     // Process 0 is the caller itself. A program that names itself by its number is refused as well; libraries do not.
@@ -181,15 +193,15 @@ fn equal(argument: u8, value: u64) -> Result<SeccompRule, Error> {
 }
 
 fn other_than(argument: u8, allowed: &[i32]) -> Result<SeccompRule, Error> {
-    let conditions = allowed.iter().map(|value| {
-        SeccompCondition::new(
-            argument,
-            Dword,
-            SeccompCmpOp::Ne,
-            u64::from(value.cast_unsigned()),
-        )
-    });
+    let conditions = allowed
+        .iter()
+        .map(|value| condition(argument, SeccompCmpOp::Ne, *value));
     Ok(SeccompRule::new(conditions.collect::<Result<_, _>>()?)?)
+}
+
+fn condition(argument: u8, operator: SeccompCmpOp, value: i32) -> Result<SeccompCondition, Error> {
+    let value = u64::from(value.cast_unsigned());
+    Ok(SeccompCondition::new(argument, Dword, operator, value)?)
 }
 
 #[cfg(test)]

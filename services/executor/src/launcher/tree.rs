@@ -11,13 +11,16 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open},
 };
 
-use crate::watch::{Watch, stat_field};
+use crate::{usage::stat_field, watch::Watch};
 
 /// How often a tree is looked at.
 const WATCH_EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
+
+/// Looks for processes that are new, before those that are known are killed.
+const MAX_LOOKS: u32 = 10;
 
 /// Tells the other half whether a command runs. A command that takes the place of its teller closes it.
 pub(crate) struct Activity(PipeWriter);
@@ -97,7 +100,7 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
             Ok(_) | Err(_) => break None,
         }
     };
-    watch.kill();
+    watch.kill(child);
     let code = kill_all(child);
     if let Some(breach) = breach.or_else(|| watch.kernels_breach()) {
         // Standard error is a part of the command's output.
@@ -111,16 +114,31 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
 fn kill_all(child: Pid) -> u8 {
     let mut code = None;
     while !reap(child, &mut code) {
-        let left = descendants();
-        for signal in [Signal::STOP, Signal::KILL] {
-            for pid in &left {
-                // Gone already is as good.
-                let _ = kill_process(*pid, signal);
-            }
+        for pid in stop_all() {
+            // Gone already is as good.
+            let _ = kill_process(pid, Signal::KILL);
         }
         pause();
     }
     code.unwrap_or(137)
+}
+
+/// Stops descendants until a look finds none that still runs: one that is stopped starts no other, and takes no time
+/// from this process. All of them.
+fn stop_all() -> HashSet<Pid> {
+    let mut stopped = HashSet::new();
+    for _ in 0..MAX_LOOKS {
+        let before = stopped.len();
+        for pid in descendants() {
+            if stopped.insert(pid) {
+                let _ = kill_process(pid, Signal::STOP);
+            }
+        }
+        if stopped.len() == before {
+            break;
+        }
+    }
+    stopped
 }
 
 /// True when no child is left.

@@ -1,23 +1,29 @@
-//! Watching what a process tree uses, where the kernel keeps no count of it.
+//! Watching that a process tree keeps to its limits, where the kernel keeps no count of it.
 
 use std::{
-    cell::Cell,
-    fs,
+    cell::{Cell, RefCell},
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     group::Group,
     policy::{Cgroup, Limits, Policy},
+    root::PRIVATE,
+    usage::{self, Nameless},
 };
 
 /// Rounds between two measurements of the disk: it takes a walk over all files.
 const DISK_EVERY: u32 = 20;
+/// Rounds between two looks at open files, in a tree of few processes and in one of many.
+const FILES_EVERY: u32 = 3;
+const FILES_EVERY_OF_MANY: u32 = 20;
+const MANY: usize = 64;
 const MIB: u64 = 1 << 20;
-/// Files beyond this are not counted one by one.
-const MAX_ENTRIES: usize = 2_000_000;
+/// Files in memory of a machine without namespaces.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What one tree may use, and what it used before.
 pub(crate) struct Watch {
@@ -25,28 +31,104 @@ pub(crate) struct Watch {
     folders: Vec<PathBuf>,
     /// Counts some of it exactly.
     group: Option<(Group, Cgroup)>,
+    shared: Shared,
     round: Cell<u32>,
     disk: Cell<u64>,
+    nameless: RefCell<Nameless>,
+}
+
+/// Memory that is no process's: files in memory and objects of System V.
+enum Shared {
+    /// All of it in these namespaces is the tree's.
+    Own,
+    /// Of the user's, what was there before is not the tree's.
+    OfUser {
+        user: u32,
+        files: u64,
+        objects: HashMap<i32, u64>,
+    },
+}
+
+impl Shared {
+    fn of(policy: &Policy) -> Self {
+        if policy.confinement.namespaces {
+            return Self::Own;
+        }
+        Self::OfUser {
+            user: policy.uid,
+            files: usage::disk_used(Path::new(SHARED_MEMORY), Some(policy.uid)),
+            objects: usage::system_v(Some(policy.uid)).into_iter().collect(),
+        }
+    }
+
+    /// Its folders, as this process sees them: through a process of the tree that may be looked at, which the first one,
+    /// made unreadable, is not.
+    fn folders(&self, tree: &[Pid]) -> Vec<PathBuf> {
+        let seen_by = |pid: &Pid| {
+            let root = format!("/proc/{}/root", pid.as_raw_nonzero());
+            PRIVATE.map(|folder| PathBuf::from(format!("{root}{folder}")))
+        };
+        match self {
+            Self::Own => {
+                let mut views = tree.iter().map(seen_by);
+                let view = views.find(|folders| folders.iter().all(|folder| folder.exists()));
+                view.map(Vec::from).unwrap_or_default()
+            }
+            Self::OfUser { .. } => vec![SHARED_MEMORY.into()],
+        }
+    }
+
+    fn used(&self, folders: &[PathBuf], nameless: &Nameless) -> u64 {
+        match self {
+            Self::Own => {
+                let objects: u64 = usage::system_v(None).iter().map(|(_, bytes)| bytes).sum();
+                usage::taken(folders) + objects
+            }
+            Self::OfUser { user, files, objects } => {
+                let named: u64 = folders
+                    .iter()
+                    .map(|folder| usage::disk_used(folder, Some(*user)))
+                    .sum();
+                let grown = usage::system_v(Some(*user)).into_iter();
+                let grown =
+                    grown.map(|(id, bytes)| bytes.saturating_sub(objects.get(&id).copied().unwrap_or(0)));
+                named.saturating_sub(*files)
+                    + nameless.deleted_on(&usage::devices(folders))
+                    + grown.sum::<u64>()
+            }
+        }
+    }
 }
 
 impl Watch {
     pub(crate) fn new(policy: Policy, group: Option<Group>) -> Self {
         Self {
+            shared: Shared::of(&policy),
             group: group.zip(policy.cgroup),
             limits: policy.limits,
             folders: policy.writable,
             round: Cell::new(0),
             disk: Cell::new(0),
+            nameless: RefCell::default(),
         }
     }
 
-    /// What the tree uses too much of, as a text for who reads the output.
+    /// What the tree uses too much of, as a text for the reader of the output.
     pub(crate) fn breach(&self, tree: &[Pid]) -> Option<String> {
-        self.round.set(self.round.get().wrapping_add(1));
+        let round = self.round.get().wrapping_add(1);
+        self.round.set(round);
         let by_kernel = |counts: fn(&Cgroup) -> bool| {
             let group = self.group.as_ref();
             group.is_some_and(|(_, cgroup)| counts(cgroup))
         };
+        let every = if tree.len() > MANY {
+            FILES_EVERY_OF_MANY
+        } else {
+            FILES_EVERY
+        };
+        if round.is_multiple_of(every) || round.is_multiple_of(DISK_EVERY) {
+            self.nameless.replace(Nameless::find(tree));
+        }
         let mut breach = None;
         if !by_kernel(|cgroup| cgroup.processes) {
             breach = self.processes(tree);
@@ -57,8 +139,12 @@ impl Watch {
         breach.or_else(|| self.disk())
     }
 
-    /// Kills what the kernel counts as this tree.
-    pub(crate) fn kill(&self) {
+    /// Kills what the kernel counts as this tree; all of it where `first` is the first process of its namespace.
+    pub(crate) fn kill(&self, first: Pid) {
+        if matches!(self.shared, Shared::Own) {
+            // Gone already is as good.
+            let _ = kill_process(first, Signal::KILL);
+        }
         if let Some((group, _)) = &self.group {
             group.kill();
         }
@@ -75,23 +161,29 @@ impl Watch {
     }
 
     fn processes(&self, tree: &[Pid]) -> Option<String> {
-        let threads: u64 = tree.iter().filter_map(|pid| threads(*pid)).sum();
+        let threads: u64 = tree.iter().filter_map(|pid| usage::threads(*pid)).sum();
         (threads > self.limits.processes)
             .then(|| format!("it ran more than {} processes and threads", self.limits.processes))
     }
 
     fn memory(&self, tree: &[Pid]) -> Option<String> {
         let limit = self.limits.memory_mib.saturating_mul(MIB);
+        let nameless = self.nameless.borrow();
+        let folders = self.shared.folders(tree);
+        let shared = self.shared.used(&folders, &nameless) + nameless.memory;
         // Shared pages are counted once a process here; only when that is too much a closer look is worth its cost.
-        let rough: u64 = tree.iter().filter_map(|pid| resident(*pid)).sum();
-        if rough <= limit {
+        let rough: u64 = tree.iter().filter_map(|pid| usage::resident(*pid)).sum();
+        if rough + shared <= limit {
             return None;
         }
-        let exact: u64 = tree
-            .iter()
-            .map(|pid| proportional(*pid).or_else(|| resident(*pid)).unwrap_or(0))
-            .sum();
-        (exact > limit).then(|| self.too_much_memory())
+        let devices: HashSet<u64> = usage::devices(&folders);
+        let own = |pid: &Pid| {
+            usage::own_memory(*pid, &nameless.in_memory, &devices)
+                .or_else(|| usage::resident(*pid))
+                .unwrap_or(0)
+        };
+        let exact: u64 = tree.iter().map(own).sum();
+        (exact + shared > limit).then(|| self.too_much_memory())
     }
 
     /// Only what grows is stopped: a command that deletes must be able to run.
@@ -99,73 +191,29 @@ impl Watch {
         if !self.round.get().is_multiple_of(DISK_EVERY) {
             return None;
         }
-        let used = self.folders.iter().map(|folder| disk_used(folder)).sum();
+        let named: u64 = self
+            .folders
+            .iter()
+            .map(|folder| usage::disk_used(folder, None))
+            .sum();
+        let devices = usage::devices(&self.folders);
+        let used = named + self.nameless.borrow().deleted_on(&devices);
         let before = self.disk.replace(used);
         let limit = self.limits.disk_mib.saturating_mul(MIB);
         (used > limit && used > before).then(|| {
             format!(
-                "the workspace holds more than {} MiB of files; delete some first",
+                "the workspace holds more than {} MiB of files, deleted ones that are still open included; delete some first",
                 self.limits.disk_mib
             )
         })
     }
 }
 
-fn threads(pid: Pid) -> Option<u64> {
-    stat_field(pid, 17)
-}
-
-/// A field of `/proc/<pid>/stat`, counted from the one after the name.
-pub(crate) fn stat_field(pid: Pid, index: usize) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(index)?
-        .parse()
-        .ok()
-}
-
-fn resident(pid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero())).ok()?;
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
-}
-
-fn proportional(pid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
-fn disk_used(folder: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    let (mut queue, mut used, mut seen) = (vec![folder.to_owned()], 0, 0);
-    while let Some(folder) = queue.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
-            seen += 1;
-            let Ok(metadata) = entry.metadata() else { continue };
-            used += metadata.blocks() * 512;
-            if metadata.is_dir() && seen < MAX_ENTRIES {
-                queue.push(entry.path());
-            }
-        }
-    }
-    used
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
 
-    #[test]
-    fn this_process_has_threads_and_memory() {
-        let me = rustix::process::getpid();
-        assert!(threads(me).unwrap() >= 1);
-        assert!(resident(me).unwrap() > MIB / 2);
-        assert!(proportional(me).unwrap() > 0);
-    }
+    use super::*;
 
     #[test]
     fn what_grows_beyond_the_quota_is_a_breach_and_what_shrinks_is_none() {

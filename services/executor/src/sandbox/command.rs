@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, PipeReader, PipeWriter, Read},
+    net::SocketAddr,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Sandbox, Way,
     output::Output,
-    policy::{Policy, WAITS_FOR_NEXT, frame},
+    policy::{Policy, REACH, WAITS_FOR_NEXT, frame},
     way_out::{Door, WayOut},
     wire,
 };
@@ -35,6 +36,9 @@ const DOOR_TIME: Duration = Duration::from_secs(10);
 const NO_ANSWER: i32 = 126;
 /// A folder to hide that appears later is hidden by the next launcher only, so none waits for longer.
 const SPARE_AGE: Duration = Duration::from_secs(300);
+
+/// How long trying addresses may take, with making the namespaces for it.
+const REACH_TIME: Duration = Duration::from_secs(60);
 
 /// One command.
 pub(crate) struct CommandSpec {
@@ -233,6 +237,35 @@ impl Sandbox {
             ending,
             output: output.into_text(),
         })
+    }
+
+    /// Which of these addresses a command would reach.
+    pub(crate) async fn reached(&self, addresses: &[SocketAddr]) -> io::Result<Vec<SocketAddr>> {
+        let words = addresses.iter().map(ToString::to_string);
+        let spec = CommandSpec {
+            command: [REACH.to_owned()].into_iter().chain(words).collect(),
+            place: Place {
+                directory: "/".into(),
+                writable: Vec::new(),
+                readable: Vec::new(),
+                exposed: Vec::new(),
+                door: None,
+                environment: Vec::new(),
+            },
+            limit: REACH_TIME,
+            way_out: None,
+        };
+        let (never, alone) = (CancellationToken::new(), Spare::default());
+        let end = self.run(spec, &never, None, &alone).await?;
+        if end.ending != Ending::Exited(0) {
+            return Err(io::Error::other(format!(
+                "{:?}: {}",
+                end.ending,
+                end.output.trim()
+            )));
+        }
+        let lines = end.output.lines();
+        Ok(lines.filter_map(|line| line.parse().ok()).collect())
     }
 
     /// Sees to it that a launcher is ready for the next command in a place.

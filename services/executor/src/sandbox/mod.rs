@@ -39,6 +39,9 @@ pub(crate) use wire::{Folder, Task};
 /// How long a runner may take to start.
 const RUNNER_START: Duration = Duration::from_secs(30);
 
+/// A command with less could not start.
+const LEAST_MEMORY_MIB: u64 = 64;
+
 /// How commands are run here.
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
@@ -81,6 +84,7 @@ impl Sandbox {
                 (Way::Launcher(launcher), probe)
             }
         };
+        let limits = within(limits, probe.memory_limit, runner.is_some());
         Ok(Self {
             way,
             view,
@@ -100,6 +104,7 @@ impl Sandbox {
                 offers: Confinement::default(),
                 landlock_abi: 0,
                 cgroup: None,
+                memory_limit: None,
                 namespaces_problem: None,
                 gvisor: false,
                 uid: 0,
@@ -216,6 +221,24 @@ impl Sandbox {
     }
 }
 
+/// Limits below the container's: the kernel would end whatever it likes, and nobody could say why. An executor that
+/// starts commands itself needs more of the container than a runner.
+fn within(limits: Limits, container: Option<u64>, has_runner: bool) -> Limits {
+    let Some(container_mib) = container.map(|bytes| bytes >> 20) else {
+        return limits;
+    };
+    let kept = if has_runner {
+        (container_mib / 16).max(64)
+    } else {
+        (container_mib / 8).max(512)
+    };
+    let most = container_mib.saturating_sub(kept).max(LEAST_MEMORY_MIB);
+    Limits {
+        memory_mib: limits.memory_mib.min(most),
+        ..limits
+    }
+}
+
 /// A mechanism that confines commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -273,4 +296,26 @@ async fn probe(launcher: &Path) -> Result<Probe, String> {
 fn is_open_and_silent(socket: impl AsFd) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(socket, &mut [0_u8; 1], flags).is_err_and(|error| error == Errno::AGAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_may_use_less_than_its_container() {
+        let wanted = Limits {
+            memory_mib: 4096,
+            ..Limits::default()
+        };
+        let memory = |container: Option<u64>, has_runner| {
+            within(wanted, container.map(|mib| mib << 20), has_runner).memory_mib
+        };
+        assert_eq!(memory(None, true), 4096);
+        assert_eq!(memory(Some(4096), true), 3840);
+        assert_eq!(memory(Some(4096), false), 3584);
+        assert_eq!(memory(Some(1024), true), 960);
+        assert_eq!(memory(Some(65_536), true), 4096);
+        assert_eq!(memory(Some(100), false), LEAST_MEMORY_MIB);
+    }
 }

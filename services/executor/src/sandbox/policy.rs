@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 /// The largest frame, in bytes.
 pub(crate) const MAX_FRAME: usize = 1 << 20;
 
+/// In the place of a program: the launcher itself tries which of the addresses after it (`IP:PORT`) can be reached, and
+/// writes those. No program's name holds this character.
+pub(crate) const REACH: &str = "\0reach";
+
 /// In the launcher's answer: it waits for the next command.
 pub(crate) const WAITS_FOR_NEXT: u8 = 1;
 
@@ -147,6 +151,8 @@ pub(crate) struct Probe {
     pub(crate) landlock_abi: u32,
     /// Control groups of version 2, where they can be written.
     pub(crate) cgroup: Option<Cgroup>,
+    /// Bytes of memory that all commands together may use, with the process that starts them: the limit of its container.
+    pub(crate) memory_limit: Option<u64>,
     /// Why namespaces are not offered.
     pub(crate) namespaces_problem: Option<String>,
     /// Whether a user-space kernel lies beneath (gVisor).

@@ -56,10 +56,11 @@ pub(super) fn start_runner(folder: &Path) -> (Runner, PathBuf) {
     (runner, socket)
 }
 
-pub(super) fn is_root() -> bool {
+/// Whether a runner can have a user of its own here; a row says when a check is not run.
+pub(super) fn is_root(check: &str) -> bool {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
-        println!("| L2 runs at a runner | L2 | not reachable here |");
+        println!("| {check} | L2 | not run: takes root |");
     }
     is_root
 }
@@ -78,7 +79,7 @@ pub(super) async fn start(without: Vec<executor::Mechanism>) -> (World, Runner) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_commands_leave_outside_of_a_workspace_the_next_one_at_a_runner_does_not_find() {
-    if !is_root() {
+    if !is_root("28 what commands leave outside") {
         return;
     }
     let (world, _runner) = start(vec![executor::Mechanism::Namespaces]).await;
@@ -97,7 +98,7 @@ async fn what_commands_leave_outside_of_a_workspace_the_next_one_at_a_runner_doe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_a_runner_commands_and_files_have_a_user_of_their_own() {
-    if !is_root() {
+    if !is_root("1 runs at a runner") {
         return;
     }
     for without in [vec![], vec![executor::Mechanism::Namespaces]] {
@@ -152,12 +153,12 @@ async fn at_a_runner_commands_and_files_have_a_user_of_their_own() {
             "the workspace before is gone"
         );
     }
-    println!("| L2 runs at a runner | L2 | held |");
+    println!("| 1 runs at a runner | L2 | held |");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workspace_whose_runner_went_is_gone_and_another_can_be_opened() {
-    if !is_root() {
+    if !is_root("30 a runner that goes") {
         return;
     }
     let (world, runner) = start(vec![]).await;

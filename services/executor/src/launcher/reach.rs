@@ -1,0 +1,102 @@
+//! Which addresses a command would reach, tried from where one would run.
+
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    os::fd::OwnedFd,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt::socket_error},
+};
+
+/// A wait for any of the attempts, and how often nothing may come: 3 s. A policy that drops packets takes all of it.
+const WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+const MAX_WAITS: u32 = 30;
+/// Attempts at a time.
+const MAX_ATTEMPTS: usize = 256;
+
+/// Connects to all, and writes each that answered as a line.
+pub(crate) fn run(addresses: &[String], mut output: impl Write) -> io::Result<()> {
+    let addresses = addresses.iter().filter_map(|address| address.parse().ok());
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    for some in addresses.chunks(MAX_ATTEMPTS) {
+        for address in reached(some) {
+            writeln!(output, "{address}")?;
+        }
+    }
+    Ok(())
+}
+
+fn reached(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let mut found = Vec::new();
+    let mut waiting = Vec::new();
+    for address in addresses {
+        match attempt(address) {
+            Ok(Some(socket)) => waiting.push((*address, socket)),
+            Ok(None) => found.push(*address),
+            // Refused at once, or no such network here.
+            Err(_) => {}
+        }
+    }
+    let mut waits = 0;
+    while !waiting.is_empty() && waits < MAX_WAITS {
+        let mut fds: Vec<PollFd<'_>> = waiting
+            .iter()
+            .map(|(_, socket)| PollFd::new(socket, PollFlags::OUT))
+            .collect();
+        if !poll(&mut fds, Some(&WAIT)).is_ok_and(|count| count > 0) {
+            waits += 1;
+            continue;
+        }
+        let decided: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut decided = decided.into_iter();
+        waiting.retain(|(address, socket)| {
+            let is_decided = decided.next().unwrap_or(true);
+            if is_decided && matches!(socket_error(socket), Ok(Ok(()))) {
+                found.push(*address);
+            }
+            !is_decided
+        });
+    }
+    found
+}
+
+/// A connection that is under way, or nothing when it is there at once.
+fn attempt(address: &SocketAddr) -> io::Result<Option<OwnedFd>> {
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    match connect(&socket, address) {
+        Ok(()) => Ok(None),
+        Err(Errno::INPROGRESS) => Ok(Some(socket)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn what_answers_is_reached_and_what_refuses_is_not() {
+        let open = TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let open = open.local_addr().unwrap();
+        let mut said = Vec::new();
+        let addresses = [open.to_string(), closed.to_string(), "nonsense".to_owned()];
+        run(&addresses, &mut said).unwrap();
+        assert_eq!(String::from_utf8(said).unwrap(), format!("{open}\n"));
+    }
+}

@@ -1,0 +1,288 @@
+//! What a process tree uses, as the kernel tells it in `/proc`.
+
+use std::{
+    collections::HashSet,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::{fs::statvfs, process::Pid};
+
+use crate::sys::Shared;
+
+/// Files beyond this are not counted one by one.
+const MAX_ENTRIES: usize = 2_000_000;
+/// What a file in memory takes beside its content, in bytes.
+const FILE_COST: u64 = 1024;
+/// How the kernel names the mappings that its tables and descriptors tell of as well.
+const IN_MEMORY: &str = "/memfd:";
+const SYSTEM_V: &str = "/SYSV";
+
+/// A field of `/proc/<pid>/stat`, counted from the one after the name.
+pub(crate) fn stat_field(pid: Pid, index: usize) -> Option<u64> {
+    let stat = fs::read_to_string(of(pid, "stat")).ok()?;
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(index)?
+        .parse()
+        .ok()
+}
+
+fn of(pid: Pid, name: &str) -> String {
+    format!("/proc/{}/{name}", pid.as_raw_nonzero())
+}
+
+pub(crate) fn threads(pid: Pid) -> Option<u64> {
+    stat_field(pid, 17)
+}
+
+/// Processes and threads of a user.
+pub(crate) fn threads_of(user: u32) -> u64 {
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let own = entries.filter(|entry| entry.metadata().is_ok_and(|metadata| metadata.uid() == user));
+    let numbers = own.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|number| threads(Pid::from_raw(number)?)).sum()
+}
+
+/// Bytes in memory; pages that processes share are counted for each.
+pub(crate) fn resident(pid: Pid) -> Option<u64> {
+    let text = fs::read_to_string(of(pid, "statm")).ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// One file, whatever it is called.
+pub(crate) type FileId = (u64, u64);
+
+/// Bytes in memory, of shared pages this process's part, without the mappings of files in memory that are counted
+/// elsewhere: those in `counted`, System V objects, and everything on the devices of `folders`.
+pub(crate) fn own_memory(pid: Pid, counted: &HashSet<FileId>, folders: &HashSet<u64>) -> Option<u64> {
+    let text = fs::read_to_string(of(pid, "smaps")).ok()?;
+    Some(mapped(&text, |mapping| {
+        mapping.name.starts_with(SYSTEM_V)
+            || folders.contains(&mapping.file.0)
+            || (mapping.name.starts_with(IN_MEMORY) && counted.contains(&mapping.file))
+    }))
+}
+
+struct Mapping<'a> {
+    file: FileId,
+    name: &'a str,
+}
+
+impl<'a> Mapping<'a> {
+    /// `start-end rights offset major:minor inode   name`.
+    fn parse(line: &'a str) -> Option<Self> {
+        // Of the lines below a heading each begins with a capital letter.
+        line.split_once('-')
+            .filter(|_| !line.starts_with(char::is_uppercase))?;
+        let mut fields = line.split_ascii_whitespace().skip(3);
+        let (major, minor) = fields.next()?.split_once(':')?;
+        let number = |text| u32::from_str_radix(text, 16).ok();
+        let device = rustix::fs::makedev(number(major)?, number(minor)?);
+        Some(Self {
+            file: (device, fields.next()?.parse().ok()?),
+            name: fields.next().unwrap_or_default(),
+        })
+    }
+}
+
+/// The proportional sizes of the mappings that are not left out.
+fn mapped(text: &str, is_left_out: impl Fn(&Mapping<'_>) -> bool) -> u64 {
+    let (mut total, mut counts) = (0, true);
+    for line in text.lines() {
+        if let Some(size) = line.strip_prefix("Pss:") {
+            let kib: Option<u64> = size
+                .trim()
+                .strip_suffix("kB")
+                .and_then(|kib| kib.trim().parse().ok());
+            total += kib.filter(|_| counts).unwrap_or(0) * 1024;
+        } else if let Some(mapping) = Mapping::parse(line) {
+            counts = !is_left_out(&mapping);
+        }
+    }
+    total
+}
+
+/// Files without a name that a tree holds open.
+#[derive(Default)]
+pub(crate) struct Nameless {
+    /// Bytes of those in memory (`memfd_create`), and which they are.
+    pub(crate) memory: u64,
+    pub(crate) in_memory: HashSet<FileId>,
+    /// Bytes of those that were deleted, by their device.
+    deleted: Vec<(u64, u64)>,
+}
+
+impl Nameless {
+    pub(crate) fn find(tree: &[Pid]) -> Self {
+        let (mut found, mut seen) = (Self::default(), HashSet::new());
+        for pid in tree {
+            for entry in fs::read_dir(of(*pid, "fd"))
+                .into_iter()
+                .flatten()
+                .filter_map(Result::ok)
+            {
+                // Follows the link to what is open.
+                let Ok(file) = entry.path().metadata() else {
+                    continue;
+                };
+                let id = (file.dev(), file.ino());
+                if file.nlink() > 0 || !file.is_file() || !seen.insert(id) {
+                    continue;
+                }
+                let bytes = file.blocks() * 512;
+                let name = fs::read_link(entry.path()).unwrap_or_default();
+                if name.to_string_lossy().starts_with(IN_MEMORY) {
+                    found.memory += bytes;
+                    found.in_memory.insert(id);
+                } else {
+                    found.deleted.push((file.dev(), bytes));
+                }
+            }
+        }
+        found
+    }
+
+    /// Bytes of deleted files on these devices.
+    pub(crate) fn deleted_on(&self, devices: &HashSet<u64>) -> u64 {
+        let on = self.deleted.iter().filter(|(device, _)| devices.contains(device));
+        on.map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// The devices that folders lie on.
+pub(crate) fn devices(folders: &[PathBuf]) -> HashSet<u64> {
+    let found = folders.iter().filter_map(|folder| folder.metadata().ok());
+    found.map(|metadata| metadata.dev()).collect()
+}
+
+/// Bytes that whole file systems in memory take.
+pub(crate) fn taken(folders: &[PathBuf]) -> u64 {
+    let taken = folders
+        .iter()
+        .filter_map(|folder| statvfs(folder).ok())
+        .map(|disk| {
+            let blocks = disk.f_blocks.saturating_sub(disk.f_bfree) * disk.f_frsize;
+            blocks + disk.f_files.saturating_sub(disk.f_ffree) * FILE_COST
+        });
+    taken.sum()
+}
+
+/// Shared memory of System V: the bytes of each object in memory, by its number. `user`: only of objects that this
+/// user made.
+pub(crate) fn system_v(user: Option<u32>) -> Vec<(i32, u64)> {
+    let table = fs::read_to_string(Shared::Memory.table()).unwrap_or_default();
+    objects(&table, user)
+}
+
+fn objects(table: &str, user: Option<u32>) -> Vec<(i32, u64)> {
+    let mut lines = table
+        .lines()
+        .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let heading = lines.next().unwrap_or_default();
+    let column = |name: &str| heading.iter().position(|found| *found == name);
+    let (Some(id), Some(owner), Some(bytes)) = (column("shmid"), column("cuid"), column("rss")) else {
+        return Vec::new();
+    };
+    let user = user.map(|user| user.to_string());
+    lines
+        .filter(|fields| {
+            user.as_deref()
+                .is_none_or(|user| fields.get(owner) == Some(&user))
+        })
+        .filter_map(|fields| Some((fields.get(id)?.parse().ok()?, fields.get(bytes)?.parse().ok()?)))
+        .collect()
+}
+
+/// Bytes of all files beneath a folder; `user`: only of those that this user owns.
+pub(crate) fn disk_used(folder: &Path, user: Option<u32>) -> u64 {
+    let (mut queue, mut used, mut seen) = (vec![folder.to_owned()], 0, 0);
+    while let Some(folder) = queue.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+            seen += 1;
+            let Ok(metadata) = entry.metadata() else { continue };
+            if user.is_none_or(|user| user == metadata.uid()) {
+                used += metadata.blocks() * 512;
+            }
+            if metadata.is_dir() && seen < MAX_ENTRIES {
+                queue.push(entry.path());
+            }
+        }
+    }
+    used
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{major, minor};
+
+    use super::*;
+
+    /// A device as `/proc` writes it.
+    fn shown(device: u64) -> String {
+        format!("{:02x}:{:02x}", major(device), minor(device))
+    }
+
+    #[test]
+    fn this_process_has_threads_and_memory() {
+        let me = rustix::process::getpid();
+        assert!(threads(me).unwrap() >= 1);
+        assert!(resident(me).unwrap() > 1 << 19);
+        assert!(own_memory(me, &HashSet::new(), &HashSet::new()).unwrap() > 0);
+    }
+
+    #[test]
+    fn mappings_that_are_counted_elsewhere_are_left_out() {
+        let device = rustix::fs::makedev(0, 0x2b);
+        let heading = |device: u64, inode: u64, name: &str| {
+            format!(
+                "7f00a000-7f00b000 rw-s 00000000 {} {inode}      {name}\n",
+                shown(device)
+            )
+        };
+        let sizes = "Size:   4096 kB\nPss:    1024 kB\nPss_Dirty:   1024 kB\nVmFlags: rd wr sh\n";
+        let text = [
+            heading(1, 7, "/memfd:counted (deleted)"),
+            heading(1, 8, "/memfd:not-seen (deleted)"),
+            heading(1, 9, "/SYSV00000000 (deleted)"),
+            heading(device, 3, "/tmp/file"),
+            heading(5, 3, "/usr/lib/libc.so.6"),
+            heading(0, 0, "[heap]"),
+        ]
+        .map(|heading| heading + sizes)
+        .concat();
+        let counted = HashSet::from([(1, 7)]);
+        let folders = HashSet::from([device]);
+        let found = mapped(&text, |mapping| {
+            mapping.name.starts_with(SYSTEM_V)
+                || folders.contains(&mapping.file.0)
+                || counted.contains(&mapping.file)
+        });
+        assert_eq!(found, 3 << 20);
+    }
+
+    #[test]
+    fn only_the_users_own_objects_of_system_v_are_counted() {
+        let table = "       key      shmid perms  size  cpid  lpid nattch   uid   gid  cuid  cgid  rss  swap\n\
+                              0          3   600  8192    11    12      1  1000  1000  1000  1000 4096     0\n\
+                              0          4   666  8192    11    12      0     0     0     0     0 8192     0\n";
+        assert_eq!(objects(table, None), [(3, 4096), (4, 8192)]);
+        assert_eq!(objects(table, Some(1000)), [(3, 4096)]);
+        assert!(objects("", None).is_empty());
+    }
+
+    #[test]
+    fn a_deleted_file_that_is_open_still_counts() {
+        use std::io::Write;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[1; 3 << 20]).unwrap();
+        let found = Nameless::find(&[rustix::process::getpid()]);
+        let device = HashSet::from([file.metadata().unwrap().dev()]);
+        assert!(found.deleted_on(&device) >= 3 << 20);
+        drop(file);
+        assert!(Nameless::find(&[rustix::process::getpid()]).deleted_on(&device) < 3 << 20);
+    }
+}

@@ -1,0 +1,196 @@
+//! What one caller can take from the others: nothing.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use proto::executor::{KeepAliveRequest, ListToolsRequest, OpenWorkspaceRequest};
+use tokio::{
+    io::AsyncReadExt,
+    net::{TcpSocket, TcpStream},
+};
+
+use super::*;
+
+/// A served call takes far less, on a machine that does much else as well.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn another_client(world: &World) -> ExecutorServiceClient<Channel> {
+    ExecutorServiceClient::connect(format!("http://{}", world.address))
+        .await
+        .unwrap()
+}
+
+/// A good caller, by a connection of its own.
+async fn is_served(world: &World) {
+    let token = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Executor);
+    let mut client = another_client(world).await;
+    let asked = client.list_tools(with(&token, ListToolsRequest {}));
+    let answer = tokio::time::timeout(SOON, asked).await.expect("in time").unwrap();
+    assert!(!answer.into_inner().tools.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_63_every_call_without_a_grant_is_refused_before_its_message_is_read() {
+    let world = World::start(1).await;
+    let mut client = world.client.clone();
+    let (id, fence) = ("any".to_owned(), Some(RunFence::new(1, 5, 1).into()));
+    let never = tokio_stream::pending::<OpenWorkspaceRequest>();
+    let opened = tokio::time::timeout(SOON, client.open_workspace(never))
+        .await
+        .expect("at once");
+    let keep = KeepAliveRequest {
+        workspace_id: id.clone(),
+        fence,
+    };
+    let close = CloseWorkspaceRequest {
+        workspace_id: id.clone(),
+        fence,
+    };
+    let diff = GetDiffRequest {
+        workspace_id: id.clone(),
+        fence,
+        max_bytes: 0,
+    };
+    let snapshot = SnapshotWorkspaceRequest {
+        workspace_id: id,
+        fence,
+        commit_time_s: 0,
+    };
+    let refusals = [
+        opened.err(),
+        client.list_tools(ListToolsRequest {}).await.err(),
+        client.call_tool(CallToolRequest::default()).await.err(),
+        client.watch_status(WatchStatusRequest {}).await.err(),
+        client.keep_alive(keep).await.err(),
+        client.close_workspace(close).await.err(),
+        client.get_diff(diff).await.err(),
+        client.snapshot_workspace(snapshot).await.err(),
+    ];
+    for (number, refused) in refusals.into_iter().enumerate() {
+        assert_eq!(
+            refused.map(|status| status.code()),
+            Some(Code::Unauthenticated),
+            "call {number}"
+        );
+    }
+    let gate = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Gate);
+    let refused = client
+        .list_tools(with(&gate, ListToolsRequest {}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refused.code(),
+        Code::Unauthenticated,
+        "a grant for another audience"
+    );
+    println!("| 63 calls without a grant | any | held |");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_64_a_message_that_is_too_large_is_refused_and_others_are_served() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let large = json!({ "path": "a", "content": "x".repeat(5 << 20) });
+    let refused = session.start("1", "write_file", &large).await.err().unwrap();
+    assert_eq!(refused.code(), Code::OutOfRange, "{refused}");
+    let long = format!("{}{}", session.token, "x".repeat(32 * 1024));
+    let refused = session
+        .client
+        .clone()
+        .list_tools(with(&long, ListToolsRequest {}))
+        .await;
+    assert!(refused.is_err(), "headers of 32 KiB");
+    is_served(&world).await;
+    assert!(session.shell("2", "cat README.md").await.contains("# Shop"));
+    println!("| 64 large messages and headers | any | held |");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_64_ten_thousand_streams_of_one_caller_leave_others_served() {
+    let world = World::start(1).await;
+    let greedy = another_client(&world).await;
+    let token = world.token(&run(2), None, RunFence::new(1, 5, 1), Audience::Executor);
+    let open = Arc::new(AtomicUsize::new(0));
+    let mut streams = tokio::task::JoinSet::new();
+    for _ in 0..10_000 {
+        let (mut client, request) = (greedy.clone(), with(&token, WatchStatusRequest {}));
+        let open = Arc::clone(&open);
+        streams.spawn(async move {
+            let stream = client.watch_status(request).await;
+            open.fetch_add(usize::from(stream.is_ok()), Ordering::Relaxed);
+            std::future::pending::<()>().await;
+            drop(stream);
+        });
+    }
+    // As many as one connection may have; the others wait at the caller.
+    let deadline = tokio::time::Instant::now() + SOON;
+    while open.load(Ordering::Relaxed) < 512 {
+        assert!(tokio::time::Instant::now() < deadline, "{open:?} are open");
+        tokio::task::yield_now().await;
+    }
+    is_served(&world).await;
+    assert_eq!(open.load(Ordering::Relaxed), 512);
+    println!("| 64 ten thousand streams | any | held |");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_one_address_beyond_its_share_are_closed_and_other_addresses_are_served() {
+    let world = World::start(1).await;
+    let mut held: Vec<TcpStream> = Vec::new();
+    for _ in 0..80 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        held.push(socket.connect(world.address).await.unwrap());
+    }
+    // The first ones hold their seats; the last has none.
+    let refused = tokio::time::timeout(SOON, held.last_mut().unwrap().read(&mut [0; 1])).await;
+    assert!(matches!(refused.expect("closed"), Ok(0) | Err(_)));
+    is_served(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_24_health_is_answered_while_a_command_forks_as_fast_as_it_can() {
+    for (level, without) in [
+        ("L1 with namespaces", vec![]),
+        ("L1", vec![executor::Mechanism::Namespaces]),
+    ] {
+        let world = World::start_as(1, |_, settings| {
+            settings.without = without;
+            settings.limits.processes = 300;
+        })
+        .await;
+        let session = world.open(1).await;
+        // Many, but not without end: where root has no namespaces the kernel limits nothing.
+        let bomb = "import os, time\nfor _ in range(1500):\n    try:\n        if os.fork() == 0: time.sleep(60); os._exit(0)\n    \
+                    except OSError: print('refused')\ntime.sleep(60)\n";
+        let bomb = json!({ "command": format!("python3 -c \"{bomb}\"") });
+        let mut running = session.start("1", "run_command", &bomb).await.unwrap();
+        let result = tokio::spawn(async move {
+            while let Some(message) = running.message().await.unwrap() {
+                if let call_tool_response::Event::Result(result) = message.event.unwrap() {
+                    return result.content;
+                }
+            }
+            panic!("no result")
+        });
+        let mut slowest = Duration::ZERO;
+        while !result.is_finished() {
+            let asked = tokio::time::Instant::now();
+            isolation::health(&world).await;
+            slowest = slowest.max(asked.elapsed());
+        }
+        let text = result.await.unwrap();
+        assert!(
+            text.contains("more than 300 processes") || text.contains("refused"),
+            "{text}"
+        );
+        // A second on an idle machine; this one may have other work.
+        assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+        println!(
+            "| 24 health during a fork bomb | {level} | held, slowest answer {} ms |",
+            slowest.as_millis()
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! An executor whose commands reach what they must not takes no work.
+
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+
+use super::*;
+
+pub(super) async fn health(world: &World) -> ServingStatus {
+    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", world.address)).unwrap();
+    let mut client = HealthClient::new(endpoint.connect().await.unwrap());
+    let request = HealthCheckRequest {
+        service: "journeyman.executor.v1.ExecutorService".to_owned(),
+    };
+    client.check(request).await.unwrap().into_inner().status()
+}
+
+async fn becomes(world: &World, wanted: ServingStatus) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+    while health(world).await != wanted {
+        assert!(tokio::time::Instant::now() < deadline, "never {wanted:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_70_an_executor_is_not_ready_while_commands_reach_a_forbidden_address_and_is_once_they_do_not()
+{
+    let forbidden = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = forbidden.local_addr().unwrap();
+    let world = World::start_as(1, |_, settings| {
+        settings.without = vec![executor::Mechanism::Namespaces];
+        settings.forbidden_addresses = vec![address.to_string()];
+    })
+    .await;
+    // Tried for the first time: whoever listens has been called.
+    forbidden.accept().await.unwrap();
+    assert_eq!(health(&world).await, ServingStatus::NotServing);
+    let refused = world
+        .try_open(1, RunFence::new(1, 5, 1), |_| {})
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    drop(forbidden);
+    becomes(&world, ServingStatus::Serving).await;
+    world.open(1).await;
+    println!("| 70 network self-test | L1 | held |");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_70_what_the_executor_itself_reaches_does_not_count_where_commands_have_no_network() {
+    let forbidden = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = forbidden.local_addr().unwrap();
+    let world = World::start_as(1, |_, settings| {
+        settings.forbidden_addresses = vec![address.to_string(), "no-such-name.example:4222".to_owned()];
+    })
+    .await;
+    let token = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Executor);
+    let mut statuses = world
+        .client
+        .clone()
+        .watch_status(with(&token, WatchStatusRequest {}))
+        .await
+        .unwrap()
+        .into_inner();
+    let status = statuses.message().await.unwrap().unwrap();
+    if status.sandbox_level() == SandboxLevel::L1 {
+        becomes(&world, ServingStatus::Serving).await;
+        println!("| 70 network self-test | L1 with namespaces | held |");
+    } else {
+        println!("| 70 network self-test | L1 with namespaces | not run: no namespaces here |");
+    }
+}

@@ -1,0 +1,195 @@
+//! Memory and disk that no process seems to hold, and storms of processes.
+
+use super::*;
+
+/// A command that ends only when its limit does it.
+fn is_killed_for(level: Level, options: &[&str], script: &str, reason: &str) {
+    let world = World::new();
+    let started = Instant::now();
+    let (code, text) = world.exec(level, options, &["python3", "-c", script]);
+    assert!(
+        code == 137 && text.contains(reason),
+        "{}: {code} {text}",
+        level.name()
+    );
+    assert!(started.elapsed() < Duration::from_secs(40), "{}", level.name());
+}
+
+const MEMORY: &str = "more than 200 MiB of memory";
+
+/// Fills what `write` is given with 8 MiB at a time, as long as it may.
+fn filler(opened: &str) -> String {
+    format!(
+        "import ctypes, mmap, os, time\n{opened}\nfor number in range(100):\n    write(number, b'x' * (8 << 20)); time.sleep(0.02)\ntime.sleep(60)\n"
+    )
+}
+
+#[test]
+fn check_25_memory_of_files_without_a_name_counts() {
+    at_each_level("25 memory: memfd", Needs::Limits, |_, level| {
+        let script = filler("file = os.memfd_create('x')\ndef write(number, data): os.write(file, data)");
+        is_killed_for(level, &["--memory-mib", "200"], &script, MEMORY);
+    });
+}
+
+#[test]
+fn check_25_memory_of_private_folders_counts() {
+    for level in levels(Needs::Processes) {
+        // Elsewhere only shared memory is a file system in memory.
+        let folders = if level.has_namespaces() {
+            "('/tmp', '/var/tmp', '/dev/shm')"
+        } else {
+            "('/dev/shm',)"
+        };
+        let name = format!("journeyman-test-{}", std::process::id());
+        let script = filler(&format!(
+            "import atexit\nfolders = {folders}\npaths = [f'{{folder}}/{name}' for folder in folders]\n\
+             def write(number, data): open(paths[number % len(paths)], 'ab').write(data)"
+        ));
+        is_killed_for(level, &["--memory-mib", "200"], &script, MEMORY);
+        // Without namespaces it is the machine's.
+        let _ = fs::remove_file(Path::new("/dev/shm").join(name));
+        row("25 memory: private folders, /dev/shm", level.name(), "held");
+    }
+}
+
+#[test]
+fn check_25_memory_of_system_v_objects_counts() {
+    at_each_level("25 memory: System V", Needs::Limits, |_, level| {
+        // Filled and left: what is not attached is in no process's memory. Removed at the end even so.
+        let script = filler(
+            "libc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p; made = []\n\
+             def write(number, data):\n    id = libc.shmget(0, len(data), 0o1600); made.append(id)\n    \
+             at = libc.shmat(id, None, 0); ctypes.memmove(at, data, len(data)); libc.shmdt(ctypes.c_void_p(at))\n    \
+             print('made', id, flush=True)",
+        );
+        let world = World::new();
+        let (code, text) = world.exec(level, &["--memory-mib", "200"], &["python3", "-c", &script]);
+        if !level.has_namespaces() {
+            for id in text.lines().filter_map(|line| line.strip_prefix("made ")) {
+                let _ = Command::new("ipcrm").args(["-m", id]).output();
+            }
+        }
+        assert!(
+            code == 137 && text.contains(MEMORY),
+            "{}: {code} {text}",
+            level.name()
+        );
+    });
+}
+
+#[test]
+fn check_25_shared_memory_is_not_counted_twice() {
+    at_each_level(
+        "25 memory: shared memory counts once",
+        Needs::Limits,
+        |world, level| {
+            let script = "import mmap, os, time\nfile = os.memfd_create('x'); os.ftruncate(file, 80 << 20)\n\
+                      shared = mmap.mmap(file, 80 << 20); shared[:] = b'x' * (80 << 20)\n\
+                      for _ in range(4):\n    if os.fork() == 0:\n        sum(shared[::4096]); time.sleep(1.5); os._exit(0)\n\
+                      for _ in range(4): os.wait()\nprint('done')";
+            let (code, text) = world.exec(level, &["--memory-mib", "300"], &["python3", "-c", script]);
+            assert!(
+                code == 0 && text.contains("done"),
+                "{}: {code} {text}",
+                level.name()
+            );
+        },
+    );
+}
+
+#[test]
+fn check_26_deleted_files_that_are_open_count() {
+    at_each_level("26 disk: deleted files", Needs::Limits, |_, level| {
+        let script = filler(
+            "file = open('big', 'wb', buffering=0); os.unlink('big')\ndef write(number, data): file.write(data)",
+        );
+        is_killed_for(level, &["--disk-mib", "64"], &script, "more than 64 MiB of files");
+    });
+}
+
+#[test]
+fn check_28_a_storm_of_sessions_ends_with_its_time_limit() {
+    at_each_level("28 a storm of sessions", Needs::Limits, |world, level| {
+        let marker = format!("62{}", std::process::id() * 10 + level as u32);
+        // Each has a session of its own, starts another, and goes. Their number has an end: where root has no namespaces
+        // the kernel limits nothing.
+        let storm = "import os, time\nfor _ in range(400):\n    if os.fork() == 0:\n        os.setsid()\n        for _ in range(20):\n            \
+                     if os.fork() > 0: time.sleep(0.05); os._exit(0)\n            os.setsid()\n        time.sleep(600)\ntime.sleep(600)\n";
+        let started = Instant::now();
+        let (_, text) = world.exec(
+            level,
+            &["--timeout-s", "1", "--processes", "300"],
+            &["python3", "-c", storm, &marker],
+        );
+        let took = started.elapsed();
+        assert!(
+            text.contains("killed after 1 s") || text.contains("more than 300 processes"),
+            "{text}"
+        );
+        assert!(took < Duration::from_secs(20), "{}: {took:?}", level.name());
+        let lives = || {
+            let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+            entries.into_iter().any(|entry| {
+                let text = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                text.starts_with(b"python3\0")
+                    && String::from_utf8_lossy(&text).ends_with(&format!("{marker}\0"))
+            })
+        };
+        assert!(
+            !lives(),
+            "{}: the answer came before the last process was gone",
+            level.name()
+        );
+    });
+}
+
+#[test]
+fn a_commands_memory_limit_stays_below_the_containers() {
+    // A group of version 1 or 2 stands for the container; making one takes root.
+    let Some(group) = Container::make(1024) else {
+        row(
+            "25 below the container's limit",
+            "any",
+            "not run: no memory group can be made here",
+        );
+        return;
+    };
+    let world = World::new();
+    let doctor = world.command("doctor", Level::Bare);
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ > \"$1\"/cgroup.procs && shift && exec \"$@\"", "-"]);
+    command
+        .arg(&group.0)
+        .arg(doctor.get_program())
+        .args(doctor.get_args())
+        .arg("--json");
+    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(report["probe"]["memory_limit"], 1024_u64 << 20, "{report}");
+    assert_eq!(report["limits"]["memory_mib"], 512, "{report}");
+    row("25 below the container's limit", "any", "held");
+}
+
+/// A memory group, gone when it is dropped.
+struct Container(PathBuf);
+
+impl Container {
+    fn make(mib: u64) -> Option<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = groups
+            .lines()
+            .find_map(|line| Some(line.split_once(":memory:")?.1.to_owned()))?;
+        let folder = Path::new("/sys/fs/cgroup/memory").join(own.trim_start_matches('/'));
+        let folder = folder.join(format!("journeyman-test-{}", std::process::id()));
+        fs::create_dir(&folder).ok()?;
+        let made = Self(folder);
+        fs::write(made.0.join("memory.limit_in_bytes"), (mib << 20).to_string()).ok()?;
+        Some(made)
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
