@@ -56,7 +56,7 @@ async fn check_70_what_the_executor_itself_reaches_does_not_count_where_commands
         settings.forbidden_addresses = vec![address.to_string(), "no-such-name.example:4222".to_owned()];
     })
     .await;
-    let token = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Executor);
+    let token = world.status_token();
     let mut statuses = world
         .client
         .clone()
