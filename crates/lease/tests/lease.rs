@@ -153,7 +153,11 @@ async fn work_goes_on_while_the_server_is_dead_and_is_guarded_again_when_it_is_b
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 
     world.server.restart().await.unwrap();
-    let guarded = async { while !held.is_held() || !world.key_exists().await {} };
+    let guarded = async {
+        while !held.is_held() || !world.key_exists().await {
+            tokio::task::yield_now().await;
+        }
+    };
     timeout(LIMIT, guarded).await.unwrap();
     assert!(world.leases.is_available());
     let taker = world.leases.take(&world.ticket, fence(2, 1)).await.unwrap();
