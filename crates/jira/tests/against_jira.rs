@@ -411,7 +411,7 @@ async fn what_is_nested_beyond_reason_is_an_error_of_its_own_and_hides_no_other_
     let ticket = site.ticket();
     let key = ticket.short();
     site.jira.comment_as(&key, "Mia", "before").unwrap();
-    site.jira.comment_document_as(&key, "Mia", nested(1000)).unwrap();
+    site.jira.comment_document_as(&key, "Mia", nested(100)).unwrap();
     site.jira.comment_as(&key, "Mia", "after").unwrap();
     let issue = site.reader.issue(&ticket).await.unwrap();
     let texts: Vec<_> = issue
@@ -427,7 +427,7 @@ async fn what_is_nested_beyond_reason_is_an_error_of_its_own_and_hides_no_other_
             "after"
         ]
     );
-    site.jira.set_description_document(&key, nested(1000)).unwrap();
+    site.jira.set_description_document(&key, nested(100)).unwrap();
     let refused = site.reader.issue(&ticket).await.unwrap_err();
     assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
     assert!(!refused.is_retryable());

@@ -161,6 +161,17 @@ fn finish(
     let rules: Rules = serde_path_to_error::deserialize(merged)
         .map_err(|error| problem(&error.path().to_string(), error.inner().to_string()))?;
     rules.check().map_err(|error| problem(error.key, error.problem))?;
+    // The clients know one GitHub and one Jira: a repository of another instance would be looked for at the wrong server.
+    for (key, instance) in [
+        ("repo.instance", &rules.repo.instance),
+        ("jira.instance", &rules.jira.instance),
+    ] {
+        if let Some(instance) = instance {
+            let words =
+                format!("there is no connection to the instance {instance}, only to the default ones");
+            return Err(problem(key, words));
+        }
+    }
     let same_project = |other: &&Rules| {
         let project = |rules: &Rules| (rules.jira.instance.clone(), rules.jira.project_key.clone());
         !rules.jira.project_key.is_empty() && project(other) == project(&rules)

@@ -139,22 +139,32 @@ fn values_that_make_no_sense_are_named_by_key() {
 }
 
 #[test]
-fn the_same_project_and_path_on_two_instances_are_two_repositories() {
+fn a_repository_of_an_instance_without_a_connection_is_refused_and_not_looked_for_elsewhere() {
     let here = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n";
-    let there = "repo: {owner: acme, name: shop, instance: ghe}\njira: {project_key: ENG, instance: dc}\n";
-    let book = book(&[("here.yaml", here), ("there.yaml", there)]);
-    assert_eq!(book.problems(), []);
-    let repository = |ticket: &str| {
-        let rules = book.for_ticket(&ticket.parse().unwrap())?;
-        Some(rules.repository().unwrap().to_string())
-    };
-    assert_eq!(repository("jira:ENG-1").as_deref(), Some("acme/shop"));
-    assert_eq!(repository("jira+dc:ENG-1").as_deref(), Some("ghe:acme/shop"));
-    assert_eq!(
-        repository("github+ghe:acme/shop#7").as_deref(),
-        Some("ghe:acme/shop")
-    );
-    assert_eq!(repository("jira+other:ENG-1"), None);
+    for (key, there) in [
+        (
+            "repo.instance",
+            "repo: {owner: acme, name: other, instance: ghe}\n",
+        ),
+        (
+            "jira.instance",
+            "repo: {owner: acme, name: other}\njira: {project_key: OPS, instance: dc}\n",
+        ),
+    ] {
+        let book = book(&[("here.yaml", here), ("there.yaml", there)]);
+        let problems: Vec<_> = book
+            .problems()
+            .iter()
+            .map(|problem| problem.key.as_str())
+            .collect();
+        assert_eq!(problems, [key]);
+        assert_eq!(book.repositories().count(), 1);
+        assert!(book.for_ticket(&"jira+dc:OPS-1".parse().unwrap()).is_none());
+        assert!(
+            book.for_ticket(&"github+ghe:acme/other#7".parse().unwrap())
+                .is_none()
+        );
+    }
 }
 
 #[test]
