@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{PushBranch, Reason, Receipt, Report, ReportOutcome, ReportRequest, TicketKey};
+use domain::{BranchRecord, PushBranch, Reason, Receipt, Report, ReportOutcome, ReportRequest, TicketKey};
 use queue::Bucket;
 use secrecy::SecretString;
 use testkit::{Fault, eventually, jira};
@@ -358,11 +358,21 @@ async fn a_pack_that_is_gone_or_a_branch_that_nobody_can_read_fails_the_report_a
         matches!(&outcome, ReportOutcome::Failed { detail } if detail.contains("0000")),
         "{outcome:?}"
     );
+    let report = rig.report(4, ReportRequest::PushBranch(push.clone()));
+    let record = BranchRecord {
+        repository: push.repository,
+        branch: push.branch,
+        ticket: report.ticket.clone(),
+        run: report.run.clone().unwrap(),
+        head: push.head,
+        pull_request: None,
+    };
+    rig.queue.branches().put(&record, None).await.unwrap();
     let rows = rig.queue.table::<serde_json::Value>(Bucket::Branches);
     let (key, _) = rows.list().await.unwrap().remove(0);
     let last = rows.get(&key).await.unwrap().map(|(_, revision)| revision);
     rows.put(&key, &serde_json::json!("broken"), last).await.unwrap();
-    let outcome = rig.settled(&rig.report(4, ReportRequest::PushBranch(push))).await;
+    let outcome = rig.settled(&report).await;
     assert!(matches!(outcome, ReportOutcome::Failed { .. }), "{outcome:?}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;
