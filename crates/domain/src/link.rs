@@ -1,6 +1,6 @@
 //! Addresses: where links in what people read may lead, and which connections others can read.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// What a link may begin with; everything else could run something where it is clicked.
 const SCHEMES: [&str; 3] = ["http", "https", "mailto"];

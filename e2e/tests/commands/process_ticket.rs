@@ -68,7 +68,9 @@ async fn a_rules_file_that_is_missing_or_wrong_is_named() {
     let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
-        ran.err.starts_with("journeyman: configs/shop.yaml:4 max_turnz: ") && ran.complaints().len() == 1,
+        ran.err
+            .starts_with("journeyman: configs/shop.yaml:4 agent.max_turnz: ")
+            && ran.complaints().len() == 1,
         "{}",
         ran.err
     );

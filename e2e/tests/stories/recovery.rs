@@ -9,7 +9,7 @@ use crate::{comment_with, end_of, only_pull_request};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_starts_again() {
-    let settings = vec![("INGEST__JIRA_COMMAND_GROUP", "agents".to_owned())];
+    let settings = vec![("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned())];
     let world = World::start(Options {
         settings,
         ..Options::default()
@@ -42,7 +42,7 @@ async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_sta
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_in_a_comment_ends_a_run_that_waits_to_try_again() {
     let settings = vec![
-        ("INGEST__JIRA_COMMAND_GROUP", "agents".to_owned()),
+        ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned()),
         ("PLANNER__RETRY_BASE_MS", "600000".to_owned()),
     ];
     let world = World::start(Options {

@@ -15,7 +15,7 @@ use crate::{people::People, ports};
 /// Short waits, so that a story with a crash takes seconds.
 const SETTINGS: [(&str, &str); 6] = [
     ("NATS__ACK_WAIT_MS", "1000"),
-    ("REDIS__TTL_MS", "1000"),
+    ("REDIS__TTL_MS", "700"),
     ("INGEST__POLL_INTERVAL_S", "1"),
     ("INGEST__SWEEP_INTERVAL_S", "1"),
     ("REPORTER__UNKNOWN_WINDOW_S", "1"),
@@ -40,7 +40,7 @@ impl Story {
         match self {
             Self::Straight => &[],
             Self::Detours => &[
-                ("INGEST__JIRA_COMMAND_GROUP", "agents"),
+                ("INGEST__JIRA_TRIGGER_GROUP", "agents"),
                 ("PLANNER__RETRY_BASE_MS", "600000"),
             ],
         }

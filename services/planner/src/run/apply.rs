@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    CallId, Entry, Fact, Reply, RepositoryName, RunId, Snapshot, ToolCall, ToolResult, Verdict, WorkspaceInfo,
+    CallId, Decision, Entry, Fact, News, Reply, RepositoryName, RunId, Snapshot, ToolCall, ToolResult,
+    Verdict, WorkspaceInfo,
 };
 
 use super::retry::hash;
@@ -138,13 +139,7 @@ impl RunState {
                 id,
                 detail,
                 transient,
-            } => {
-                self.asked_turn(id)?.failed = Some(ModelTrouble {
-                    detail: detail.clone(),
-                    transient: *transient,
-                });
-                Ok(())
-            }
+            } => self.model_failed(id, detail, *transient),
             Fact::ToolRequested { id, call, repository } => {
                 self.tool_requested(id, call, repository.as_ref(), entry)
             }
@@ -168,26 +163,14 @@ impl RunState {
                 reason,
             } => self.retry_scheduled((*attempt, *most), *due, reason),
             Fact::Retried { by } => self.retried(by.as_deref()),
-            Fact::Decided { decision, by } => {
-                legal(
-                    self.asks_about() == Some(&decision.head),
-                    "no decision about this commit is asked for",
-                )?;
-                self.approved = (decision.verdict == Verdict::Approve).then(|| decision.head.clone());
-                self.decision = Some((decision.clone(), by.clone()));
-                Ok(())
-            }
+            Fact::Decided { decision, by } => self.decided(decision, by),
             Fact::StopRequested { by } => {
                 self.stop.get_or_insert_with(|| by.clone());
                 Ok(())
             }
             Fact::NewsArrived { sequence, news, .. } => {
                 legal(self.accepts(&entry.fact), "it is known already")?;
-                self.news.push(Heard {
-                    sequence: *sequence,
-                    after_turns: self.turns.len(),
-                    news: news.clone(),
-                });
+                self.heard(*sequence, news);
                 Ok(())
             }
             Fact::RunFinished { reason } => {
@@ -195,6 +178,32 @@ impl RunState {
                 Ok(())
             }
         }
+    }
+
+    fn heard(&mut self, sequence: u64, news: &News) {
+        self.news.push(Heard {
+            sequence,
+            after_turns: self.turns.len(),
+            news: news.clone(),
+        });
+    }
+
+    fn decided(&mut self, decision: &Decision, by: &str) -> Applied {
+        legal(
+            self.asks_about() == Some(&decision.head),
+            "no decision about this commit is asked for",
+        )?;
+        self.approved = (decision.verdict == Verdict::Approve).then(|| decision.head.clone());
+        self.decision = Some((decision.clone(), by.to_owned()));
+        Ok(())
+    }
+
+    fn model_failed(&mut self, id: &CallId, detail: &str, transient: bool) -> Applied {
+        self.asked_turn(id)?.failed = Some(ModelTrouble {
+            detail: detail.to_owned(),
+            transient,
+        });
+        Ok(())
     }
 
     fn model_requested(&mut self, id: &CallId, turn: u32) -> Applied {
