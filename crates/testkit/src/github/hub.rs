@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::quota::Quota;
 use super::scope::{Permissions, Token};
-use super::state::{CheckRun, Comment, Pull, Repo, Review};
+use super::state::{CheckRun, Pull, Repo};
 use super::{Conclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
 use crate::http::{RequestLog, iso_now, lock};
@@ -360,75 +360,5 @@ impl Hub {
             );
         }
         Ok(pull)
-    }
-
-    pub(super) fn review(
-        &self,
-        name: &str,
-        number: u64,
-        by: &str,
-        state: &str,
-        body: &str,
-    ) -> anyhow::Result<()> {
-        let mut world = self.world();
-        let id = world.fresh_id();
-        let repo = world.repo(name)?;
-        let pull = repo.pull(number)?;
-        ensure!(
-            pull.author != by || state == "commented",
-            "the author cannot approve or request changes"
-        );
-        let review = Review {
-            id,
-            author: by.to_owned(),
-            state: state.to_ascii_lowercase(),
-            body: body.to_owned(),
-            sha: pull.head_sha.clone(),
-            submitted: iso_now(),
-        };
-        pull.reviewers.retain(|login| login != by);
-        pull.reviews.push(review.clone());
-        let pull = pull.clone();
-        let payload = json!({
-            "action": "submitted", "review": repo.review_json(&pull, &review, &self.url),
-            "pull_request": repo.pull_json(&pull, &self.url),
-        });
-        self.tell(repo, "pull_request_review", payload, by);
-        Ok(())
-    }
-
-    pub(super) fn comment(&self, name: &str, number: u64, by: &str, body: &str) -> anyhow::Result<Comment> {
-        let mut world = self.world();
-        let id = world.fresh_id();
-        let repo = world.repo(name)?;
-        repo.pull(number)?;
-        let now = iso_now();
-        let comment = Comment {
-            id,
-            number,
-            author: by.to_owned(),
-            body: body.to_owned(),
-            created: now.clone(),
-            updated: now,
-            made: Instant::now(),
-        };
-        repo.comments.push(comment.clone());
-        self.tell_comment(repo, &comment, "created", by);
-        Ok(comment)
-    }
-
-    pub(super) fn edit_comment(&self, name: &str, id: u64, by: &str, body: &str) -> anyhow::Result<()> {
-        let mut world = self.world();
-        let repo = world.repo(name)?;
-        let comment = repo
-            .comments
-            .iter_mut()
-            .find(|comment| comment.id == id)
-            .with_context(|| format!("there is no comment {id}"))?;
-        body.clone_into(&mut comment.body);
-        comment.updated = iso_now();
-        let comment = comment.clone();
-        self.tell_comment(repo, &comment, "edited", by);
-        Ok(())
     }
 }

@@ -7,21 +7,23 @@ mod events;
 mod git_http;
 mod graphql;
 mod hub;
+mod look;
 mod moved;
 mod pulls;
 mod quota;
 mod repository;
 mod rest;
+mod routes;
 mod scope;
 mod state;
+mod talk;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use std::collections::BTreeMap;
 
-use crate::http::{Fault, RecordedRequest, RequestLog, Server, lock};
+use crate::http::{Fault, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
 
@@ -121,7 +123,7 @@ impl FakeGitHub {
         let server = Server::start(Arc::clone(&log), |address| {
             let shared = Arc::new(new_hub(options, log, format!("http://{address}"))?);
             hub = Some(Arc::clone(&shared));
-            Ok(moved::router(Arc::clone(&shared), rest::router(shared)))
+            Ok(moved::router(Arc::clone(&shared), routes::router(shared)))
         })
         .await?;
         Ok(Self {
@@ -312,65 +314,6 @@ impl FakeGitHub {
         Ok(self.hub.open_pull(&mut world, repository, new)?.number)
     }
 
-    /// All pull requests, oldest first.
-    #[must_use]
-    pub fn pull_requests(&self, repository: &str) -> Vec<PullRequestState> {
-        let world = self.hub.world();
-        let repo = world.repos.get(repository);
-        repo.into_iter()
-            .flat_map(|repo| repo.pulls.values().map(|pull| pull.state(repo, &self.hub.url)))
-            .collect()
-    }
-
-    /// All comments of a pull request, oldest first.
-    #[must_use]
-    pub fn comments(&self, repository: &str, number: u64) -> Vec<CommentState> {
-        let world = self.hub.world();
-        let comments = world
-            .repos
-            .get(repository)
-            .into_iter()
-            .flat_map(|repo| &repo.comments);
-        comments
-            .filter(|comment| comment.number == number)
-            .map(state::Comment::state)
-            .collect()
-    }
-
-    /// The names of all branches with their commits.
-    #[must_use]
-    pub fn branches(&self, repository: &str) -> BTreeMap<String, String> {
-        self.path(repository)
-            .map(|path| repository::branches(&path))
-            .unwrap_or_default()
-    }
-
-    /// Every file of a branch or commit (lossy UTF-8).
-    ///
-    /// # Errors
-    /// When there is no such repository, branch or commit.
-    pub fn branch_files(&self, repository: &str, branch: &str) -> anyhow::Result<BTreeMap<String, String>> {
-        repository::files(&self.path(repository)?, branch)
-    }
-
-    /// One file of a branch or commit.
-    #[must_use]
-    pub fn file(&self, repository: &str, branch: &str, path: &str) -> Option<String> {
-        self.branch_files(repository, branch).ok()?.remove(path)
-    }
-
-    /// The unified diff between two branches or commits, from their merge base.
-    ///
-    /// # Errors
-    /// When there is no such repository, branch or commit.
-    pub fn diff(&self, repository: &str, base: &str, head: &str) -> anyhow::Result<String> {
-        repository::diff(&self.path(repository)?, base, head)
-    }
-
-    fn path(&self, repository: &str) -> anyhow::Result<std::path::PathBuf> {
-        Ok(self.hub.world().repo(repository)?.path.clone())
-    }
-
     /// Sends every recorded webhook again, with the same delivery ids.
     pub fn redeliver_all(&self) {
         self.hub.webhooks.redeliver_all();
@@ -379,12 +322,6 @@ impl FakeGitHub {
     /// Answers coming requests with an error.
     pub fn fail_next(&self, fault: Fault) {
         self.hub.log.fail_next(fault);
-    }
-
-    /// How many faults still wait for their requests.
-    #[must_use]
-    pub fn faults_left(&self) -> usize {
-        self.hub.log.faults_left()
     }
 
     /// Delays every answer.
@@ -401,24 +338,6 @@ impl FakeGitHub {
     /// How many calls an hour the rate limit allows; 5,000 until then.
     pub fn set_rate_limit(&self, calls: u64) {
         lock(&self.hub.quota).set_limit(calls);
-    }
-
-    /// How many calls count against the rate limit: neither git nor conditional reads of what did not change.
-    #[must_use]
-    pub fn rate_limit_used(&self) -> u64 {
-        lock(&self.hub.quota).used()
-    }
-
-    /// Every request so far.
-    #[must_use]
-    pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.hub.log.requests()
-    }
-
-    /// What callers did that GitHub or the capability table forbids.
-    #[must_use]
-    pub fn violations(&self) -> Vec<String> {
-        self.hub.log.violations()
     }
 }
 

@@ -1,14 +1,11 @@
-//! The routes of the REST interface, and those answers that are about no pull request.
+//! Those answers of the REST interface that are about no pull request, and what all of them share.
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, patch, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -17,82 +14,13 @@ use super::auth::{AppCaller, Caller, not_found, refuse};
 use super::hub::Hub;
 use super::scope::{Token, Wanted};
 use super::state::{Repo, user};
-use super::{
-    READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, comments, git_http, graphql, pulls, quota, repository,
-};
+use super::{READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, repository};
 use crate::http::{answer, is_json, parse};
 use crate::webhook::Delivery;
 
 pub(super) type Handled = Result<Response, Response>;
 pub(super) type RepoPath = Path<(String, String)>;
 pub(super) type NumberPath = Path<(String, String, u64)>;
-
-pub(super) fn router(hub: Arc<Hub>) -> Router {
-    let repo = Router::new()
-        .route("/installation", get(installation))
-        .route("/pulls", get(pulls::list).post(pulls::create))
-        .route("/pulls/{number}", get(pulls::get).patch(pulls::update))
-        .route("/pulls/{number}/merge", any(forbidden_merge))
-        .route(
-            "/pulls/{number}/requested_reviewers",
-            post(pulls::request_reviewers),
-        )
-        .route("/pulls/{number}/reviews", get(pulls::reviews))
-        .route(
-            "/issues/{number}/comments",
-            get(comments::list).post(comments::create),
-        )
-        .route("/issues/comments", get(comments::list_all))
-        .route(
-            "/issues/comments/{id}",
-            patch(comments::update).delete(comments::delete),
-        )
-        .route(
-            "/issues/{number}/labels",
-            get(pulls::labels).post(pulls::add_labels),
-        )
-        .route("/commits/{sha}/check-runs", get(check_runs))
-        .route("/commits/{sha}/status", get(combined_status))
-        .route("/collaborators/{login}/permission", get(permission))
-        .route("/git/ref/{*name}", get(git_ref))
-        .route("/merges", any(forbidden_merge));
-    Router::new()
-        .route("/app", get(app))
-        .route("/user", get(whoami))
-        .route("/app/installations/{id}/access_tokens", post(access_token))
-        .route("/app/hook/deliveries", get(deliveries))
-        .route("/app/hook/deliveries/{id}", get(delivery))
-        .route("/app/hook/deliveries/{id}/attempts", post(redeliver))
-        .route("/graphql", post(graphql::handle))
-        .route(
-            "/git/{owner}/{name}/{*rest}",
-            get(git_http::handle).post(git_http::handle),
-        )
-        .route("/repos/{owner}/{repo}", get(get_repo))
-        .nest("/repos/{owner}/{repo}", repo)
-        .fallback(unknown)
-        .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), quota::meter))
-        .with_state(hub)
-}
-
-async fn unknown(State(hub): State<Arc<Hub>>, request: Request) -> Response {
-    hub.log.violation(format!(
-        "the stand-in has no {} {}",
-        request.method(),
-        request.uri().path()
-    ));
-    not_found()
-}
-
-async fn forbidden_merge(State(hub): State<Arc<Hub>>, request: Request) -> Response {
-    hub.log.violation(format!(
-        "a merge was tried: {} {}",
-        request.method(),
-        request.uri().path()
-    ));
-    refuse(StatusCode::FORBIDDEN, "Only people merge")
-}
 
 /// A body as JSON: another content type, missing and unknown fields are refused as GitHub words it.
 pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
@@ -182,7 +110,7 @@ fn with_links(mut response: Response, links: Option<String>) -> Response {
     response
 }
 
-async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
+pub(super) async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
     let slug = caller.login().trim_end_matches("[bot]");
     answer(
         StatusCode::OK,
@@ -195,7 +123,7 @@ async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
     )
 }
 
-async fn whoami(caller: Caller) -> Response {
+pub(super) async fn whoami(caller: Caller) -> Response {
     let scopes = [("x-oauth-scopes", if caller.writes { "repo" } else { "" })];
     (scopes, answer(StatusCode::OK, user(caller.login()))).into_response()
 }
@@ -208,7 +136,7 @@ fn installation_id(caller: &AppCaller) -> u64 {
     }
 }
 
-async fn installation(
+pub(super) async fn installation(
     State(hub): State<Arc<Hub>>,
     caller: AppCaller,
     Path((owner, name)): RepoPath,
@@ -226,7 +154,7 @@ async fn installation(
     Ok(answer(StatusCode::OK, body))
 }
 
-async fn access_token(
+pub(super) async fn access_token(
     State(hub): State<Arc<Hub>>,
     caller: AppCaller,
     Path(id): Path<u64>,
@@ -280,7 +208,11 @@ fn covered(hub: &Hub, wanted: &Wanted) -> Result<Option<Vec<String>>, Response> 
     Ok((!found.is_empty()).then_some(found))
 }
 
-async fn get_repo(State(hub): State<Arc<Hub>>, caller: Caller, Path((owner, name)): RepoPath) -> Handled {
+pub(super) async fn get_repo(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name)): RepoPath,
+) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
         let mut body = repo.json(&hub.url);
         body["permissions"] = json!({"admin": false, "push": caller.writes, "pull": true});
@@ -288,7 +220,7 @@ async fn get_repo(State(hub): State<Arc<Hub>>, caller: Caller, Path((owner, name
     })
 }
 
-async fn check_runs(
+pub(super) async fn check_runs(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
     uri: axum::extract::OriginalUri,
@@ -311,7 +243,7 @@ async fn check_runs(
     })
 }
 
-async fn combined_status(
+pub(super) async fn combined_status(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
     Path((owner, name, sha)): Path<(String, String, String)>,
@@ -324,7 +256,7 @@ async fn combined_status(
     })
 }
 
-async fn permission(
+pub(super) async fn permission(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
     Path((owner, name, login)): Path<(String, String, String)>,
@@ -336,7 +268,7 @@ async fn permission(
     })
 }
 
-async fn git_ref(
+pub(super) async fn git_ref(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
     Path((owner, name, reference)): Path<(String, String, String)>,
@@ -365,7 +297,7 @@ fn delivery_json(delivery: &Delivery) -> Value {
     })
 }
 
-async fn deliveries(
+pub(super) async fn deliveries(
     State(hub): State<Arc<Hub>>,
     _caller: AppCaller,
     uri: axum::extract::OriginalUri,
@@ -381,7 +313,11 @@ async fn deliveries(
     query.answer(&hub, &uri.0, newest_first)
 }
 
-async fn delivery(State(hub): State<Arc<Hub>>, _caller: AppCaller, Path(id): Path<u64>) -> Handled {
+pub(super) async fn delivery(
+    State(hub): State<Arc<Hub>>,
+    _caller: AppCaller,
+    Path(id): Path<u64>,
+) -> Handled {
     let found = hub
         .webhooks
         .deliveries()
@@ -393,7 +329,11 @@ async fn delivery(State(hub): State<Arc<Hub>>, _caller: AppCaller, Path(id): Pat
     Ok(answer(StatusCode::OK, body))
 }
 
-async fn redeliver(State(hub): State<Arc<Hub>>, _caller: AppCaller, Path(id): Path<u64>) -> Handled {
+pub(super) async fn redeliver(
+    State(hub): State<Arc<Hub>>,
+    _caller: AppCaller,
+    Path(id): Path<u64>,
+) -> Handled {
     if hub.webhooks.redeliver(id) {
         Ok(answer(StatusCode::ACCEPTED, json!({})))
     } else {

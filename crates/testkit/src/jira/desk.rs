@@ -20,10 +20,10 @@ pub(super) struct Desk {
     transitions: Vec<(String, String)>,
     named: Vec<JiraTransition>,
     issues: Mutex<Issues>,
-    groups: Mutex<BTreeMap<String, Vec<String>>>,
-    roles: Mutex<Vec<Role>>,
+    pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
+    pub(super) roles: Mutex<Vec<Role>>,
     /// E-mail addresses of accounts and the keys of permissions that they lack.
-    withheld: Mutex<Vec<(String, String)>>,
+    pub(super) withheld: Mutex<Vec<(String, String)>>,
 }
 
 /// Who plays a role in a project.
@@ -248,11 +248,6 @@ impl Desk {
         Some(())
     }
 
-    pub(super) fn set_groups(&self, account: &Account, groups: &[&str]) {
-        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        lock(&self.groups).insert(account.id.clone(), groups);
-    }
-
     pub(super) fn create_project(&self, project: &str) {
         lock(&self.issues)
             .next_number
@@ -266,42 +261,6 @@ impl Desk {
             .next_number
             .keys()
             .any(|known| known.eq_ignore_ascii_case(project))
-    }
-
-    pub(super) fn set_role(&self, project: &str, name: &str, people: Vec<Account>, groups: Vec<String>) {
-        self.create_project(project);
-        let mut roles = lock(&self.roles);
-        roles.retain(|role| role.project != project || role.name != name);
-        roles.push(Role {
-            project: project.to_owned(),
-            name: name.to_owned(),
-            people,
-            groups,
-        });
-    }
-
-    pub(super) fn withhold(&self, email: &str, permission: &str) {
-        lock(&self.withheld).push((email.to_owned(), permission.to_owned()));
-    }
-
-    pub(super) fn restore(&self) {
-        lock(&self.withheld).clear();
-    }
-
-    pub(super) fn is_withheld(&self, account: &Account, permission: &str) -> bool {
-        lock(&self.withheld)
-            .iter()
-            .any(|(email, key)| *email == account.email && key == permission)
-    }
-
-    pub(super) fn roles(&self, project: &str) -> Vec<Role> {
-        let roles = lock(&self.roles);
-        let of_project = roles.iter().filter(|role| role.project == project);
-        of_project.cloned().collect()
-    }
-
-    pub(super) fn groups(&self, account: &str) -> Vec<String> {
-        lock(&self.groups).get(account).cloned().unwrap_or_default()
     }
 
     fn record(&self, issue: &mut Issue, id: u64, by: &Account, items: Vec<Value>) {

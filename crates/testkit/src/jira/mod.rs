@@ -1,9 +1,11 @@
 //! A Jira Cloud that behaves: REST v3 with ADF, JQL enough for a poller, a workflow, signed webhooks.
 
+mod access;
 mod adf;
 mod desk;
 mod extract;
 mod jql;
+mod look;
 mod people;
 mod projects;
 mod rest;
@@ -11,14 +13,13 @@ mod search;
 mod state;
 mod transitions;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
 use crate::chaos::{DeliveryFaults, WriteFaults};
-use crate::http::{Fault, RecordedRequest, RequestLog, Server};
+use crate::http::{Fault, RequestLog, Server};
 use desk::{Desk, MoveError};
 use state::Account;
 
@@ -292,78 +293,9 @@ impl FakeJira {
             .with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// The assignee's display name.
-    #[must_use]
-    pub fn assignee(&self, key: &str) -> Option<String> {
-        self.desk.issue(key)?.assignee.map(|account| account.name)
-    }
-
-    /// The ticket's labels.
-    #[must_use]
-    pub fn labels(&self, key: &str) -> Vec<String> {
-        self.desk.issue(key).map(|issue| issue.labels).unwrap_or_default()
-    }
-
     /// The groups that a person is in; none until then.
     pub fn set_groups(&self, person: &str, groups: &[&str]) {
         self.desk.set_groups(&Account::person(person), groups);
-    }
-
-    /// The ticket's status.
-    #[must_use]
-    pub fn status(&self, key: &str) -> Option<String> {
-        self.desk
-            .issue(key)
-            .map(|issue| self.desk.statuses[issue.status].name.clone())
-    }
-
-    /// Every status that the ticket had, oldest first.
-    #[must_use]
-    pub fn status_history(&self, key: &str) -> Vec<String> {
-        let Some(issue) = self.desk.issue(key) else {
-            return Vec::new();
-        };
-        let moves = issue.histories.iter().flat_map(|history| &history.items);
-        let names = moves
-            .filter(|item| item["field"] == "status")
-            .filter_map(|item| item["toString"].as_str());
-        std::iter::once(self.desk.statuses[0].name.as_str())
-            .chain(names)
-            .map(str::to_owned)
-            .collect()
-    }
-
-    /// All comments, oldest first.
-    #[must_use]
-    pub fn comments(&self, key: &str) -> Vec<JiraCommentState> {
-        let comments = self
-            .desk
-            .issue(key)
-            .map(|issue| issue.comments)
-            .unwrap_or_default();
-        comments
-            .into_iter()
-            .map(|comment| JiraCommentState {
-                id: comment.id.to_string(),
-                author: comment.author.name,
-                text: adf::plain(&comment.body),
-            })
-            .collect()
-    }
-
-    /// All remote links.
-    #[must_use]
-    pub fn remote_links(&self, key: &str) -> Vec<RemoteLinkState> {
-        let links = self.desk.issue(key).map(|issue| issue.links).unwrap_or_default();
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        links
-            .into_iter()
-            .map(|link| RemoteLinkState {
-                global_id: link.global_id,
-                url: text(&link.object["url"]),
-                title: text(&link.object["title"]),
-            })
-            .collect()
     }
 
     /// Sends every recorded webhook again, with the same ids.
@@ -386,20 +318,6 @@ impl FakeJira {
         self.desk.webhooks.set_faults(faults);
     }
 
-    /// How many faults were met, by name.
-    #[must_use]
-    pub fn faults_met(&self) -> BTreeMap<String, usize> {
-        let mut met = self.desk.log.faults_met();
-        met.extend(self.desk.webhooks.faults_met());
-        met
-    }
-
-    /// How many faults still wait for their requests.
-    #[must_use]
-    pub fn faults_left(&self) -> usize {
-        self.desk.log.faults_left()
-    }
-
     /// Delays every answer.
     pub fn set_delay(&self, delay: Duration) {
         self.desk.log.set_delay(delay);
@@ -409,17 +327,5 @@ impl FakeJira {
     /// read by its own address at once.
     pub fn set_list_lag(&self, lag: Duration) {
         self.desk.log.set_list_lag(lag);
-    }
-
-    /// Every request so far.
-    #[must_use]
-    pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.desk.log.requests()
-    }
-
-    /// What callers did that Jira or the capability table forbids.
-    #[must_use]
-    pub fn violations(&self) -> Vec<String> {
-        self.desk.log.violations()
     }
 }

@@ -123,10 +123,13 @@ fn check_28_a_storm_of_sessions_ends_with_its_time_limit() {
             &["python3", "-c", storm, &marker],
         );
         let took = started.elapsed();
-        assert!(
-            text.contains("killed after 1 s") || text.contains("more than 300 processes"),
-            "{text}"
-        );
+        // Where the kernel holds the limit, the storm may run into it and end by itself.
+        let ends = [
+            "killed after 1 s",
+            "more than 300 processes",
+            "Resource temporarily unavailable",
+        ];
+        assert!(ends.iter().any(|end| text.contains(end)), "{text}");
         assert!(took < Duration::from_secs(20), "{}: {took:?}", level.name());
         let lives = || {
             let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);

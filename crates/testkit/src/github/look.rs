@@ -1,0 +1,91 @@
+//! What a test sees of the stand-in.
+
+use std::collections::BTreeMap;
+
+use super::{CommentState, FakeGitHub, PullRequestState, repository, state};
+use crate::http::{RecordedRequest, lock};
+
+impl FakeGitHub {
+    /// All pull requests, oldest first.
+    #[must_use]
+    pub fn pull_requests(&self, repository: &str) -> Vec<PullRequestState> {
+        let world = self.hub.world();
+        let repo = world.repos.get(repository);
+        repo.into_iter()
+            .flat_map(|repo| repo.pulls.values().map(|pull| pull.state(repo, &self.hub.url)))
+            .collect()
+    }
+
+    /// All comments of a pull request, oldest first.
+    #[must_use]
+    pub fn comments(&self, repository: &str, number: u64) -> Vec<CommentState> {
+        let world = self.hub.world();
+        let comments = world
+            .repos
+            .get(repository)
+            .into_iter()
+            .flat_map(|repo| &repo.comments);
+        comments
+            .filter(|comment| comment.number == number)
+            .map(state::Comment::state)
+            .collect()
+    }
+
+    /// The names of all branches with their commits.
+    #[must_use]
+    pub fn branches(&self, repository: &str) -> BTreeMap<String, String> {
+        self.path(repository)
+            .map(|path| repository::branches(&path))
+            .unwrap_or_default()
+    }
+
+    /// Every file of a branch or commit (lossy UTF-8).
+    ///
+    /// # Errors
+    /// When there is no such repository, branch or commit.
+    pub fn branch_files(&self, repository: &str, branch: &str) -> anyhow::Result<BTreeMap<String, String>> {
+        repository::files(&self.path(repository)?, branch)
+    }
+
+    /// One file of a branch or commit.
+    #[must_use]
+    pub fn file(&self, repository: &str, branch: &str, path: &str) -> Option<String> {
+        self.branch_files(repository, branch).ok()?.remove(path)
+    }
+
+    /// The unified diff between two branches or commits, from their merge base.
+    ///
+    /// # Errors
+    /// When there is no such repository, branch or commit.
+    pub fn diff(&self, repository: &str, base: &str, head: &str) -> anyhow::Result<String> {
+        repository::diff(&self.path(repository)?, base, head)
+    }
+
+    fn path(&self, repository: &str) -> anyhow::Result<std::path::PathBuf> {
+        Ok(self.hub.world().repo(repository)?.path.clone())
+    }
+
+    /// How many faults still wait for their requests.
+    #[must_use]
+    pub fn faults_left(&self) -> usize {
+        self.hub.log.faults_left()
+    }
+
+    /// How many calls count against the rate limit: neither git nor conditional reads of what did not change.
+    #[must_use]
+    pub fn rate_limit_used(&self) -> u64 {
+        lock(&self.hub.quota).used()
+    }
+
+    /// Every request so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.hub.log.requests()
+    }
+
+    /// What callers did that GitHub or the capability table forbids.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.hub.log.violations()
+    }
+}

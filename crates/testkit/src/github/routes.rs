@@ -1,0 +1,81 @@
+//! The routes of the REST interface.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
+use axum::middleware;
+use axum::response::Response;
+use axum::routing::{any, get, patch, post};
+
+use super::auth::{not_found, refuse};
+use super::hub::Hub;
+use super::{comments, git_http, graphql, pulls, quota, rest};
+
+pub(super) fn router(hub: Arc<Hub>) -> Router {
+    let repo = Router::new()
+        .route("/installation", get(rest::installation))
+        .route("/pulls", get(pulls::list).post(pulls::create))
+        .route("/pulls/{number}", get(pulls::get).patch(pulls::update))
+        .route("/pulls/{number}/merge", any(forbidden_merge))
+        .route(
+            "/pulls/{number}/requested_reviewers",
+            post(pulls::request_reviewers),
+        )
+        .route("/pulls/{number}/reviews", get(pulls::reviews))
+        .route(
+            "/issues/{number}/comments",
+            get(comments::list).post(comments::create),
+        )
+        .route("/issues/comments", get(comments::list_all))
+        .route(
+            "/issues/comments/{id}",
+            patch(comments::update).delete(comments::delete),
+        )
+        .route(
+            "/issues/{number}/labels",
+            get(pulls::labels).post(pulls::add_labels),
+        )
+        .route("/commits/{sha}/check-runs", get(rest::check_runs))
+        .route("/commits/{sha}/status", get(rest::combined_status))
+        .route("/collaborators/{login}/permission", get(rest::permission))
+        .route("/git/ref/{*name}", get(rest::git_ref))
+        .route("/merges", any(forbidden_merge));
+    Router::new()
+        .route("/app", get(rest::app))
+        .route("/user", get(rest::whoami))
+        .route("/app/installations/{id}/access_tokens", post(rest::access_token))
+        .route("/app/hook/deliveries", get(rest::deliveries))
+        .route("/app/hook/deliveries/{id}", get(rest::delivery))
+        .route("/app/hook/deliveries/{id}/attempts", post(rest::redeliver))
+        .route("/graphql", post(graphql::handle))
+        .route(
+            "/git/{owner}/{name}/{*rest}",
+            get(git_http::handle).post(git_http::handle),
+        )
+        .route("/repos/{owner}/{repo}", get(rest::get_repo))
+        .nest("/repos/{owner}/{repo}", repo)
+        .fallback(unknown)
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), quota::meter))
+        .with_state(hub)
+}
+
+async fn unknown(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+    hub.log.violation(format!(
+        "the stand-in has no {} {}",
+        request.method(),
+        request.uri().path()
+    ));
+    not_found()
+}
+
+async fn forbidden_merge(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+    hub.log.violation(format!(
+        "a merge was tried: {} {}",
+        request.method(),
+        request.uri().path()
+    ));
+    refuse(StatusCode::FORBIDDEN, "Only people merge")
+}

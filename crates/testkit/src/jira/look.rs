@@ -1,0 +1,103 @@
+//! What a test sees of the stand-in.
+
+use std::collections::BTreeMap;
+
+use super::{FakeJira, JiraCommentState, RemoteLinkState, adf};
+use crate::http::RecordedRequest;
+
+impl FakeJira {
+    /// The assignee's display name.
+    #[must_use]
+    pub fn assignee(&self, key: &str) -> Option<String> {
+        self.desk.issue(key)?.assignee.map(|account| account.name)
+    }
+
+    /// The ticket's labels.
+    #[must_use]
+    pub fn labels(&self, key: &str) -> Vec<String> {
+        self.desk.issue(key).map(|issue| issue.labels).unwrap_or_default()
+    }
+
+    /// The ticket's status.
+    #[must_use]
+    pub fn status(&self, key: &str) -> Option<String> {
+        self.desk
+            .issue(key)
+            .map(|issue| self.desk.statuses[issue.status].name.clone())
+    }
+
+    /// Every status that the ticket had, oldest first.
+    #[must_use]
+    pub fn status_history(&self, key: &str) -> Vec<String> {
+        let Some(issue) = self.desk.issue(key) else {
+            return Vec::new();
+        };
+        let moves = issue.histories.iter().flat_map(|history| &history.items);
+        let names = moves
+            .filter(|item| item["field"] == "status")
+            .filter_map(|item| item["toString"].as_str());
+        std::iter::once(self.desk.statuses[0].name.as_str())
+            .chain(names)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// All comments, oldest first.
+    #[must_use]
+    pub fn comments(&self, key: &str) -> Vec<JiraCommentState> {
+        let comments = self
+            .desk
+            .issue(key)
+            .map(|issue| issue.comments)
+            .unwrap_or_default();
+        comments
+            .into_iter()
+            .map(|comment| JiraCommentState {
+                id: comment.id.to_string(),
+                author: comment.author.name,
+                text: adf::plain(&comment.body),
+            })
+            .collect()
+    }
+
+    /// All remote links.
+    #[must_use]
+    pub fn remote_links(&self, key: &str) -> Vec<RemoteLinkState> {
+        let links = self.desk.issue(key).map(|issue| issue.links).unwrap_or_default();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        links
+            .into_iter()
+            .map(|link| RemoteLinkState {
+                global_id: link.global_id,
+                url: text(&link.object["url"]),
+                title: text(&link.object["title"]),
+            })
+            .collect()
+    }
+
+    /// How many faults were met, by name.
+    #[must_use]
+    pub fn faults_met(&self) -> BTreeMap<String, usize> {
+        let mut met = self.desk.log.faults_met();
+        met.extend(self.desk.webhooks.faults_met());
+        met
+    }
+
+    /// How many faults still wait for their requests.
+    #[must_use]
+    pub fn faults_left(&self) -> usize {
+        self.desk.log.faults_left()
+    }
+
+    /// Every request so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.desk.log.requests()
+    }
+
+    /// What callers did that Jira or the capability table forbids.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.desk.log.violations()
+    }
+}
