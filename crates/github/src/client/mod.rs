@@ -1,13 +1,18 @@
 //! Who we are at GitHub and where a call goes: one connection pool, App installations, reads that are tried again.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+mod connect;
+mod encoding;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use domain::RepositoryName;
-use octocrab::{Octocrab, service::middleware::retry::RetryConfig};
-use secrecy::{ExposeSecret, SecretString};
+use octocrab::Octocrab;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+
+use connect::{app_crab, token_crab};
+pub(crate) use encoding::{encode, encode_path};
 
 use crate::{
     ETag, Error, GitRemote, Identity, PullRequest, PullRequestState, Repository, Settings,
@@ -16,8 +21,6 @@ use crate::{
     transport::{self, Answer, Call},
     wire::{WirePullRequest, WireRepository, WireUser},
 };
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a write is sent.
 #[derive(Clone, Copy)]
@@ -361,53 +364,4 @@ impl Client {
             }
         }
     }
-}
-
-fn app_crab(api_url: &str, app: u64, key: &SecretString) -> Result<Octocrab, Error> {
-    let builder = Octocrab::builder()
-        .app_from_rsa_pem(app.into(), key.expose_secret())
-        .map_err(|_| Error::Unauthorized {
-            check: "the private key is not an RSA key in PEM format".to_owned(),
-        })?;
-    build(builder, api_url)
-}
-
-fn token_crab(api_url: &str, token: &SecretString) -> Result<Octocrab, Error> {
-    build(Octocrab::builder().personal_token(token.clone()), api_url)
-}
-
-type Builder = octocrab::OctocrabBuilder<
-    octocrab::NoSvc,
-    octocrab::DefaultOctocrabBuilderConfig,
-    octocrab::NoAuth,
-    octocrab::NotLayerReady,
->;
-
-/// Without octocrab's own retries: they send a write four times.
-fn build(builder: Builder, api_url: &str) -> Result<Octocrab, Error> {
-    builder
-        .add_retry_config(RetryConfig::None)
-        .set_connect_timeout(Some(CONNECT_TIMEOUT))
-        .base_uri(api_url)
-        .and_then(|builder| builder.build())
-        .map_err(|_| Error::Rejected {
-            detail: format!("{api_url} is not a URL"),
-        })
-}
-
-/// Percent-encodes a query value or one path segment.
-pub(crate) fn encode(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut encoded, byte| {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-        encoded
-    })
-}
-
-/// Percent-encodes a path and keeps its slashes.
-pub(crate) fn encode_path(path: &str) -> String {
-    path.split('/').map(encode).collect::<Vec<_>>().join("/")
 }

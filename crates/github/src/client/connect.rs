@@ -1,0 +1,42 @@
+//! How an octocrab is made: its address, its credentials, no retries of its own.
+
+use std::time::Duration;
+
+use octocrab::{Octocrab, service::middleware::retry::RetryConfig};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::Error;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) fn app_crab(api_url: &str, app: u64, key: &SecretString) -> Result<Octocrab, Error> {
+    let builder = Octocrab::builder()
+        .app_from_rsa_pem(app.into(), key.expose_secret())
+        .map_err(|_| Error::Unauthorized {
+            check: "the private key is not an RSA key in PEM format".to_owned(),
+        })?;
+    build(builder, api_url)
+}
+
+pub(super) fn token_crab(api_url: &str, token: &SecretString) -> Result<Octocrab, Error> {
+    build(Octocrab::builder().personal_token(token.clone()), api_url)
+}
+
+type Builder = octocrab::OctocrabBuilder<
+    octocrab::NoSvc,
+    octocrab::DefaultOctocrabBuilderConfig,
+    octocrab::NoAuth,
+    octocrab::NotLayerReady,
+>;
+
+/// Without octocrab's own retries: they send a write four times.
+fn build(builder: Builder, api_url: &str) -> Result<Octocrab, Error> {
+    builder
+        .add_retry_config(RetryConfig::None)
+        .set_connect_timeout(Some(CONNECT_TIMEOUT))
+        .base_uri(api_url)
+        .and_then(|builder| builder.build())
+        .map_err(|_| Error::Rejected {
+            detail: format!("{api_url} is not a URL"),
+        })
+}

@@ -1,0 +1,122 @@
+//! Reading many messages of a subject at once, in batches that any replica may answer.
+
+use std::time::Duration;
+
+use async_nats::{StatusCode, header};
+use futures::StreamExt as _;
+use tokio::time::{sleep, timeout};
+
+use super::{Stored, failed};
+use crate::{
+    connection::{Connection, REQUEST_TIMEOUT},
+    error::Error,
+};
+
+const BATCH: usize = 256;
+const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+impl Connection {
+    /// Every message of a subject after the sequence `after`, oldest first: at least those that the leader had when
+    /// this was called.
+    pub(crate) async fn range(&self, stream: &str, subject: &str, after: u64) -> Result<Vec<Stored>, Error> {
+        let mut found = Vec::new();
+        let mut next = after.saturating_add(1);
+        for attempt in 0..20 {
+            let Some(last) = self.last(stream, subject).await? else {
+                return Ok(found);
+            };
+            while next <= last.sequence {
+                let batch = self.direct_batch(stream, subject, next).await?;
+                let Some(newest) = batch.last() else { break };
+                next = newest.sequence + 1;
+                found.extend(batch);
+            }
+            if next > last.sequence {
+                return Ok(found);
+            }
+            // A replica answered that is behind the leader, or the last message has just expired.
+            sleep(Duration::from_millis(10 * attempt)).await;
+        }
+        Err(behind(stream))
+    }
+
+    /// The next batch of a subject's messages, oldest first; empty only when the leader has no more.
+    pub(crate) async fn page(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
+        for attempt in 0..20 {
+            let batch = self.direct_batch(stream, subject, next).await?;
+            if !batch.is_empty() {
+                return Ok(batch);
+            }
+            let last = self.last(stream, subject).await?;
+            if last.is_none_or(|last| last.sequence < next) {
+                return Ok(batch);
+            }
+            sleep(Duration::from_millis(10 * attempt)).await;
+        }
+        Err(behind(stream))
+    }
+
+    /// Up to [`BATCH`] messages from the sequence `next` on, in one request.
+    async fn direct_batch(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
+        let failed = |error: &dyn std::fmt::Display| failed("read", stream, error);
+        let inbox = self.client.new_inbox();
+        let mut replies = self
+            .client
+            .subscribe(inbox.clone())
+            .await
+            .map_err(|error| failed(&error))?;
+        let request = serde_json::json!({
+            "batch": BATCH,
+            "max_bytes": BATCH_MAX_BYTES,
+            "seq": next,
+            "next_by_subj": subject,
+        });
+        self.client
+            .publish_with_reply(
+                format!("$JS.API.DIRECT.GET.{stream}"),
+                inbox,
+                request.to_string().into(),
+            )
+            .await
+            .map_err(|error| failed(&error))?;
+        let mut batch = Vec::new();
+        loop {
+            let reply = timeout(REQUEST_TIMEOUT, replies.next())
+                .await
+                .map_err(|_| failed(&"no answer in time"))?
+                .ok_or_else(|| failed(&"the connection closed"))?;
+            match reply.status {
+                // 204 closes a batch; 404: nothing from there on.
+                Some(StatusCode::NOT_FOUND) => return Ok(batch),
+                Some(status) if status.as_u16() == 204 => return Ok(batch),
+                Some(status) if status != StatusCode::OK => return Err(failed(&status)),
+                Some(_) | None => batch.push(stored(stream, reply)?),
+            }
+        }
+    }
+}
+
+fn behind(stream: &str) -> Error {
+    Error::Unavailable(format!("read {stream}: the replicas are behind the leader"))
+}
+
+fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {
+    let headers = reply.headers.unwrap_or_default();
+    let text = |name: header::HeaderName| headers.get(name).map(async_nats::HeaderValue::as_str);
+    let place = text(header::NATS_SEQUENCE)
+        .and_then(|text| text.parse().ok())
+        .zip(text(header::NATS_SUBJECT));
+    let Some((sequence, subject)) = place else {
+        return Err(Error::corrupt(
+            format!("an answer of {stream}"),
+            "it has no sequence or subject",
+        ));
+    };
+    let subject = subject.to_owned();
+    Ok(Stored {
+        subject,
+        sequence,
+        headers,
+        payload: reply.payload,
+    })
+}
