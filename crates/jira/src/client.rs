@@ -282,7 +282,7 @@ async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Er
 /// An empty answer (204) reads as null.
 fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
     let body = if body.is_empty() { b"null" } else { body };
-    json::from_slice(body).map_err(|error| match error {
+    read_json(body).map_err(|error| match error {
         json::Error::TooDeep => Error::TooDeep {
             what: format!("the answer to {name}"),
         },
@@ -290,6 +290,21 @@ fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
             detail: format!("{name}, {error}"),
         },
     })
+}
+
+/// One text that is too deep hides nothing else: what is kept raw or not read at all is skipped without recursion,
+/// however deep it is, and the limit of `serde_json` (128 levels) bounds the rest.
+fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, json::Error> {
+    match json::from_slice(body) {
+        Err(json::Error::TooDeep) => serde_json::from_slice(body).map_err(|error| {
+            if error.is_data() {
+                json::Error::Unreadable(error)
+            } else {
+                json::Error::TooDeep
+            }
+        }),
+        read => read,
+    }
 }
 
 /// Jira's words: general messages, then those about fields.
@@ -358,5 +373,80 @@ fn failure(error: &reqwest::Error, write: bool) -> Error {
         lost(write, "timed out".to_owned())
     } else {
         lost(write, "the connection was lost".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn on_a_small_stack<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
+        let thread = std::thread::Builder::new().stack_size(256 * 1024);
+        thread.spawn(read).unwrap().join().unwrap()
+    }
+
+    fn lists(levels: usize) -> String {
+        format!("{}{}", "[".repeat(levels), "]".repeat(levels))
+    }
+
+    #[test]
+    fn a_deep_text_property_or_unknown_field_hides_no_other_comment() {
+        for levels in [100, 400, 2000, 1_000_000] {
+            let texts = on_a_small_stack(move || {
+                let deep = lists(levels);
+                let comment = |body: &str, value: &str| {
+                    format!(
+                        r#"{{"id": 1, "created": "2026-01-01T00:00:00.000+0000", "body": {body}, "unknown": {value},
+                            "properties": [{{"key": "other", "value": {value}}},
+                                {{"key": "journeyman", "value": {{"id": "m1"}}}},
+                                {{"key": "journeyman", "value": {value}}}]}}"#
+                    )
+                };
+                let comments = [comment("null", &deep), comment(&deep, "1")].join(",");
+                let page = format!(r#"{{"unknown": {deep}, "total": 2, "comments": [{comments}]}}"#);
+                let page: WirePage<WireComment> = parse(page.as_bytes(), "GET x").unwrap();
+                let us = Account {
+                    id: "us".to_owned(),
+                    display_name: String::new(),
+                };
+                let read = page
+                    .values
+                    .into_iter()
+                    .map(|wire| wire.into_comment(&us).unwrap());
+                read.map(|comment| (comment.text, comment.marker))
+                    .collect::<Vec<_>>()
+            });
+            let deep = if levels > json::MAX_DEPTH {
+                "[This comment is nested too deeply to be read.]"
+            } else {
+                ""
+            };
+            let marker = || "m1".to_owned();
+            assert_eq!(
+                texts,
+                [(String::new(), marker()), (deep.to_owned(), marker())],
+                "{levels}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_built_level_by_level_is_refused_when_it_is_deep() {
+        for text in [lists(400), lists(2000), "[".repeat(1_000_000)] {
+            let refused = on_a_small_stack(move || parse::<Value>(text.as_bytes(), "GET x").unwrap_err());
+            assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
+        }
+        let id = format!(r#"{{"id": {}}}"#, lists(400));
+        let refused = on_a_small_stack(move || parse::<wire::WireId>(id.as_bytes(), "GET x").err());
+        assert!(matches!(refused, Some(Error::TooDeep { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_deep_answer_of_another_shape_is_not_said_to_be_too_deep() {
+        let body = format!(r#"{{"deep": {}, "values": 1}}"#, lists(400));
+        let refused = parse::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x").err();
+        assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");
     }
 }

@@ -1,0 +1,46 @@
+//! Who somebody is, and who plays a role.
+
+use serde::Deserialize;
+
+use crate::Account;
+
+#[derive(Clone, Deserialize)]
+pub(crate) struct WireAccount {
+    #[serde(rename = "accountId")]
+    account_id: Option<String>,
+    // Data Center has names instead of account ids.
+    name: Option<String>,
+    #[serde(rename = "displayName", default)]
+    display_name: String,
+}
+
+impl From<WireAccount> for Account {
+    fn from(wire: WireAccount) -> Self {
+        Self {
+            id: wire.account_id.or(wire.name).unwrap_or_default(),
+            display_name: wire.display_name,
+        }
+    }
+}
+
+/// A group of people.
+#[derive(Deserialize)]
+pub(crate) struct WireGroup {
+    pub(crate) name: String,
+}
+
+/// Who plays a role in a project.
+#[derive(Deserialize)]
+pub(crate) struct WireRole {
+    #[serde(default)]
+    pub(crate) actors: Vec<WireActor>,
+}
+
+/// An account or a group that plays a role.
+#[derive(Deserialize)]
+pub(crate) struct WireActor {
+    #[serde(rename = "actorUser")]
+    pub(crate) user: Option<WireAccount>,
+    #[serde(rename = "actorGroup")]
+    pub(crate) group: Option<WireGroup>,
+}

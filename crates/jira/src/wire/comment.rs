@@ -1,0 +1,74 @@
+//! Comments and their properties.
+
+use domain::json;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    account::WireAccount,
+    text::markdown,
+    value::{instant, text_or_number},
+};
+use crate::{Account, Comment, CommentId, Error};
+
+/// Key of the comment property that holds our marker.
+pub(crate) const MARKER: &str = "journeyman";
+
+/// Stands for a comment that is nested too deeply.
+const TOO_DEEP: &str = "[This comment is nested too deeply to be read.]";
+
+#[derive(Deserialize)]
+pub(crate) struct WireComment {
+    #[serde(deserialize_with = "text_or_number")]
+    id: String,
+    author: Option<WireAccount>,
+    created: String,
+    updated: Option<String>,
+    body: Option<Box<RawValue>>,
+    #[serde(default)]
+    properties: Vec<WireProperty>,
+}
+
+#[derive(Deserialize)]
+struct WireProperty {
+    key: String,
+    /// Other apps keep theirs there, as deep as they like.
+    value: Option<Box<RawValue>>,
+}
+
+impl WireProperty {
+    /// The id that it holds, if it holds one.
+    fn id(&self) -> Option<String> {
+        let value: Value = json::from_slice(self.value.as_deref()?.get().as_bytes()).ok()?;
+        value["id"].as_str().map(str::to_owned)
+    }
+}
+
+/// One comment that is nested too deeply keeps nobody from reading the others.
+fn comment_text(raw: Option<&RawValue>) -> Result<String, Error> {
+    let Some(raw) = raw else { return Ok(String::new()) };
+    match markdown(raw, "a comment") {
+        Err(Error::TooDeep { .. }) => Ok(TOO_DEEP.to_owned()),
+        text => text,
+    }
+}
+
+impl WireComment {
+    pub(crate) fn into_comment(self, us: &Account) -> Result<Comment, Error> {
+        let author = self.author.map(Account::from);
+        let (account, name) = author.map_or_else(Default::default, |author| (author.id, author.display_name));
+        let marker = self.properties.iter().find(|property| property.key == MARKER);
+        let marker = marker.and_then(WireProperty::id).unwrap_or_default();
+        let created = instant(&self.created)?;
+        Ok(Comment {
+            id: CommentId(self.id),
+            author: name,
+            by_us: !account.is_empty() && account == us.id,
+            author_account_id: account,
+            updated: self.updated.as_deref().map_or(Ok(created), instant)?,
+            created,
+            text: comment_text(self.body.as_deref())?,
+            marker,
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! What was changed at an issue.
+
+use domain::Timestamp;
+use serde::Deserialize;
+
+use super::{account::WireAccount, value::text_or_number};
+use crate::{Account, ChangelogId, StatusChange, TextEdit, TextField};
+
+#[derive(Clone, Deserialize)]
+pub(crate) struct WireHistory {
+    #[serde(deserialize_with = "text_or_number")]
+    id: String,
+    author: Option<WireAccount>,
+    created: Option<String>,
+    #[serde(default)]
+    items: Vec<WireHistoryItem>,
+}
+
+#[derive(Clone, Deserialize)]
+struct WireHistoryItem {
+    field: String,
+    #[serde(rename = "fromString")]
+    from: Option<String>,
+    #[serde(rename = "toString")]
+    to: Option<String>,
+}
+
+impl WireHistoryItem {
+    /// Which text it changed, and what that was.
+    fn into_text(self) -> Option<(TextField, String)> {
+        let field = match self.field.as_str() {
+            "summary" => TextField::Summary,
+            "description" => TextField::Description,
+            _ => return None,
+        };
+        Some((field, self.from.unwrap_or_default()))
+    }
+}
+
+impl WireHistory {
+    /// The edit of the issue's text that this entry records, if it records one.
+    pub(crate) fn into_text_edit(self) -> Option<TextEdit> {
+        let texts = self.items.into_iter().filter_map(WireHistoryItem::into_text);
+        let before: Vec<_> = texts.collect();
+        if before.is_empty() {
+            return None;
+        }
+        Some(TextEdit {
+            at: Timestamp::parse(self.created.as_deref()?)?,
+            id: ChangelogId(self.id),
+            by: self.author.map(Account::from),
+            before,
+        })
+    }
+
+    /// The move that this entry records, if it records one.
+    pub(crate) fn into_status_change(self) -> Option<StatusChange> {
+        let to = self
+            .items
+            .into_iter()
+            .rev()
+            .find(|item| item.field == "status")?
+            .to?;
+        Some(StatusChange {
+            id: ChangelogId(self.id),
+            to,
+            at: self.created.as_deref().and_then(Timestamp::parse),
+            by: self.author.map(Account::from),
+        })
+    }
+}

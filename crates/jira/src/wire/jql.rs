@@ -1,0 +1,46 @@
+//! Searches in Jira's query language.
+
+use std::fmt::Write as _;
+
+use domain::Timestamp;
+use time::{OffsetDateTime, macros::format_description};
+
+/// Accounts read a date in JQL in their own time zone, at most this far behind UTC.
+const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
+
+/// The search for issues that are ready. Its date is too early by up to a day; hits are compared exactly afterwards.
+pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Timestamp>) -> String {
+    let mut jql = format!("project = {} AND status = {}", quoted(project), quoted(status));
+    if let Some(minute) = updated_since.and_then(|since| jql_minute(since.plus_ms(-ZONE_MARGIN_MS))) {
+        let _ = write!(jql, " AND updated >= {}", quoted(&minute));
+    }
+    jql.push_str(" ORDER BY updated ASC");
+    jql
+}
+
+/// The search for what changed lately. A relative date means the same in every account's time zone.
+pub(crate) fn changed_jql(project: &str, minutes: u64) -> String {
+    let period = quoted(&format!("-{minutes}m"));
+    format!(
+        "project = {} AND updated >= {period} ORDER BY updated ASC",
+        quoted(project)
+    )
+}
+
+fn jql_minute(at: Timestamp) -> Option<String> {
+    let at = OffsetDateTime::from_unix_timestamp(at.unix_s()).ok()?;
+    at.format(format_description!("[year]-[month]-[day] [hour]:[minute]"))
+        .ok()
+}
+
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().fold(String::new(), |mut escaped, c| {
+        match c {
+            '"' | '\\' => escaped.extend(['\\', c]),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+        escaped
+    });
+    format!("\"{escaped}\"")
+}

@@ -1,0 +1,26 @@
+//! Jira's JSON, as far as it is read here, and its translation into the model; one file for each kind of answer.
+
+mod account;
+mod address;
+mod comment;
+mod history;
+mod issue;
+mod jql;
+mod permission;
+mod search;
+mod status;
+mod text;
+mod transition;
+mod value;
+
+pub(crate) use account::{WireAccount, WireGroup, WireRole};
+pub(crate) use address::{encode, issue_path};
+pub(crate) use comment::{MARKER, WireComment};
+pub(crate) use history::WireHistory;
+pub(crate) use issue::WireIssue;
+pub(crate) use jql::{changed_jql, ready_jql};
+pub(crate) use permission::WirePermissions;
+pub(crate) use search::{WireSearch, WireStub};
+pub(crate) use status::{WireStatusOnly, WireTypeStatuses};
+pub(crate) use transition::WireTransitions;
+pub(crate) use value::{WireId, WirePage};
