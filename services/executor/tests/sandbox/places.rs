@@ -103,7 +103,7 @@ fn check_09_with_namespaces_the_rest_of_the_machine_does_not_even_exist() {
             "root", "sbin", "snap", "sys", "tmp", "usr", "var",
         ];
         // Folders of PATH are visible, wherever they are.
-        let path = std::env::var("PATH").unwrap_or_default();
+        let path = world.shell(level, "echo $PATH");
         let on_path = |name: &str| {
             path.split(':')
                 .any(|folder| folder.split('/').nth(1) == Some(name))
