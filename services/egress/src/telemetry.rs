@@ -1,28 +1,36 @@
 //! What is counted: bytes and refusals.
 
-use opentelemetry::{KeyValue, global};
+use std::sync::LazyLock;
+
+use opentelemetry::{KeyValue, global, metrics::Counter};
 
 const METER: &str = "journeyman.egress";
 
-/// Counts what one request or tunnel carried, by kind: `tunnel`, `plain` or `mirror`.
-pub(crate) fn carried(kind: &'static str, sent: u64, received: u64) {
-    let bytes = global::meter(METER)
+static BYTES: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter
         .u64_counter("journeyman.egress.bytes")
         .with_unit("By")
-        .build();
+        .build()
+});
+static REFUSALS: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    global::meter(METER)
+        .u64_counter("journeyman.egress.refusals")
+        .build()
+});
+
+/// Counts what one request or tunnel carried, by kind: `tunnel`, `plain` or `mirror`.
+pub(crate) fn carried(kind: &'static str, sent: u64, received: u64) {
     for (direction, count) in [("sent", sent), ("received", received)] {
         let labels = [
             KeyValue::new("journeyman.kind", kind),
             KeyValue::new("journeyman.direction", direction),
         ];
-        bytes.add(count, &labels);
+        BYTES.add(count, &labels);
     }
 }
 
 /// Counts one refusal.
 pub(crate) fn refused(reason: &'static str) {
-    global::meter(METER)
-        .u64_counter("journeyman.egress.refusals")
-        .build()
-        .add(1, &[KeyValue::new("journeyman.reason", reason)]);
+    REFUSALS.add(1, &[KeyValue::new("journeyman.reason", reason)]);
 }

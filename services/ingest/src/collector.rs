@@ -21,7 +21,7 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn new(queue: Queue, grace_h: u32) -> Self {
         let collected = opentelemetry::global::meter("journeyman")
-            .u64_counter("journeyman_objects_collected_total")
+            .u64_counter("journeyman.objects.collected")
             .with_description("Objects removed because nothing refers to them any more.")
             .build();
         Self {

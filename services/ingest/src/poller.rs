@@ -31,7 +31,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new(router: Router, interval: Duration) -> Self {
         let recovered = opentelemetry::global::meter("journeyman")
-            .u64_counter("journeyman_deliveries_recovered_total")
+            .u64_counter("journeyman.deliveries.recovered")
             .with_description(
                 "Findings that a poll or GitHub's log of deliveries had to bring because no webhook did.",
             )
@@ -139,7 +139,8 @@ impl Poller {
 
     fn add(&self, recovered: u64, source: &'static str) {
         if recovered > 0 {
-            self.recovered.add(recovered, &[KeyValue::new("source", source)]);
+            self.recovered
+                .add(recovered, &[KeyValue::new("journeyman.source", source)]);
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct Sweeper {
 impl Sweeper {
     pub(crate) fn new(queue: Queue, interval: Duration, journal_days: u32) -> Self {
         let swept = opentelemetry::global::meter("journeyman")
-            .u64_counter("journeyman_wakeups_swept_total")
+            .u64_counter("journeyman.wakeups.swept")
             .with_description("Tickets that had work and no wake-up token.")
             .build();
         Self {
@@ -124,7 +124,8 @@ impl Sweeper {
 
     fn count(&self, ticket: &TicketKey, log: &'static str) -> u64 {
         tracing::info!(%ticket, log, "ticket had no wake-up");
-        self.swept.add(1, &[opentelemetry::KeyValue::new("log", log)]);
+        self.swept
+            .add(1, &[opentelemetry::KeyValue::new("journeyman.log", log)]);
         1
     }
 }

@@ -1,7 +1,13 @@
 //! Spans and metrics of model and tool calls, named by the OpenTelemetry conventions for generative AI.
 
+use std::sync::LazyLock;
+
 use domain::{Reply, ReplyStop, ToolResult, ToolStatus};
-use opentelemetry::{KeyValue, global, propagation::Injector};
+use opentelemetry::{
+    KeyValue, global,
+    metrics::{Counter, Histogram},
+    propagation::Injector,
+};
 use tokio::time::Instant;
 use tonic::metadata::{MetadataKey, MetadataMap};
 use tracing::Span;
@@ -30,6 +36,19 @@ const CHAT_DURATION: &str = "gen_ai.client.operation.duration";
 const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
 const TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
 const RUNS_FINISHED: &str = "journeyman.runs.finished";
+
+static CHATS: LazyLock<Histogram<f64>> = LazyLock::new(|| seconds(CHAT_DURATION));
+static TOOLS: LazyLock<Histogram<f64>> = LazyLock::new(|| seconds(TOOL_DURATION));
+static TOKENS: LazyLock<Histogram<u64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter.u64_histogram(TOKEN_USAGE).with_unit("{token}").build()
+});
+static FINISHED: LazyLock<Counter<u64>> =
+    LazyLock::new(|| global::meter(METER).u64_counter(RUNS_FINISHED).build());
+
+fn seconds(name: &'static str) -> Histogram<f64> {
+    global::meter(METER).f64_histogram(name).with_unit("s").build()
+}
 
 /// One model call with all its tries.
 pub(crate) struct ChatCall {
@@ -70,9 +89,7 @@ impl ChatCall {
                 self.labels.push(KeyValue::new(ERROR_TYPE, "model_failed"));
             }
         }
-        let meter = global::meter(METER);
-        let duration = meter.f64_histogram(CHAT_DURATION).with_unit("s").build();
-        duration.record(self.start.elapsed().as_secs_f64(), &self.labels);
+        CHATS.record(self.start.elapsed().as_secs_f64(), &self.labels);
     }
 
     fn replied(&self, reply: &Reply) {
@@ -89,14 +106,10 @@ impl ChatCall {
             self.span
                 .set_attribute(name, i64::try_from(count).unwrap_or(i64::MAX));
         }
-        let tokens = global::meter(METER)
-            .u64_histogram(TOKEN_USAGE)
-            .with_unit("{token}")
-            .build();
         for (kind, count) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             let mut labels = self.labels.clone();
             labels.push(KeyValue::new(TOKEN_TYPE, kind));
-            tokens.record(count, &labels);
+            TOKENS.record(count, &labels);
         }
     }
 }
@@ -128,11 +141,7 @@ pub(crate) fn tool_finished(tool: &str, start: Instant, result: &ToolResult) {
         ToolStatus::Error => labels.push(KeyValue::new(ERROR_TYPE, "tool_error")),
         ToolStatus::Interrupted => labels.push(KeyValue::new(ERROR_TYPE, "interrupted")),
     }
-    let duration = global::meter(METER)
-        .f64_histogram(TOOL_DURATION)
-        .with_unit("s")
-        .build();
-    duration.record(start.elapsed().as_secs_f64(), &labels);
+    TOOLS.record(start.elapsed().as_secs_f64(), &labels);
 }
 
 /// Counts one finished run.
@@ -141,10 +150,7 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
         KeyValue::new("journeyman.job", job),
         KeyValue::new("journeyman.stop_reason", reason),
     ];
-    global::meter(METER)
-        .u64_counter(RUNS_FINISHED)
-        .build()
-        .add(1, &labels);
+    FINISHED.add(1, &labels);
 }
 
 struct Metadata<'a>(&'a mut MetadataMap);

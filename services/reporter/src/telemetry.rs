@@ -1,15 +1,33 @@
 //! What is counted: effects and reports, by what became of them.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
-use opentelemetry::{KeyValue, global};
+use opentelemetry::{
+    KeyValue, global,
+    metrics::{Counter, Histogram},
+};
 
 use crate::{
     perform::{How, Settled},
     trouble::Trouble,
 };
 
+static TRIED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.effects.tried"));
+static DURATION: LazyLock<Histogram<f64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter
+        .f64_histogram("journeyman.effects.duration")
+        .with_unit("s")
+        .build()
+});
+static DOUBLES: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.effects.doubles_deleted"));
+static SETTLED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.reports.settled"));
+
 const METER: &str = "journeyman.reporter";
+
+fn counter(name: &'static str) -> Counter<u64> {
+    global::meter(METER).u64_counter(name).build()
+}
 
 /// Counts one try of an effect and how long it took.
 pub(crate) fn effect(name: &'static str, took: Duration, settled: &Result<Settled, Trouble>) {
@@ -17,32 +35,18 @@ pub(crate) fn effect(name: &'static str, took: Duration, settled: &Result<Settle
         KeyValue::new("journeyman.effect", name),
         KeyValue::new("journeyman.outcome", outcome(settled)),
     ];
-    let meter = global::meter(METER);
-    meter
-        .u64_counter("journeyman.effects.tried")
-        .build()
-        .add(1, &labels);
-    meter
-        .f64_histogram("journeyman.effects.duration")
-        .with_unit("s")
-        .build()
-        .record(took.as_secs_f64(), &labels);
+    TRIED.add(1, &labels);
+    DURATION.record(took.as_secs_f64(), &labels);
 }
 
 /// Counts comments that stood there twice and were deleted.
 pub(crate) fn doubles_deleted(count: u64) {
-    global::meter(METER)
-        .u64_counter("journeyman.effects.doubles_deleted")
-        .build()
-        .add(count, &[]);
+    DOUBLES.add(count, &[]);
 }
 
 /// Counts one settled report.
 pub(crate) fn report_settled(outcome: &'static str) {
-    global::meter(METER)
-        .u64_counter("journeyman.reports.settled")
-        .build()
-        .add(1, &[KeyValue::new("journeyman.outcome", outcome)]);
+    SETTLED.add(1, &[KeyValue::new("journeyman.outcome", outcome)]);
 }
 
 fn outcome(settled: &Result<Settled, Trouble>) -> &'static str {
