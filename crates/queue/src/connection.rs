@@ -3,19 +3,26 @@
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use async_nats::{
-    ConnectOptions,
+    ConnectOptions, Event,
     jetstream::{self, context::ContextBuilder, object_store::ObjectStore},
 };
 use domain::{Report, Trigger};
+use secrecy::ExposeSecret as _;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{sync::OnceCell, time::timeout};
 
 use crate::{
-    Bucket, DeadLetters, Deliveries, Error, Journal, KeyedLog, Objects, Settings, Table, Timers, topology,
-    wire::REQUEST_TIMEOUT,
+    Bucket, DeadLetters, Deliveries, Error, Journal, KeyedLog, Objects, Role, Settings, Table, Timers,
+    permissions, topology, wire::REQUEST_TIMEOUT,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that answers none of three pings is given up: after six to nine seconds of silence.
+const PING_INTERVAL: Duration = Duration::from_secs(3);
+/// Limit for one server of several, so that one that is gone does not hold up the way to the next.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause before a reconnect grows by this, up to a second.
+const RECONNECT_STEP: Duration = Duration::from_millis(100);
 const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 
@@ -41,21 +48,9 @@ impl Queue {
     /// [`Error::Unavailable`] names the address; [`Error::Topology`] for an old server or an unreadable credentials
     /// file.
     pub async fn connect(settings: &Settings, client_name: &str) -> Result<Self, Error> {
-        let mut options = ConnectOptions::new()
-            .name(client_name)
-            .connection_timeout(REQUEST_TIMEOUT)
-            .request_timeout(Some(REQUEST_TIMEOUT));
-        if let Some(path) = &settings.credentials_file {
-            options = options.credentials_file(path).await.map_err(|error| {
-                Error::Topology(format!("nats.credentials_file {}: {error}", path.display()))
-            })?;
-        }
-        let addresses: Vec<&str> = settings.url.split(',').map(str::trim).collect();
-        let shown = addresses
-            .iter()
-            .map(|url| without_user(url))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let options = options(settings, client_name).await?;
+        let addresses: Vec<&str> = settings.urls().collect();
+        let shown = settings.addresses();
         let connecting = timeout(CONNECT_TIMEOUT, options.connect(addresses.as_slice()));
         let client = failpoint::around_kind("queue.connect", client_name, connecting)
             .await
@@ -86,6 +81,15 @@ impl Queue {
     pub async fn ensure_topology(&self) -> Result<(), Error> {
         let ensured = Box::pin(topology::ensure(&self.connection));
         failpoint::around("queue.topology.ensure", ensured).await
+    }
+
+    /// Looks whether what a service needs has been created: [`Queue::ensure_topology`] is the reporter's part.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] names the stream that is not there yet.
+    pub async fn check_topology(&self, role: Role) -> Result<(), Error> {
+        let checked = Box::pin(topology::check(&self.connection, role));
+        failpoint::around("queue.topology.ensure", checked).await
     }
 
     /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.
@@ -170,11 +174,37 @@ impl Connection {
     }
 }
 
-/// The address without user and password.
-fn without_user(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
-    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    format!("{scheme}://{host}")
+async fn options(settings: &Settings, client_name: &str) -> Result<ConnectOptions, Error> {
+    let mut options = ConnectOptions::new()
+        .name(client_name)
+        .custom_inbox_prefix(permissions::inbox_prefix(client_name))
+        .ping_interval(PING_INTERVAL)
+        .connection_timeout(SERVER_TIMEOUT)
+        .reconnect_delay_callback(|tries| RECONNECT_STEP * u32::try_from(tries).unwrap_or(10).min(10))
+        .event_callback(log)
+        .request_timeout(Some(REQUEST_TIMEOUT));
+    if let Some(seed) = &settings.nkey_seed {
+        options = options.nkey(seed.expose_secret().to_owned());
+    }
+    if let Some(path) = &settings.credentials_file {
+        options = options
+            .credentials_file(path)
+            .await
+            .map_err(|error| Error::Topology(format!("nats.credentials_file {}: {error}", path.display())))?;
+    }
+    Ok(options)
+}
+
+/// A refused request looks like one without an answer; only this event has the server's reason.
+async fn log(event: Event) {
+    match event {
+        Event::Connected => tracing::info!("connected to nats"),
+        Event::ServerError(_) | Event::ClientError(_) => tracing::error!(%event, "trouble with nats"),
+        Event::Disconnected | Event::LameDuckMode | Event::SlowConsumer(_) => {
+            tracing::warn!(%event, "trouble with nats");
+        }
+        Event::Draining | Event::Closed => tracing::debug!(%event, "connection to nats"),
+    }
 }
 
 fn check_version(version: &str, address: &str) -> Result<(), Error> {
@@ -215,11 +245,5 @@ mod tests {
                 .to_string();
             assert!(error.contains("nats://here:4222 is too old: 2.12.5"), "{error}");
         }
-    }
-
-    #[test]
-    fn addresses_are_shown_without_user_and_password() {
-        assert_eq!(without_user("nats://me:secret@nats:4222"), "nats://nats:4222");
-        assert_eq!(without_user("nats:4222"), "nats://nats:4222");
     }
 }

@@ -11,6 +11,7 @@ mod deliveries;
 mod journals;
 mod logs;
 mod model;
+mod silence;
 mod singletons;
 mod tables;
 mod topology;
