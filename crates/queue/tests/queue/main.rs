@@ -8,6 +8,7 @@
 mod bodies;
 mod corrupt;
 mod deliveries;
+mod identities;
 mod journals;
 mod logs;
 mod model;
