@@ -1,19 +1,22 @@
 //! Performs what a run decided and says what came of it.
 
+mod recover;
+
 use std::time::Duration;
 
 use domain::{
     CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, StopReason, Timestamp, ToolCall,
-    ToolResult, ToolStatus, WorkspaceInfo,
+    ToolResult, WorkspaceInfo,
 };
 use queue::Queue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::executors::{CallError, Caller, Executors, OpenError, Restore, commit};
+use crate::executors::{CallError, Caller, Executors, commit};
 use crate::model::ChatModel;
 use crate::run::{Action, IllegalFact, RunState, retry, transcript};
 use crate::telemetry;
+use recover::{Cut, failed, interrupted, unkept, workspace_failed};
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
@@ -229,7 +232,8 @@ impl Driver {
             Ok(result) => result,
             Err(CallError::TimedOut) => interrupted("The call took too long and was cut."),
             Err(CallError::Invalid(words)) => ToolResult::error(words),
-            Err(error) => return self.recover(caller, state, error).await,
+            Err(CallError::Unkeepable(words)) => ToolResult::error(words),
+            Err(error) => return self.recover(caller, state, error, Cut::Tool(id)).await,
         };
         telemetry::tool_finished(&call.name, start, &result);
         Ok(Fact::ToolFinished { id, result })
@@ -243,7 +247,8 @@ impl Driver {
     ) -> Result<Fact, Trouble> {
         let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at)).await {
             Ok(taken) => taken,
-            Err(error) => return self.recover(caller, state, error).await,
+            Err(CallError::Unkeepable(reason)) => return Ok(unkept(caller, reason)),
+            Err(error) => return self.recover(caller, state, error, Cut::Snapshot).await,
         };
         let (Some(base), Some(kept)) = (
             commit(&taken.info.base_commit),
@@ -258,37 +263,9 @@ impl Driver {
             commit: kept,
             pack: self.queue.objects().put(taken.pack).await?,
             files_changed: taken.info.files_changed,
+            omitted: taken.info.omitted,
         };
         Ok(Fact::SnapshotTaken { snapshot })
-    }
-
-    /// After a failed call: somebody else's ticket, or the workspace again from the last snapshot at any executor.
-    async fn recover(&self, caller: &Caller, state: &RunState, error: CallError) -> Result<Fact, Trouble> {
-        match error {
-            CallError::Stale => return Err(Trouble::Lost),
-            CallError::Invalid(words) | CallError::Refused(words) => return Ok(failed(state, &words)),
-            CallError::WorkspaceLost | CallError::Trouble(_) | CallError::TimedOut => {}
-        }
-        tracing::warn!(run = %caller.run, %error, "workspace lost, opening it again");
-        let base = state.open_workspace().map(|info| info.base.clone());
-        let (Some(request), snapshot) = (state.request(), state.snapshot.clone()) else {
-            return Err(self.impossible(state, "no request"));
-        };
-        let restore = match snapshot.clone() {
-            Some(snapshot) => {
-                let pack = self.queue.objects().get(&snapshot.pack).await?;
-                Some(Restore { snapshot, pack })
-            }
-            None => None,
-        };
-        match self
-            .executors
-            .open(caller, request, base.as_ref(), restore.as_ref())
-            .await
-        {
-            Ok(workspace) => Ok(Fact::WorkspaceRestored { workspace, snapshot }),
-            Err(error) => workspace_failed(state.next_id(), error),
-        }
     }
 
     /// Ends the workspace of a run that needs it no more.
@@ -301,37 +278,6 @@ impl Driver {
             };
             self.executors.close(&caller, info).await;
         }
-    }
-}
-
-fn workspace_failed(id: CallId, error: OpenError) -> Result<Fact, Trouble> {
-    match error {
-        OpenError::Stale => Err(Trouble::Lost),
-        OpenError::Unavailable(detail) => Ok(Fact::WorkspaceFailed {
-            id,
-            detail,
-            setup: false,
-        }),
-        OpenError::Setup(detail) => Ok(Fact::WorkspaceFailed {
-            id,
-            detail,
-            setup: true,
-        }),
-    }
-}
-
-fn failed(state: &RunState, detail: &str) -> Fact {
-    Fact::WorkspaceFailed {
-        id: state.next_id(),
-        detail: detail.to_owned(),
-        setup: false,
-    }
-}
-
-fn interrupted(words: &str) -> ToolResult {
-    ToolResult {
-        status: ToolStatus::Interrupted,
-        ..ToolResult::error(words)
     }
 }
 

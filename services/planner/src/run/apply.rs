@@ -58,6 +58,7 @@ impl RunState {
             snapshot: None,
             snapshot_position: 0,
             dirty: false,
+            unkept: None,
             branch: None,
             head: None,
             reports: Vec::new(),
@@ -133,6 +134,7 @@ impl RunState {
             Fact::ToolRequested { id, call } => self.tool_requested(id, call, entry),
             Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
             Fact::SnapshotTaken { snapshot } => self.snapshot_taken(snapshot, entry.position),
+            Fact::SnapshotFailed { reason } => self.snapshot_failed(reason),
             Fact::ReportRequested { id, request, answers } => {
                 self.report_requested(id, request, answers.as_deref(), entry)
             }
@@ -190,6 +192,7 @@ impl RunState {
             reply: None,
             failed: None,
             calls: Vec::new(),
+            notice: None,
         });
         Ok(())
     }
@@ -210,6 +213,7 @@ impl RunState {
                 state: CallState::Waiting,
                 report: None,
                 gate: None,
+                losses: 0,
             })
             .collect();
         turn.reply = Some(reply.clone());

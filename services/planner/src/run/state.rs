@@ -26,6 +26,8 @@ pub(crate) struct RunState {
     pub(crate) snapshot_position: u64,
     /// True when the workspace may hold what the last snapshot lacks.
     pub(crate) dirty: bool,
+    /// Why the workspace could not be kept when that was tried last.
+    pub(crate) unkept: Option<String>,
     pub(crate) branch: Option<String>,
     pub(crate) head: Option<CommitId>,
     pub(crate) reports: Vec<ReportState>,
@@ -82,6 +84,8 @@ pub(crate) struct Turn {
     pub(crate) reply: Option<Reply>,
     pub(crate) failed: Option<ModelTrouble>,
     pub(crate) calls: Vec<Call>,
+    /// What the model has to know besides the results of its calls.
+    pub(crate) notice: Option<String>,
 }
 
 /// Why a model call failed.
@@ -101,6 +105,8 @@ pub(crate) struct Call {
     pub(crate) report: Option<ReportId>,
     /// The report that asks a person first.
     pub(crate) gate: Option<ReportId>,
+    /// How often its workspace was lost while it ran.
+    pub(crate) losses: u32,
 }
 
 /// News that a run has heard of.
@@ -236,6 +242,7 @@ impl RunState {
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
             | Fact::SnapshotTaken { .. }
+            | Fact::SnapshotFailed { .. }
             | Fact::ReportRequested { .. }
             | Fact::RetryScheduled { .. }
             | Fact::Parked { .. } => false,

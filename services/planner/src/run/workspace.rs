@@ -3,7 +3,18 @@
 use domain::{CallId, Snapshot, ToolResult, ToolStatus, WorkspaceInfo};
 
 use super::apply::{Applied, legal};
-use super::state::{CallState, RunState, Workspace};
+use super::state::{Call, CallState, RunState, Workspace};
+use crate::prompts;
+
+/// A call is not run again once its workspace was lost this often while it ran.
+const MOST_LOSSES: u32 = 2;
+
+impl Call {
+    /// Whether it probably costs every workspace that it runs in.
+    pub(super) const fn is_deadly(&self) -> bool {
+        self.losses >= MOST_LOSSES
+    }
+}
 
 impl RunState {
     pub(super) fn workspace_requested(&mut self, id: &CallId) -> Applied {
@@ -36,11 +47,15 @@ impl RunState {
                 CallState::Running { .. } => true,
                 CallState::Waiting => false,
             };
+            if matches!(call.state, CallState::Running { .. }) {
+                call.losses += 1;
+            }
             if void && !ours {
                 call.state = CallState::Waiting;
             }
         }
         self.dirty = false;
+        self.unkept = None;
         self.branch = snapshot.and_then(|snapshot| snapshot.branch.clone());
         self.head = snapshot.and_then(|snapshot| snapshot.head.clone());
         self.workspace = Workspace::Open(Box::new(info.clone()));
@@ -85,6 +100,27 @@ impl RunState {
         self.branch.clone_from(&snapshot.branch);
         self.head.clone_from(&snapshot.head);
         self.dirty = false;
+        self.unkept = None;
         Ok(())
+    }
+
+    /// The model hears it with the results of its calls; only a further change is a reason to try again.
+    pub(super) fn snapshot_failed(&mut self, reason: &str) -> Applied {
+        legal(self.open_workspace().is_some(), "there is no workspace")?;
+        if let Some(turn) = self.turns.last_mut() {
+            turn.notice = Some(prompts::unkept(reason));
+        }
+        self.unkept = Some(reason.to_owned());
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// What of the work is not in the last snapshot, for the ticket.
+    pub(super) fn lacking(&self) -> Option<String> {
+        if let Some(reason) = &self.unkept {
+            return Some(format!("The last changes could not be saved: {reason}."));
+        }
+        let omitted = &self.snapshot.as_ref()?.omitted;
+        (!omitted.is_empty()).then(|| format!("Not saved: {}.", omitted.join("; ")))
     }
 }
