@@ -18,7 +18,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked -p ingest -p planner -p executor -p reporter -p egress \
     && install -D -t /out target/release/ingest target/release/planner target/release/executor \
-       target/release/launcher target/release/reporter target/release/inspector target/release/egress
+       target/release/launcher target/release/parser target/release/reporter target/release/inspector target/release/egress
 
 FROM ${RUNTIME_BASE} AS runtime
 RUN apt-get update \
@@ -43,7 +43,7 @@ USER root
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git \
     && rm -rf /var/lib/apt/lists/*
-COPY --from=builder /out/executor /out/launcher /usr/local/bin/
+COPY --from=builder /out/executor /out/launcher /out/parser /usr/local/bin/
 USER 65532:65532
 WORKDIR /
 EXPOSE 7403

@@ -32,7 +32,7 @@ fmt: ## Format the code
 
 # Without link-time optimization: it costs minutes a binary and changes no ratio.
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
-	--bin ingest --bin planner --bin executor --bin launcher --bin reporter --bin inspector --bin egress --bin bench
+	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin bench
 
 bench: setup ## Print one line a figure: bench <name> <value> <unit>
 	@$(BENCH_BUILD)

@@ -9,6 +9,7 @@ mod disk;
 mod drive;
 mod mirror;
 mod open;
+mod parser;
 mod pool;
 mod registry;
 mod sandbox;
@@ -29,6 +30,7 @@ use tonic::transport::server::TcpIncoming;
 
 pub use by_hand::by_hand;
 pub use config::{Config, Executor};
+pub use parser::parser;
 use registry::Registry;
 pub use sandbox::{Limits, Mechanism};
 use sandbox::{Sandbox, View};
@@ -47,6 +49,7 @@ const LINGER: Duration = Duration::from_secs(3);
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let settings = config.executor;
     let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
+    anyhow::ensure!(parser::is_there(), "the program `parser` is not beside this one");
     let data_dir = prepare(settings.data_dir).await?;
     let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
     hidden.push(data_dir.clone());

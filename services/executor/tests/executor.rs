@@ -19,6 +19,8 @@ mod large;
 mod many;
 #[path = "executor/own.rs"]
 mod own;
+#[path = "executor/parsing.rs"]
+mod parsing;
 #[path = "executor/planted.rs"]
 mod planted;
 #[path = "executor/runners.rs"]

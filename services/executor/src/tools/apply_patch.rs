@@ -65,6 +65,7 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
     let input: Input = parse(input)?;
     let files = read_patch(&input.patch)?;
     let mut changes: Vec<Change> = Vec::new();
+    let mut unchecked = String::new();
     for file in &files {
         let change = plan(call, file).map_err(|why| format!("{why} Nothing was changed."))?;
         if changes.iter().any(|other| other.path == change.path) {
@@ -74,7 +75,7 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
             ));
         }
         if let (Some(after), false) = (&change.after, input.force) {
-            syntax::check(&change.path, change.before.as_deref(), after)?;
+            unchecked += &syntax::check(call, &change.path, change.before.as_deref(), after)?;
         }
         changes.push(change);
     }
@@ -83,7 +84,7 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         .iter()
         .map(|change| change.path.display().to_string())
         .collect();
-    Ok(format!("Patched {}.", paths.join(", ")))
+    Ok(format!("Patched {}.{unchecked}", paths.join(", ")))
 }
 
 fn read_patch(text: &str) -> Result<Vec<FilePatch<'_>>, String> {

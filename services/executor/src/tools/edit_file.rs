@@ -56,14 +56,20 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
     if edited == text {
         return Err(format!("{}: the edits change nothing.", path.display()));
     }
-    if !input.force {
-        syntax::check(&path, Some(&text), &edited)?;
-    }
+    let unchecked = if input.force {
+        String::new()
+    } else {
+        syntax::check(call, &path, Some(&text), &edited)?
+    };
     call.workspace
         .root()
         .write(&path, edited.as_bytes())
         .map_err(|error| explain(&path, &error))?;
-    Ok(format!("Edited {} ({} block(s)).", path.display(), blocks.len()))
+    Ok(format!(
+        "Edited {} ({} block(s)).{unchecked}",
+        path.display(),
+        blocks.len()
+    ))
 }
 
 fn read_blocks(edits: &str) -> Result<Vec<Block<'_>>, String> {

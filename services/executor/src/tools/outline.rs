@@ -6,25 +6,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{Call, Run, Tool, cut, object, parse};
+use crate::{
+    parser::{Language, MAX_BYTES, Symbol, Unparsed},
+    workspace::{Kind, explain},
+};
 use serde::Deserialize;
-use tree_sitter::Node;
-
-use super::{Call, Run, Tool, cut, object, parse, syntax};
-use crate::workspace::explain;
 
 /// Shown at most, in bytes: about 8,000 tokens.
 const BUDGET: usize = 32 * 1024;
 /// Files read for the whole repository, and the longest of them in bytes.
 const MAX_FILES: usize = 5000;
 const MAX_FILE: u64 = 256 * 1024;
-const MAX_DEPTH: usize = 200;
+/// Files over which the parser may fall before the rest is not looked at any more.
+const MAX_FALLS: usize = 3;
 
 pub(super) const TOOL: Tool = Tool {
     name: "outline",
-    description: "Shows functions, classes and types with their lines: of one file when path is given, else of the \
-                  whole repository, the most used files first. A cheap first look before reading files. Knows Python, \
+    description: "Shows functions, classes and types with their lines: of a file or folder when path is given, else \
+                  of the whole repository, the most used files first. A cheap first look before reading files. Knows Python, \
                   JavaScript, TypeScript, Rust, Go and Java.",
-    schema: || object(&[("path", "string", "File; absent: the whole repository")], 0),
+    schema: || {
+        object(
+            &[("path", "string", "File or folder; absent: the whole repository")],
+            0,
+        )
+    },
     read_only: true,
     run: Run::Blocking(run),
 };
@@ -35,13 +42,6 @@ struct Input {
     path: Option<String>,
 }
 
-struct Symbol {
-    name: String,
-    line: usize,
-    depth: usize,
-    text: String,
-}
-
 struct FileOutline {
     path: PathBuf,
     symbols: Vec<Symbol>,
@@ -50,56 +50,92 @@ struct FileOutline {
 
 fn run(call: &Call, input: &str) -> Result<String, String> {
     let input: Input = parse(input)?;
-    match input.path.as_deref().filter(|path| !matches!(*path, "" | ".")) {
-        Some(path) => one_file(call, path),
-        None => Ok(repository(call)),
+    let path = call
+        .workspace
+        .existing(input.path.as_deref().unwrap_or_default())?;
+    let is_folder = matches!(call.workspace.root().stat(&path), Ok(Some(stat)) if stat.kind == Kind::Folder);
+    if is_folder || path.as_os_str().is_empty() {
+        Ok(folder(call, &path))
+    } else {
+        one_file(call, &path)
     }
 }
 
-fn one_file(call: &Call, path: &str) -> Result<String, String> {
-    let path = call.workspace.existing(path)?;
+fn one_file(call: &Call, path: &Path) -> Result<String, String> {
     let bytes = call
         .workspace
         .root()
-        .read(&path, syntax::MAX_BYTES)
-        .map_err(|error| explain(&path, &error))?;
-    let symbols = symbols(&path, &String::from_utf8_lossy(&bytes))
-        .ok_or_else(|| format!("{}: this language has no outline. Use read_file.", path.display()))?;
+        .read(path, MAX_BYTES)
+        .map_err(|error| explain(path, &error))?;
+    let Some(language) = Language::of(path).filter(|language| language.has_symbols()) else {
+        return Err(format!(
+            "There is no outline of {}: its language is not known. Use read_file.",
+            path.display()
+        ));
+    };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let symbols = call.workspace.parser.symbols(language, text, &call.cancel);
+    let symbols = symbols.map_err(|why| {
+        format!(
+            "There is no outline of {}: {why}. Use read_file or search_content.",
+            path.display()
+        )
+    })?;
     if symbols.is_empty() {
         return Ok(format!("{} has no symbols.", path.display()));
     }
-    Ok(cut(&shown(&path, &symbols), BUDGET).to_owned())
+    let shown = shown(path, &symbols);
+    let part = cut(&shown, BUDGET);
+    let more = if part.len() < shown.len() {
+        "\n[more symbols left out; use search_content]"
+    } else {
+        ""
+    };
+    Ok(format!("{part}{more}"))
 }
 
-fn repository(call: &Call) -> String {
-    let root = call.workspace.root();
-    let mut files = Vec::new();
+/// What a look at many files came to.
+#[derive(Default)]
+struct Survey {
+    files: Vec<FileOutline>,
+    /// Files over which the parser fell.
+    unread: Vec<String>,
+}
+
+fn survey(call: &Call, folder: &Path) -> Survey {
+    let (root, mut survey) = (call.workspace.root(), Survey::default());
     for path in call.workspace.paths(FileType::is_file) {
-        if files.len() >= MAX_FILES || call.cancel.is_cancelled() {
+        let is_enough = survey.files.len() >= MAX_FILES || survey.unread.len() >= MAX_FALLS;
+        if is_enough || call.cancel.is_cancelled() {
             break;
         }
-        if syntax::language(&path).is_none() {
+        let language = Language::of(&path).filter(|language| language.has_symbols());
+        let Some(language) = language.filter(|_| path.starts_with(folder)) else {
             continue;
-        }
+        };
         let Ok(bytes) = root.read(&path, MAX_FILE) else {
             continue;
         };
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some(symbols) = symbols(&path, &text).filter(|symbols| !symbols.is_empty()) {
-            files.push(FileOutline {
-                path,
-                symbols,
-                words: words(&text),
-            });
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let words = words(&text);
+        match call.workspace.parser.symbols(language, text, &call.cancel) {
+            Ok(symbols) if symbols.is_empty() => {}
+            Ok(symbols) => survey.files.push(FileOutline { path, symbols, words }),
+            Err(Unparsed::Cancelled) => break,
+            Err(why) => survey.unread.push(format!("{} ({why})", path.display())),
         }
     }
-    if files.is_empty() {
-        return "No file has an outline. Use list_directory and search_content.".to_owned();
-    }
-    let order = ranked(&files);
+    survey
+}
+
+fn folder(call: &Call, folder: &Path) -> String {
+    let Survey { files, unread } = survey(call, folder);
     let mut text = String::new();
+    if files.is_empty() {
+        text.push_str("No file has an outline. Use list_directory and search_content.\n");
+    }
     let mut left_out = 0;
-    for file in order {
+    for file in ranked(&files) {
         let shown = shown(&file.path, &file.symbols);
         if text.len() + shown.len() > BUDGET {
             left_out += 1;
@@ -108,7 +144,17 @@ fn repository(call: &Call) -> String {
         }
     }
     if left_out > 0 {
-        text.push_str(&format!("[{left_out} more files; give path to see one]\n"));
+        text.push_str(&format!(
+            "[{left_out} more files; give path to see a file or folder]\n"
+        ));
+    }
+    if !unread.is_empty() {
+        text.push_str(&format!("[no outline of {}", unread.join(", ")));
+        text.push_str(if unread.len() >= MAX_FALLS {
+            "; files after these were not looked at, give path to see them]\n"
+        } else {
+            "]\n"
+        });
     }
     text
 }
@@ -158,141 +204,11 @@ fn shown(path: &Path, symbols: &[Symbol]) -> String {
     format!("{}\n{}", path.display(), lines.collect::<String>())
 }
 
-/// Nothing for a language without symbols.
-fn symbols(path: &Path, text: &str) -> Option<Vec<Symbol>> {
-    if matches!(path.extension()?.to_str()?, "json" | "yaml" | "yml" | "toml") {
-        return None;
-    }
-    let tree = syntax::tree(path, text)?;
-    let mut found = Vec::new();
-    collect(tree.root_node(), text, 0, 0, &mut found);
-    Some(found)
-}
-
-fn collect(node: Node<'_>, text: &str, depth: usize, nesting: usize, found: &mut Vec<Symbol>) {
-    if nesting > MAX_DEPTH {
-        return;
-    }
-    let symbol = symbol(node, text, depth);
-    let inner = depth + usize::from(symbol.is_some());
-    // What is defined inside a function is nobody else's.
-    let ends_here = symbol.is_some() && is_function(node.kind());
-    found.extend(symbol);
-    if ends_here {
-        return;
-    }
-    let mut cursor = node.walk();
-    for child in node.named_children(&mut cursor) {
-        collect(child, text, inner, nesting + 1, found);
-    }
-}
-
-fn is_function(kind: &str) -> bool {
-    matches!(
-        kind,
-        "function_definition"
-            | "function_item"
-            | "function_declaration"
-            | "generator_function_declaration"
-            | "method_declaration"
-            | "method_definition"
-            | "constructor_declaration"
-            | "variable_declarator"
-    )
-}
-
-fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<Symbol> {
-    let is_type = matches!(
-        node.kind(),
-        "class_definition"
-            | "class_declaration"
-            | "abstract_class_declaration"
-            | "interface_declaration"
-            | "enum_declaration"
-            | "record_declaration"
-            | "type_alias_declaration"
-            | "type_spec"
-            | "struct_item"
-            | "enum_item"
-            | "trait_item"
-            | "impl_item"
-            | "mod_item"
-            | "type_item"
-            | "macro_definition"
-            | "function_signature_item"
-    );
-    let is_function = match node.kind() {
-        "variable_declarator" => {
-            let value = node.child_by_field_name("value")?;
-            matches!(value.kind(), "arrow_function" | "function_expression")
-        }
-        kind => is_function(kind),
-    };
-    if !is_type && !is_function {
-        return None;
-    }
-    let name = node
-        .child_by_field_name("name")
-        .or_else(|| node.child_by_field_name("type"))?;
-    let first = text
-        .get(node.start_byte()..)?
-        .lines()
-        .next()?
-        .trim_end()
-        .trim_end_matches('{')
-        .trim_end();
-    Some(Symbol {
-        name: name.utf8_text(text.as_bytes()).ok()?.to_owned(),
-        line: node.start_position().row + 1,
-        depth,
-        text: cut(first, 160).to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::tools::tests::World;
-
-    fn names(path: &str, text: &str) -> Vec<String> {
-        symbols(Path::new(path), text)
-            .unwrap()
-            .into_iter()
-            .map(|symbol| symbol.name)
-            .collect()
-    }
-
-    #[test]
-    fn each_language_shows_its_symbols() {
-        for (path, text, wanted) in [
-            (
-                "a.py",
-                "class A:\n    def f(self):\n        def inner(): pass\n\ndef g(): pass\n",
-                ["A", "f", "g"],
-            ),
-            ("a.rs", "struct S;\nimpl S { fn f(&self) {} }\n", ["S", "S", "f"]),
-            (
-                "a.go",
-                "package a\ntype T struct{}\nfunc (t T) M() {}\nfunc F() {}\n",
-                ["T", "M", "F"],
-            ),
-            (
-                "A.java",
-                "class A { A() {} int f() { return 1; } }\n",
-                ["A", "A", "f"],
-            ),
-            (
-                "a.ts",
-                "interface I {}\nclass C {}\nconst f = () => 1;\n",
-                ["I", "C", "f"],
-            ),
-            ("a.js", "function f() {}\nclass C { m() {} }\n", ["f", "C", "m"]),
-        ] {
-            assert_eq!(names(path, text), wanted, "{path}");
-        }
-    }
 
     #[test]
     fn a_file_is_shown_with_lines_and_the_repository_with_the_most_used_file_first() {
@@ -316,5 +232,10 @@ mod tests {
         let text = world.run("outline", &json!({})).unwrap();
         assert!(text.starts_with("shop/cart.py\n"), "{text}");
         assert!(text.contains("a.py\n     1 def unused_thing():"), "{text}");
+        let text = world.run("outline", &json!({ "path": "shop" })).unwrap();
+        assert!(
+            text.contains("cart.py") && !text.contains("unused_thing"),
+            "{text}"
+        );
     }
 }

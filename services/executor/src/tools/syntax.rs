@@ -1,123 +1,123 @@
-//! Syntax of source files by tree-sitter: whether a text can be parsed, and where not.
+//! Whether a changed file can still be parsed.
 
 use std::path::Path;
 
-use tree_sitter::{Language, Node, Parser, Tree};
+use super::Call;
+use crate::parser::{Language, MAX_BYTES, SyntaxError, Unparsed};
 
-/// Longer texts are not parsed, in bytes.
-pub(super) const MAX_BYTES: u64 = 1024 * 1024;
+/// Files that are written in a dialect of JSON with comments and trailing commas.
+const LENIENT_JSON: &[&str] = &[
+    "tsconfig",
+    "jsconfig",
+    ".eslintrc",
+    "devcontainer",
+    "settings",
+    "launch",
+    "tasks",
+];
 
-/// The language of a file by its name.
-pub(super) fn language(path: &Path) -> Option<Language> {
-    let extension = path.extension()?.to_str()?;
-    let language = match extension {
-        "py" | "pyi" => tree_sitter_python::LANGUAGE,
-        "js" | "jsx" | "mjs" | "cjs" => tree_sitter_javascript::LANGUAGE,
-        "ts" | "mts" | "cts" => tree_sitter_typescript::LANGUAGE_TYPESCRIPT,
-        "tsx" => tree_sitter_typescript::LANGUAGE_TSX,
-        "rs" => tree_sitter_rust::LANGUAGE,
-        "go" => tree_sitter_go::LANGUAGE,
-        "java" => tree_sitter_java::LANGUAGE,
-        "json" => tree_sitter_json::LANGUAGE,
-        "yaml" | "yml" => tree_sitter_yaml::LANGUAGE,
-        "toml" => tree_sitter_toml_ng::LANGUAGE,
-        _ => return None,
-    };
-    Some(language.into())
-}
-
-/// Parses a text; nothing for a language that is not known or a text that is too long.
-pub(super) fn tree(path: &Path, text: &str) -> Option<Tree> {
-    if text.len() as u64 > MAX_BYTES {
-        return None;
-    }
-    let mut parser = Parser::new();
-    parser.set_language(&language(path)?).ok()?;
-    parser.parse(text, None)
-}
-
-/// Whether a file may become `after`: unless it could be parsed before and no longer can.
+/// Whether a file may become `after`: unless it could be parsed before and no longer can. What to add to the answer.
 ///
 /// # Errors
 /// A text for the model that names the place.
-pub(super) fn check(path: &Path, before: Option<&str>, after: &str) -> Result<(), String> {
-    let Some(parsed) = tree(path, after) else {
-        return Ok(());
+pub(super) fn check(call: &Call, path: &Path, before: Option<&str>, after: &str) -> Result<String, String> {
+    let is_long = |text: &str| text.len() as u64 > MAX_BYTES;
+    let Some(language) = Language::of(path).filter(|language| is_checked(*language, path, after)) else {
+        return Ok(String::new());
     };
-    if !parsed.root_node().has_error() {
-        return Ok(());
+    if is_long(after) {
+        return Ok(String::new());
     }
-    let was_broken = before
-        .filter(|before| !before.trim().is_empty())
-        .and_then(|before| tree(path, before))
-        .is_some_and(|before| before.root_node().has_error());
-    if was_broken {
-        return Ok(());
+    let earlier = before.filter(|before| !is_long(before)).map(str::to_owned);
+    let parser = &call.workspace.parser;
+    match parser.new_error(language, earlier, after.to_owned(), &call.cancel) {
+        Ok(None) => Ok(String::new()),
+        Ok(Some(error)) => Err(refusal(path, before.is_some(), after, &error)),
+        Err(Unparsed::Cancelled) => Err("The call was cut; nothing was changed.".to_owned()),
+        Err(why) => Ok(format!(
+            "\nThe syntax of {} could not be checked ({why}); the change was applied unchecked.",
+            path.display()
+        )),
     }
-    let at = first_error(parsed.root_node());
-    let (line, column) = (at.start_position().row, at.start_position().column + 1);
-    let what = if at.is_missing() {
-        format!("{:?} is missing", at.kind())
-    } else {
-        "a syntax error".to_owned()
-    };
-    let shown = after.lines().nth(line).unwrap_or_default().trim_end();
-    Err(format!(
-        "{} could not be parsed any more, so it was not changed: {what} at line {}, column {column}:\n{:>5} {}\nCorrect the \
-         change, or call again with force = true if the file is right as it is.",
-        path.display(),
-        line + 1,
-        line + 1,
-        super::cut(shown, 300)
-    ))
 }
 
-/// The first node, in the order of the text, that is an error itself.
-fn first_error(root: Node<'_>) -> Node<'_> {
-    let mut node = root;
-    loop {
-        let mut cursor = node.walk();
-        let inner = node
-            .children(&mut cursor)
-            .find(|child| child.has_error() || child.is_missing());
-        match inner {
-            Some(inner) if !node.is_error() => node = inner,
-            Some(_) | None => return node,
+/// Not for templates, which become YAML only later, and JSON that may have comments.
+fn is_checked(language: Language, path: &Path, text: &str) -> bool {
+    match language {
+        Language::Yaml => !text.contains("{{") && !text.contains("{%"),
+        Language::Json => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            !LENIENT_JSON.iter().any(|start| name.starts_with(start))
         }
+        Language::Python
+        | Language::JavaScript
+        | Language::TypeScript
+        | Language::Tsx
+        | Language::Rust
+        | Language::Go
+        | Language::Java
+        | Language::Toml => true,
     }
+}
+
+fn refusal(path: &Path, is_old: bool, after: &str, error: &SyntaxError) -> String {
+    let what = match &error.missing {
+        Some(missing) => format!("{missing:?} is missing"),
+        None => "there is a syntax error".to_owned(),
+    };
+    let shown = after.lines().nth(error.line - 1).unwrap_or_default().trim_end();
+    let (could, unchanged) = if is_old {
+        ("could no longer be parsed", "was not changed")
+    } else {
+        ("cannot be parsed", "was not written")
+    };
+    format!(
+        "{} {could}, so it {unchanged}: {what} at line {}, column {}:\n{:>5} {}\nCorrect the change, or call again with \
+         force = true if the file is right as it is.",
+        path.display(),
+        error.line,
+        error.column,
+        error.line,
+        super::cut(shown, 300)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::tests::World;
 
-    #[test]
-    fn each_language_takes_good_text_and_names_the_place_in_bad_text() {
-        for (name, good, bad) in [
-            ("a.py", "def f(x):\n    return x\n", "def f(x):\n    return (x\n"),
-            ("a.js", "const f = (x) => x;\n", "const f = (x => x;\n"),
-            ("a.ts", "let x: number = 1;\n", "let x: number = ;\n"),
-            ("a.tsx", "const a = <b>c</b>;\n", "const a = <b>c</;\n"),
-            ("a.rs", "fn main() {}\n", "fn main( {}\n"),
-            ("a.go", "package a\n\nfunc f() {}\n", "package a\n\nfunc f( {}\n"),
-            ("A.java", "class A { int x; }\n", "class A { int x }\n"),
-            ("a.json", "{\"a\": 1}\n", "{\"a\": }\n"),
-            ("a.yaml", "a:\n  - b\n", "a: [b\n"),
-            ("a.toml", "[a]\nb = 1\n", "[a\nb = 1\n"),
-        ] {
-            let path = Path::new(name);
-            assert_eq!(check(path, None, good), Ok(()), "{name}");
-            let error = check(path, Some(good), bad).unwrap_err();
-            assert!(
-                error.contains("at line ") && error.contains("force = true"),
-                "{name}: {error}"
-            );
-        }
+    fn checked(name: &str, before: Option<&str>, after: &str) -> Result<String, String> {
+        check(&World::new().call, Path::new(name), before, after)
     }
 
     #[test]
-    fn a_file_that_was_broken_before_and_an_unknown_language_are_left_alone() {
-        assert_eq!(check(Path::new("a.py"), Some("def (:\n"), "def ((:\n"), Ok(()));
-        assert_eq!(check(Path::new("a.txt"), None, "def (:\n"), Ok(()));
+    fn a_refusal_names_the_place_and_the_way_on() {
+        let error = checked("a.py", Some("def f(): pass\n"), "\ndef f(:\n").unwrap_err();
+        assert!(
+            error.contains("no longer be parsed") && error.contains("at line 2"),
+            "{error}"
+        );
+        assert!(
+            error.contains("    2 def f(:") && error.contains("force = true"),
+            "{error}"
+        );
+        let error = checked("new.py", None, "def f(:\n").unwrap_err();
+        assert!(error.contains("was not written"), "{error}");
+    }
+
+    #[test]
+    fn unknown_languages_templates_and_json_with_comments_are_left_alone() {
+        for (name, text) in [
+            ("a.txt", "def (:\n"),
+            (
+                "chart/templates/a.yaml",
+                "{{- if .Values.a }}\na: [{{ .Values.b }\n{{ end }}\n",
+            ),
+            ("tsconfig.build.json", "{\"a\": [1,],}\n"),
+        ] {
+            assert_eq!(checked(name, None, text), Ok(String::new()), "{name}");
+        }
+        checked("package.json", None, "{\"a\": [1,],}\n").unwrap_err();
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{Call, Run, Tool, object, parse, syntax};
-use crate::workspace::explain;
+use crate::{parser::MAX_BYTES, workspace::explain};
 
 pub(super) const TOOL: Tool = Tool {
     name: "write_file",
@@ -38,17 +38,19 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
     if path == Path::new("") {
         return Err("The path is the workspace itself. Name a file in it.".to_owned());
     }
-    if !input.force {
-        let before = call.workspace.root().read(&path, syntax::MAX_BYTES).ok();
+    let unchecked = if input.force {
+        String::new()
+    } else {
+        let before = call.workspace.root().read(&path, MAX_BYTES).ok();
         let before = before.and_then(|bytes| String::from_utf8(bytes).ok());
-        syntax::check(&path, before.as_deref(), &input.content)?;
-    }
+        syntax::check(call, &path, before.as_deref(), &input.content)?
+    };
     call.workspace
         .root()
         .write(&path, input.content.as_bytes())
         .map_err(|error| explain(&path, &error))?;
     Ok(format!(
-        "Wrote {} ({} lines).",
+        "Wrote {} ({} lines).{unchecked}",
         path.display(),
         input.content.lines().count()
     ))

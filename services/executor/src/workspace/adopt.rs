@@ -10,7 +10,10 @@ use domain::{CommitId, RunId, TicketKey};
 use git2::{Oid, Signature, Time};
 
 use super::{Folder, Problem, Root, Workspace};
-use crate::sandbox::{Runner, Spare};
+use crate::{
+    parser::Parser,
+    sandbox::{Runner, Spare},
+};
 
 const BRANCH: &str = "main";
 
@@ -45,6 +48,7 @@ impl Workspace {
             elsewhere: OnceLock::new(),
             state: Mutex::default(),
             spare: Spare::default(),
+            parser: Parser::default(),
         };
         let files = workspace.tree(repository.objects())?;
         workspace.base = base(&repository, files)?;

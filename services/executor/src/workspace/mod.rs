@@ -27,12 +27,13 @@ pub(crate) use copy::Amount;
 pub(crate) use history::SnapshotPack;
 pub(crate) use left::Origin;
 pub(crate) use ready::Ready;
-pub(crate) use root::{Root, explain};
+pub(crate) use root::{Kind, Root, explain};
 use scan::StatCache;
 
 use crate::{
     disk,
     mirror::MirrorPath,
+    parser::Parser,
     sandbox::{self, Runner, Session, Spare},
 };
 
@@ -109,6 +110,8 @@ pub(crate) struct Workspace {
     state: Mutex<State>,
     /// For the next command here.
     pub(crate) spare: Spare,
+    /// Reads source files of this workspace.
+    pub(crate) parser: Parser,
 }
 
 /// Changes as tools run.
@@ -176,6 +179,7 @@ impl Workspace {
             elsewhere: OnceLock::new(),
             state: Mutex::default(),
             spare: Spare::default(),
+            parser: Parser::default(),
         };
         workspace.fill(start.restore, files)?;
         Ok(workspace)

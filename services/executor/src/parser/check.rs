@@ -1,0 +1,78 @@
+//! Whether a text can be parsed, and where not.
+
+use tree_sitter::Node;
+
+use super::{
+    grammar::{Language, tree},
+    wire::SyntaxError,
+};
+
+/// The first syntax error of `after`, unless `before` had one too.
+pub(super) fn new_error(language: Language, before: Option<&str>, after: &str) -> Option<SyntaxError> {
+    let parsed = tree(language, after).filter(|parsed| parsed.root_node().has_error())?;
+    let was_broken = before
+        .filter(|before| !before.trim().is_empty())
+        .and_then(|before| tree(language, before))
+        .is_some_and(|before| before.root_node().has_error());
+    if was_broken {
+        return None;
+    }
+    let at = first_error(parsed.root_node());
+    Some(SyntaxError {
+        line: at.start_position().row + 1,
+        column: at.start_position().column + 1,
+        missing: at.is_missing().then(|| at.kind().to_owned()),
+    })
+}
+
+/// The first node, in the order of the text, that is an error itself.
+fn first_error(root: Node<'_>) -> Node<'_> {
+    let mut node = root;
+    loop {
+        let mut cursor = node.walk();
+        let inner = node
+            .children(&mut cursor)
+            .find(|child| child.has_error() || child.is_missing());
+        match inner {
+            Some(inner) if !node.is_error() => node = inner,
+            Some(_) | None => return node,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn error(name: &str, before: Option<&str>, after: &str) -> Option<SyntaxError> {
+        new_error(Language::of(Path::new(name)).unwrap(), before, after)
+    }
+
+    #[test]
+    fn each_language_takes_good_text_and_names_the_place_in_bad_text() {
+        for (name, good, bad) in [
+            ("a.py", "def f(x):\n    return x\n", "def f(x):\n    return (x\n"),
+            ("a.js", "const f = (x) => x;\n", "const f = (x => x;\n"),
+            ("a.ts", "let x: number = 1;\n", "let x: number = ;\n"),
+            ("a.tsx", "const a = <b>c</b>;\n", "const a = <b>c</;\n"),
+            ("a.rs", "fn main() {}\n", "fn main( {}\n"),
+            ("a.go", "package a\n\nfunc f() {}\n", "package a\n\nfunc f( {}\n"),
+            ("A.java", "class A { int x; }\n", "class A { int x }\n"),
+            ("a.json", "{\"a\": 1}\n", "{\"a\": }\n"),
+            ("a.yaml", "a:\n  - b\n", "a: [b\n"),
+            ("a.toml", "[a]\nb = 1\n", "[a\nb = 1\n"),
+        ] {
+            assert_eq!(error(name, None, good), None, "{name}");
+            let found = error(name, Some(good), bad).unwrap();
+            assert!(found.line >= 1 && found.line <= 3, "{name}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_was_broken_before_may_stay_so() {
+        assert_eq!(error("a.py", Some("def (:\n"), "def ((:\n"), None);
+        assert!(error("a.py", Some("\n"), "def ((:\n").is_some());
+    }
+}

@@ -1,0 +1,206 @@
+//! The executor's side: one parser process per workspace, kept for the next request and replaced when it fell.
+
+use std::{
+    fmt,
+    io::{self, Read, Write},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{LazyLock, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Language, Symbol, SyntaxError,
+    wire::{self, Answer, Request},
+};
+
+/// How long one text may take.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How often a waiting call looks whether it is still wanted.
+const TICK: Duration = Duration::from_millis(50);
+/// A process is replaced after so many texts: what they left in its memory goes with it.
+const MAX_REQUESTS: u32 = 5000;
+
+/// The parser's program, beside the running one, or one folder up for test binaries.
+static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.parent()?;
+    let places = [folder.join("parser"), folder.parent()?.join("parser")];
+    places.into_iter().find(|path| path.is_file())
+});
+
+/// Whether the parser's program lies beside this one.
+pub(crate) fn is_there() -> bool {
+    PROGRAM.is_some()
+}
+
+/// Why a text could not be parsed, in words for the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unparsed {
+    /// It takes too long.
+    TooSlow,
+    /// The parser fell over it: too much memory, or a mistake of the grammar.
+    Fell,
+    /// The call is not wanted any more.
+    Cancelled,
+}
+
+impl fmt::Display for Unparsed {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::TooSlow => "parsing it takes too long",
+            Self::Fell => "the parser cannot cope with it",
+            Self::Cancelled => "the call was cut",
+        })
+    }
+}
+
+/// A workspace's parser. Dropped, its process ends.
+#[derive(Default)]
+pub(crate) struct Parser(Mutex<Option<Process>>);
+
+struct Process {
+    child: Child,
+    socket: UnixStream,
+    requests: u32,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Parser {
+    /// The first syntax error of `after`, unless `before` had one too.
+    pub(crate) fn new_error(
+        &self,
+        language: Language,
+        before: Option<String>,
+        after: String,
+        cancel: &CancellationToken,
+    ) -> Result<Option<SyntaxError>, Unparsed> {
+        let request = Request::Check {
+            language,
+            before,
+            after,
+        };
+        match self.ask(&request, cancel)? {
+            Answer::Checked(error) => Ok(error),
+            Answer::Symbols(_) => Err(Unparsed::Fell),
+        }
+    }
+
+    /// What a text defines.
+    pub(crate) fn symbols(
+        &self,
+        language: Language,
+        text: String,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Symbol>, Unparsed> {
+        match self.ask(&Request::Symbols { language, text }, cancel)? {
+            Answer::Symbols(symbols) => Ok(symbols),
+            Answer::Checked(_) => Err(Unparsed::Fell),
+        }
+    }
+
+    fn ask(&self, request: &Request, cancel: &CancellationToken) -> Result<Answer, Unparsed> {
+        // Unit tests have no program beside them; what becomes of a process that falls is tested with the real one.
+        if cfg!(test) {
+            return Ok(super::answer(request));
+        }
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let asked = kept.map_or_else(start, Ok).and_then(|mut process| {
+            let answer = exchange(&mut process, request, cancel)?;
+            Ok((process, answer))
+        });
+        match asked {
+            Ok((process, answer)) => {
+                if process.requests < MAX_REQUESTS {
+                    *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+                }
+                Ok(answer)
+            }
+            Err(_) if cancel.is_cancelled() => Err(Unparsed::Cancelled),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Unparsed::TooSlow),
+            Err(error) => {
+                tracing::warn!(%error, "the parser fell over a text");
+                Err(Unparsed::Fell)
+            }
+        }
+    }
+}
+
+fn start() -> io::Result<Process> {
+    let program = PROGRAM.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    let (socket, theirs) = UnixStream::pair()?;
+    socket.set_read_timeout(Some(TICK))?;
+    socket.set_write_timeout(Some(TICK))?;
+    let child = Command::new(program)
+        .env_clear()
+        .current_dir("/")
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok(Process {
+        child,
+        socket,
+        requests: 0,
+    })
+}
+
+/// One request and its answer, within the limit.
+fn exchange(process: &mut Process, request: &Request, cancel: &CancellationToken) -> io::Result<Answer> {
+    process.requests += 1;
+    let mut patient = Patient {
+        socket: &process.socket,
+        deadline: Instant::now() + LIMIT,
+        cancel,
+    };
+    wire::send(&mut patient, request)?;
+    wire::receive(&mut patient)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// A socket whose waits end at a deadline or when the call is cut.
+struct Patient<'a> {
+    socket: &'a UnixStream,
+    deadline: Instant,
+    cancel: &'a CancellationToken,
+}
+
+impl Patient<'_> {
+    fn wait<T>(&mut self, mut step: impl FnMut(&mut &UnixStream) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            match step(&mut self.socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if self.cancel.is_cancelled() || Instant::now() > self.deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait(|socket| socket.read(buffer))
+    }
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait(|socket| socket.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! The languages that can be parsed.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tree_sitter::{Parser, Tree};
+
+/// Longer texts are not parsed, in bytes.
+pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A language with a grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Language {
+    Python,
+    JavaScript,
+    TypeScript,
+    Tsx,
+    Rust,
+    Go,
+    Java,
+    Json,
+    Yaml,
+    Toml,
+}
+
+impl Language {
+    /// The language of a file by its name.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        Some(match path.extension()?.to_str()? {
+            "py" | "pyi" => Self::Python,
+            "js" | "jsx" | "mjs" | "cjs" => Self::JavaScript,
+            "ts" | "mts" | "cts" => Self::TypeScript,
+            "tsx" => Self::Tsx,
+            "rs" => Self::Rust,
+            "go" => Self::Go,
+            "java" => Self::Java,
+            "json" => Self::Json,
+            "yaml" | "yml" => Self::Yaml,
+            "toml" => Self::Toml,
+            _ => return None,
+        })
+    }
+
+    /// Whether it defines functions and types.
+    pub(crate) const fn has_symbols(self) -> bool {
+        match self {
+            Self::Python
+            | Self::JavaScript
+            | Self::TypeScript
+            | Self::Tsx
+            | Self::Rust
+            | Self::Go
+            | Self::Java => true,
+            Self::Json | Self::Yaml | Self::Toml => false,
+        }
+    }
+
+    fn grammar(self) -> tree_sitter::Language {
+        match self {
+            Self::Python => tree_sitter_python::LANGUAGE,
+            Self::JavaScript => tree_sitter_javascript::LANGUAGE,
+            Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT,
+            Self::Tsx => tree_sitter_typescript::LANGUAGE_TSX,
+            Self::Rust => tree_sitter_rust::LANGUAGE,
+            Self::Go => tree_sitter_go::LANGUAGE,
+            Self::Java => tree_sitter_java::LANGUAGE,
+            Self::Json => tree_sitter_json::LANGUAGE,
+            Self::Yaml => tree_sitter_yaml::LANGUAGE,
+            Self::Toml => tree_sitter_toml_ng::LANGUAGE,
+        }
+        .into()
+    }
+}
+
+/// Parses a text; nothing for one that is too long.
+pub(super) fn tree(language: Language, text: &str) -> Option<Tree> {
+    if text.len() as u64 > MAX_BYTES {
+        return None;
+    }
+    let mut parser = Parser::new();
+    parser.set_language(&language.grammar()).ok()?;
+    parser.parse(text, None)
+}

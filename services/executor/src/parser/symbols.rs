@@ -1,0 +1,219 @@
+//! What a text defines: functions, classes, types, constants.
+
+use tree_sitter::Node;
+
+use super::{
+    grammar::{Language, tree},
+    wire::Symbol,
+};
+
+/// Deeper nodes are not looked at.
+const MAX_DEPTH: usize = 200;
+/// Symbols of one text.
+const MAX_SYMBOLS: usize = 20_000;
+/// How much of a definition is shown, in characters.
+const MAX_SHOWN: usize = 160;
+
+/// In the order of the text; none for a language that defines nothing.
+pub(super) fn symbols(language: Language, text: &str) -> Vec<Symbol> {
+    let mut found = Vec::new();
+    if language.has_symbols()
+        && let Some(tree) = tree(language, text)
+    {
+        collect(tree.root_node(), text, 0, 0, &mut found);
+    }
+    found
+}
+
+fn collect(node: Node<'_>, text: &str, depth: usize, nesting: usize, found: &mut Vec<Symbol>) {
+    if nesting > MAX_DEPTH || found.len() >= MAX_SYMBOLS {
+        return;
+    }
+    let symbol = symbol(node, text, depth);
+    let inner = depth + usize::from(symbol.is_some());
+    // What is defined inside a function concerns that function only.
+    let ends_here = symbol.is_some() && is_function(node.kind());
+    found.extend(symbol);
+    if ends_here {
+        return;
+    }
+    let mut cursor = node.walk();
+    for child in node.named_children(&mut cursor) {
+        collect(child, text, inner, nesting + 1, found);
+    }
+}
+
+fn is_function(kind: &str) -> bool {
+    matches!(
+        kind,
+        "function_definition"
+            | "function_item"
+            | "function_declaration"
+            | "generator_function_declaration"
+            | "method_declaration"
+            | "method_definition"
+            | "constructor_declaration"
+            | "variable_declarator"
+            | "field_definition"
+            | "public_field_definition"
+            | "assignment_expression"
+            | "const_spec"
+            | "const_item"
+            | "static_item"
+    )
+}
+
+fn is_type(kind: &str) -> bool {
+    matches!(
+        kind,
+        "class_definition"
+            | "class_declaration"
+            | "abstract_class_declaration"
+            | "interface_declaration"
+            | "enum_declaration"
+            | "record_declaration"
+            | "type_alias_declaration"
+            | "type_spec"
+            | "struct_item"
+            | "enum_item"
+            | "trait_item"
+            | "impl_item"
+            | "mod_item"
+            | "type_item"
+            | "macro_definition"
+            | "function_signature_item"
+    )
+}
+
+fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<Symbol> {
+    let name = match node.kind() {
+        "variable_declarator" if !holds_function(node, "value") && !is_constant(node, text) => return None,
+        "field_definition" | "public_field_definition" if !holds_function(node, "value") => return None,
+        "assignment_expression" => {
+            let left = node.child_by_field_name("left")?;
+            let is_export = text_of(left, text).is_some_and(is_exported);
+            (is_export && holds_function(node, "right")).then_some(left)?
+        }
+        kind if is_function(kind) || is_type(kind) => ["name", "property", "type"]
+            .iter()
+            .find_map(|field| node.child_by_field_name(field))?,
+        _ => return None,
+    };
+    Some(Symbol {
+        name: text_of(name, text)?.to_owned(),
+        line: node.start_position().row + 1,
+        depth,
+        text: shown(node, text),
+    })
+}
+
+fn holds_function(node: Node<'_>, field: &str) -> bool {
+    node.child_by_field_name(field).is_some_and(|value| {
+        matches!(
+            value.kind(),
+            "arrow_function" | "function_expression" | "generator_function"
+        )
+    })
+}
+
+/// `const LIMIT = 3;` or `export const limit = 3;` at the top of a file.
+fn is_constant(node: Node<'_>, text: &str) -> bool {
+    let Some(declaration) = node
+        .parent()
+        .filter(|above| above.kind() == "lexical_declaration")
+    else {
+        return false;
+    };
+    let place = declaration.parent().map_or("", |above| above.kind());
+    let name = node
+        .child_by_field_name("name")
+        .and_then(|name| text_of(name, text));
+    let is_upper = name.is_some_and(|name| !name.contains(char::is_lowercase));
+    place == "export_statement" || (place == "program" && is_upper)
+}
+
+/// `exports.f` or `module.exports`.
+fn is_exported(left: &str) -> bool {
+    left.starts_with("exports.") || left.starts_with("module.exports")
+}
+
+fn text_of<'a>(node: Node<'_>, text: &'a str) -> Option<&'a str> {
+    node.utf8_text(text.as_bytes()).ok()
+}
+
+/// The line on which a definition begins, from what belongs to it (`export`, `pub`, `type`) on.
+fn shown(node: Node<'_>, text: &str) -> String {
+    let start = node.start_byte();
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.rfind('\n').map_or(0, |at| at + 1);
+    let own = before[line..]
+        .rfind([';', '{', '}'])
+        .map_or(line, |at| line + at + 1);
+    let first = text[own..].lines().next().unwrap_or_default().trim();
+    let first = first.trim_end_matches('{').trim_end();
+    first.chars().take(MAX_SHOWN).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn of(path: &str, text: &str) -> Vec<Symbol> {
+        symbols(Language::of(Path::new(path)).unwrap(), text)
+    }
+
+    #[test]
+    fn each_language_shows_its_symbols() {
+        for (path, text, wanted) in [
+            (
+                "a.py",
+                "class A:\n    def f(self):\n        def inner(): pass\n\ndef g(): pass\n",
+                ["A", "f", "g"].as_slice(),
+            ),
+            (
+                "a.rs",
+                "struct S;\nimpl S { fn f(&self) {} }\npub const N: u8 = 1;\n",
+                &["S", "S", "f", "N"],
+            ),
+            (
+                "a.go",
+                "package a\nconst N = 1\ntype T struct{}\nfunc (t T) M() {}\nfunc F() {}\n",
+                &["N", "T", "M", "F"],
+            ),
+            (
+                "A.java",
+                "class A { A() {} int f() { return 1; } }\n",
+                &["A", "A", "f"],
+            ),
+            (
+                "a.ts",
+                "interface I {}\nclass C { handler = () => 1; x = 2; }\nconst f = () => 1;\nexport const limit = 3;\nconst local = 4;\n",
+                &["I", "C", "handler", "f", "limit"],
+            ),
+            (
+                "a.js",
+                "function f() {}\nclass C { m() {} }\nexports.g = function () {};\n",
+                &["f", "C", "m", "exports.g"],
+            ),
+        ] {
+            let names: Vec<String> = of(path, text).into_iter().map(|symbol| symbol.name).collect();
+            assert_eq!(names, wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn words_before_a_definition_that_belong_to_it_are_shown() {
+        let texts =
+            |path, text| -> Vec<String> { of(path, text).into_iter().map(|symbol| symbol.text).collect() };
+        assert_eq!(
+            texts("a.go", "package a\n\ntype T struct {\n}\n"),
+            ["type T struct"]
+        );
+        assert_eq!(
+            texts("a.ts", "export const f = () => {\n};\nexport class C {}\n"),
+            ["export const f = () =>", "export class C {}"]
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! Source files that no parser copes with, met by the real one in its own process.
+
+use serde_json::json;
+
+use super::*;
+
+/// Files that abort the grammars or eat all memory and time.
+fn deadly() -> [(&'static str, String); 3] {
+    [
+        ("s.yaml", "- ".repeat(255) + "\n"),
+        ("A.java", "a<".repeat(25_000)),
+        ("a.ts", "a<b,".repeat(25_000)),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_fell_every_parser_are_written_unchecked_and_the_executor_lives() {
+    let world = World::start(2).await;
+    let (session, other) = (world.open(1).await, world.open(2).await);
+    for (path, content) in deadly() {
+        let input = json!({ "path": path, "content": content });
+        let text = session
+            .ok(&format!("write {path}"), "write_file", input)
+            .await
+            .content;
+        assert!(text.starts_with(&format!("Wrote {path}")), "{text}");
+        assert!(text.contains("applied unchecked"), "{path}: {text}");
+        let read = other
+            .ok(
+                &format!("read beside {path}"),
+                "read_file",
+                json!({ "path": "README.md" }),
+            )
+            .await;
+        assert!(read.content.contains("# Shop"));
+    }
+    // The next file is checked again.
+    let broken = json!({ "path": "b.py", "content": "def f(:\n" });
+    let refused = session.call("broken", "write_file", broken).await;
+    assert!(
+        refused.content.contains("cannot be parsed"),
+        "{}",
+        refused.content
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outline_names_the_files_that_it_could_not_read_and_shows_the_others() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    for (path, content) in deadly() {
+        let input = json!({ "path": path, "content": content, "force": true });
+        session.ok(&format!("write {path}"), "write_file", input).await;
+    }
+    let input = json!({ "path": "good.py", "content": "def good():\n    pass\n" });
+    session.ok("good", "write_file", input).await;
+    let text = session.ok("all", "outline", json!({})).await.content;
+    assert!(
+        text.contains("def good()") && text.contains("no outline of A.java"),
+        "{text}"
+    );
+    let one = session.call("one", "outline", json!({ "path": "A.java" })).await;
+    assert!(
+        one.content.contains("There is no outline of A.java"),
+        "{}",
+        one.content
+    );
+    let good = session.ok("again", "outline", json!({ "path": "good.py" })).await;
+    assert!(good.content.contains("def good()"), "{}", good.content);
+}
