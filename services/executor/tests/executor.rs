@@ -11,6 +11,8 @@ mod attacks;
 mod canary;
 #[path = "executor/elsewhere.rs"]
 mod elsewhere;
+#[path = "executor/gits.rs"]
+mod gits;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]
 mod http_backend;
 #[path = "executor/large.rs"]
@@ -716,9 +718,12 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
         .await;
     assert_eq!(
         environment,
-        "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE HOME LC_CTYPE PATH PWD SHLVL TERM TMPDIR _ "
+        "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM HOME LC_CTYPE PATH PWD SHLVL TERM TMPDIR _ "
     );
-    let reach = format!("cat {}; touch $GIT_DIR/x; touch /etc/x", theirs(&world));
+    let reach = format!(
+        "cat {}; touch $(git rev-parse --git-common-dir)/x; touch /etc/x",
+        theirs(&world)
+    );
     let text = session.shell("c2", &format!("{reach}; true")).await;
     assert!(!text.contains("# Shop"), "{text}");
     let refused = text.matches("Permission denied").count()
@@ -743,7 +748,10 @@ fn theirs(world: &World) -> String {
 async fn without_namespaces_commands_are_kept_to_their_workspace_as_well() {
     let world = World::start_without(2, vec![executor::Mechanism::Namespaces]).await;
     let (session, _other) = (world.open(1).await, world.open(2).await);
-    let reach = format!("cat {}; touch /tmp/escaped; touch $GIT_DIR/x", theirs(&world));
+    let reach = format!(
+        "cat {}; touch /tmp/escaped; touch $(git rev-parse --git-common-dir)/x",
+        theirs(&world)
+    );
     let text = session
         .shell(
             "c1",
