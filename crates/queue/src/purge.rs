@@ -1,6 +1,6 @@
 //! Forgetting a ticket: everything that the streams and tables hold of it.
 
-use domain::{BranchRecord, RunId, TicketKey};
+use domain::{BranchRecord, PullRequestRecord, RunId, TicketKey};
 
 use crate::{
     Bucket, DeadLetters, Error, Queue, subject, table,
@@ -35,6 +35,7 @@ impl Queue {
         let row = subject::under(&table::prefix_of(tickets), &text);
         connection.purge(&table::stream_of(tickets), &row).await?;
         self.forget_branches(ticket).await?;
+        self.forget_pull_requests(ticket).await?;
         self.forget_letters(ticket).await
     }
 
@@ -76,6 +77,19 @@ impl Queue {
         let bucket = Bucket::Branches.name();
         let (stream, prefix) = (table::stream_of(bucket), table::prefix_of(bucket));
         for (key, record) in self.table::<BranchRecord>(Bucket::Branches).list().await? {
+            if record.ticket == *ticket {
+                let subject = subject::under(&prefix, &key);
+                self.connection.purge(&stream, &subject).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn forget_pull_requests(&self, ticket: &TicketKey) -> Result<(), Error> {
+        let bucket = Bucket::PullRequests.name();
+        let (stream, prefix) = (table::stream_of(bucket), table::prefix_of(bucket));
+        let table = self.table::<PullRequestRecord>(Bucket::PullRequests);
+        for (key, record) in table.list().await? {
             if record.ticket == *ticket {
                 let subject = subject::under(&prefix, &key);
                 self.connection.purge(&stream, &subject).await?;

@@ -27,18 +27,27 @@ pub enum Bucket {
     Effects,
     /// Head branches, by `BranchRecord::key`.
     Branches,
+    /// The index of our pull requests, by `PullRequestRecord::key`.
+    PullRequests,
     /// Control records (stop-all …) and epochs.
     Control,
 }
 
 impl Bucket {
-    pub(crate) const ALL: [Self; 4] = [Self::Tickets, Self::Effects, Self::Branches, Self::Control];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Tickets,
+        Self::Effects,
+        Self::Branches,
+        Self::PullRequests,
+        Self::Control,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Tickets => "tickets",
             Self::Effects => "effects",
             Self::Branches => "branches",
+            Self::PullRequests => "pull-requests",
             Self::Control => "control",
         }
     }
@@ -53,7 +62,7 @@ pub(crate) fn prefix_of(bucket: &str) -> String {
 }
 
 /// The revision a value was read at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(pub u64);
 
 /// Typed view of one bucket. Cheap to clone.
@@ -160,6 +169,31 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
             .publish(&subject::under(&self.prefix, key), headers, Bytes::new())
             .await?;
         Ok(())
+    }
+
+    /// The values that were written after a revision, oldest first, and the revision to ask with the next time; one that
+    /// cannot be read is left out, as in [`Self::list`], and so is what was removed. Costs as much as what changed.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn changes_after(&self, after: Revision) -> Result<(Vec<V>, Revision), Error> {
+        let subject = format!("{}.>", self.prefix);
+        let changed = self.connection.range(&self.stream, &subject, after.0);
+        let changed = failpoint::around_kind("queue.table.list", &self.stream, changed).await?;
+        let (mut values, mut newest) = (Vec::new(), after);
+        for stored in changed {
+            newest = newest.max(Revision(stored.sequence));
+            if is_tombstone(&stored) {
+                continue;
+            }
+            match body::record_or_bytes(&self.connection.objects(), &self.stream, stored).await? {
+                Ok(value) => values.push(value),
+                Err(unreadable) => {
+                    tracing::error!(problem = unreadable.problem(), "value left out");
+                }
+            }
+        }
+        Ok((values, newest))
     }
 
     /// Every key with its value. One that cannot be read is left out, so that it does not hide the others, and logged.

@@ -1,8 +1,8 @@
 //! What people order in comments, `/stop` and `/retry`, and what a retry means for a ticket.
 
 use domain::{
-    Job, Reason, RepositoryName, Row, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger,
-    TriggerKey,
+    Job, PullRequestRecord, Reason, RepositoryName, Row, RunStatus, Source, StopReason, TicketKey, Timestamp,
+    Trigger, TriggerKey,
 };
 use queue::Bucket;
 
@@ -125,16 +125,9 @@ impl Router {
             tracing::info!(%repository, "order refused: its author may not write");
             return Ok(Outcome::Nothing("the author may not give orders".to_owned()));
         }
-        let records = self
-            .queue
-            .table::<domain::BranchRecord>(Bucket::Branches)
-            .list()
-            .await?;
-        let ours = records.into_iter().find(|(_, record)| {
-            let pull_request = record.pull_request.as_ref();
-            pull_request.is_some_and(|ours| ours.repository == *repository && ours.number == number)
-        });
-        let ticket = ours.map_or(order.ticket.clone(), |(_, record)| record.ticket);
+        let index = self.queue.table::<PullRequestRecord>(Bucket::PullRequests);
+        let ours = index.get(&PullRequestRecord::key(repository, number)).await?;
+        let ticket = ours.map_or(order.ticket.clone(), |(record, _)| record.ticket);
         self.obey(command, Order { ticket, ..order }).await
     }
 

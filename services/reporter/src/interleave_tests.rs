@@ -77,6 +77,7 @@ impl Scene {
                 jira_url: self.jira.url(),
                 objects: self.queue.objects(),
                 branches: self.queue.table(Bucket::Branches),
+                pull_requests: self.queue.table(Bucket::PullRequests),
                 triggers: self.queue.triggers(),
                 inspector: Inspector::absent(),
                 limits: Settings::default().limits(),

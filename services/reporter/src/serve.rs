@@ -96,6 +96,7 @@ async fn work(
         mirrors,
         objects: queue.objects(),
         branches: queue.table(Bucket::Branches),
+        pull_requests: queue.table(Bucket::PullRequests),
         triggers: queue.triggers(),
         inspector: inspector(&config.reporter).await?,
         limits: config.reporter.limits(),

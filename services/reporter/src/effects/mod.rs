@@ -5,6 +5,7 @@ mod labels;
 mod mark_ready;
 mod pull_request;
 mod push_branch;
+mod record_end;
 mod remote_link;
 mod show_change;
 mod transition;
@@ -12,8 +13,8 @@ mod unassign;
 
 use std::sync::Arc;
 
-use domain::{BranchRecord, PullRequestRef, Report, Rules, TicketKey, Trigger};
-use queue::{KeyedLog, Objects, Table};
+use domain::{BranchRecord, PullRequestRecord, PullRequestRef, Report, Rules, TicketKey, Trigger};
+use queue::{Found, KeyedLog, Objects, Table};
 
 use crate::{
     inspect::Inspector,
@@ -32,6 +33,8 @@ pub(crate) struct Outside {
     pub(crate) mirrors: Arc<Mirrors>,
     pub(crate) objects: Objects,
     pub(crate) branches: Table<BranchRecord>,
+    /// The index of our pull requests.
+    pub(crate) pull_requests: Table<PullRequestRecord>,
     /// Read only: what people decided stands there.
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: Inspector,
@@ -64,7 +67,7 @@ impl Outside {
             Effect::MarkReady { pull_request, .. } => mark_ready::look(self, pull_request).await,
             Effect::Transition { issue, goals } => transition::look(self, issue, goals).await,
             // Repeating either changes nothing.
-            Effect::AddLabels { .. } | Effect::Unassign { .. } => Ok(None),
+            Effect::AddLabels { .. } | Effect::Unassign { .. } | Effect::RecordEnd { .. } => Ok(None),
             Effect::Comment { ticket, .. } => comment::look(self, asked, ticket).await,
         }
     }
@@ -80,6 +83,9 @@ impl Outside {
             Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
             Effect::AddLabels { ticket, labels } => labels::create(self, ticket, labels).await,
             Effect::Unassign { issue } => unassign::create(self, issue).await,
+            Effect::RecordEnd { pull_request, status } => {
+                record_end::create(self, asked, pull_request, *status).await
+            }
             Effect::Comment { ticket, .. } => comment::create(self, asked, ticket).await,
         }
     }
@@ -99,6 +105,22 @@ impl Outside {
             .filter(|url| !url.is_empty());
         let base = configured.unwrap_or(&self.jira_url).trim_end_matches('/');
         (!base.is_empty()).then(|| format!("{base}/browse/{}", ticket.short()))
+    }
+
+    /// Writes a record of the index of our pull requests, over whatever is there.
+    async fn index(&self, record: &PullRequestRecord) -> Result<(), Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &record.pull_request;
+        let key = PullRequestRecord::key(repository, *number);
+        let last = match self.pull_requests.find(&key).await? {
+            Some(Found::Value(known, _)) if known == *record => return Ok(()),
+            Some(Found::Value(_, revision)) => Some(revision),
+            Some(Found::Unreadable(unreadable)) => Some(unreadable.revision()),
+            None => None,
+        };
+        self.pull_requests.put(&key, record, last).await?;
+        Ok(())
     }
 
     /// The record of a branch of the report's own ticket; refused when the branch is another ticket's.

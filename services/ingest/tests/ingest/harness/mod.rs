@@ -7,8 +7,8 @@ use std::{
 
 use axum::{Json, Router, extract::Path, routing::get};
 use domain::{
-    BranchRecord, Entry, Fact, PullRequestRef, Reason, RunFence, Source, TicketKey, Timestamp, Trigger,
-    TriggerKey,
+    BranchRecord, Entry, Fact, PullRequestRecord, PullRequestRef, PullRequestStatus, Reason, RunFence,
+    Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use ingest::{ApiToken, Config, SecretList, api::types::Role};
 use queue::{Bucket, Queue};
@@ -308,6 +308,17 @@ impl Harness {
         let key = BranchRecord::key(&record.repository, &record.branch);
         let table = self.queue.table::<BranchRecord>(Bucket::Branches);
         table.put(&key, record, None).await.expect("record");
+        if let Some(pull_request) = &record.pull_request {
+            let open = PullRequestRecord {
+                pull_request: pull_request.clone(),
+                ticket: record.ticket.clone(),
+                head: Some(record.head.clone()),
+                status: PullRequestStatus::Open,
+            };
+            let key = PullRequestRecord::key(&pull_request.repository, pull_request.number);
+            let index = self.queue.table::<PullRequestRecord>(Bucket::PullRequests);
+            index.put(&key, &open, None).await.expect("record");
+        }
     }
 
     pub(crate) async fn triggers(&self, key: &str) -> Vec<Trigger> {
@@ -485,6 +496,7 @@ impl Forge {
             pull["merged_by"] = json!({"login": by});
             pull["merged_at"] = json!("2026-11-21T11:00:00Z");
             pull["closed_at"] = json!("2026-11-21T11:00:00Z");
+            pull["updated_at"] = json!("2026-11-21T11:00:00Z");
         }
     }
 
