@@ -41,10 +41,20 @@ pub(crate) fn leading_args(git_dir: &Path) -> Vec<OsString> {
     args
 }
 
+/// Where everything else of a service takes its certificate authorities from, and what git calls it.
+const AUTHORITIES: [(&str, &str); 2] = [
+    ("SSL_CERT_FILE", "GIT_SSL_CAINFO"),
+    ("SSL_CERT_DIR", "GIT_SSL_CAPATH"),
+];
+
 /// The whole environment of every call.
 pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    vec![
+    let authorities = AUTHORITIES.into_iter().filter_map(|(ours, gits)| {
+        let value = std::env::var_os(ours).filter(|value| !value.is_empty())?;
+        Some((gits, value))
+    });
+    let pinned = [
         ("PATH", path),
         ("LC_ALL", "C".into()),
         ("HOME", "/nonexistent".into()),
@@ -53,7 +63,8 @@ pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
         ("GIT_TERMINAL_PROMPT", "0".into()),
         ("GIT_NO_REPLACE_OBJECTS", "1".into()),
         ("GIT_ALLOW_PROTOCOL", "http:https".into()),
-    ]
+    ];
+    pinned.into_iter().chain(authorities).collect()
 }
 
 pub(crate) struct Output {

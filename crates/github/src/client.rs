@@ -1,28 +1,23 @@
 //! Who we are at GitHub and where a call goes: one connection pool, App installations, reads that are tried again.
 
-use std::{
-    collections::{HashMap, hash_map::RandomState},
-    fmt,
-    hash::BuildHasher,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use domain::RepositoryName;
-use octocrab::{Octocrab, models::InstallationId, service::middleware::retry::RetryConfig};
+use octocrab::{Octocrab, service::middleware::retry::RetryConfig};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::OnceCell;
 
 use crate::{
-    ETag, Error, Identity, PullRequest, PullRequestState, Repository, Settings,
+    ETag, Error, GitRemote, Identity, PullRequest, PullRequestState, Repository, Settings,
+    permissions::Access,
+    places::{Credentials, MAX_MOVES, Places},
     transport::{self, Answer, Call},
     wire::{WirePullRequest, WireRepository, WireUser},
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
 
 /// How a write is sent.
 #[derive(Clone, Copy)]
@@ -36,18 +31,10 @@ pub(crate) enum Method {
 pub(crate) struct Client(Arc<Inner>);
 
 struct Inner {
-    crab: Arc<Octocrab>,
-    credentials: Credentials,
+    places: Places,
     api_url: String,
     git_url: String,
-    /// Shared, for a clone of an octocrab starts with no token and mints its own.
-    installations: Mutex<HashMap<RepositoryName, Arc<Octocrab>>>,
     whoami: OnceCell<Identity>,
-}
-
-enum Credentials {
-    App(u64),
-    Token(SecretString),
 }
 
 impl fmt::Debug for Client {
@@ -59,15 +46,26 @@ impl fmt::Debug for Client {
 }
 
 #[derive(Deserialize)]
-struct WireInstallation {
-    id: u64,
-}
-
-#[derive(Deserialize)]
 struct WireAppSelf {
     slug: String,
     #[serde(default)]
-    permissions: HashMap<String, String>,
+    permissions: BTreeMap<String, String>,
+}
+
+/// One call about a repository.
+struct Request<'a> {
+    repository: &'a RepositoryName,
+    access: Access,
+    /// Below the repository's address.
+    path: &'a str,
+    kind: Kind<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    Get(Option<&'a ETag>),
+    Write(Method, &'a Value),
+    Delete,
 }
 
 impl Client {
@@ -83,65 +81,71 @@ impl Client {
             }
         };
         Ok(Self(Arc::new(Inner {
-            crab: Arc::new(crab),
-            credentials,
+            places: Places::new(Arc::new(crab), credentials, &api_url),
             api_url,
             git_url: settings.git_url.trim_end_matches('/').to_owned(),
-            installations: Mutex::default(),
             whoami: OnceCell::new(),
         })))
     }
 
-    pub(crate) fn git_url(&self, repository: &RepositoryName) -> String {
-        format!("{}/{}.git", self.0.git_url, repository.path())
+    /// Where git finds the repository today, and what it sends there.
+    pub(crate) async fn git_remote(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+    ) -> Result<GitRemote, Error> {
+        // With an App, making the token shows that a repository was renamed; git itself follows no redirect.
+        if self.app_id().is_none() {
+            self.get::<WireRepository>(repository, access, "").await?;
+        }
+        let token = self.0.places.secret(repository, access).await?;
+        self.0.places.learn_name(repository, access).await?;
+        let name = self.0.places.place(repository).await.name;
+        Ok(GitRemote {
+            url: format!("{}/{}.git", self.0.git_url, name.path()),
+            token,
+        })
     }
 
     pub(crate) fn app_id(&self) -> Option<u64> {
-        match self.0.credentials {
-            Credentials::App(id) => Some(id),
+        match self.0.places.credentials() {
+            Credentials::App(id) => Some(*id),
             Credentials::Token(_) => None,
         }
     }
 
-    pub(crate) async fn git_token(&self, repository: &RepositoryName) -> Result<SecretString, Error> {
-        match &self.0.credentials {
-            Credentials::Token(token) => Ok(token.clone()),
-            Credentials::App(_) => {
-                let crab = self.crab_for(repository).await?;
-                let minted = transport::within(Box::pin(crab.installation_token()), "installation token");
-                self.forget_if_unauthorized(repository, minted.await).await
-            }
-        }
-    }
-
-    /// Reads below `/repos/<owner>/<name>`.
+    /// Reads below the repository's address.
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
+        access: Access,
         path: &str,
     ) -> Result<T, Error> {
-        let crab = self.crab_for(repository).await?;
-        let answer = read(&crab, Call::Get(&format!("/repos/{}{path}", repository.path()))).await;
-        self.forget_if_unauthorized(repository, answer).await?.parse()
+        let request = Request {
+            repository,
+            access,
+            path,
+            kind: Kind::Get(None),
+        };
+        self.exchange(request).await?.parse()
     }
 
-    /// Reads below `/repos/<owner>/<name>` unless nothing changed since `known`, which costs nothing of the rate limit;
-    /// `None` then.
+    /// Reads below the repository's address unless nothing changed since `known`, which costs nothing of the rate
+    /// limit; `None` then.
     pub(crate) async fn get_unless<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
+        access: Access,
         path: &str,
         known: Option<&ETag>,
     ) -> Result<Option<(T, Option<ETag>)>, Error> {
-        let crab = self.crab_for(repository).await?;
-        let path = format!("/repos/{repository}{path}");
-        let call = match known {
-            Some(known) => Call::GetUnless(&path, known),
-            None => Call::Get(&path),
+        let request = Request {
+            repository,
+            access,
+            path,
+            kind: Kind::Get(known),
         };
-        let answer = self
-            .forget_if_unauthorized(repository, read(&crab, call).await)
-            .await?;
+        let answer = self.exchange(request).await?;
         if answer.is_unchanged {
             return Ok(None);
         }
@@ -158,11 +162,11 @@ impl Client {
                 check: "webhook deliveries need a GitHub App".to_owned(),
             });
         }
-        let answer = read(&self.0.crab, Call::Get(path)).await?;
+        let answer = transport::read(self.0.places.own(), Call::Get(path)).await?;
         Ok((answer.parse()?, answer.next_query()))
     }
 
-    /// Writes below `/repos/<owner>/<name>`, once.
+    /// Writes below the repository's address, once.
     pub(crate) async fn write<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
@@ -170,25 +174,67 @@ impl Client {
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
-        let crab = self.crab_for(repository).await?;
-        let path = format!("/repos/{}{path}", repository.path());
-        let call = match method {
-            Method::Post => Call::Post(&path, body),
-            Method::Patch => Call::Patch(&path, body),
+        let request = Request {
+            repository,
+            access: Access::Write,
+            path,
+            kind: Kind::Write(method, body),
         };
-        let answer = transport::send(&crab, call).await;
-        self.forget_if_unauthorized(repository, answer).await?.parse()
+        self.exchange(request).await?.parse()
     }
 
     /// Deletes, once.
     pub(crate) async fn delete(&self, repository: &RepositoryName, path: &str) -> Result<(), Error> {
-        let crab = self.crab_for(repository).await?;
-        let answer = transport::send(
-            &crab,
-            Call::Delete(&format!("/repos/{}{path}", repository.path())),
-        )
-        .await;
-        self.forget_if_unauthorized(repository, answer).await.map(drop)
+        let request = Request {
+            repository,
+            access: Access::Write,
+            path,
+            kind: Kind::Delete,
+        };
+        self.exchange(request).await.map(drop)
+    }
+
+    /// Sends it where the repository is today. Neither a redirect nor a refusal of the credentials did anything, so
+    /// both are followed by another try.
+    async fn exchange(&self, request: Request<'_>) -> Result<Answer, Error> {
+        let Request {
+            repository, access, ..
+        } = request;
+        let (mut moves, mut is_fresh) = (0, false);
+        loop {
+            match self.attempt(&request).await {
+                Err(Error::Moved { to }) if moves < MAX_MOVES => {
+                    moves += 1;
+                    self.0.places.follow(repository, &to, request.path).await?;
+                }
+                Err(Error::Unauthorized { .. })
+                    if !is_fresh && self.0.places.forget(repository, access).await =>
+                {
+                    is_fresh = true;
+                }
+                Ok(answer) => {
+                    // The answer counts, whether or not the new name can be read now.
+                    if let Err(error) = self.0.places.learn_name(repository, access).await {
+                        tracing::warn!(%repository, %error, "the new name of the repository cannot be read");
+                    }
+                    return Ok(answer);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt(&self, request: &Request<'_>) -> Result<Answer, Error> {
+        let crab = self.0.places.crab(request.repository, request.access).await?;
+        let place = self.0.places.place(request.repository).await;
+        let path = format!("{}{}", place.base, request.path);
+        match request.kind {
+            Kind::Get(None) => transport::read(&crab, Call::Get(&path)).await,
+            Kind::Get(Some(known)) => transport::read(&crab, Call::GetUnless(&path, known)).await,
+            Kind::Write(Method::Post, body) => transport::send(&crab, Call::Post(&path, body)).await,
+            Kind::Write(Method::Patch, body) => transport::send(&crab, Call::Patch(&path, body)).await,
+            Kind::Delete => transport::send(&crab, Call::Delete(&path)).await,
+        }
     }
 
     /// A GraphQL mutation on behalf of a repository's installation, once.
@@ -198,33 +244,54 @@ impl Client {
         query: &str,
         variables: Value,
     ) -> Result<Value, Error> {
-        // Enterprise Server serves REST under /api/v3 and GraphQL under /api, and octocrab has one base.
-        let crab = match self.0.api_url.strip_suffix("/api/v3") {
-            Some(host) => Arc::new(token_crab(
-                &format!("{host}/api"),
-                &self.git_token(repository).await?,
-            )?),
-            None => self.crab_for(repository).await?,
-        };
+        let access = Access::MarkReady;
         let body = json!({ "query": query, "variables": variables });
-        transport::send(&crab, Call::Post("/graphql", &body))
-            .await?
-            .parse_graphql()
+        let mut is_fresh = false;
+        loop {
+            let crab = self.graphql_crab(repository, access).await?;
+            match transport::send(&crab, Call::Post("/graphql", &body)).await {
+                Err(Error::Unauthorized { .. })
+                    if !is_fresh && self.0.places.forget(repository, access).await =>
+                {
+                    is_fresh = true;
+                }
+                answer => return answer?.parse_graphql(),
+            }
+        }
     }
 
-    pub(crate) async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
-        self.get::<WireRepository>(repository, "")
-            .await
-            .map(Repository::from)
+    /// Enterprise Server serves REST under /api/v3 and GraphQL under /api, and octocrab has one base.
+    async fn graphql_crab(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+    ) -> Result<Arc<Octocrab>, Error> {
+        let Some(host) = self.0.api_url.strip_suffix("/api/v3") else {
+            return self.0.places.crab(repository, access).await;
+        };
+        let token = self.0.places.secret(repository, access).await?;
+        Ok(Arc::new(token_crab(&format!("{host}/api"), &token)?))
+    }
+
+    pub(crate) async fn repository(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+    ) -> Result<Repository, Error> {
+        let found = self.get::<WireRepository>(repository, access, "").await?;
+        let mut found = Repository::from(found);
+        found.name = found.name.on(repository.instance().cloned());
+        Ok(found)
     }
 
     pub(crate) async fn pull_request(
         &self,
         repository: &RepositoryName,
+        access: Access,
         number: u64,
     ) -> Result<PullRequest, Error> {
         let path = format!("/pulls/{number}");
-        self.get::<WirePullRequest>(repository, &path)
+        self.get::<WirePullRequest>(repository, access, &path)
             .await
             .map(PullRequest::from)
     }
@@ -232,17 +299,28 @@ impl Client {
     pub(crate) async fn find_pull_request_by_head(
         &self,
         repository: &RepositoryName,
+        access: Access,
         branch: &str,
     ) -> Result<Option<PullRequest>, Error> {
-        let head = encode(&format!("{}:{branch}", repository.owner()));
-        let path = format!("/pulls?head={head}&state=all&per_page=100");
-        let found: Vec<WirePullRequest> = self.get(repository, &path).await?;
+        let mut home = self.0.places.place(repository).await.name;
+        let found: Vec<WirePullRequest> = loop {
+            let head = encode(&format!("{}:{branch}", home.owner()));
+            let path = format!("/pulls?head={head}&state=all&per_page=100");
+            let found = self.get(repository, access, &path).await?;
+            let today = self.0.places.place(repository).await.name;
+            if today.owner() == home.owner() {
+                home = today;
+                break found;
+            }
+            home = today;
+        };
+        let full_name = home.path();
         // GitHub ignores a filter that it cannot read and lists everything.
         Ok(found
             .into_iter()
             .map(PullRequest::from)
             .filter(|candidate| candidate.branch == branch)
-            .filter(|candidate| candidate.head_repository.eq_ignore_ascii_case(&repository.path()))
+            .filter(|candidate| candidate.head_repository.eq_ignore_ascii_case(&full_name))
             .max_by_key(|candidate| (candidate.state == PullRequestState::Open, candidate.number)))
     }
 
@@ -255,9 +333,11 @@ impl Client {
     }
 
     async fn ask_whoami(&self) -> Result<Identity, Error> {
-        match self.0.credentials {
+        match self.0.places.credentials() {
             Credentials::App(_) => {
-                let app: WireAppSelf = read(&self.0.crab, Call::Get("/app")).await?.parse()?;
+                let app: WireAppSelf = transport::read(self.0.places.own(), Call::Get("/app"))
+                    .await?
+                    .parse()?;
                 let mut permissions: Vec<String> = app
                     .permissions
                     .iter()
@@ -271,7 +351,7 @@ impl Client {
                 })
             }
             Credentials::Token(_) => {
-                let answer = read(&self.0.crab, Call::Get("/user")).await?;
+                let answer = transport::read(self.0.places.own(), Call::Get("/user")).await?;
                 let user: WireUser = answer.parse()?;
                 Ok(Identity {
                     login: user.login,
@@ -280,43 +360,6 @@ impl Client {
                 })
             }
         }
-    }
-
-    async fn crab_for(&self, repository: &RepositoryName) -> Result<Arc<Octocrab>, Error> {
-        if self.app_id().is_none() {
-            return Ok(self.0.crab.clone());
-        }
-        if let Some(crab) = self.0.installations.lock().await.get(repository) {
-            return Ok(crab.clone());
-        }
-        let found: WireInstallation = read(
-            &self.0.crab,
-            Call::Get(&format!("/repos/{}/installation", repository.path())),
-        )
-        .await?
-        .parse()?;
-        let crab = self
-            .0
-            .crab
-            .installation(InstallationId(found.id))
-            .map_err(|error| transport::failure(&error, false))?;
-        let mut installations = self.0.installations.lock().await;
-        Ok(installations
-            .entry(repository.clone())
-            .or_insert(Arc::new(crab))
-            .clone())
-    }
-
-    /// An installation may be removed and made again under another id.
-    async fn forget_if_unauthorized<T>(
-        &self,
-        repository: &RepositoryName,
-        result: Result<T, Error>,
-    ) -> Result<T, Error> {
-        if let Err(Error::Unauthorized { .. }) = &result {
-            self.0.installations.lock().await.remove(repository);
-        }
-        result
     }
 }
 
@@ -350,24 +393,6 @@ fn build(builder: Builder, api_url: &str) -> Result<Octocrab, Error> {
         .map_err(|_| Error::Rejected {
             detail: format!("{api_url} is not a URL"),
         })
-}
-
-async fn read(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
-    let mut delays = RETRY_DELAYS_MS.into_iter();
-    loop {
-        let result = transport::send(crab, call).await;
-        match (&result, delays.next()) {
-            (Err(Error::Unavailable { detail }), Some(delay)) => {
-                tracing::debug!(detail, "github read failed, trying again");
-                tokio::time::sleep(with_jitter(delay)).await;
-            }
-            (Ok(_) | Err(_), _) => return result,
-        }
-    }
-}
-
-fn with_jitter(ms: u64) -> Duration {
-    Duration::from_millis(ms + RandomState::new().hash_one(ms) % (ms / 2))
 }
 
 /// Percent-encodes a query value or one path segment.

@@ -18,10 +18,18 @@ pub enum Error {
         check: String,
     },
     /// The credentials are good and do not suffice.
-    #[error("github forbids it: {detail}")]
+    #[error("github forbids it: {detail}{}", lacking(needs.as_deref()))]
     Forbidden {
         /// GitHub's message, at most 300 characters.
         detail: String,
+        /// The permission that GitHub says would suffice, e.g. `issues:write or pull_requests:write`.
+        needs: Option<String>,
+    },
+    /// It is at another address, which is not one of the same service.
+    #[error("github redirects to {to}, which is not followed")]
+    Moved {
+        /// The other address, at most 300 characters.
+        to: String,
     },
     /// It clashes with what is there, e.g. the pull request exists already.
     #[error("github reports a conflict: {detail}")]
@@ -69,6 +77,7 @@ impl Error {
             Self::NotFound { .. }
             | Self::Unauthorized { .. }
             | Self::Forbidden { .. }
+            | Self::Moved { .. }
             | Self::Conflict { .. }
             | Self::Rejected { .. }
             | Self::Malformed { .. } => false,
@@ -83,6 +92,12 @@ impl Error {
             Err(error) => Err(error),
         }
     }
+}
+
+fn lacking(needs: Option<&str>) -> String {
+    needs.map_or_else(String::new, |needs| {
+        format!("; the App lacks the permission {needs}")
+    })
 }
 
 /// Cuts foreign text for errors.

@@ -4,6 +4,8 @@
 mod client;
 mod error;
 mod model;
+pub mod permissions;
+mod places;
 mod reader;
 mod settings;
 mod transport;
@@ -12,8 +14,8 @@ mod writer;
 
 pub use error::Error;
 pub use model::{
-    Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, HookDelivery, Identity,
-    Permission, Polled, PullRequest, PullRequestState, Repository, conclusion, mentions,
+    Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, GitRemote, HookDelivery,
+    Identity, Permission, Polled, PullRequest, PullRequestState, Repository, conclusion, mentions,
 };
 pub use reader::Reader;
 pub use settings::Settings;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use domain::{CommitId, Conclusion, PullRequestRef, RepositoryName, TicketKey, Timestamp};
+use secrecy::SecretString;
 
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -289,6 +290,15 @@ pub struct HookDelivery {
     pub status_code: u16,
     /// True when it repeats an earlier attempt.
     pub redelivery: bool,
+}
+
+/// Where git finds a repository and with which secret.
+#[derive(Clone, Debug)]
+pub struct GitRemote {
+    /// Holds no credentials.
+    pub url: String,
+    /// Password of the user `x-access-token`, for this repository and this purpose alone, good for five minutes at least.
+    pub token: SecretString,
 }
 
 /// Who the credentials belong to.

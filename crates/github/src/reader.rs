@@ -6,6 +6,7 @@ use crate::{
     Check, Comment, ETag, Error, HookDelivery, Identity, Permission, Polled, PullRequest, Repository,
     Settings,
     client::{Client, encode},
+    permissions::Access,
     wire::{
         WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WirePermission,
         WirePullRequest,
@@ -40,7 +41,7 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the App is not installed there.
     pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
-        self.client.repository(repository).await
+        self.client.repository(repository, Access::Look).await
     }
 
     /// The latest checks of a commit: check runs and commit statuses, at most 300 of each.
@@ -51,7 +52,7 @@ impl Reader {
         let mut checks = Vec::new();
         for page in 1..=MAX_CHECK_PAGES {
             let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
-            let found: WireCheckRuns = self.client.get(repository, &path).await?;
+            let found: WireCheckRuns = self.client.get(repository, Access::Look, &path).await?;
             let last = found.check_runs.len() < PAGE;
             checks.extend(found.check_runs.into_iter().map(Check::from));
             if last {
@@ -60,7 +61,7 @@ impl Reader {
         }
         for page in 1..=MAX_CHECK_PAGES {
             let path = format!("/commits/{commit}/status?per_page={PAGE}&page={page}");
-            let found: WireCombinedStatus = self.client.get(repository, &path).await?;
+            let found: WireCombinedStatus = self.client.get(repository, Access::Look, &path).await?;
             let last = found.statuses.len() < PAGE;
             checks.extend(found.statuses.into_iter().map(Check::from));
             if last {
@@ -75,7 +76,7 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when there is none with that number.
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
-        self.client.pull_request(repository, number).await
+        self.client.pull_request(repository, Access::Look, number).await
     }
 
     /// Open pull requests, of anybody, that name the ticket in title, head branch or description. Looks at the 500
@@ -91,7 +92,7 @@ impl Reader {
         let mut matches = Vec::new();
         for page in 1..=MAX_PULL_REQUEST_PAGES {
             let path = format!("/pulls?state=open&per_page={PAGE}&page={page}");
-            let found: Vec<WirePullRequest> = self.client.get(repository, &path).await?;
+            let found: Vec<WirePullRequest> = self.client.get(repository, Access::Look, &path).await?;
             let last = found.len() < PAGE;
             let found = found.into_iter().map(PullRequest::from);
             matches.extend(found.filter(|candidate| candidate.mentions(repository, ticket)));
@@ -114,7 +115,7 @@ impl Reader {
         let mut closed = Vec::new();
         for page in 1..=MAX_PULL_REQUEST_PAGES {
             let path = format!("/pulls?state=closed&sort=updated&direction=desc&per_page={PAGE}&page={page}");
-            let found: Vec<WirePullRequest> = self.client.get(repository, &path).await?;
+            let found: Vec<WirePullRequest> = self.client.get(repository, Access::Look, &path).await?;
             let is_full = found.len() == PAGE;
             let seen = found.len();
             let before = closed.len();
@@ -141,8 +142,10 @@ impl Reader {
     ) -> Result<Polled, Error> {
         let path = |page| format!("/pulls?state=all&sort=updated&direction=desc&per_page={PAGE}&page={page}");
         // Whatever changes becomes the first: the tag of the first page tells of every change.
-        let first: Option<(Vec<WirePullRequest>, _)> =
-            self.client.get_unless(repository, &path(1), known).await?;
+        let first: Option<(Vec<WirePullRequest>, _)> = self
+            .client
+            .get_unless(repository, Access::Look, &path(1), known)
+            .await?;
         let Some((mut found, etag)) = first else {
             return Ok(Polled::Unchanged);
         };
@@ -159,7 +162,7 @@ impl Reader {
                 break false;
             }
             page += 1;
-            found = self.client.get(repository, &path(page)).await?;
+            found = self.client.get(repository, Access::Look, &path(page)).await?;
         };
         Ok(Polled::Changed {
             pull_requests: changed,
@@ -177,7 +180,9 @@ impl Reader {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Option<PullRequest>, Error> {
-        self.client.find_pull_request_by_head(repository, branch).await
+        self.client
+            .find_pull_request_by_head(repository, Access::Look, branch)
+            .await
     }
 
     /// What a person may do in the repository.
@@ -186,7 +191,11 @@ impl Reader {
     /// [`Error`] when GitHub cannot be read; an unknown login is [`Permission::None`].
     pub async fn permission(&self, repository: &RepositoryName, login: &str) -> Result<Permission, Error> {
         let path = format!("/collaborators/{}/permission", encode(login));
-        let found = Error::none_if_missing(self.client.get::<WirePermission>(repository, &path).await)?;
+        let found = Error::none_if_missing(
+            self.client
+                .get::<WirePermission>(repository, Access::Look, &path)
+                .await,
+        )?;
         Ok(found.map_or(Permission::None, Permission::from))
     }
 
@@ -207,7 +216,7 @@ impl Reader {
             let query = format!("since={since_s}&sort=updated&direction=asc&per_page={PAGE}&page={page}");
             let found: Vec<WireComment> = self
                 .client
-                .get(repository, &format!("/issues/comments?{query}"))
+                .get(repository, Access::Look, &format!("/issues/comments?{query}"))
                 .await?;
             let is_last = found.len() < PAGE;
             comments.extend(found.into_iter().filter_map(WireComment::into_numbered));

@@ -1,5 +1,6 @@
 //! The sections `[github_reader]` and `[github_writer]`.
 
+use domain::is_readable_on_the_way;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -17,6 +18,8 @@ pub struct Settings {
     pub private_key: Option<SecretString>,
     /// A personal access token instead of an App.
     pub token: Option<SecretString>,
+    /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
+    pub allow_insecure: bool,
 }
 
 impl Default for Settings {
@@ -27,6 +30,7 @@ impl Default for Settings {
             app_id: None,
             private_key: None,
             token: None,
+            allow_insecure: false,
         }
     }
 }
@@ -41,6 +45,12 @@ impl Settings {
         for (key, url) in [("api_url", &self.api_url), ("git_url", &self.git_url)] {
             if !(url.starts_with("https://") || url.starts_with("http://")) {
                 return wrong(key, "must be an http:// or https:// URL");
+            }
+            if is_readable_on_the_way(url) && !self.allow_insecure {
+                return wrong(
+                    key,
+                    "sends credentials unencrypted to another machine: use https://, or set allow_insecure = true",
+                );
             }
         }
         match (

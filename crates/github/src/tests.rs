@@ -13,7 +13,7 @@ fn pull_request(title: &str, branch: &str, body: &Value) -> PullRequest {
     let wire: WirePullRequest = serde_json::from_value(json!({
         "number": 7, "node_id": "PR_7", "title": title, "body": body, "state": "open",
         "head": { "ref": branch, "sha": sha, "repo": null }, "base": { "ref": "main", "sha": sha, "repo": null },
-        "user": null, "html_url": "https://github.com/acme/shop/pull/7", "draft": true,
+        "user": null, "html_url": "https://github.example/acme/shop/pull/7", "draft": true,
     }))
     .unwrap();
     wire.into()
@@ -129,6 +129,14 @@ fn settings_name_the_key_that_is_wrong() {
     let wrong = |key: &str| Err(format!("github_reader.{key}"));
     let token = || Some("t".into());
     assert_eq!(check(Settings::default()), wrong("token"));
+    let plain = |allow_insecure| Settings {
+        token: token(),
+        git_url: "http://git.example".to_owned(),
+        allow_insecure,
+        ..Settings::default()
+    };
+    assert_eq!(check(plain(false)), wrong("git_url"));
+    assert_eq!(check(plain(true)), Ok(()));
     assert_eq!(
         check(Settings {
             token: token(),

@@ -1,6 +1,6 @@
 //! One HTTP exchange with GitHub: time-out, answer, and the class of a failure.
 
-use std::{error::Error as StdError, time::Duration};
+use std::{collections::hash_map::RandomState, error::Error as StdError, hash::BuildHasher, time::Duration};
 
 use http::{HeaderMap, HeaderValue, header};
 use octocrab::Octocrab;
@@ -8,9 +8,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{ETag, Error, error::capped};
+use crate::{ETag, Error, error::capped, permissions};
 
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
+const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 
 /// One request, its path relative to the API's base.
@@ -76,7 +77,7 @@ impl Answer {
         let detail = capped(&first.message);
         Err(match first.kind.as_deref() {
             Some("NOT_FOUND") => Error::NotFound { what: detail },
-            Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Error::Forbidden { detail },
+            Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Error::Forbidden { detail, needs: None },
             Some("RATE_LIMITED") => Error::RateLimited {
                 retry_after: DEFAULT_RATE_LIMIT_WAIT,
             },
@@ -122,11 +123,33 @@ struct WireGraphqlError {
 }
 
 /// What a refusal says besides its status.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Hints {
     retry_after: Option<u64>,
     exhausted: bool,
     reset_in: Option<u64>,
+    location: Option<String>,
+    /// The permissions that would have sufficed.
+    permissions: Option<String>,
+}
+
+/// Reads; tried three times.
+pub(crate) async fn read(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
+    let mut delays = RETRY_DELAYS_MS.into_iter();
+    loop {
+        let result = send(crab, call).await;
+        match (&result, delays.next()) {
+            (Err(Error::Unavailable { detail }), Some(delay)) => {
+                tracing::debug!(detail, "github read failed, trying again");
+                tokio::time::sleep(with_jitter(delay)).await;
+            }
+            (Ok(_) | Err(_), _) => return result,
+        }
+    }
+}
+
+fn with_jitter(ms: u64) -> Duration {
+    Duration::from_millis(ms + RandomState::new().hash_one(ms) % (ms / 2))
 }
 
 /// Sends it once.
@@ -134,17 +157,6 @@ pub(crate) async fn send(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Erro
     match timeout(TOTAL_TIMEOUT, Box::pin(exchange(crab, call))).await {
         Ok(result) => result,
         Err(_) => Err(lost(call.is_write(), format!("{} timed out", call.name()))),
-    }
-}
-
-/// Bounds another call of octocrab, one that may be repeated freely.
-pub(crate) async fn within<T>(
-    call: impl Future<Output = octocrab::Result<T>>,
-    name: &str,
-) -> Result<T, Error> {
-    match timeout(TOTAL_TIMEOUT, call).await {
-        Ok(result) => result.map_err(|error| failure(&error, false)),
-        Err(_) => Err(lost(false, format!("{name} timed out"))),
     }
 }
 
@@ -167,6 +179,8 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
         reset_in: number("x-ratelimit-reset")
             .zip(header("date"))
             .and_then(|(at, now)| seconds_between(&now, at)),
+        location: header("location"),
+        permissions: header("x-accepted-github-permissions").and_then(|text| permissions::readable(&text)),
     };
     let (link, scopes, etag) = (header("link"), header("x-oauth-scopes"), header("etag"));
     let is_unchanged = status == 304 && matches!(call, Call::GetUnless(..));
@@ -201,21 +215,29 @@ fn seconds_between(date: &str, unix_s: u64) -> Option<u64> {
     Some(unix_s.saturating_sub(u64::try_from(now.unix_timestamp()).ok()?))
 }
 
-/// GitHub's words: the message and the messages of its parts.
+/// GitHub's words: the message and what it says of the parts of the request.
 fn message(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     let parts = value["errors"].as_array().into_iter().flatten();
-    let parts = parts.filter_map(|part| {
-        part["message"]
-            .as_str()
-            .or(part["code"].as_str())
-            .or(part.as_str())
-    });
-    let words: Vec<&str> = value["message"].as_str().into_iter().chain(parts).collect();
+    let general = value["message"].as_str().map(str::to_owned);
+    let words: Vec<String> = general.into_iter().chain(parts.filter_map(problem)).collect();
     capped(&words.join("; "))
 }
 
+/// One refused part: `No commits between main and x`, or `head: invalid` where GitHub has no words for it.
+fn problem(part: &Value) -> Option<String> {
+    let text = |key: &str| part[key].as_str().filter(|text| !text.is_empty());
+    let words = text("message").or_else(|| part.as_str()).map(str::to_owned);
+    words.or_else(|| {
+        let code = text("code")?;
+        Some(text("field").map_or_else(|| code.to_owned(), |field| format!("{field}: {code}")))
+    })
+}
+
 fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
+    if let (301 | 302 | 307 | 308, Some(to)) = (status, hints.location) {
+        return Error::Moved { to };
+    }
     let what = || format!("{} answered {status}", call.name());
     let detail = || {
         if message.is_empty() {
@@ -236,7 +258,10 @@ fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
                 retry_after: wait.map_or(DEFAULT_RATE_LIMIT_WAIT, Duration::from_secs),
             }
         }
-        403 => Error::Forbidden { detail: detail() },
+        403 => Error::Forbidden {
+            detail: detail(),
+            needs: hints.permissions,
+        },
         404 | 410 => Error::NotFound { what: call.name() },
         409 => Error::Conflict { detail: detail() },
         422 if lower.contains("already exists") => Error::Conflict { detail: detail() },
@@ -258,17 +283,6 @@ const fn lost(write: bool, detail: String) -> Error {
 /// The class of a failed call. Only a connection that never stood proves that nothing was sent.
 pub(crate) fn failure(error: &octocrab::Error, write: bool) -> Error {
     match error {
-        octocrab::Error::GitHub { source, .. } => match source.status_code.as_u16() {
-            401 | 404 => Error::Unauthorized {
-                check: "the App's id, key and installation".to_owned(),
-            },
-            403 => Error::Forbidden {
-                detail: "the App's installation is suspended or limited".to_owned(),
-            },
-            status => Error::Unavailable {
-                detail: format!("installation token: status {status}"),
-            },
-        },
         octocrab::Error::JWT { .. } => Error::Unauthorized {
             check: "the App's private key".to_owned(),
         },

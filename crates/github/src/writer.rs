@@ -1,12 +1,12 @@
 //! What may be written at GitHub, and what a writer has to look at before. A write is never repeated inside.
 
 use domain::{CommitId, RepositoryName};
-use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::{
-    Comment, CommentId, Error, Identity, PullRequest, Repository, Settings,
+    Comment, CommentId, Error, GitRemote, Identity, PullRequest, Repository, Settings,
     client::{Client, Method, encode_path},
+    permissions::Access,
     wire::{WireComment, WirePullRequest, WireRef},
 };
 
@@ -34,17 +34,20 @@ impl Writer {
         })
     }
 
-    /// A token for git over HTTPS (user name `x-access-token`), good for at least 30 seconds.
+    /// Where git fetches the repository from.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the App is not installed on the repository.
-    pub async fn installation_token(&self, repository: &RepositoryName) -> Result<SecretString, Error> {
-        self.client.git_token(repository).await
+    pub async fn fetch_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
+        self.client.git_remote(repository, Access::Fetch).await
     }
 
-    /// Where git finds the repository; holds no credentials.
-    pub fn git_url(&self, repository: &RepositoryName) -> String {
-        self.client.git_url(repository)
+    /// Where git pushes to.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the App is not installed on the repository.
+    pub async fn push_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
+        self.client.git_remote(repository, Access::Push).await
     }
 
     /// The repository itself.
@@ -52,7 +55,7 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the App is not installed there.
     pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
-        self.client.repository(repository).await
+        self.client.repository(repository, Access::Write).await
     }
 
     /// One pull request.
@@ -60,7 +63,7 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when there is none with that number.
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
-        self.client.pull_request(repository, number).await
+        self.client.pull_request(repository, Access::Write, number).await
     }
 
     /// The pull request whose head is that branch of the repository: an open one if there is one, else the newest.
@@ -72,7 +75,9 @@ impl Writer {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Option<PullRequest>, Error> {
-        self.client.find_pull_request_by_head(repository, branch).await
+        self.client
+            .find_pull_request_by_head(repository, Access::Write, branch)
+            .await
     }
 
     /// The commit that a branch points at; `None` when there is no such branch.
@@ -85,7 +90,8 @@ impl Writer {
         branch: &str,
     ) -> Result<Option<CommitId>, Error> {
         let path = format!("/git/ref/heads/{}", encode_path(branch));
-        let found = Error::none_if_missing(self.client.get::<WireRef>(repository, &path).await)?;
+        let found =
+            Error::none_if_missing(self.client.get::<WireRef>(repository, Access::Write, &path).await)?;
         Ok(found.map(|found| found.object.sha))
     }
 
@@ -128,7 +134,10 @@ impl Writer {
         {
             Ok(_) => Ok(()),
             Err(Error::Rejected { detail }) => {
-                let now = self.client.pull_request(repository, number).await?;
+                let now = self
+                    .client
+                    .pull_request(repository, Access::Write, number)
+                    .await?;
                 if now.draft {
                     Err(Error::Rejected { detail })
                 } else {
@@ -171,7 +180,7 @@ impl Writer {
         let mut comments = Vec::new();
         for page in 1..=MAX_COMMENT_PAGES {
             let path = format!("/issues/{number}/comments?per_page={PAGE}&page={page}");
-            let found: Vec<WireComment> = self.client.get(repository, &path).await?;
+            let found: Vec<WireComment> = self.client.get(repository, Access::Write, &path).await?;
             let last = found.len() < PAGE;
             comments.extend(found.into_iter().map(|wire| wire.into_comment(&us, our_app)));
             if last {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
 use github::{Error, Permission, Polled, PullRequestState, Reader, Settings, Writer, conclusion};
 use secrecy::ExposeSecret;
+use serde_json::json;
 use testkit::{FakeGitHub, Fault, GitHubOptions, eventually, github as stand_in};
 
 struct Hub {
@@ -25,7 +26,7 @@ fn as_app(hub: &FakeGitHub, id: u64) -> Settings {
         git_url: hub.git_url(),
         app_id: Some(id),
         private_key: Some(stand_in::APP_PRIVATE_KEY.into()),
-        token: None,
+        ..Settings::default()
     }
 }
 
@@ -336,9 +337,137 @@ async fn permissions_are_read() {
 async fn the_writer_knows_itself_and_hands_out_a_git_token() {
     let hub = hub().await;
     assert_eq!(hub.writer.whoami().await.unwrap().login, stand_in::WRITER_LOGIN);
-    let token = hub.writer.installation_token(&shop()).await.unwrap();
-    assert!(!token.expose_secret().is_empty());
-    assert_eq!(hub.writer.git_url(&shop()), hub.hub.clone_url("acme/shop"));
+    let remote = hub.writer.push_remote(&shop()).await.unwrap();
+    assert!(!remote.token.expose_secret().is_empty());
+    assert_eq!(remote.url, hub.hub.clone_url("acme/shop"));
+}
+
+/// The bodies of the requests for tokens.
+fn mints(hub: &FakeGitHub) -> Vec<serde_json::Value> {
+    hub.requests()
+        .into_iter()
+        .filter(|request| request.path.ends_with("/access_tokens"))
+        .filter_map(|request| request.body)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_token_is_for_one_repository_and_what_the_call_needs() {
+    let hub = hub().await;
+    hub.hub.create_repository("acme/other", &[("a", "b")]).unwrap();
+    hub.reader.repository(&shop()).await.unwrap();
+    hub.writer.fetch_remote(&shop()).await.unwrap();
+    let push = hub.writer.push_remote(&shop()).await.unwrap();
+    hub.writer.push_remote(&shop()).await.unwrap();
+    let asked = mints(&hub.hub);
+    assert_eq!(asked.len(), 3, "one for each kind of call: {asked:?}");
+    assert!(asked.iter().all(|body| body["repositories"] == json!(["shop"])));
+    assert_eq!(
+        asked[0]["permissions"],
+        json!({"metadata": "read", "checks": "read", "statuses": "read", "pull_requests": "read", "issues": "read"})
+    );
+    assert_eq!(
+        asked[1]["permissions"],
+        json!({"metadata": "read", "contents": "read"})
+    );
+    assert_eq!(
+        asked[2]["permissions"],
+        json!({"metadata": "read", "contents": "write"})
+    );
+
+    // What leaks with one repository opens no other.
+    let stolen = Reader::new(&with_token(&hub.hub, push.token.expose_secret())).unwrap();
+    let other = RepositoryName::new("acme", "other").unwrap();
+    assert!(stolen.repository(&shop()).await.is_ok());
+    let refused = stolen.repository(&other).await.unwrap_err();
+    assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_replaced_at_the_next_call() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    hub.hub.revoke_tokens();
+    hub.reader.repository(&shop()).await.unwrap();
+    hub.writer.comment(&shop(), made.number, "once").await.unwrap();
+    hub.hub.revoke_tokens();
+    hub.writer
+        .mark_ready(&shop(), made.number, &made.node_id)
+        .await
+        .unwrap();
+    assert_eq!(hub.hub.comments("acme/shop", made.number).len(), 1);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn a_missing_permission_is_named() {
+    let hub = hub().await;
+    hub.branch("feat/x");
+    let less = [("metadata", "read"), ("contents", "write"), ("issues", "write")];
+    hub.hub.set_app_permissions(stand_in::WRITER_APP_ID, &less);
+    let opened = hub
+        .writer
+        .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
+        .await;
+    let refused = opened.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Forbidden { needs: Some(needs), .. } if needs == "pull_requests:write"),
+        "{refused:?}"
+    );
+    assert!(
+        refused
+            .to_string()
+            .contains("lacks the permission pull_requests:write")
+    );
+}
+
+#[tokio::test]
+async fn a_renamed_repository_is_followed_for_reads_writes_and_git() {
+    for by_token in [false, true] {
+        let mut hub = hub().await;
+        if by_token {
+            hub.reader = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+            hub.writer = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
+        }
+        let before = hub.draft("feat/before").await;
+        hub.branch("feat/after");
+        hub.hub.rename_repository("acme/shop", "acme-inc/store").unwrap();
+
+        let found = hub.reader.repository(&shop()).await.unwrap();
+        assert_eq!(found.name.to_string(), "acme-inc/store");
+        hub.writer.comment(&shop(), before.number, "moved").await.unwrap();
+        assert_eq!(hub.hub.comments("acme-inc/store", before.number).len(), 1);
+        let made = hub
+            .writer
+            .create_pull_request(&shop(), "feat/after", "main", "t", "", true)
+            .await
+            .unwrap();
+        hub.writer
+            .mark_ready(&shop(), made.number, &made.node_id)
+            .await
+            .unwrap();
+        let known = hub.writer.find_pull_request_by_head(&shop(), "feat/after").await;
+        assert_eq!(known.unwrap().unwrap().number, made.number);
+        let remote = hub.writer.push_remote(&shop()).await.unwrap();
+        assert_eq!(remote.url, hub.hub.clone_url("acme-inc/store"));
+        hub.assert_clean();
+    }
+}
+
+#[tokio::test]
+async fn a_writer_that_never_called_before_finds_the_pull_request_of_a_renamed_repository() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    hub.hub.rename_repository("acme/shop", "acme-inc/store").unwrap();
+    for settings in [
+        as_app(&hub.hub, stand_in::WRITER_APP_ID),
+        with_token(&hub.hub, stand_in::WRITER_TOKEN),
+    ] {
+        let writer = Writer::new(&settings).unwrap();
+        let found = writer.find_pull_request_by_head(&shop(), "feat/x").await.unwrap();
+        assert_eq!(found.map(|found| found.number), Some(made.number));
+    }
 }
 
 #[tokio::test]
@@ -351,8 +480,8 @@ async fn a_token_serves_in_place_of_an_app() {
         .await
         .unwrap();
     assert!(!writer.whoami().await.unwrap().is_app);
-    let git_token = writer.installation_token(&shop()).await.unwrap();
-    assert_eq!(git_token.expose_secret(), stand_in::WRITER_TOKEN);
+    let remote = writer.fetch_remote(&shop()).await.unwrap();
+    assert_eq!(remote.token.expose_secret(), stand_in::WRITER_TOKEN);
     let deliveries = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let refused = deliveries
         .hook_deliveries(Timestamp::from_unix_ms(0))

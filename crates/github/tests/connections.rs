@@ -117,6 +117,57 @@ async fn an_exhausted_rate_limit_says_how_long_to_wait_by_the_servers_clock() {
 }
 
 #[tokio::test]
+async fn a_redirect_to_another_host_is_not_followed() {
+    let (target, reached) =
+        server("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await;
+    let answer = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nlocation: {target}/repositories/7/issues/7/comments\r\ncontent-length: 0\r\n\
+         connection: close\r\n\r\n"
+    );
+    let (url, _) = server(answer.leak()).await;
+    let refused = Writer::new(&settings(url))
+        .unwrap()
+        .comment(&shop(), 7, "x")
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, Error::Moved { .. }), "{refused}");
+    assert_eq!(reached.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn redirects_that_do_not_end_are_given_up() {
+    let (url, count) = server(
+        "HTTP/1.1 301 Moved Permanently\r\nlocation: /repositories/7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+    )
+    .await;
+    let refused = Reader::new(&settings(url))
+        .unwrap()
+        .repository(&shop())
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, Error::Moved { .. }), "{refused}");
+    assert!(count.load(Ordering::SeqCst) < 5);
+}
+
+#[tokio::test]
+async fn a_refused_request_names_the_field() {
+    let (url, _) = server(
+        "HTTP/1.1 422 Unprocessable Entity\r\ncontent-length: 101\r\nconnection: close\r\n\r\n\
+         {\"message\":\"Validation Failed\",\"errors\":[{\"resource\":\"PullRequest\",\"field\":\"head\",\"code\":\"invalid\"}]}",
+    )
+    .await;
+    let refused = Writer::new(&settings(url))
+        .unwrap()
+        .create_pull_request(&shop(), "x", "main", "t", "", true)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "github rejected the request: Validation Failed; head: invalid"
+    );
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_json_is_malformed_and_not_repeated_in_the_error() {
     let (url, _) = server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>").await;
     let failed = Reader::new(&settings(url))

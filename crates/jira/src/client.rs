@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
 
-use domain::{TicketKey, Timestamp};
+use domain::{TicketKey, Timestamp, json};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -12,7 +12,8 @@ use tokio::sync::OnceCell;
 use crate::{
     Account, Comment, Error, Settings, StatusChange, TextEdit,
     error::capped,
-    wire::{self, WireAccount, WireComment, WireHistory, WirePage},
+    permissions::Needed,
+    wire::{self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions},
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,6 +64,7 @@ impl Client {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TOTAL_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
             .user_agent("journeyman")
             .build()
             .map_err(|_| rejected())?;
@@ -156,6 +158,22 @@ impl Client {
         let edits = edits.collect();
         let moves = changes.into_iter().filter_map(WireHistory::into_status_change);
         Ok((moves.collect(), edits))
+    }
+
+    /// Which of these permissions our account lacks in a project.
+    pub(crate) async fn lacking(&self, project: &str, needed: &[Needed]) -> Result<Vec<Needed>, Error> {
+        let keys: Vec<&str> = needed.iter().map(|needed| needed.key).collect();
+        let path = format!(
+            "/rest/api/3/mypermissions?projectKey={}&permissions={}",
+            wire::encode(project),
+            keys.join(",")
+        );
+        let found: WirePermissions = self.get(&path).await?;
+        let is_held = |needed: &&Needed| {
+            let held = found.permissions.get(needed.key);
+            held.is_some_and(|permission| permission.is_held)
+        };
+        Ok(needed.iter().filter(|needed| !is_held(needed)).copied().collect())
     }
 
     pub(crate) async fn myself(&self) -> Result<Account, Error> {
@@ -264,9 +282,13 @@ async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Er
 /// An empty answer (204) reads as null.
 fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
     let body = if body.is_empty() { b"null" } else { body };
-    // serde quotes values it did not expect; where it stopped says enough.
-    serde_json::from_slice(body).map_err(|error| Error::Malformed {
-        detail: format!("{name}, line {} column {}", error.line(), error.column()),
+    json::from_slice(body).map_err(|error| match error {
+        json::Error::TooDeep => Error::TooDeep {
+            what: format!("the answer to {name}"),
+        },
+        json::Error::Unreadable(_) => Error::Malformed {
+            detail: format!("{name}, {error}"),
+        },
     })
 }
 

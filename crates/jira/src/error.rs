@@ -53,6 +53,12 @@ pub enum Error {
         /// Status or class of the failure.
         detail: String,
     },
+    /// A text is nested deeper than is read; asking again gives the same.
+    #[error("{what} at jira is nested more than {} levels deep", domain::json::MAX_DEPTH)]
+    TooDeep {
+        /// Which text.
+        what: String,
+    },
     /// The answer is not what Jira documents.
     #[error("jira's answer cannot be read: {detail}")]
     Malformed {
@@ -71,6 +77,7 @@ impl Error {
             | Self::Forbidden { .. }
             | Self::Conflict { .. }
             | Self::Rejected { .. }
+            | Self::TooDeep { .. }
             | Self::Malformed { .. } => false,
         }
     }

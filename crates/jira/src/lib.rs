@@ -5,6 +5,7 @@ pub mod adf;
 mod client;
 mod error;
 mod model;
+pub mod permissions;
 mod reader;
 mod settings;
 mod wire;

@@ -190,4 +190,6 @@ pub struct Transition {
     pub name: String,
     /// Where it leads.
     pub to: Status,
+    /// Names of the fields of its screen that must be filled in and have no default, e.g. `Resolution`.
+    pub asks_for: Vec<String>,
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::{
     Account, Changed, ChangedIssue, Comment, Error, Issue, IssueStub, Settings, StatusChange, TextEdit,
     client::Client,
+    permissions::{self, Needed},
     wire::{self, WireGroup, WireIssue, WireRole, WireSearch, WireStub, WireTypeStatuses},
 };
 
@@ -37,7 +38,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the account cannot see it, [`Error::Rejected`] for a key that is
-    /// not Jira's.
+    /// not Jira's, [`Error::TooDeep`] for a description that cannot be read.
     pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
         let found: WireIssue = self
             .client
@@ -46,7 +47,7 @@ impl Reader {
         let mut comments = self.client.comments(key).await?;
         comments.drain(..comments.len().saturating_sub(MAX_COMMENTS));
         let changes = self.client.changes(key).await?;
-        Ok(found.into_issue(key, self.client.browse_url(key), comments, changes))
+        found.into_issue(key, self.client.browse_url(key), comments, changes)
     }
 
     /// Issues of a project in a status, changed at or after `updated_since`; least recently changed first, at most
@@ -188,6 +189,14 @@ impl Reader {
         let found: Vec<WireTypeStatuses> = self.client.get(&path).await?;
         let statuses = found.into_iter().flat_map(|kind| kind.statuses);
         Ok(statuses.map(|status| status.name).collect())
+    }
+
+    /// The permissions of [`permissions::READER`] that our account lacks in a project.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such project, or our account may not see it.
+    pub async fn lacking(&self, project: &str) -> Result<Vec<Needed>, Error> {
+        self.client.lacking(project, &permissions::READER).await
     }
 
     /// Our own account.

@@ -1,5 +1,6 @@
 //! The sections `[jira_reader]` and `[jira_writer]`.
 
+use domain::is_readable_on_the_way;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -7,12 +8,14 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The site, e.g. `https://acme.atlassian.net`.
+    /// The site, e.g. `https://jira.example`.
     pub base_url: String,
     /// The account's address; empty: `api_token` is a personal access token, sent as a bearer token.
     pub email: String,
     /// The account's API token.
     pub api_token: SecretString,
+    /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
+    pub allow_insecure: bool,
 }
 
 impl Settings {
@@ -23,9 +26,12 @@ impl Settings {
     pub fn check(&self, section: &str) -> Result<(), (String, String)> {
         let wrong = |key: &str, problem: &str| Err((format!("{section}.{key}"), problem.to_owned()));
         if !(self.base_url.starts_with("https://") || self.base_url.starts_with("http://")) {
+            return wrong("base_url", "must be the site's URL, e.g. https://jira.example");
+        }
+        if is_readable_on_the_way(&self.base_url) && !self.allow_insecure {
             return wrong(
                 "base_url",
-                "must be the site's URL, e.g. https://acme.atlassian.net",
+                "sends credentials unencrypted to another machine: use https://, or set allow_insecure = true",
             );
         }
         if self.api_token.expose_secret().trim().is_empty() {

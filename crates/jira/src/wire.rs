@@ -1,10 +1,10 @@
 //! Jira's JSON, as far as it is read here, and its translation into the model.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use domain::{TicketKey, Timestamp};
+use domain::{TicketKey, Timestamp, json};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use time::{OffsetDateTime, macros::format_description};
 
 use crate::{
@@ -15,6 +15,9 @@ use crate::{
 /// Key of the comment property that holds our marker.
 pub(crate) const MARKER: &str = "journeyman";
 
+/// Stands for a comment that is nested too deeply.
+const TOO_DEEP: &str = "[This comment is nested too deeply to be read.]";
+
 /// Accounts read a date in JQL in their own time zone, at most this far behind UTC.
 const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
 
@@ -22,6 +25,19 @@ const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
 #[derive(Deserialize)]
 pub(crate) struct WireGroup {
     pub(crate) name: String,
+}
+
+/// What our own account may do.
+#[derive(Deserialize)]
+pub(crate) struct WirePermissions {
+    pub(crate) permissions: BTreeMap<String, WirePermission>,
+}
+
+/// One permission.
+#[derive(Deserialize)]
+pub(crate) struct WirePermission {
+    #[serde(rename = "havePermission", default)]
+    pub(crate) is_held: bool,
 }
 
 /// A project's statuses, issue type by issue type.
@@ -188,8 +204,8 @@ pub(crate) struct WireIssue {
 struct WireFields {
     #[serde(default)]
     summary: String,
-    #[serde(default)]
-    description: Value,
+    /// Read by itself, so that a text that cannot be read is known by its place.
+    description: Option<Box<RawValue>>,
     issuetype: Option<WireName>,
     priority: Option<WireName>,
     #[serde(default)]
@@ -208,12 +224,14 @@ impl WireIssue {
         url: String,
         comments: Vec<Comment>,
         (status_changes, text_edits): (Vec<StatusChange>, Vec<TextEdit>),
-    ) -> Issue {
+    ) -> Result<Issue, Error> {
         let fields = self.fields;
-        Issue {
+        let description = fields.description.as_deref();
+        let description = description.map_or(Ok(String::new()), |raw| markdown(raw, "the description"))?;
+        Ok(Issue {
             key: key.clone(),
             summary: fields.summary,
-            description_markdown: adf::to_markdown(&fields.description),
+            description_markdown: description,
             kind: fields.issuetype.map(|kind| kind.name).unwrap_or_default(),
             priority: fields.priority.map(|priority| priority.name).unwrap_or_default(),
             labels: fields.labels,
@@ -227,7 +245,20 @@ impl WireIssue {
             creator: fields.creator.map(Account::from),
             status_changes,
             text_edits,
-        }
+        })
+    }
+}
+
+/// A text of Jira as Markdown.
+fn markdown(raw: &RawValue, what: &str) -> Result<String, Error> {
+    match json::from_slice::<Value>(raw.get().as_bytes()) {
+        Ok(document) => Ok(adf::to_markdown(&document)),
+        Err(json::Error::TooDeep) => Err(Error::TooDeep {
+            what: what.to_owned(),
+        }),
+        Err(json::Error::Unreadable(_)) => Err(Error::Malformed {
+            detail: what.to_owned(),
+        }),
     }
 }
 
@@ -305,8 +336,7 @@ pub(crate) struct WireComment {
     author: Option<WireAccount>,
     created: String,
     updated: Option<String>,
-    #[serde(default)]
-    body: Value,
+    body: Option<Box<RawValue>>,
     #[serde(default)]
     properties: Vec<WireProperty>,
 }
@@ -316,6 +346,15 @@ struct WireProperty {
     key: String,
     #[serde(default)]
     value: Value,
+}
+
+/// One comment that is nested too deeply keeps nobody from reading the others.
+fn comment_text(raw: Option<&RawValue>) -> Result<String, Error> {
+    let Some(raw) = raw else { return Ok(String::new()) };
+    match markdown(raw, "a comment") {
+        Err(Error::TooDeep { .. }) => Ok(TOO_DEEP.to_owned()),
+        text => text,
+    }
 }
 
 impl WireComment {
@@ -334,7 +373,7 @@ impl WireComment {
             author_account_id: account,
             updated: self.updated.as_deref().map_or(Ok(created), instant)?,
             created,
-            text: adf::to_markdown(&self.body),
+            text: comment_text(self.body.as_deref())?,
             marker: marker.to_owned(),
         })
     }
@@ -415,14 +454,34 @@ pub(crate) struct WireTransition {
     id: String,
     name: String,
     to: WireStatus,
+    #[serde(default)]
+    fields: BTreeMap<String, WireScreenField>,
+}
+
+/// A field of a transition's screen.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireScreenField {
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    has_default_value: bool,
+    #[serde(default)]
+    name: String,
 }
 
 impl From<WireTransition> for Transition {
     fn from(wire: WireTransition) -> Self {
+        let asked = wire
+            .fields
+            .into_iter()
+            .filter(|(_, field)| field.required && !field.has_default_value);
+        let named = asked.map(|(key, field)| if field.name.is_empty() { key } else { field.name });
         Self {
             id: wire.id,
             name: wire.name,
             to: wire.to.into(),
+            asks_for: named.collect(),
         }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     Account, Comment, CommentId, Error, Settings, Status, Transition, adf,
     client::{Client, Method},
+    permissions::{self, Needed},
     wire::{self, WireId, WireStatusOnly, WireTransitions},
 };
 
@@ -94,7 +95,7 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<Transition>, Error> {
-        let path = format!("{}/transitions", wire::issue_path(key)?);
+        let path = format!("{}/transitions?expand=transitions.fields", wire::issue_path(key)?);
         let found: WireTransitions = self.client.get(&path).await?;
         Ok(found.transitions.into_iter().map(Transition::from).collect())
     }
@@ -155,6 +156,14 @@ impl Writer {
             .write(Method::Post, &path, &body)
             .await
             .map(|_: Value| ())
+    }
+
+    /// The permissions of [`permissions::WRITER`] that our account lacks in a project.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such project, or our account may not see it.
+    pub async fn lacking(&self, project: &str) -> Result<Vec<Needed>, Error> {
+        self.client.lacking(project, &permissions::WRITER).await
     }
 
     /// Our own account.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use domain::{TicketKey, Timestamp};
 use jira::{Error, Reader, Settings, StatusCategory, TextField, Writer};
-use testkit::{FakeJira, Fault, JiraOptions, eventually, jira as stand_in};
+use serde_json::json;
+use testkit::{FakeJira, Fault, JiraOptions, JiraTransition, eventually, jira as stand_in};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 struct Site {
     jira: FakeJira,
@@ -18,11 +20,15 @@ fn settings(url: &str, email: &str, token: &str) -> Settings {
         base_url: url.to_owned(),
         email: email.to_owned(),
         api_token: token.into(),
+        allow_insecure: false,
     }
 }
 
 async fn site() -> Site {
-    let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+    site_of(FakeJira::start(JiraOptions::default()).await.unwrap())
+}
+
+fn site_of(jira: FakeJira) -> Site {
     let reader = settings(&jira.url(), stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
     let writer = settings(&jira.url(), stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN);
     Site {
@@ -342,6 +348,113 @@ async fn the_issue_moves_through_its_workflow() {
 }
 
 #[tokio::test]
+async fn a_transition_tells_what_it_asks_for() {
+    let named = |name: &str, to: &str, asks_for: &[&str]| JiraTransition {
+        name: name.to_owned(),
+        to: to.to_owned(),
+        asks_for: asks_for.iter().map(|field| (*field).to_owned()).collect(),
+    };
+    let jira = FakeJira::start(JiraOptions {
+        named: vec![
+            named("Resolve", "Done", &["Resolution"]),
+            named("Finish", "Done", &[]),
+        ],
+        ..JiraOptions::default()
+    });
+    let site = site_of(jira.await.unwrap());
+    let ticket = site.ticket();
+    let offered = site.writer.transitions(&ticket).await.unwrap();
+    let seen: Vec<_> = offered
+        .iter()
+        .map(|transition| (transition.name.as_str(), transition.asks_for.as_slice()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("Resolve", ["Resolution".to_owned()].as_slice()),
+            ("Finish", [].as_slice())
+        ]
+    );
+    let refused = site.writer.transition(&ticket, &offered[0].id).await.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Rejected { detail } if detail.contains("Resolution is required")),
+        "{refused}"
+    );
+    site.writer.transition(&ticket, &offered[1].id).await.unwrap();
+    assert_eq!(site.jira.status(&ticket.short()).as_deref(), Some("Done"));
+}
+
+/// Lists within lists.
+fn nested(levels: usize) -> serde_json::Value {
+    let text = |words: &str| json!({"type": "paragraph", "content": [{"type": "text", "text": words}]});
+    let lists = (0..levels).fold(text("innermost"), |inner, _| {
+        json!({"type": "bulletList", "content": [{"type": "listItem", "content": [text("outer"), inner]}]})
+    });
+    json!({"version": 1, "type": "doc", "content": [lists]})
+}
+
+#[tokio::test]
+async fn a_description_and_a_comment_with_lists_forty_levels_deep_are_read() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let key = ticket.short();
+    site.jira.set_description_document(&key, nested(40)).unwrap();
+    site.jira.comment_document_as(&key, "Mia", nested(40)).unwrap();
+    let issue = site.reader.issue(&ticket).await.unwrap();
+    assert!(issue.description_markdown.contains("innermost"));
+    assert!(issue.comments[0].text.contains("innermost"));
+}
+
+#[tokio::test]
+async fn what_is_nested_beyond_reason_is_an_error_of_its_own_and_hides_no_other_comment() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let key = ticket.short();
+    site.jira.comment_as(&key, "Mia", "before").unwrap();
+    site.jira.comment_document_as(&key, "Mia", nested(1000)).unwrap();
+    site.jira.comment_as(&key, "Mia", "after").unwrap();
+    let issue = site.reader.issue(&ticket).await.unwrap();
+    let texts: Vec<_> = issue
+        .comments
+        .iter()
+        .map(|comment| comment.text.as_str())
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            "before",
+            "[This comment is nested too deeply to be read.]",
+            "after"
+        ]
+    );
+    site.jira.set_description_document(&key, nested(1000)).unwrap();
+    let refused = site.reader.issue(&ticket).await.unwrap_err();
+    assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
+    assert!(!refused.is_retryable());
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let site = site().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let target = format!("{}/rest/api/3/issue/ENG-1/comment", site.jira.url());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let answer = format!(
+                "HTTP/1.1 307 Temporary Redirect\r\nlocation: {target}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    let writer = Writer::new(&settings(&url, "", "token")).unwrap();
+    let refused = writer.comment(&key("ENG-1"), "x", "").await.unwrap_err();
+    assert!(matches!(refused, Error::Rejected { .. }), "{refused}");
+    assert!(site.jira.requests().is_empty());
+}
+
+#[tokio::test]
 async fn the_same_global_id_replaces_the_link() {
     let site = site().await;
     let ticket = site.ticket();
@@ -435,13 +548,17 @@ fn settings_name_the_key_that_is_wrong() {
             .check("jira_reader")
             .map_err(|(key, _)| key)
     };
+    assert_eq!(check("jira.example", "t"), Err("jira_reader.base_url".to_owned()));
     assert_eq!(
-        check("acme.atlassian.net", "t"),
-        Err("jira_reader.base_url".to_owned())
-    );
-    assert_eq!(
-        check("https://acme.atlassian.net", " "),
+        check("https://jira.example", " "),
         Err("jira_reader.api_token".to_owned())
     );
-    assert_eq!(check("https://acme.atlassian.net", "t"), Ok(()));
+    assert_eq!(check("https://jira.example", "t"), Ok(()));
+    assert_eq!(
+        check("http://jira.example", "t"),
+        Err("jira_reader.base_url".to_owned())
+    );
+    let mut insecure = settings("http://jira.example", "", "t");
+    insecure.allow_insecure = true;
+    assert_eq!(insecure.check("jira_reader"), Ok(()));
 }

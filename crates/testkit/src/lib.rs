@@ -14,7 +14,7 @@ pub use chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
 pub use eventually::eventually;
 pub use github::{FakeGitHub, GitHubOptions};
 pub use http::{Fault, FaultPoint, RecordedRequest};
-pub use jira::{FakeJira, JiraOptions};
+pub use jira::{FakeJira, JiraOptions, JiraTransition};
 pub use model::{ScriptedModel, Step};
 pub use plant::plant;
 pub use servers::{FileSync, NatsOptions, NatsServer, RedisOptions, RedisServer};

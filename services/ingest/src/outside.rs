@@ -220,6 +220,7 @@ impl From<github::Error> for ReadError {
             // Whatever is refused now is refused because of credentials or a fault that an operator can fix.
             github::Error::Unauthorized { .. }
             | github::Error::Forbidden { .. }
+            | github::Error::Moved { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. }
             | github::Error::Unavailable { .. }
@@ -238,13 +239,14 @@ impl From<jira::Error> for ReadError {
                 detail,
                 after: Some(retry_after),
             },
+
             jira::Error::Unauthorized { .. }
             | jira::Error::Forbidden { .. }
             | jira::Error::Conflict { .. }
             | jira::Error::Rejected { .. }
             | jira::Error::Unavailable { .. }
             | jira::Error::Unknown { .. } => Self::Later { detail, after: None },
-            jira::Error::Malformed { .. } => Self::Unreadable(detail),
+            jira::Error::Malformed { .. } | jira::Error::TooDeep { .. } => Self::Unreadable(detail),
         }
     }
 }

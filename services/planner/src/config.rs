@@ -62,6 +62,9 @@ pub struct ModelSettings {
     /// The provider's address, with or without `/v1`; absent: the dialect's own provider.
     #[serde(default)]
     pub base_url: Option<String>,
+    /// Plain `http://` to another machine is allowed, although the key and what is said can be read on the way.
+    #[serde(default)]
+    pub allow_insecure: bool,
     /// The model, as the provider names it.
     pub name: String,
     /// The provider's key.
@@ -193,6 +196,12 @@ impl bootstrap::ServiceConfig for Config {
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return problem("model.base_url", "must be an http:// or https:// address");
         }
+        if domain::is_readable_on_the_way(base) && !model.allow_insecure {
+            return problem(
+                "model.base_url",
+                "sends the key unencrypted to another machine: use https://, or set allow_insecure = true",
+            );
+        }
         Ok(())
     }
 }
@@ -239,6 +248,10 @@ mod tests {
             (with("pools = { py = [\"here\"] }", MODEL), "planner.pools.py"),
             (
                 with("", &format!("{MODEL}\nbase_url = \"here\"")),
+                "model.base_url",
+            ),
+            (
+                with("", &format!("{MODEL}\nbase_url = \"http://model.example\"")),
                 "model.base_url",
             ),
             (

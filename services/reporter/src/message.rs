@@ -394,15 +394,7 @@ fn moved_sentence(moved: &Moved, say: &Say) -> Option<String> {
             status,
             reachable,
         } => {
-            let reachable: Vec<String> = reachable
-                .iter()
-                .map(|name| format!("**{}**", harmless(name)))
-                .collect();
-            let reachable = if reachable.is_empty() {
-                "none".to_owned()
-            } else {
-                reachable.join(", ")
-            };
+            let reachable = bold_list(reachable).unwrap_or_else(|| "none".to_owned());
             Some(format!(
                 "The ticket stays in **{}**: its workflow has no way to **{}** from there. It can be moved to: \
                  {reachable}. Please move it by hand.",
@@ -410,12 +402,25 @@ fn moved_sentence(moved: &Moved, say: &Say) -> Option<String> {
                 harmless(wanted)
             ))
         }
-        Moved::Refused { wanted, detail } => Some(format!(
-            "The ticket could not be moved to **{}** ({}). Please move it by hand.",
+        Moved::Refused {
+            wanted,
+            detail,
+            asks_for,
+        } => Some(format!(
+            "The ticket could not be moved to **{}** ({}). Please move it by hand{}.",
             harmless(wanted),
-            code(detail)
+            code(detail),
+            bold_list(asks_for).map_or_else(String::new, |fields| format!(" and fill in {fields}"))
         )),
     }
+}
+
+fn bold_list(names: &[String]) -> Option<String> {
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| format!("**{}**", harmless(name)))
+        .collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 #[cfg(test)]

@@ -153,11 +153,12 @@ fn merged_and_jira_refused() {
     let moved = Moved::Refused {
         wanted: "Done".to_owned(),
         detail: "jira rejected the request: a field".to_owned(),
+        asks_for: vec!["Resolution".to_owned()],
     };
     assert_snapshot!(said_after(&merged(), moved), @"
     `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
 
-    The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it by hand.
+    The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it by hand and fill in **Resolution**.
 
     Journeyman, run `jira:ENG-12@57`
     ");

@@ -76,8 +76,8 @@ impl Mirrors {
         branch: &str,
         expected: Option<&CommitId>,
     ) -> Result<Pushed, Trouble> {
-        let auth = self.auth(repository).await?;
-        let url = self.github.git_url(repository);
+        let remote = self.github.push_remote(repository);
+        let (url, auth) = addressed(remote).await?;
         let mirror = self.folder.get(repository);
         let transport = Transport::new(&*mirror.path);
         let push = transport.push(&url, Some(&auth), head, branch, expected);
@@ -99,8 +99,8 @@ impl Mirrors {
             blocking(move || Repository::take_over(&left).map(drop)).await?;
         }
         mirror.touch();
-        let auth = self.auth(repository).await?;
-        let url = self.github.git_url(repository);
+        let remote = self.github.fetch_remote(repository);
+        let (url, auth) = addressed(remote).await?;
         let transport = Transport::new(&*mirror.path);
         let fetched = transport.fetch(&url, Some(&auth), &[HEADS], true);
         failpoint::around("reporter.mirror.fetch", fetched).await?;
@@ -108,12 +108,6 @@ impl Mirrors {
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(%repository, duration_ms, "mirror fetched");
         Ok(())
-    }
-
-    async fn auth(&self, repository: &RepositoryName) -> Result<Auth, Trouble> {
-        let token = self.github.installation_token(repository);
-        let token = failpoint::around("reporter.github.token", token).await?;
-        Ok(Auth::basic("x-access-token", &token))
     }
 
     async fn make_room(&self) -> Result<(), Trouble> {
@@ -124,6 +118,14 @@ impl Mirrors {
         }
         Ok(())
     }
+}
+
+/// The address and the credentials of a remote.
+async fn addressed(
+    remote: impl Future<Output = Result<github::GitRemote, github::Error>>,
+) -> Result<(String, Auth), Trouble> {
+    let remote = failpoint::around("reporter.github.token", remote).await?;
+    Ok((remote.url, Auth::basic("x-access-token", &remote.token)))
 }
 
 /// Runs git2 work, which blocks, away from the runtime's threads.

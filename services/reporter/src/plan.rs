@@ -162,6 +162,9 @@ pub(crate) enum Moved {
         wanted: String,
         /// Jira's reason.
         detail: String,
+        /// The fields that a person has to fill in for it.
+        #[serde(default)]
+        asks_for: Vec<String>,
     },
 }
 

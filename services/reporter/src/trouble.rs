@@ -68,6 +68,7 @@ impl From<github::Error> for Trouble {
                 detail: check,
             },
             github::Error::Forbidden { .. }
+            | github::Error::Moved { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. } => Self::Refused(detail),
             github::Error::RateLimited { retry_after } => Self::Later {
@@ -98,7 +99,9 @@ impl From<jira::Error> for Trouble {
                 after: Some(retry_after),
             },
             jira::Error::Unavailable { .. } => Self::Later { detail, after: None },
-            jira::Error::Unknown { .. } | jira::Error::Malformed { .. } => Self::Unknown(detail),
+            jira::Error::Unknown { .. } | jira::Error::Malformed { .. } | jira::Error::TooDeep { .. } => {
+                Self::Unknown(detail)
+            }
         }
     }
 }

@@ -1,7 +1,11 @@
 //! Markdown to ADF.
 
+use domain::is_safe_link;
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Map, Value, json};
+
+/// Lists within lists beyond this many become text of the innermost; Jira's own editor stops at six.
+const MAX_LISTS: usize = 16;
 
 /// The ADF document of a Markdown text. What ADF does not allow where it stands becomes the nearest thing that it
 /// does: a heading in a list is bold text, an image is a link, HTML is text.
@@ -69,6 +73,9 @@ impl Builder {
             }
             Tag::BlockQuote(_) if self.at_top() => self.block("blockquote", Value::Null),
             Tag::CodeBlock(kind) => self.block("codeBlock", language(&kind)),
+            Tag::List(_) if self.lists() >= MAX_LISTS => Opened::Nothing,
+            // The items of a list that is not opened are text of the item around it.
+            Tag::Item if matches!(self.tags.last(), Some(Opened::Nothing)) => Opened::Nothing,
             Tag::List(Some(start)) if self.may_list() => self.block("orderedList", json!({ "order": start })),
             Tag::List(None) if self.may_list() => self.block("bulletList", Value::Null),
             Tag::Item => self.block("listItem", Value::Null),
@@ -109,12 +116,17 @@ impl Builder {
         Opened::Mark
     }
 
-    /// ADF refuses a link inside a link and one without an address.
+    /// ADF refuses a link inside a link. An address that could run something where it is clicked is no link.
     fn link(&mut self, href: &CowStr<'_>) -> Opened {
-        if href.is_empty() || self.marks.iter().any(|mark| mark["type"] == "link") {
+        if !is_safe_link(href) || self.marks.iter().any(|mark| mark["type"] == "link") {
             return Opened::Nothing;
         }
         self.mark("link", json!({ "href": href.as_ref() }))
+    }
+
+    fn lists(&self) -> usize {
+        let is_list = |frame: &&Frame| matches!(frame.kind, "bulletList" | "orderedList");
+        self.open.iter().filter(is_list).count()
     }
 
     fn at_top(&self) -> bool {

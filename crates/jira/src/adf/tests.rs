@@ -204,3 +204,95 @@ fn a_skip_phrase_is_readable_as_written() {
     let document = from_markdown("Please do not: [AGENT-SKIP]");
     assert_eq!(to_markdown(&document), "Please do not: [AGENT-SKIP]");
 }
+
+/// Every link of a document.
+fn links(node: &Value) -> Vec<String> {
+    let own = node["marks"].as_array().into_iter().flatten();
+    let own = own.filter_map(|mark| mark["attrs"]["href"].as_str().map(str::to_owned));
+    let inner = node["content"].as_array().into_iter().flatten().flat_map(links);
+    own.chain(inner).collect()
+}
+
+fn depth(node: &Value) -> usize {
+    let inner = node["content"].as_array().into_iter().flatten().map(depth);
+    1 + inner.max().unwrap_or(0)
+}
+
+#[test]
+fn links_that_could_run_something_become_text() {
+    let document =
+        from_markdown("[a](javascript:alert(1)) [b](https://b.example) <data:text/html,x> [c](page)");
+    assert_eq!(links(&document), ["https://b.example"]);
+    assert!(to_markdown(&document).contains("a [b](https://b.example)"));
+    let foreign = doc(&json!([{ "type": "paragraph", "content": [
+        { "type": "text", "text": "x", "marks": [{ "type": "link", "attrs": { "href": "javascript:y" } }] }
+    ]}]));
+    assert_eq!(to_markdown(&foreign), "x");
+}
+
+#[test]
+fn lists_are_not_nested_without_end_and_lose_no_text() {
+    let markdown: String = (0..200)
+        .map(|level| format!("{}- level{level}\n", "  ".repeat(level)))
+        .collect();
+    let document = from_markdown(&markdown);
+    assert_legal(&document);
+    assert!(depth(&document) < 50);
+    let text = to_markdown(&document);
+    assert!((0..200).all(|level| text.contains(&format!("level{level}"))));
+}
+
+/// Lists within lists, as deep as told, with a word at each level.
+fn nested_lists(levels: usize) -> Value {
+    (0..levels).rev().fold(Value::Null, |inner, level| {
+        let text =
+            json!({ "type": "paragraph", "content": [{ "type": "text", "text": format!("level{level}.") }] });
+        let content: Vec<Value> = std::iter::once(text)
+            .chain((!inner.is_null()).then_some(inner))
+            .collect();
+        json!({ "type": "bulletList", "content": [{ "type": "listItem", "content": content }] })
+    })
+}
+
+#[test]
+fn a_document_as_deep_as_is_read_fits_into_a_small_stack() {
+    // Document, content and two levels for the innermost text; four for each list.
+    let levels = (domain::json::MAX_DEPTH - 8) / 4;
+    let text = doc(&json!([nested_lists(levels)])).to_string();
+    let read = std::thread::Builder::new()
+        .stack_size(1024 * 1024)
+        .spawn(move || {
+            let document: Value = domain::json::from_slice(text.as_bytes()).unwrap();
+            to_markdown(&document)
+        });
+    let markdown = read.unwrap().join().unwrap();
+    assert!(levels > 40 && (0..levels).all(|level| markdown.contains(&format!("level{level}."))));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_markdown_becomes_a_legal_document_with_harmless_links(
+        markdown in "([-*>#`_ \n!a-c]|\\[x\\]\\((https://a\\.example|javascript:x|data:,|//b|mailto:m)\\)|<[a-z]{1,10}:x>){0,60}"
+    ) {
+        let document = from_markdown(&markdown);
+        assert_legal(&document);
+        for link in links(&document) {
+            proptest::prop_assert!(domain::is_safe_link(&link), "{}", link);
+        }
+    }
+
+    #[test]
+    fn lists_nested_to_any_depth_keep_every_word_or_are_refused(levels in 1_usize..200) {
+        let text = doc(&json!([nested_lists(levels)])).to_string();
+        match domain::json::from_slice::<Value>(text.as_bytes()) {
+            Ok(document) => {
+                let markdown = to_markdown(&document);
+                for level in 0..levels {
+                    let word = format!("level{level}.");
+                    proptest::prop_assert!(markdown.contains(&word), "{}", word);
+                }
+            }
+            Err(error) => proptest::prop_assert!(levels > 50, "{} at {}", error, levels),
+        }
+    }
+}

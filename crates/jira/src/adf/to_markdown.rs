@@ -1,6 +1,6 @@
 //! ADF to Markdown.
 
-use domain::Timestamp;
+use domain::{Timestamp, is_safe_link};
 use serde_json::Value;
 
 /// The Markdown of an ADF document; a plain string (older APIs) stays as it is, null is empty.
@@ -273,7 +273,7 @@ fn inline_code(text: &str) -> String {
 }
 
 fn link(mark: &Value, text: &str) -> String {
-    match mark["attrs"]["href"].as_str() {
+    match mark["attrs"]["href"].as_str().filter(|href| is_safe_link(href)) {
         Some(href) if href == text && href.contains("://") => format!("<{href}>"),
         Some(href) if href.contains([' ', '(', ')']) => format!("[{text}](<{href}>)"),
         Some(href) => format!("[{text}]({href})"),

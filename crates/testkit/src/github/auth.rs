@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, OriginalUri};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::hub::Hub;
+use super::scope::{self, Permissions, Token};
 use super::{READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN};
 use crate::http::{answer, header_text};
 
@@ -34,6 +35,7 @@ pub(super) fn not_found() -> Response {
 /// A caller with an installation's or a person's token. A write by the reader is refused before its handler runs.
 pub(super) struct Caller {
     pub(super) writes: bool,
+    pub(super) token: Token,
 }
 
 impl Caller {
@@ -48,8 +50,9 @@ impl FromRequestParts<Arc<Hub>> for Caller {
     async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, Response> {
         check_agent(&parts.headers)?;
         let token = bearer(&parts.headers)?;
-        let writes =
-            may_write(hub, token).ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Bad credentials"))?;
+        let token =
+            token_of(hub, token).ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Bad credentials"))?;
+        let writes = token.writes;
         let reads = parts.method == Method::GET || parts.uri.path() == "/graphql";
         if !writes && !reads {
             hub.log
@@ -59,16 +62,21 @@ impl FromRequestParts<Arc<Hub>> for Caller {
                 "Resource not accessible by integration",
             ));
         }
-        Ok(Self { writes })
+        let OriginalUri(uri) = OriginalUri::from_request_parts(parts, hub)
+            .await
+            .unwrap_or_else(|never| match never {});
+        let (repository, needed) = scope::needed(&parts.method, uri.path());
+        token.may(repository.as_deref(), &needed)?;
+        Ok(Self { writes, token })
     }
 }
 
-/// Whether a token may write; nothing when it is unknown.
-pub(super) fn may_write(hub: &Hub, token: &str) -> Option<bool> {
+/// What a token may do; nothing when it is unknown.
+pub(super) fn token_of(hub: &Hub, token: &str) -> Option<Token> {
     match token {
-        READER_TOKEN => Some(false),
-        WRITER_TOKEN => Some(true),
-        token => hub.world().tokens.get(token).copied(),
+        READER_TOKEN => Some(Token::personal(false)),
+        WRITER_TOKEN => Some(Token::personal(true)),
+        token => hub.world().tokens.get(token).cloned(),
     }
 }
 
@@ -86,12 +94,24 @@ impl AppCaller {
         if self.writes() { WRITER_LOGIN } else { READER_LOGIN }
     }
 
-    pub(super) fn permissions(&self) -> Value {
+    pub(super) fn permissions(&self, hub: &Hub) -> Permissions {
+        if let Some(set) = hub.world().permissions.get(&self.id) {
+            return set.clone();
+        }
         let level = if self.writes() { "write" } else { "read" };
-        json!({
-            "contents": level, "issues": level, "pull_requests": level, "metadata": "read", "checks": "read",
-            "statuses": "read",
-        })
+        let contents = self.writes().then_some(("contents", "write"));
+        let usual = [
+            ("issues", level),
+            ("pull_requests", level),
+            ("metadata", "read"),
+            ("checks", "read"),
+            ("statuses", "read"),
+        ];
+        usual
+            .into_iter()
+            .chain(contents)
+            .map(|(name, level)| (name.to_owned(), level.to_owned()))
+            .collect()
     }
 }
 
@@ -127,9 +147,11 @@ fn check_agent(headers: &HeaderMap) -> Result<(), Response> {
 fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
     let value = header_text(headers, "authorization");
     let token = value
-        .strip_prefix("Bearer ")
-        .or_else(|| value.strip_prefix("token "));
-    token.ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Requires authentication"))
+        .split_once(' ')
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token"));
+    token
+        .map(|(_, token)| token.trim())
+        .ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Requires authentication"))
 }
 
 /// Checks an App's token (RS256) and gives the App's id.

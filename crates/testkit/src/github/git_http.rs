@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::io::AsyncWriteExt;
 
-use super::auth::may_write;
+use super::auth::token_of;
 use super::hub::Hub;
 use super::{READER_LOGIN, WRITER_LOGIN, repository};
 use crate::http::{basic_auth, header_text};
@@ -25,14 +25,15 @@ pub(super) async fn handle(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let Some(writes) = basic_auth(&headers).and_then(|(user, token)| {
+    let Some(token) = basic_auth(&headers).and_then(|(user, token)| {
         // GitHub takes an installation's token only under this user; persons' tokens come under any.
         let known = user == "x-access-token" || token.starts_with("ghp_");
-        may_write(&hub, &token).filter(|_| known)
+        token_of(&hub, &token).filter(|_| known)
     }) else {
         let ask = [(header::WWW_AUTHENTICATE, "Basic realm=\"GitHub\"")];
         return (StatusCode::UNAUTHORIZED, ask, "Authentication required").into_response();
     };
+    let writes = token.writes;
     let full_name = format!("{owner}/{}", name.strip_suffix(".git").unwrap_or(&name));
     let Some(repo) = hub.world().repos.get(&full_name).cloned() else {
         return (StatusCode::NOT_FOUND, "Repository not found.").into_response();
@@ -51,6 +52,10 @@ pub(super) async fn handle(
         headers: &headers,
         body,
     };
+    let level = if push { "write" } else { "read" };
+    if token.may(Some(&full_name), &[("contents", level)]).is_err() {
+        return (StatusCode::FORBIDDEN, "Write access to repository not granted.").into_response();
+    }
     let login = if writes { WRITER_LOGIN } else { READER_LOGIN };
     if rest != "git-receive-pack" {
         return request.run(&hub, login).await;

@@ -63,6 +63,11 @@ pub(super) async fn handle(
             "Could not resolve to a node with the global id given",
         ));
     };
+    for needed in [("pull_requests", "write"), ("contents", "write")] {
+        if caller.token.may(Some(&name), &[needed]).is_err() {
+            return Ok(failed("FORBIDDEN", "Resource not accessible by integration"));
+        }
+    }
     match hub.set_draft(&name, number, draft, caller.login()) {
         Ok(pull) => {
             let pull =

@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::quota::Quota;
+use super::scope::{Permissions, Token};
 use super::state::{CheckRun, Comment, Pull, Repo, Review};
 use super::{Conclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
@@ -34,8 +35,12 @@ pub(super) struct Hub {
 #[derive(Default)]
 pub(super) struct World {
     pub(super) repos: BTreeMap<String, Repo>,
-    /// Installation tokens and whether they may write.
-    pub(super) tokens: BTreeMap<String, bool>,
+    /// Installation tokens.
+    pub(super) tokens: BTreeMap<String, Token>,
+    /// What the Apps may do, by id, where it is not the usual.
+    pub(super) permissions: BTreeMap<u64, Permissions>,
+    /// Old names of renamed repositories and the ids of these.
+    pub(super) moved: BTreeMap<String, u64>,
     next_id: u64,
 }
 
@@ -94,6 +99,27 @@ impl Hub {
         };
         world.repos.insert(name.to_owned(), repo);
         Ok(head)
+    }
+
+    /// The old name leads to the new one from now on.
+    pub(super) fn rename(&self, old: &str, new: &str) -> anyhow::Result<()> {
+        ensure!(new.split('/').count() == 2, "a repository's name is owner/name");
+        let mut world = self.world();
+        ensure!(!world.repos.contains_key(new), "{new} exists already");
+        let mut repo = world
+            .repos
+            .remove(old)
+            .with_context(|| format!("there is no repository {old}"))?;
+        let path = self.root.join(format!("{new}.git"));
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::rename(&repo.path, &path)?;
+        (repo.name, repo.path) = (new.to_owned(), path);
+        world.moved.insert(old.to_owned(), repo.id);
+        world.moved.remove(new);
+        world.repos.insert(new.to_owned(), repo);
+        Ok(())
     }
 
     /// Opens a pull request and tells of it.

@@ -7,10 +7,12 @@ mod events;
 mod git_http;
 mod graphql;
 mod hub;
+mod moved;
 mod pulls;
 mod quota;
 mod repository;
 mod rest;
+mod scope;
 mod state;
 
 use std::sync::{Arc, Mutex};
@@ -119,7 +121,7 @@ impl FakeGitHub {
         let server = Server::start(Arc::clone(&log), |address| {
             let shared = Arc::new(new_hub(options, log, format!("http://{address}"))?);
             hub = Some(Arc::clone(&shared));
-            Ok(rest::router(shared))
+            Ok(moved::router(Arc::clone(&shared), rest::router(shared)))
         })
         .await?;
         Ok(Self {
@@ -173,6 +175,32 @@ impl FakeGitHub {
         files: &[(&str, &str)],
     ) -> anyhow::Result<String> {
         self.hub.commit(repository, branch, message, files)
+    }
+
+    /// Renames or transfers a repository; calls by the old name are redirected.
+    ///
+    /// # Errors
+    /// When there is no such repository, or the new name is taken.
+    pub fn rename_repository(&self, old: &str, new: &str) -> anyhow::Result<()> {
+        self.hub.rename(old, new)
+    }
+
+    /// What an App may do (name, `read` or `write`) instead of the usual.
+    pub fn set_app_permissions(&self, app: u64, permissions: &[(&str, &str)]) {
+        let permissions = permissions
+            .iter()
+            .map(|(name, level)| ((*name).to_owned(), (*level).to_owned()));
+        self.hub.world().permissions.insert(app, permissions.collect());
+    }
+
+    /// Both Apps may do the usual again.
+    pub fn reset_app_permissions(&self) {
+        self.hub.world().permissions.clear();
+    }
+
+    /// No installation token made until now is good any more.
+    pub fn revoke_tokens(&self) {
+        self.hub.world().tokens.clear();
     }
 
     /// Where webhooks go and what they are signed with; until then none are sent.

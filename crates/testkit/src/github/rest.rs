@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::auth::{AppCaller, Caller, not_found, refuse};
 use super::hub::Hub;
+use super::scope::{Token, Wanted};
 use super::state::{Repo, user};
 use super::{
     READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, comments, git_http, graphql, pulls, quota, repository,
@@ -181,14 +182,14 @@ fn with_links(mut response: Response, links: Option<String>) -> Response {
     response
 }
 
-async fn app(caller: AppCaller) -> Response {
+async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
     let slug = caller.login().trim_end_matches("[bot]");
     answer(
         StatusCode::OK,
         json!({
             "id": caller.id, "slug": slug, "node_id": format!("A_{}", caller.id), "name": slug, "owner": user("acme"),
             "description": null, "external_url": "https://journeyman.test", "html_url": format!("https://github.test/apps/{slug}"),
-            "permissions": caller.permissions(), "events": ["push", "pull_request", "check_run"], "installations_count": 1,
+            "permissions": caller.permissions(&hub), "events": ["push", "pull_request", "check_run"], "installations_count": 1,
             "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
         }),
     )
@@ -218,28 +219,65 @@ async fn installation(
     let body = json!({
         "id": id, "account": user(&owner), "app_id": caller.id, "target_id": 1, "target_type": "Organization",
         "access_tokens_url": format!("{url}/access_tokens"), "repositories_url": format!("{}/installation/repositories", hub.url),
-        "html_url": format!("https://github.test/installations/{id}"), "permissions": caller.permissions(),
+        "html_url": format!("https://github.test/installations/{id}"), "permissions": caller.permissions(&hub),
         "events": ["push", "pull_request"], "repository_selection": "all", "single_file_name": null,
         "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
     });
     Ok(answer(StatusCode::OK, body))
 }
 
-async fn access_token(State(hub): State<Arc<Hub>>, caller: AppCaller, Path(id): Path<u64>) -> Handled {
+async fn access_token(
+    State(hub): State<Arc<Hub>>,
+    caller: AppCaller,
+    Path(id): Path<u64>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
     if id != installation_id(&caller) {
         return Err(not_found());
     }
+    let wanted: Wanted = if body.is_empty() {
+        Wanted::default()
+    } else {
+        read(&headers, &body)?
+    };
+    let repositories = covered(&hub, &wanted)?;
+    if repositories.as_ref().is_none_or(|covered| covered.len() != 1) || wanted.permissions.is_none() {
+        hub.log
+            .violation("a token was made for more than one repository or for every permission");
+    }
+    let given = caller.permissions(&hub);
+    let minted = Token::minted(caller.writes(), repositories, wanted.permissions, &given)?;
     let token = format!("ghs_{}", uuid::Uuid::new_v4().simple());
-    hub.world().tokens.insert(token.clone(), caller.writes());
     let expires = time::OffsetDateTime::now_utc() + time::Duration::hours(1);
     let expires = expires.replace_nanosecond(0).unwrap_or(expires);
     let expires = expires
         .format(&time::format_description::well_known::Rfc3339)
         .unwrap_or_default();
     let body = json!({
-        "token": token, "expires_at": expires, "permissions": caller.permissions(), "repository_selection": "all",
+        "token": token, "expires_at": expires, "permissions": minted.permissions(),
+        "repository_selection": "selected",
     });
+    hub.world().tokens.insert(token, minted);
     Ok(answer(StatusCode::CREATED, body))
+}
+
+/// The full names of the repositories that a token is asked for; absent: all.
+fn covered(hub: &Hub, wanted: &Wanted) -> Result<Option<Vec<String>>, Response> {
+    let world = hub.world();
+    let find = |is_it: &dyn Fn(&Repo) -> bool| {
+        let found = world.repos.values().find(|repo| is_it(repo));
+        let missing =
+            || invalid(&json!([{"message": "There is at least one repository that does not exist"}]));
+        found.map(|repo| repo.name.clone()).ok_or_else(missing)
+    };
+    let names = wanted.repositories.iter().flatten();
+    let by_name =
+        names.map(|name| find(&|repo| repo.name.split_once('/').is_some_and(|(_, own)| own == name)));
+    let ids = wanted.repository_ids.iter().flatten();
+    let by_id = ids.map(|id| find(&|repo| repo.id == *id));
+    let found = by_name.chain(by_id).collect::<Result<Vec<_>, _>>()?;
+    Ok((!found.is_empty()).then_some(found))
 }
 
 async fn get_repo(State(hub): State<Arc<Hub>>, caller: Caller, Path((owner, name)): RepoPath) -> Handled {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::state::{Account, Comment, History, Issue, RemoteLink, Status, jira_now, status_id};
-use super::{JiraOptions, adf};
+use super::{JiraOptions, JiraTransition, adf};
 use crate::http::{RequestLog, lock};
 use crate::webhook::{Style, Webhooks};
 
@@ -18,9 +18,12 @@ pub(super) struct Desk {
     pub(super) url: String,
     pub(super) statuses: Vec<Status>,
     transitions: Vec<(String, String)>,
+    named: Vec<JiraTransition>,
     issues: Mutex<Issues>,
     groups: Mutex<BTreeMap<String, Vec<String>>>,
     roles: Mutex<Vec<Role>>,
+    /// E-mail addresses of accounts and the keys of permissions that they lack.
+    withheld: Mutex<Vec<(String, String)>>,
 }
 
 /// Who plays a role in a project.
@@ -66,9 +69,14 @@ impl Desk {
             url,
             statuses: statuses.collect(),
             transitions: options.transitions,
-            issues: Mutex::default(),
+            named: options.named,
+            issues: Mutex::new(Issues {
+                next_number: options.projects.into_iter().map(|project| (project, 0)).collect(),
+                ..Issues::default()
+            }),
             groups: Mutex::default(),
             roles: Mutex::default(),
+            withheld: Mutex::default(),
         })
     }
 
@@ -134,6 +142,32 @@ impl Desk {
             to != from && (self.transitions.is_empty() || self.transitions.contains(&pair))
         })
         .collect()
+    }
+
+    /// The transitions that are offered to a ticket in `from`, each with its id and the index of its target.
+    pub(super) fn offered(&self, from: usize) -> Vec<(String, usize, JiraTransition)> {
+        let targets = self.targets(from);
+        let index = |name: &str| self.statuses.iter().position(|status| status.name == name);
+        if self.named.is_empty() {
+            // Small numbers, unlike the ids of statuses.
+            let plain = targets.into_iter().map(|to| {
+                let name = self.statuses[to].name.clone();
+                let transition = JiraTransition {
+                    to: name.clone(),
+                    name,
+                    asks_for: Vec::new(),
+                };
+                ((11 + 10 * to).to_string(), to, transition)
+            });
+            return plain.collect();
+        }
+        let numbered = self.named.iter().zip(1_usize..);
+        numbered
+            .filter_map(|(transition, number)| {
+                let to = index(&transition.to).filter(|to| targets.contains(to))?;
+                Some(((10 * number + 1).to_string(), to, transition.clone()))
+            })
+            .collect()
     }
 
     pub(super) fn transition(&self, key: &str, to: usize, by: &Account) -> Result<String, MoveError> {
@@ -244,6 +278,20 @@ impl Desk {
             people,
             groups,
         });
+    }
+
+    pub(super) fn withhold(&self, email: &str, permission: &str) {
+        lock(&self.withheld).push((email.to_owned(), permission.to_owned()));
+    }
+
+    pub(super) fn restore(&self) {
+        lock(&self.withheld).clear();
+    }
+
+    pub(super) fn is_withheld(&self, account: &Account, permission: &str) -> bool {
+        lock(&self.withheld)
+            .iter()
+            .any(|(email, key)| *email == account.email && key == permission)
     }
 
     pub(super) fn roles(&self, project: &str) -> Vec<Role> {

@@ -9,6 +9,7 @@ mod projects;
 mod rest;
 mod search;
 mod state;
+mod transitions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +40,22 @@ pub struct JiraOptions {
     pub statuses: Vec<(String, String)>,
     /// The allowed moves (from, to); empty: every status leads to every other.
     pub transitions: Vec<(String, String)>,
+    /// Keys of the projects that exist from the start.
+    pub projects: Vec<String>,
+    /// The workflow's transitions by name, offered in this order from everywhere; empty: each is named as the status that
+    /// it leads to and asks for nothing.
+    pub named: Vec<JiraTransition>,
+}
+
+/// A transition of the workflow.
+#[derive(Debug, Clone)]
+pub struct JiraTransition {
+    /// Its name.
+    pub name: String,
+    /// The status that it leads to.
+    pub to: String,
+    /// Fields of its screen that must be filled in, e.g. `Resolution`.
+    pub asks_for: Vec<String>,
 }
 
 impl Default for JiraOptions {
@@ -56,6 +73,8 @@ impl Default for JiraOptions {
                 .map(|(name, category)| ((*name).to_owned(), (*category).to_owned()))
                 .collect(),
             transitions: Vec::new(),
+            projects: ["ENG", "OPS"].map(str::to_owned).to_vec(),
+            named: Vec::new(),
         }
     }
 }
@@ -243,6 +262,17 @@ impl FakeJira {
     /// A project without tickets; [`Self::create_issue`] makes its project by itself.
     pub fn create_project(&self, project: &str) {
         self.desk.create_project(project);
+    }
+
+    /// Takes a permission (its key, e.g. `TRANSITION_ISSUES`) from one of the two accounts, by its e-mail address. Only
+    /// the list of its permissions shows it.
+    pub fn withhold_permission(&self, email: &str, permission: &str) {
+        self.desk.withhold(email, permission);
+    }
+
+    /// Both accounts have every permission of theirs again.
+    pub fn restore_permissions(&self) {
+        self.desk.restore();
     }
 
     /// The people and groups that play a role in a project; there is no such role until then.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::desk::{Desk, Role};
-use super::extract::Caller;
+use super::extract::{Caller, writer};
 use super::rest::{Handled, refuse};
 use crate::http::answer;
 
@@ -35,6 +36,38 @@ pub(super) async fn statuses(
     let own = format!("{}/rest/api/3/issuetype/10001", desk.url);
     let task = json!({"id": "10001", "name": "Task", "self": own, "subtask": false, "statuses": statuses});
     Ok(answer(StatusCode::OK, json!([task])))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PermissionsQuery {
+    project_key: String,
+    permissions: String,
+}
+
+pub(super) async fn permissions(
+    State(desk): State<Arc<Desk>>,
+    Caller(account): Caller,
+    Query(query): Query<PermissionsQuery>,
+) -> Handled {
+    if !desk.has_project(&query.project_key) {
+        return Err(missing(&query.project_key));
+    }
+    let held = |key: &str| {
+        let reads = matches!(key, "BROWSE_PROJECTS" | "USER_PICKER");
+        (reads || account == writer()) && !desk.is_withheld(&account, key)
+    };
+    let found: Map<String, Value> = query
+        .permissions
+        .split(',')
+        .map(|key| {
+            let permission = json!({
+                "id": "1", "key": key, "name": key, "type": "PROJECT", "description": "", "havePermission": held(key),
+            });
+            (key.to_owned(), permission)
+        })
+        .collect();
+    Ok(answer(StatusCode::OK, json!({"permissions": found})))
 }
 
 fn address(desk: &Desk, project: &str, index: usize) -> String {

@@ -10,10 +10,10 @@ use axum::routing::{get, post, put};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::desk::{Desk, MoveError};
+use super::desk::Desk;
 use super::extract::{Body, Caller, Read};
 use super::state::{Comment, History, Issue};
-use super::{adf, people, projects, search};
+use super::{adf, people, projects, search, transitions};
 use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
@@ -23,13 +23,14 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/changelog", get(changelog))
         .route("/comment", get(list_comments).post(create_comment))
         .route("/comment/{id}", put(update_comment).delete(delete_comment))
-        .route("/transitions", get(list_transitions).post(transition))
+        .route("/transitions", get(transitions::list).post(transitions::perform))
         .route("/remotelink", get(list_links).post(put_link))
         .route("/assignee", put(people::assign));
     Router::new()
         .route("/rest/api/3/myself", get(myself))
         .route("/rest/api/3/search/jql", post(search::search))
         .route("/rest/api/3/user/groups", get(people::groups))
+        .route("/rest/api/3/mypermissions", get(projects::permissions))
         .route("/rest/api/3/project/{key}/statuses", get(projects::statuses))
         .route("/rest/api/3/project/{key}/role", get(projects::roles))
         .route("/rest/api/3/project/{key}/role/{id}", get(projects::role))
@@ -212,49 +213,6 @@ async fn delete_comment(
 ) -> Handled {
     desk.delete_comment(&key, &id).ok_or_else(missing)?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// The id of the transition to a status: small numbers, unlike the ids of statuses.
-fn transition_id(status: usize) -> String {
-    (11 + 10 * status).to_string()
-}
-
-async fn list_transitions(Read { desk, issue }: Read) -> Handled {
-    let transitions: Vec<Value> = desk
-        .targets(issue.status)
-        .into_iter()
-        .map(|to| {
-            let status = &desk.statuses[to];
-            json!({
-                "id": transition_id(to), "name": status.name, "to": status.json(to), "hasScreen": false,
-                "isGlobal": false, "isInitial": false, "isAvailable": true, "isConditional": false,
-            })
-        })
-        .collect();
-    Ok(answer(
-        StatusCode::OK,
-        json!({"expand": "transitions", "transitions": transitions}),
-    ))
-}
-
-async fn transition(
-    State(desk): State<Arc<Desk>>,
-    caller: Caller,
-    Path(key): Path<String>,
-    Body(body): Body<Value>,
-) -> Handled {
-    let wanted = body["transition"]["id"]
-        .as_str()
-        .ok_or_else(|| bad("Missing 'transition' identifier"))?;
-    let to = (0..desk.statuses.len()).find(|&status| transition_id(status) == wanted);
-    let moved = desk.transition(&key, to.unwrap_or(usize::MAX), &caller.0);
-    match moved {
-        Ok(_) => Ok(StatusCode::NO_CONTENT.into_response()),
-        Err(MoveError::NoIssue) => Err(missing()),
-        Err(MoveError::NoStatus | MoveError::Illegal) => Err(bad(format!(
-            "It seems that you have tried to perform a workflow operation ({wanted}) that is not valid for the current state of this issue ({key})."
-        ))),
-    }
 }
 
 async fn list_links(Read { issue, .. }: Read) -> Handled {

@@ -14,6 +14,7 @@ pub(crate) fn settings(dialect: Dialect, url: &str) -> ModelSettings {
     ModelSettings {
         dialect,
         base_url: Some(url.to_owned()),
+        allow_insecure: false,
         name: "scripted".to_owned(),
         api_key: MODEL_API_KEY.into(),
         max_output_tokens: 1000,

@@ -20,12 +20,14 @@ pub(super) async fn look(
     Ok(is_done.then(|| made(Moved::To(status))))
 }
 
-/// Takes the best transition that the workflow offers; that there is none, or that Jira refuses it, is an answer too.
+/// Takes the first transition to a goal that Jira accepts; that there is none, or that Jira refuses each, is an answer
+/// too.
 pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Made, Trouble> {
     let jira = outside.jira()?;
     let wanted = goals.first().cloned().unwrap_or_default();
     let offered = jira.transitions(issue).await?;
-    let Some(transition) = choose(&offered, goals) else {
+    let candidates = candidates(&offered, goals);
+    if candidates.is_empty() {
         let status = jira.status(issue).await?.name;
         let reachable = offered.into_iter().map(|transition| transition.to.name).collect();
         return Ok(made(Moved::Unavailable {
@@ -33,26 +35,59 @@ pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String
             status,
             reachable,
         }));
+    }
+    let mut refusals = Vec::new();
+    for transition in candidates {
+        let moved = jira.transition(issue, &transition.id);
+        match failpoint::around("reporter.transition", moved).await {
+            Ok(()) => {
+                tracing::info!(ticket = %issue, status = %transition.to.name, "ticket moved");
+                return Ok(made(Moved::To(transition.to.name.clone())));
+            }
+            Err(
+                error @ (jira::Error::Rejected { .. }
+                | jira::Error::Forbidden { .. }
+                | jira::Error::Conflict { .. }),
+            ) => {
+                tracing::info!(ticket = %issue, transition = %transition.name, %error, "transition refused");
+                refusals.push((transition, error));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // An earlier try that was thought lost may have moved it in between.
+        if let Some(moved) = look(outside, issue, goals).await? {
+            return Ok(moved);
+        }
+    }
+    Ok(made(refused(wanted, &refusals)))
+}
+
+/// Every transition that leads to a goal: better goals first, then what asks for the fewest fields. A transition's own
+/// name says nothing about where it leads.
+fn candidates<'a>(offered: &'a [Transition], goals: &[String]) -> Vec<&'a Transition> {
+    let rank = |transition: &Transition| {
+        goals
+            .iter()
+            .position(|goal| transition.to.name.eq_ignore_ascii_case(goal))
     };
-    let moved = jira.transition(issue, &transition.id);
-    match failpoint::around("reporter.transition", moved).await {
-        Ok(()) => {
-            tracing::info!(ticket = %issue, status = %transition.to.name, "ticket moved");
-            Ok(made(Moved::To(transition.to.name.clone())))
-        }
-        Err(
-            error @ (jira::Error::Rejected { .. }
-            | jira::Error::Forbidden { .. }
-            | jira::Error::Conflict { .. }),
-        ) => {
-            // An earlier try that was thought lost may have moved it in between.
-            let refused = made(Moved::Refused {
-                wanted,
-                detail: error.to_string(),
-            });
-            Ok(look(outside, issue, goals).await?.unwrap_or(refused))
-        }
-        Err(error) => Err(error.into()),
+    let mut ranked: Vec<_> = offered
+        .iter()
+        .filter_map(|transition| Some((rank(transition)?, transition.asks_for.len(), transition)))
+        .collect();
+    ranked.sort_by_key(|(rank, fields, _)| (*rank, *fields));
+    ranked.into_iter().map(|(_, _, transition)| transition).collect()
+}
+
+/// What to tell of the best candidate: Jira's reason, and the fields that a person has to fill in.
+fn refused(wanted: String, refusals: &[(&Transition, jira::Error)]) -> Moved {
+    let (transition, error) = match refusals.first() {
+        Some((transition, error)) => (Some(*transition), error.to_string()),
+        None => (None, String::new()),
+    };
+    Moved::Refused {
+        wanted,
+        detail: error,
+        asks_for: transition.map_or_else(Vec::new, |transition| transition.asks_for.clone()),
     }
 }
 
@@ -61,20 +96,6 @@ fn made(moved: Moved) -> Made {
         moved: Some(moved),
         ..Made::default()
     }
-}
-
-/// The transition to the best goal, by its target status or its own name.
-fn choose<'a>(offered: &'a [Transition], goals: &[String]) -> Option<&'a Transition> {
-    goals.iter().find_map(|goal| {
-        let by_status = offered
-            .iter()
-            .find(|transition| transition.to.name.eq_ignore_ascii_case(goal));
-        by_status.or_else(|| {
-            offered
-                .iter()
-                .find(|transition| transition.name.eq_ignore_ascii_case(goal))
-        })
-    })
 }
 
 #[cfg(test)]
@@ -91,25 +112,55 @@ mod tests {
                 name: (*to).to_owned(),
                 category: StatusCategory::Done,
             },
+            asks_for: Vec::new(),
         };
         names.iter().enumerate().map(transition).collect()
     }
 
-    fn chosen(names: &[(&str, &str)], goals: &[&str]) -> Option<String> {
+    fn order(offered: &[Transition], goals: &[&str]) -> Vec<String> {
         let goals: Vec<String> = goals.iter().map(|goal| (*goal).to_owned()).collect();
-        choose(&offered(names), &goals).map(|transition| transition.id.clone())
+        let candidates = candidates(offered, &goals);
+        candidates
+            .into_iter()
+            .map(|transition| transition.id.clone())
+            .collect()
     }
 
     #[test]
-    fn the_first_goal_wins_by_status_then_by_name() {
-        let workflow = [
+    fn only_what_leads_to_a_goal_is_tried_and_better_goals_first() {
+        let workflow = offered(&[
             ("Close issue", "Closed"),
             ("Finish", "DONE"),
-            ("resolve", "Somewhere"),
-        ];
-        assert_eq!(chosen(&workflow, &["Done", "closed"]).as_deref(), Some("1"));
-        assert_eq!(chosen(&workflow, &["Shipped", "closed"]).as_deref(), Some("0"));
-        assert_eq!(chosen(&workflow, &["Resolve"]).as_deref(), Some("2"));
-        assert_eq!(chosen(&workflow, &["In Review"]), None);
+            ("Done", "Somewhere"),
+        ]);
+        assert_eq!(order(&workflow, &["Done", "closed"]), ["1", "0"]);
+        assert_eq!(order(&workflow, &["Shipped", "closed"]), ["0"]);
+        assert!(order(&workflow, &["In Review"]).is_empty());
+    }
+
+    #[test]
+    fn what_asks_for_no_field_is_tried_first() {
+        let mut workflow = offered(&[
+            ("With resolution", "Done"),
+            ("Quick", "Done"),
+            ("Close", "Closed"),
+        ]);
+        workflow[0].asks_for = vec!["Resolution".to_owned()];
+        assert_eq!(order(&workflow, &["Done", "Closed"]), ["1", "0", "2"]);
+    }
+
+    #[test]
+    fn a_refusal_names_the_fields_of_the_best_candidate() {
+        let mut workflow = offered(&[("Close", "Done")]);
+        workflow[0].asks_for = vec!["Resolution".to_owned()];
+        let error = jira::Error::Rejected {
+            detail: "resolution: Resolution is required.".to_owned(),
+        };
+        let Moved::Refused { asks_for, detail, .. } = refused("Done".to_owned(), &[(&workflow[0], error)])
+        else {
+            panic!("not refused")
+        };
+        assert_eq!(asks_for, ["Resolution"]);
+        assert!(detail.contains("Resolution is required"));
     }
 }

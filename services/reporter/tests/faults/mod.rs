@@ -143,6 +143,7 @@ fn writer(rig: &Rig) -> ::jira::Writer {
         base_url: rig.jira.url(),
         email: jira::WRITER_EMAIL.to_owned(),
         api_token: SecretString::from(jira::WRITER_API_TOKEN),
+        allow_insecure: false,
     })
     .unwrap()
 }

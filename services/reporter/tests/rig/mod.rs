@@ -105,6 +105,7 @@ impl Rig {
                 base_url: jira.url(),
                 email: jira::WRITER_EMAIL.to_owned(),
                 api_token: SecretString::from(jira::WRITER_API_TOKEN),
+                allow_insecure: false,
             }),
         };
         let queue = Queue::connect(&queue_settings, "test").await.unwrap();

@@ -1,0 +1,83 @@
+//! Addresses: where links in what people read may lead, and which connections others can read.
+
+use std::net::IpAddr;
+
+/// What a link may begin with; everything else could run something where it is clicked.
+const SCHEMES: [&str; 3] = ["http", "https", "mailto"];
+
+/// True for an address with one of the usual schemes, whatever its case, and without control characters.
+pub fn is_safe_link(address: &str) -> bool {
+    let scheme = address.split_once(':').map(|(scheme, _)| scheme);
+    let is_known =
+        scheme.is_some_and(|scheme| SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)));
+    is_known && !address.chars().any(char::is_control)
+}
+
+/// True for `http://` to another machine: credentials sent there can be read on the way.
+pub fn is_readable_on_the_way(address: &str) -> bool {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return false;
+    };
+    if !scheme.eq_ignore_ascii_case("http") {
+        return false;
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let name = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_loopback = name.parse::<IpAddr>().map_or_else(
+        |_| name.eq_ignore_ascii_case("localhost"),
+        |address| address.is_loopback(),
+    );
+    !is_loopback
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_readable_on_the_way, is_safe_link};
+
+    #[test]
+    fn plain_http_is_readable_except_on_this_machine() {
+        for address in [
+            "http://jira.example",
+            "HTTP://10.0.0.1:80/x",
+            "http://[2001:db8::1]/x",
+            "http://127.0.0.1@jira.example/",
+            "http://localhost.example",
+        ] {
+            assert!(is_readable_on_the_way(address), "{address}");
+        }
+        for address in [
+            "https://jira.example",
+            "http://127.0.0.1:8080/x",
+            "http://localhost",
+            "http://[::1]:80",
+            "jira.example",
+        ] {
+            assert!(!is_readable_on_the_way(address), "{address}");
+        }
+    }
+
+    #[test]
+    fn only_links_to_pages_and_mail_are_safe() {
+        for address in ["https://a.example/x", "HTTP://a.example", "mailto:mia@a.example"] {
+            assert!(is_safe_link(address), "{address}");
+        }
+        for address in [
+            "javascript:alert(1)",
+            " javascript:alert(1)",
+            "java\nscript:x",
+            "https:\n//a.example",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "vscode://x",
+            "//a.example",
+            "page",
+            "",
+        ] {
+            assert!(!is_safe_link(address), "{address}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What the two GitHub Apps have to be allowed, and what for: the one list that docs/permissions.md shows,
+//! `journeyman doctor` checks and installation tokens are made from.
+
+use std::{collections::BTreeMap, fmt};
+
+/// How much of something an App may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// See it.
+    Read,
+    /// Change it; contains seeing it.
+    Write,
+}
+
+impl Level {
+    /// GitHub's word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "read" => Some(Self::Read),
+            "write" | "admin" => Some(Self::Write),
+            _ => None,
+        }
+    }
+}
+
+/// A repository permission that one of the Apps needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needed {
+    /// Its name in the API, e.g. `pull_requests`.
+    pub name: &'static str,
+    /// Its name on GitHub's pages, e.g. `Pull requests`.
+    pub title: &'static str,
+    /// How much of it.
+    pub level: Level,
+    /// What for.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Needed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.name, self.level.as_str())
+    }
+}
+
+const fn needed(name: &'static str, title: &'static str, level: Level, reason: &'static str) -> Needed {
+    Needed {
+        name,
+        title,
+        level,
+        reason,
+    }
+}
+
+/// What the App of `[github_reader]` needs.
+pub const READER: [Needed; 5] = [
+    needed(
+        "metadata",
+        "Metadata",
+        Level::Read,
+        "the repository; whether a person may write",
+    ),
+    needed("checks", "Checks", Level::Read, "the check runs of a commit"),
+    needed(
+        "statuses",
+        "Commit statuses",
+        Level::Read,
+        "the statuses of a commit",
+    ),
+    needed(
+        "pull_requests",
+        "Pull requests",
+        Level::Read,
+        "pull requests that exist for a ticket; what was merged",
+    ),
+    needed(
+        "issues",
+        "Issues",
+        Level::Read,
+        "comments that ask for something; GitHub lists those of pull requests with those of issues",
+    ),
+];
+
+/// What the App of `[github_writer]` needs.
+pub const WRITER: [Needed; 4] = [
+    needed("metadata", "Metadata", Level::Read, "the repository"),
+    needed(
+        "contents",
+        "Contents",
+        Level::Write,
+        "fetching the mirror, pushing the branch",
+    ),
+    needed(
+        "pull_requests",
+        "Pull requests",
+        Level::Write,
+        "opening the draft, marking it ready",
+    ),
+    needed(
+        "issues",
+        "Issues",
+        Level::Write,
+        "comments and labels of pull requests and issues",
+    ),
+];
+
+/// What the App of `[github_writer]` must not be allowed to change.
+pub const WRITER_MUST_NOT: [Needed; 4] = [
+    needed(
+        "workflows",
+        "Workflows",
+        Level::Write,
+        "without it GitHub itself refuses every push that touches `.github/workflows`",
+    ),
+    needed(
+        "administration",
+        "Administration",
+        Level::Write,
+        "nothing needs it",
+    ),
+    needed("secrets", "Secrets", Level::Write, "nothing needs it"),
+    needed("environments", "Environments", Level::Write, "nothing needs it"),
+];
+
+/// Those of `needed` that are not among the permissions of [`Identity::permissions`](crate::Identity).
+pub fn lacking(needed: &[Needed], held: &[String]) -> Vec<Needed> {
+    let is_held = |needed: &&Needed| {
+        held.iter().any(|held| {
+            let Some((name, level)) = held.split_once(':') else {
+                return false;
+            };
+            name == needed.name && Level::parse(level).is_some_and(|level| level >= needed.level)
+        })
+    };
+    needed.iter().filter(|needed| !is_held(needed)).copied().collect()
+}
+
+/// The kinds of call; each has installation tokens of its own that can do no more than it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Access {
+    /// Everything that the reader does.
+    Look,
+    /// Branches, pull requests and comments over the API.
+    Write,
+    /// Ending a draft: GitHub asks for the right to push as well.
+    MarkReady,
+    /// `git fetch`.
+    Fetch,
+    /// `git push`.
+    Push,
+}
+
+impl Access {
+    fn wanted(self) -> BTreeMap<&'static str, Level> {
+        use Level::{Read, Write};
+        match self {
+            Self::Look => READER.iter().map(|needed| (needed.name, needed.level)).collect(),
+            Self::Write => BTreeMap::from([
+                ("metadata", Read),
+                ("contents", Read),
+                ("pull_requests", Write),
+                ("issues", Write),
+            ]),
+            Self::MarkReady => {
+                BTreeMap::from([("metadata", Read), ("contents", Write), ("pull_requests", Write)])
+            }
+            Self::Fetch => BTreeMap::from([("metadata", Read), ("contents", Read)]),
+            Self::Push => BTreeMap::from([("metadata", Read), ("contents", Write)]),
+        }
+    }
+
+    /// What a token for it asks for. GitHub refuses to make a token with more than the installation was given, so what
+    /// is lacking is left out and shows as a refusal of the call that needs it.
+    pub(crate) fn within(self, given: &BTreeMap<String, String>) -> BTreeMap<&'static str, &'static str> {
+        let wanted = self.wanted().into_iter();
+        let asked = wanted.filter_map(|(name, level)| {
+            let held = Level::parse(given.get(name)?)?;
+            Some((name, level.min(held).as_str()))
+        });
+        asked.collect()
+    }
+}
+
+/// The permission that a refusal names in `X-Accepted-GitHub-Permissions`, for people: `contents:write and issues:write`.
+pub(crate) fn readable(header: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || matches!(c, '_' | '=' | ',' | ';' | ' ');
+    let text = header.trim();
+    if text.is_empty() || text.len() > 200 || !text.chars().all(is_plain) {
+        return None;
+    }
+    let alternatives = text.split(';').map(|set| {
+        let set = set.split(',').map(|one| one.trim().replace('=', ":"));
+        set.collect::<Vec<_>>().join(" and ")
+    });
+    Some(alternatives.collect::<Vec<_>>().join(" or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_token_can_do_more_than_its_app_has_to_be_allowed() {
+        let covers = |list: &[Needed], access: Access| {
+            access.wanted().into_iter().all(|(name, level)| {
+                list.iter()
+                    .any(|needed| needed.name == name && needed.level >= level)
+            })
+        };
+        assert!(covers(&READER, Access::Look));
+        for access in [Access::Write, Access::MarkReady, Access::Fetch, Access::Push] {
+            assert!(covers(&WRITER, access), "{access:?}");
+        }
+        let look = Access::Look.wanted();
+        assert!(look.values().all(|level| *level == Level::Read));
+    }
+
+    #[test]
+    fn the_documented_permissions_are_those_that_are_checked() {
+        let page = include_str!("../../../docs/permissions.md");
+        for (app, list) in [("reader", READER.as_slice()), ("writer", WRITER.as_slice())] {
+            let rows: String = list
+                .iter()
+                .map(|needed| {
+                    format!(
+                        "| {} | {} | {} |\n",
+                        needed.title,
+                        needed.level.as_str(),
+                        needed.reason
+                    )
+                })
+                .collect();
+            assert!(page.contains(&rows), "docs/permissions.md, GitHub {app}:\n{rows}");
+        }
+        for needed in WRITER_MUST_NOT {
+            assert!(
+                page.contains(&format!("- **{}**: {}", needed.title, needed.reason)),
+                "{needed}"
+            );
+        }
+    }
+
+    #[test]
+    fn writing_contains_reading_and_a_missing_permission_is_told() {
+        let held = ["metadata:read", "checks:read", "statuses:write", "issues:read"].map(str::to_owned);
+        let missing: Vec<_> = lacking(&READER, &held).iter().map(ToString::to_string).collect();
+        assert_eq!(missing, ["pull_requests:read"]);
+    }
+
+    #[test]
+    fn a_token_asks_for_no_more_than_the_installation_has() {
+        let given = [("contents", "read"), ("metadata", "read"), ("workflows", "write")];
+        let given = given
+            .map(|(name, level)| (name.to_owned(), level.to_owned()))
+            .into();
+        let asked = Access::Push.within(&given);
+        assert_eq!(
+            asked,
+            BTreeMap::from([("contents", "read"), ("metadata", "read")])
+        );
+    }
+
+    #[test]
+    fn a_missing_permission_is_named_in_words() {
+        assert_eq!(
+            readable("issues=write; pull_requests=write").as_deref(),
+            Some("issues:write or pull_requests:write")
+        );
+        assert_eq!(
+            readable("contents=write,workflows=write").as_deref(),
+            Some("contents:write and workflows:write")
+        );
+        assert_eq!(readable("<b>"), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a token may do: an App's installation tokens are limited to repositories and permissions.
+
+use std::collections::BTreeMap;
+
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::{not_found, refuse};
+use super::rest::invalid;
+
+/// `read` or `write`, by name.
+pub(super) type Permissions = BTreeMap<String, String>;
+
+/// A token and what it may do.
+#[derive(Debug, Clone)]
+pub(super) struct Token {
+    /// Whether it is the writer's.
+    pub(super) writes: bool,
+    /// A person's token has no limits of its own.
+    limits: Option<Limits>,
+}
+
+#[derive(Debug, Clone)]
+struct Limits {
+    /// Full names; absent: every repository.
+    repositories: Option<Vec<String>>,
+    permissions: Permissions,
+}
+
+/// The body of a request for an installation's token.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Wanted {
+    pub(super) repositories: Option<Vec<String>>,
+    pub(super) repository_ids: Option<Vec<u64>>,
+    pub(super) permissions: Option<Permissions>,
+}
+
+fn contains(held: &str, wanted: &str) -> bool {
+    held == wanted || held == "write"
+}
+
+impl Token {
+    pub(super) fn personal(writes: bool) -> Self {
+        Self { writes, limits: None }
+    }
+
+    /// A token with the permissions asked for, unless these are more than the App has.
+    pub(super) fn minted(
+        writes: bool,
+        repositories: Option<Vec<String>>,
+        wanted: Option<Permissions>,
+        given: &Permissions,
+    ) -> Result<Self, Response> {
+        let permissions = wanted.unwrap_or_else(|| given.clone());
+        let is_given =
+            |(name, level): (&String, &String)| given.get(name).is_some_and(|held| contains(held, level));
+        if !permissions.iter().all(is_given) {
+            let message = "The permissions requested are not granted to this installation.";
+            return Err(invalid(&json!([{"message": message}])));
+        }
+        let limits = Some(Limits {
+            repositories,
+            permissions,
+        });
+        Ok(Self { writes, limits })
+    }
+
+    pub(super) fn permissions(&self) -> Value {
+        json!(self.limits.as_ref().map(|limits| &limits.permissions))
+    }
+
+    /// Whether one of the permissions is held; `repository` is a full name.
+    pub(super) fn may(&self, repository: Option<&str>, needed: &[(&str, &str)]) -> Result<(), Response> {
+        let Some(limits) = &self.limits else { return Ok(()) };
+        let is_covered = |name: &str| {
+            limits
+                .repositories
+                .as_ref()
+                .is_none_or(|covered| covered.iter().any(|known| known.eq_ignore_ascii_case(name)))
+        };
+        if repository.is_some_and(|name| !is_covered(name)) {
+            return Err(not_found());
+        }
+        let is_held = |(name, level): &(&str, &str)| {
+            limits
+                .permissions
+                .get(*name)
+                .is_some_and(|held| contains(held, level))
+        };
+        if needed.is_empty() || needed.iter().any(is_held) {
+            return Ok(());
+        }
+        let names: Vec<String> = needed
+            .iter()
+            .map(|(name, level)| format!("{name}={level}"))
+            .collect();
+        let mut refused = refuse(StatusCode::FORBIDDEN, "Resource not accessible by integration");
+        if let Ok(value) = HeaderValue::from_str(&names.join("; ")) {
+            refused
+                .headers_mut()
+                .insert("x-accepted-github-permissions", value);
+        }
+        Err(refused)
+    }
+}
+
+/// The repository of a path and the permissions of which one is needed there.
+pub(super) fn needed(method: &Method, path: &str) -> (Option<String>, Vec<(&'static str, &'static str)>) {
+    let level = if *method == Method::GET { "read" } else { "write" };
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let ["repos", owner, name, rest @ ..] = parts.as_slice() else {
+        return (None, Vec::new());
+    };
+    let needed = match rest {
+        ["pulls", ..] => vec![("pull_requests", level)],
+        ["issues", ..] => vec![("issues", level), ("pull_requests", level)],
+        ["commits", _, "check-runs"] => vec![("checks", level)],
+        ["commits", _, "status"] => vec![("statuses", level)],
+        ["git", ..] => vec![("contents", level)],
+        _ => vec![("metadata", level)],
+    };
+    (Some(format!("{owner}/{name}")), needed)
+}

@@ -1,0 +1,104 @@
+//! The workflow over the REST interface: what is offered, and what a transition asks for.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::JiraTransition;
+use super::desk::{Desk, MoveError};
+use super::extract::{Body, Caller, Read};
+use super::rest::{Handled, bad, missing};
+use crate::http::answer;
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    #[serde(default)]
+    expand: String,
+}
+
+pub(super) async fn list(Read { desk, issue }: Read, Query(query): Query<ListQuery>) -> Handled {
+    let with_fields = query.expand.split(',').any(|part| part == "transitions.fields");
+    let offered = desk.offered(issue.status).into_iter();
+    let transitions: Vec<Value> = offered
+        .map(|(id, to, transition)| {
+            let mut body = json!({
+                "id": id, "name": transition.name, "to": desk.statuses[to].json(to),
+                "hasScreen": !transition.asks_for.is_empty(), "isGlobal": false, "isInitial": false,
+                "isAvailable": true, "isConditional": false, "isLooped": false,
+            });
+            if with_fields {
+                body["fields"] = Value::Object(screen(&transition));
+            }
+            body
+        })
+        .collect();
+    Ok(answer(
+        StatusCode::OK,
+        json!({"expand": "transitions", "transitions": transitions}),
+    ))
+}
+
+fn key(field: &str) -> String {
+    field.to_lowercase().replace(' ', "_")
+}
+
+fn screen(transition: &JiraTransition) -> Map<String, Value> {
+    let fields = transition.asks_for.iter().map(|name| {
+        let key = key(name);
+        let field = json!({
+            "required": true, "name": name, "key": key, "hasDefaultValue": false, "operations": ["set"],
+            "schema": {"type": "string", "system": key},
+        });
+        (key, field)
+    });
+    fields.collect()
+}
+
+/// A text, as some clients send ids as numbers.
+fn id_of(body: &Value) -> Option<String> {
+    let id = &body["transition"]["id"];
+    id.as_str()
+        .map(str::to_owned)
+        .or_else(|| id.as_u64().map(|id| id.to_string()))
+}
+
+pub(super) async fn perform(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path(key_or_id): Path<String>,
+    Body(body): Body<Value>,
+) -> Handled {
+    let wanted = id_of(&body).ok_or_else(|| bad("Missing 'transition' identifier"))?;
+    let issue = desk.issue(&key_or_id).ok_or_else(missing)?;
+    let offered = desk.offered(issue.status);
+    let invalid = || {
+        bad(format!(
+            "It seems that you have tried to perform a workflow operation ({wanted}) that is not valid for the current state of this issue ({key_or_id})."
+        ))
+    };
+    let (_, to, transition) = offered
+        .into_iter()
+        .find(|(id, ..)| *id == wanted)
+        .ok_or_else(invalid)?;
+    let lacking: Map<String, Value> = transition
+        .asks_for
+        .iter()
+        .filter(|name| body["fields"][key(name)].is_null() && body["update"][key(name)].is_null())
+        .map(|name| (key(name), format!("{name} is required.").into()))
+        .collect();
+    if !lacking.is_empty() {
+        return Err(answer(
+            StatusCode::BAD_REQUEST,
+            json!({"errorMessages": [], "errors": lacking}),
+        ));
+    }
+    match desk.transition(&issue.key, to, &caller.0) {
+        Ok(_) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(MoveError::NoIssue) => Err(missing()),
+        Err(MoveError::NoStatus | MoveError::Illegal) => Err(invalid()),
+    }
+}
