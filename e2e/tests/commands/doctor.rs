@@ -76,7 +76,13 @@ async fn all_is_well_and_each_broken_thing_is_one_line() {
         "{}",
         well.out
     );
-    for part in ["acme/shop", "edit_file", "run_command", "journeyman-reader[bot]"] {
+    for part in [
+        "acme/shop",
+        "edit_file",
+        "run_command",
+        "journeyman-reader[bot] reads, journeyman[bot] writes",
+        "Journeyman with every permission in ENG",
+    ] {
         assert!(well.out.contains(part), "{part}: {}", well.out);
     }
     for secret in [
@@ -89,6 +95,11 @@ async fn all_is_well_and_each_broken_thing_is_one_line() {
 
     let failed = ward.failures("JIRA_READER__API_TOKEN", "wrong-token").await;
     assert_one(&failed, "jira reader", "credentials");
+    let ran = ward
+        .doctor(&with(&ward.environment, "JIRA_READER__API_TOKEN", "wrong-token"))
+        .await;
+    let said = "skip  two Jira accounts      not both accounts answered";
+    assert!(ran.out.contains(said), "{}", ran.out);
     let failed = ward.failures("NATS__URL", "nats://127.0.0.1:1").await;
     assert_one(&failed, "nats", "127.0.0.1:1");
     let failed = ward.failures("REDIS__URL", "redis://127.0.0.1:1").await;
@@ -109,18 +120,32 @@ async fn credentials_and_rules_that_are_wrong_are_told() {
     let failed = ward.failures("GITHUB_READER__APP_ID", &writer).await;
     assert_eq!(failed.len(), 2, "{failed:#?}");
     assert!(
-        failed[0].contains("may write") && failed[0].contains("take that away"),
+        failed[0].contains("may change contents:write") && failed[0].contains("take that away"),
         "{failed:#?}"
     );
-    assert!(failed[1].contains("must be two Apps"), "{failed:#?}");
+    assert!(
+        failed[1].contains("two GitHub accounts") && failed[1].contains("must be two accounts"),
+        "{failed:#?}"
+    );
     let token = testkit::jira::WRITER_API_TOKEN;
     let environment = with(&ward.environment, "JIRA_READER__API_TOKEN", token);
     let environment = with(&environment, "JIRA_READER__EMAIL", testkit::jira::WRITER_EMAIL);
     assert_one(
         &failures(&ward.doctor(&environment).await),
-        "two accounts",
+        "two Jira accounts",
         "must be two accounts",
     );
+    let jira = &ward.stage.jira;
+    jira.withhold_permission(testkit::jira::WRITER_EMAIL, "TRANSITION_ISSUES");
+    let failed = failures(&ward.doctor(&ward.environment).await);
+    assert_one(&failed, "jira writer", "lacks Transition issues in ENG");
+    jira.restore_permissions();
+    let github = &ward.stage.github;
+    let less = [("metadata", "read"), ("contents", "write"), ("issues", "write")];
+    github.set_app_permissions(testkit::github::WRITER_APP_ID, &less);
+    let failed = failures(&ward.doctor(&ward.environment).await);
+    assert_one(&failed, "github writer", "lacks pull_requests:write");
+    github.reset_app_permissions();
     let failed = failures(&ward.doctor(&without(&ward.environment, "MODEL__API_KEY")).await);
     assert_one(&failed, "planner settings", "model.api_key: is missing");
     let failed = ward.failures("RULES__DIR", "/no/such/folder").await;
@@ -128,7 +153,19 @@ async fn credentials_and_rules_that_are_wrong_are_told() {
     let bad = "repo: {owner: acme, name: bad}\njira:\n  project_kye: BAD\n";
     std::fs::write(ward.stage.path().join("configs/bad.yaml"), bad).unwrap();
     let failed = failures(&ward.doctor(&ward.environment).await);
-    assert_one(&failed, "rules", "bad.yaml:3 project_kye: ");
+    assert_one(&failed, "rules", "bad.yaml:3 jira.project_kye: ");
+    std::fs::write(
+        ward.stage.path().join("configs/bad.yaml"),
+        "skip:\n  lables: [x]\n",
+    )
+    .unwrap();
+    let failed = failures(&ward.doctor(&ward.environment).await);
+    assert_eq!(failed.len(), 2, "{failed:#?}");
+    assert!(failed[0].contains("bad.yaml:2 skip.lables"), "{failed:#?}");
+    assert!(
+        failed[1].contains("disabled until the defaults in bad.yaml are repaired"),
+        "{failed:#?}"
+    );
     ward.local.stop().await.unwrap();
 }
 

@@ -1,24 +1,16 @@
 //! `journeyman doctor`: one line a check, with what to do about what fails.
 
+mod accounts;
+
 use std::{future::Future, path::Path, process::ExitCode, time::Duration};
 
 use bootstrap::{ServiceConfig, rules::RulesBook, settings};
-use secrecy::ExposeSecret;
 use serde::Deserialize;
 
 use super::say;
 use crate::local;
 
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
-/// What the two GitHub Apps need; docs/permissions.md tells why.
-const READER_NEEDS: [&str; 5] = [
-    "checks:read",
-    "contents:read",
-    "issues:read",
-    "metadata:read",
-    "pull_requests:read",
-];
-const WRITER_NEEDS: [&str; 3] = ["contents:write", "issues:write", "pull_requests:write"];
 
 /// How a check went, and what to say about it.
 enum Finding {
@@ -76,8 +68,8 @@ pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<Exit
     }
     services(&mut findings, file, &environment);
     connections(&mut findings, &sections).await;
-    credentials(&mut findings, &sections).await;
-    rules(&mut findings, &sections.rules);
+    let projects = rules(&mut findings, &sections.rules);
+    accounts::check(&mut findings, &sections, &projects).await;
     if one_machine {
         let own = "`up` has an executor of its own";
         findings.add("pools", Finding::Skipped(own.to_owned()));
@@ -161,153 +153,16 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
     findings.add("redis", redis);
 }
 
-async fn credentials(findings: &mut Findings, sections: &Sections) {
-    let missing = || Finding::Failed("the section is missing".to_owned());
-    findings.add(
-        "github reader",
-        match &sections.github_reader {
-            Some(settings) => within(github_reader(settings)).await,
-            None => missing(),
-        },
-    );
-    findings.add(
-        "github writer",
-        match &sections.github_writer {
-            Some(settings) => within(github_writer(settings)).await,
-            None => missing(),
-        },
-    );
-    findings.add(
-        "jira reader",
-        match &sections.jira_reader {
-            Some(settings) => {
-                within(async {
-                    let reader = jira::Reader::new(settings).map_err(|error| error.to_string())?;
-                    reader
-                        .myself()
-                        .await
-                        .map(|account| account.display_name)
-                        .map_err(|error| error.to_string())
-                })
-                .await
-            }
-            None => missing(),
-        },
-    );
-    findings.add(
-        "jira writer",
-        match &sections.jira_writer {
-            Some(settings) => {
-                within(async {
-                    let writer = jira::Writer::new(settings).map_err(|error| error.to_string())?;
-                    writer
-                        .myself()
-                        .await
-                        .map(|account| account.display_name)
-                        .map_err(|error| error.to_string())
-                })
-                .await
-            }
-            None => missing(),
-        },
-    );
-    findings.add("two accounts", two_accounts(sections));
-}
-
-/// One shared credential would let ingest write.
-fn two_accounts(sections: &Sections) -> Finding {
-    let same_jira = match (&sections.jira_reader, &sections.jira_writer) {
-        (Some(reader), Some(writer)) => reader.api_token.expose_secret() == writer.api_token.expose_secret(),
-        _ => false,
-    };
-    let same_github = match (&sections.github_reader, &sections.github_writer) {
-        (Some(reader), Some(writer)) => {
-            let token = |settings: &github::Settings| {
-                settings
-                    .token
-                    .as_ref()
-                    .map(|token| token.expose_secret().to_owned())
-            };
-            (reader.app_id.is_some() && reader.app_id == writer.app_id)
-                || (token(reader).is_some() && token(reader) == token(writer))
-        }
-        _ => false,
-    };
-    match (same_jira, same_github) {
-        (false, false) => Finding::Ok("reader and writer differ".to_owned()),
-        (true, _) => Finding::Failed("jira_reader and jira_writer must be two accounts".to_owned()),
-        (false, true) => {
-            Finding::Failed("github_reader and github_writer must be two Apps or tokens".to_owned())
-        }
-    }
-}
-
-async fn github_reader(settings: &github::Settings) -> Result<String, String> {
-    let reader = github::Reader::new(settings).map_err(|error| error.to_string())?;
-    let identity = reader.whoami().await.map_err(|error| error.to_string())?;
-    let writes: Vec<_> = identity
-        .permissions
-        .iter()
-        .filter(|permission| permission.ends_with(":write"))
-        .collect();
-    if identity.is_app && !writes.is_empty() {
-        return Err(format!(
-            "{} may write ({writes:?}): take that away",
-            identity.login
-        ));
-    }
-    scopes(&identity, &READER_NEEDS)
-}
-
-async fn github_writer(settings: &github::Settings) -> Result<String, String> {
-    let writer = github::Writer::new(settings).map_err(|error| error.to_string())?;
-    let identity = writer.whoami().await.map_err(|error| error.to_string())?;
-    let forbidden = ["workflows:write", "administration:write"];
-    match identity
-        .permissions
-        .iter()
-        .find(|permission| forbidden.contains(&permission.as_str()))
-    {
-        Some(permission) if identity.is_app => {
-            Err(format!("{} holds {permission}: take that away", identity.login))
-        }
-        Some(_) | None => scopes(&identity, &WRITER_NEEDS),
-    }
-}
-
-fn scopes(identity: &github::Identity, needs: &[&str]) -> Result<String, String> {
-    if !identity.is_app {
-        return Ok(format!(
-            "{} (a token; its permissions cannot be read)",
-            identity.login
-        ));
-    }
-    let grants = |need: &&&str| {
-        let write = need.replace(":read", ":write");
-        identity
-            .permissions
-            .iter()
-            .any(|has| has == **need || *has == write)
-    };
-    let missing: Vec<_> = needs.iter().filter(|need| !grants(need)).collect();
-    if missing.is_empty() {
-        Ok(format!("{} with {}", identity.login, needs.join(", ")))
-    } else {
-        Err(format!(
-            "{} lacks {missing:?}; see docs/permissions.md",
-            identity.login
-        ))
-    }
-}
-
-fn rules(findings: &mut Findings, settings: &bootstrap::rules::Settings) {
+/// Shows what the rules say and what is wrong with them; gives the Jira projects that they name.
+fn rules(findings: &mut Findings, settings: &bootstrap::rules::Settings) -> Vec<String> {
     let book = match RulesBook::read(&settings.dir) {
         Ok(book) => book,
         Err(error) => {
-            return findings.add(
+            findings.add(
                 "rules",
                 Finding::Failed(format!("cannot read {}: {error}", settings.dir.display())),
             );
+            return Vec::new();
         }
     };
     for rules in book.repositories() {
@@ -330,6 +185,8 @@ fn rules(findings: &mut Findings, settings: &bootstrap::rules::Settings) {
             Finding::Failed(format!("{} holds no repository", settings.dir.display())),
         );
     }
+    let projects = book.repositories().map(|rules| rules.jira.project_key.clone());
+    projects.filter(|project| !project.is_empty()).collect()
 }
 
 async fn pools(findings: &mut Findings, file: Option<&Path>) {

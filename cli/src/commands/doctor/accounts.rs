@@ -1,0 +1,194 @@
+//! The four accounts: who they are, what they may do, and that no two are one.
+
+use github::permissions as app;
+
+use super::{Finding, Findings, Sections, within};
+
+/// Whether an account answered, and as whom.
+struct Seen {
+    finding: Finding,
+    identity: Option<String>,
+}
+
+impl Seen {
+    fn missing() -> Self {
+        Self {
+            finding: Finding::Failed("the section is missing".to_owned()),
+            identity: None,
+        }
+    }
+}
+
+/// An answer that an account gave: who it is, and what to say about it.
+struct Answer {
+    identity: String,
+    verdict: Result<String, String>,
+}
+
+pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects: &[String]) {
+    let github_reader = match &sections.github_reader {
+        Some(settings) => seen(github_reader(settings)).await,
+        None => Seen::missing(),
+    };
+    let github_writer = match &sections.github_writer {
+        Some(settings) => seen(github_writer(settings)).await,
+        None => Seen::missing(),
+    };
+    let jira_reader = match &sections.jira_reader {
+        Some(settings) => seen(jira_reader(settings, projects)).await,
+        None => Seen::missing(),
+    };
+    let jira_writer = match &sections.jira_writer {
+        Some(settings) => seen(jira_writer(settings, projects)).await,
+        None => Seen::missing(),
+    };
+    let github = two_accounts(&github_reader, &github_writer);
+    let jira = two_accounts(&jira_reader, &jira_writer);
+    findings.add("github reader", github_reader.finding);
+    findings.add("github writer", github_writer.finding);
+    findings.add("two GitHub accounts", github);
+    findings.add("jira reader", jira_reader.finding);
+    findings.add("jira writer", jira_writer.finding);
+    findings.add("two Jira accounts", jira);
+}
+
+/// Within the time of one check.
+async fn seen(ask: impl Future<Output = Result<Answer, String>>) -> Seen {
+    let mut identity = None;
+    let finding = within(async {
+        let answer = ask.await?;
+        identity = Some(answer.identity);
+        answer.verdict
+    })
+    .await;
+    Seen { finding, identity }
+}
+
+/// One shared account would let ingest write. Only two accounts that both answered can be told apart.
+fn two_accounts(reader: &Seen, writer: &Seen) -> Finding {
+    match (&reader.identity, &writer.identity) {
+        (Some(reader), Some(writer)) if reader == writer => Finding::Failed(format!(
+            "reader and writer are both {reader}; they must be two accounts"
+        )),
+        (Some(reader), Some(writer)) => Finding::Ok(format!("{reader} reads, {writer} writes")),
+        (None, _) | (_, None) => {
+            Finding::Skipped("not both accounts answered, so they cannot be compared".to_owned())
+        }
+    }
+}
+
+async fn github_reader(settings: &github::Settings) -> Result<Answer, String> {
+    let reader = github::Reader::new(settings).map_err(|error| error.to_string())?;
+    let identity = reader.whoami().await.map_err(|error| error.to_string())?;
+    let may_write = |held: &&String| held.ends_with(":write") || held.ends_with(":admin");
+    let excess: Vec<&str> = identity
+        .permissions
+        .iter()
+        .filter(may_write)
+        .map(String::as_str)
+        .collect();
+    let verdict = app_verdict(&identity, &app::READER, &excess);
+    Ok(Answer {
+        identity: identity.login,
+        verdict,
+    })
+}
+
+async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
+    let writer = github::Writer::new(settings).map_err(|error| error.to_string())?;
+    let identity = writer.whoami().await.map_err(|error| error.to_string())?;
+    let lacking = app::lacking(&app::WRITER_MUST_NOT, &identity.permissions);
+    let held = app::WRITER_MUST_NOT
+        .iter()
+        .filter(|forbidden| !lacking.contains(forbidden));
+    let excess: Vec<&str> = held.map(|forbidden| forbidden.name).collect();
+    let verdict = app_verdict(&identity, &app::WRITER, &excess);
+    Ok(Answer {
+        identity: identity.login,
+        verdict,
+    })
+}
+
+/// A token does not tell what it may do, so nothing is said about that.
+fn app_verdict(
+    identity: &github::Identity,
+    needed: &[app::Needed],
+    excess: &[&str],
+) -> Result<String, String> {
+    let login = &identity.login;
+    if !identity.is_app {
+        return Ok(format!("{login} (a token; what it may do cannot be read)"));
+    }
+    let missing: Vec<String> = app::lacking(needed, &identity.permissions)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !excess.is_empty() {
+        Err(format!(
+            "{login} may change {}: take that away",
+            excess.join(", ")
+        ))
+    } else if missing.is_empty() {
+        let held: Vec<String> = needed.iter().map(ToString::to_string).collect();
+        Ok(format!("{login} with {}", held.join(", ")))
+    } else {
+        Err(format!(
+            "{login} lacks {}; see docs/permissions.md",
+            missing.join(", ")
+        ))
+    }
+}
+
+async fn jira_reader(settings: &jira::Settings, projects: &[String]) -> Result<Answer, String> {
+    let reader = jira::Reader::new(settings).map_err(|error| error.to_string())?;
+    let account = reader.myself().await.map_err(|error| error.to_string())?;
+    let mut problems = Vec::new();
+    for project in projects {
+        problems.extend(project_problem(project, reader.lacking(project).await));
+    }
+    Ok(jira_answer(account, projects, &problems))
+}
+
+async fn jira_writer(settings: &jira::Settings, projects: &[String]) -> Result<Answer, String> {
+    let writer = jira::Writer::new(settings).map_err(|error| error.to_string())?;
+    let account = writer.myself().await.map_err(|error| error.to_string())?;
+    let mut problems = Vec::new();
+    for project in projects {
+        problems.extend(project_problem(project, writer.lacking(project).await));
+    }
+    Ok(jira_answer(account, projects, &problems))
+}
+
+fn project_problem(
+    project: &str,
+    lacking: Result<Vec<jira::permissions::Needed>, jira::Error>,
+) -> Option<String> {
+    match lacking {
+        Ok(lacking) if lacking.is_empty() => None,
+        Ok(lacking) => {
+            let titles: Vec<&str> = lacking.iter().map(|needed| needed.title).collect();
+            Some(format!("lacks {} in {project}", titles.join(", ")))
+        }
+        Err(error) => Some(format!("{project}: {error}")),
+    }
+}
+
+fn jira_answer(account: jira::Account, projects: &[String], problems: &[String]) -> Answer {
+    let name = account.display_name;
+    let verdict = if !problems.is_empty() {
+        Err(format!(
+            "{name}: {}; see docs/permissions.md",
+            problems.join("; ")
+        ))
+    } else if projects.is_empty() {
+        Ok(format!(
+            "{name} (the rules name no project, so no permission was checked)"
+        ))
+    } else {
+        Ok(format!("{name} with every permission in {}", projects.join(", ")))
+    };
+    Answer {
+        identity: account.id,
+        verdict,
+    }
+}

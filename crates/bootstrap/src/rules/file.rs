@@ -1,0 +1,115 @@
+//! One file of rules: what it says, and on which line.
+
+use domain::{Instance, RepositoryName, Rules};
+use serde_json::Value;
+
+use super::{FileProblem, keys::Keys};
+
+/// A file that can be read by itself; whether its values make sense shows with the defaults.
+pub(super) struct RulesFile {
+    pub(super) name: String,
+    pub(super) value: Value,
+    keys: Keys,
+}
+
+impl RulesFile {
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self, FileProblem> {
+        let keys = Keys::of(text);
+        let value: Result<Value, _> = serde_saphyr::from_str(text);
+        let repository = value.as_ref().ok().and_then(repository_of);
+        let value = match (serde_saphyr::from_str::<Rules>(text), value) {
+            (Ok(_), Ok(Value::Null)) => Value::Object(serde_json::Map::new()),
+            (Ok(_), Ok(value)) => value,
+            (Err(error), _) | (Ok(_), Err(error)) => {
+                return Err(located(name, text, &keys, &error, repository));
+            }
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            value,
+            keys,
+        })
+    }
+
+    pub(super) fn is_defaults(&self) -> bool {
+        self.value.get("repo").is_none()
+    }
+
+    pub(super) fn repository(&self) -> Option<RepositoryName> {
+        repository_of(&self.value)
+    }
+
+    /// The line of a key such as `agent.max_turns`, from 1.
+    pub(super) fn line(&self, key: &str) -> Option<u64> {
+        self.keys.line(key)
+    }
+
+    /// The repository of this file is disabled, for the defaults that it would inherit are not known.
+    pub(super) fn inherits_from_broken(&self, defaults: &str) -> FileProblem {
+        FileProblem {
+            file: self.name.clone(),
+            line: self.line("repo").unwrap_or_default(),
+            key: "repo".to_owned(),
+            problem: format!("disabled until the defaults in {defaults} are repaired"),
+            repository: self.repository(),
+        }
+    }
+}
+
+/// Whether an unreadable file may be one of defaults: nothing at its left edge says that it is a repository's.
+pub(super) fn may_be_defaults(text: &str) -> bool {
+    let is_repo = |line: &str| {
+        let key = line.split(':').next().unwrap_or_default();
+        line.contains(':') && key.trim_end().trim_matches(['"', '\'']) == "repo"
+    };
+    !text.trim_start_matches('\u{feff}').lines().any(is_repo)
+}
+
+fn located(
+    name: &str,
+    text: &str,
+    keys: &Keys,
+    error: &serde_saphyr::Error,
+    repository: Option<RepositoryName>,
+) -> FileProblem {
+    let (line, column) = error
+        .location()
+        .map_or((0, 0), |location| (location.line(), location.column()));
+    let written = usize::try_from(line)
+        .ok()
+        .and_then(|line| text.lines().nth(line.checked_sub(1)?))
+        .and_then(|source| source.split_once(':'))
+        .map(|(key, _)| key.trim().trim_start_matches("- "));
+    let key = keys.at(line, column).or(written).unwrap_or_default();
+    let rendered = error.without_snippet().to_string();
+    let problem = rendered.split_whitespace().collect::<Vec<_>>().join(" ");
+    FileProblem {
+        file: name.to_owned(),
+        line,
+        key: key.to_owned(),
+        problem,
+        repository,
+    }
+}
+
+fn repository_of(value: &Value) -> Option<RepositoryName> {
+    let repo = value.get("repo")?;
+    let instance = match repo.get("instance") {
+        Some(name) => Some(name.as_str()?.parse::<Instance>().ok()?),
+        None => None,
+    };
+    let named = RepositoryName::new(repo.get("owner")?.as_str()?, repo.get("name")?.as_str()?);
+    Some(named.ok()?.on(instance))
+}
+
+/// Overlays maps key by key; anything else replaces.
+pub(super) fn merge(base: &mut Value, overlay: Value) {
+    match (base, overlay) {
+        (Value::Object(base), Value::Object(overlay)) => {
+            for (key, value) in overlay {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, overlay) => *base = overlay,
+    }
+}

@@ -1,0 +1,121 @@
+//! Where the keys of a YAML file stand.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_saphyr::Spanned;
+
+/// Every key by its dotted path, in the order of the file. Empty for a file that is not YAML.
+#[derive(Default)]
+pub(super) struct Keys(Vec<Place>);
+
+struct Place {
+    path: String,
+    line: u64,
+    column: u64,
+}
+
+impl Keys {
+    pub(super) fn of(text: &str) -> Self {
+        let mut keys = Self::default();
+        if let Ok(node) = serde_saphyr::from_str::<Node>(text) {
+            keys.add("", node);
+        }
+        keys
+    }
+
+    fn add(&mut self, parent: &str, node: Node) {
+        for (key, inner) in node.0 {
+            let path = if parent.is_empty() {
+                key.value
+            } else {
+                format!("{parent}.{}", key.value)
+            };
+            self.0.push(Place {
+                path: path.clone(),
+                line: key.defined.line(),
+                column: key.defined.column(),
+            });
+            self.add(&path, inner);
+        }
+    }
+
+    /// The line of a key that the file has.
+    pub(super) fn line(&self, path: &str) -> Option<u64> {
+        let found = self.0.iter().find(|place| place.path == path);
+        found.map(|place| place.line)
+    }
+
+    /// The last key that begins at or before a place of the file.
+    pub(super) fn at(&self, line: u64, column: u64) -> Option<&str> {
+        let before = self
+            .0
+            .iter()
+            .take_while(|place| (place.line, place.column) <= (line, column));
+        before.last().map(|place| place.path.as_str())
+    }
+}
+
+/// A value of YAML of which only the keys are kept.
+#[derive(Default)]
+struct Node(Vec<(Spanned<String>, Node)>);
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeysVisitor)
+    }
+}
+
+struct KeysVisitor;
+
+impl<'de> Visitor<'de> for KeysVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any YAML")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut keys = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            keys.push(entry);
+        }
+        Ok(Node(keys))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Node::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
+        Ok(Node::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
+        Ok(Node::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
+        Ok(Node::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
+        Ok(Node::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Node, E> {
+        Ok(Node::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::default())
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::default())
+    }
+}

@@ -1,0 +1,184 @@
+//! Repository rules from a directory of YAML files, reloaded without a restart.
+//!
+//! A file without `repo:` holds defaults for every repository; a file with `repo:` is one repository. A bad file of a
+//! repository disables that repository alone; a bad file of defaults disables every repository, for what it forbids is
+//! not known then. What is wrong is named with file, line and key.
+
+mod file;
+mod keys;
+mod store;
+
+use std::path::{Path, PathBuf};
+
+use domain::{RepositoryName, Rules, TicketKey};
+use serde::Deserialize;
+use serde_json::Value;
+
+use file::{RulesFile, merge};
+pub use store::RulesStore;
+
+/// `[rules]` of the settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The directory; `*.yaml` and `*.yml` are read, sub-directories are not.
+    pub dir: PathBuf,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            dir: PathBuf::from("configs"),
+        }
+    }
+}
+
+/// What is wrong in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileProblem {
+    /// File name.
+    pub file: String,
+    /// Line, from 1; 0 when the problem has no place.
+    pub line: u64,
+    /// The key, as far as it is known.
+    pub key: String,
+    /// What to change.
+    pub problem: String,
+    /// The repository that is disabled by it, when the file says which.
+    pub repository: Option<RepositoryName>,
+}
+
+/// All rules as of one reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RulesBook {
+    rules: Vec<Rules>,
+    problems: Vec<FileProblem>,
+}
+
+impl RulesBook {
+    /// Reads every file of the directory, in name order.
+    ///
+    /// # Errors
+    /// Only when the directory itself cannot be read.
+    pub fn read(dir: &Path) -> std::io::Result<Self> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            let path = entry?.path();
+            if path
+                .extension()
+                .is_some_and(|ending| ending == "yaml" || ending == "yml")
+                && path.is_file()
+            {
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                files.push((name, std::fs::read_to_string(&path)?));
+            }
+        }
+        files.sort();
+        Ok(Self::parse(&files))
+    }
+
+    /// The rules in files given by name and text.
+    pub fn parse(files: &[(String, String)]) -> Self {
+        let mut book = Self::default();
+        let mut broken_defaults = None;
+        let (mut defaults, mut repositories) = (Vec::new(), Vec::new());
+        for (name, text) in files {
+            match RulesFile::parse(name, text) {
+                Ok(file) if file.is_defaults() => defaults.push(file),
+                Ok(file) => repositories.push(file),
+                Err(problem) => {
+                    if file::may_be_defaults(text) {
+                        broken_defaults.get_or_insert_with(|| problem.file.clone());
+                    }
+                    book.problems.push(problem);
+                }
+            }
+        }
+        let mut inherited = Value::Object(serde_json::Map::new());
+        for file in &defaults {
+            merge(&mut inherited, file.value.clone());
+        }
+        for file in &repositories {
+            if let Some(broken) = &broken_defaults {
+                book.problems.push(file.inherits_from_broken(broken));
+                continue;
+            }
+            match finish(file, &defaults, inherited.clone(), &book.rules) {
+                Ok(rules) => book.rules.push(rules),
+                Err(problem) => book.problems.push(problem),
+            }
+        }
+        book
+    }
+
+    /// The rules of one repository; `None` when there are none, or they are disabled by a problem.
+    pub fn for_repository(&self, repository: &RepositoryName) -> Option<&Rules> {
+        self.rules
+            .iter()
+            .find(|rules| rules.repository().is_ok_and(|name| name == *repository))
+    }
+
+    /// The rules of the repository that a ticket belongs to: by its Jira project, or the one it lives in.
+    pub fn for_ticket(&self, ticket: &TicketKey) -> Option<&Rules> {
+        self.rules.iter().find(|rules| rules.cover(ticket))
+    }
+
+    /// Every usable repository.
+    pub fn repositories(&self) -> impl Iterator<Item = &Rules> {
+        self.rules.iter()
+    }
+
+    /// What is wrong, file by file.
+    pub fn problems(&self) -> &[FileProblem] {
+        &self.problems
+    }
+}
+
+/// The rules of a repository over the defaults. A value that makes no sense is reported where it stands, which may be in
+/// a file of defaults.
+fn finish(
+    file: &RulesFile,
+    defaults: &[RulesFile],
+    mut merged: Value,
+    known: &[Rules],
+) -> Result<Rules, FileProblem> {
+    merge(&mut merged, file.value.clone());
+    let problem = |key: &str, problem: String| {
+        let mut sources = std::iter::once(file).chain(defaults.iter().rev());
+        let source = sources.find(|source| source.line(key).is_some()).unwrap_or(file);
+        FileProblem {
+            file: source.name.clone(),
+            line: source.line(key).or_else(|| file.line("repo")).unwrap_or_default(),
+            key: key.to_owned(),
+            problem,
+            repository: file.repository(),
+        }
+    };
+    let rules: Rules = serde_path_to_error::deserialize(merged)
+        .map_err(|error| problem(&error.path().to_string(), error.inner().to_string()))?;
+    rules.check().map_err(|error| problem(error.key, error.problem))?;
+    let same_project = |other: &&Rules| {
+        let project = |rules: &Rules| (rules.jira.instance.clone(), rules.jira.project_key.clone());
+        !rules.jira.project_key.is_empty() && project(other) == project(&rules)
+    };
+    if known.iter().any(|other| other.repository() == rules.repository()) {
+        return Err(problem(
+            "repo.name",
+            "an earlier file has rules for the same repository".to_owned(),
+        ));
+    }
+    if known.iter().any(|other| same_project(&other)) {
+        return Err(problem(
+            "jira.project_key",
+            "an earlier file claims the same Jira project".to_owned(),
+        ));
+    }
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The rules in force, read again when a file changes.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, RwLock},
+    time::Duration,
+};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{FileProblem, RulesBook, Settings};
+use crate::settings;
+
+/// How often the directory is read again: soon for a person who saves a file, cheap for a few dozen files.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The current rules, shared. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct RulesStore {
+    dir: PathBuf,
+    book: Arc<RwLock<Arc<RulesBook>>>,
+}
+
+impl RulesStore {
+    /// Reads the directory once.
+    ///
+    /// # Errors
+    /// `rules.dir` when the directory cannot be read.
+    pub fn open(settings: &Settings) -> Result<Self, settings::Error> {
+        let book = RulesBook::read(&settings.dir).map_err(|error| {
+            settings::Error::new(
+                "rules.dir",
+                format!("cannot read {}: {error}", settings.dir.display()),
+            )
+        })?;
+        log_problems(&book);
+        Ok(Self {
+            dir: settings.dir.clone(),
+            book: Arc::new(RwLock::new(Arc::new(book))),
+        })
+    }
+
+    /// The rules as of the last reading.
+    pub fn book(&self) -> Arc<RulesBook> {
+        self.book
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Reads the directory again every two seconds until shutdown.
+    pub async fn run(&self, shutdown: CancellationToken) {
+        while shutdown
+            .run_until_cancelled(tokio::time::sleep(RELOAD_INTERVAL))
+            .await
+            .is_some()
+        {
+            self.reload();
+        }
+    }
+
+    /// Reads the directory now. A directory that cannot be read keeps the rules as they were.
+    pub fn reload(&self) {
+        match RulesBook::read(&self.dir) {
+            Ok(book) if book != *self.book() => {
+                tracing::info!(
+                    repositories = book.repositories().count(),
+                    problems = book.problems().len(),
+                    "rules reloaded"
+                );
+                log_problems(&book);
+                *self
+                    .book
+                    .write()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(book);
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(dir = %self.dir.display(), %error, "rules cannot be read"),
+        }
+    }
+}
+
+fn log_problems(book: &RulesBook) {
+    for FileProblem {
+        file,
+        line,
+        key,
+        problem,
+        repository,
+    } in book.problems()
+    {
+        let repository = repository.as_ref().map(ToString::to_string);
+        tracing::error!(file, line, key, problem, repository, "rules file is disabled");
+    }
+}

@@ -1,0 +1,184 @@
+//! Reading rules.
+
+use super::*;
+
+const ACME_DATA: &str = include_str!("../../testdata/acme-data.yaml");
+const ACME_CI: &str = include_str!("../../testdata/acme-ci.yaml");
+
+fn book(files: &[(&str, &str)]) -> RulesBook {
+    let files: Vec<_> = files
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect();
+    RulesBook::parse(&files)
+}
+
+#[test]
+fn both_documented_fragments_load_unchanged() {
+    let book = book(&[("acme-ci.yaml", ACME_CI), ("acme-data.yaml", ACME_DATA)]);
+    assert_eq!(book.problems(), []);
+    let rules = book.for_ticket(&"jira:AENG-1".parse().unwrap()).unwrap();
+    assert_eq!(rules.repository().unwrap().to_string(), "acme/data");
+    assert_eq!(rules.target_branch(), "develop");
+    assert_eq!(rules.ci.auto_fix, ["pre-commit", "dbt_compile"]);
+    assert_eq!(rules.dbt.projects[0].path, "dbt-databricks");
+    assert_eq!(rules.skip.labels, ["no-automation", "manual-only"]);
+}
+
+#[test]
+fn a_repository_overrides_the_organisation() {
+    let defaults = "agent:\n  max_turns: 20\nskip:\n  labels: [a]\n";
+    let shop = "repo: {owner: acme, name: shop}\nskip:\n  labels: [b]\n";
+    let book = book(&[("0.yaml", defaults), ("shop.yaml", shop)]);
+    let rules = book.for_repository(&"acme/shop".parse().unwrap()).unwrap();
+    assert_eq!(
+        (rules.agent.max_turns, rules.skip.labels.as_slice()),
+        (20, ["b".to_owned()].as_slice())
+    );
+}
+
+#[test]
+fn a_bad_file_disables_its_repository_alone_and_is_named_with_line_and_key() {
+    let bad = "repo:\n  owner: acme\n  name: bad\nagent:\n  statsu: x\n";
+    let book = book(&[
+        ("bad.yaml", bad),
+        ("shop.yaml", "repo: {owner: acme, name: shop}\n"),
+    ]);
+    assert!(book.for_repository(&"acme/shop".parse().unwrap()).is_some());
+    let [problem] = book.problems() else {
+        panic!("{:?}", book.problems())
+    };
+    assert_eq!(
+        (problem.file.as_str(), problem.line, problem.key.as_str()),
+        ("bad.yaml", 5, "agent.statsu")
+    );
+    assert_eq!(problem.repository.as_ref().unwrap().to_string(), "acme/bad");
+    assert!(problem.problem.contains("statsu"), "{problem:?}");
+}
+
+#[test]
+fn broken_defaults_disable_every_repository_that_would_inherit_them() {
+    let shop = "repo: {owner: acme, name: shop}\n";
+    for broken in [
+        "skip:\n  lables: [no-automation]\n",
+        "skip: [no-automation\n",
+        "agent:\n  max_turns: many\n",
+    ] {
+        let book = book(&[("0.yaml", broken), ("shop.yaml", shop)]);
+        assert_eq!(book.repositories().count(), 0, "{broken}");
+        let [cause, effect] = book.problems() else {
+            panic!("{:?}", book.problems())
+        };
+        assert_eq!(cause.file, "0.yaml");
+        assert!(cause.line > 0, "{cause:?}");
+        assert_eq!(effect.repository.as_ref().unwrap().to_string(), "acme/shop");
+        assert!(effect.problem.contains("0.yaml"), "{effect:?}");
+    }
+}
+
+#[test]
+fn an_unreadable_file_of_one_repository_disables_no_other() {
+    let book = book(&[
+        ("bad.yaml", "repo:\n  owner: acme\n  name: [bad\n"),
+        ("shop.yaml", "repo: {owner: acme, name: shop}\n"),
+    ]);
+    assert_eq!(book.repositories().count(), 1);
+    assert_eq!(book.problems().len(), 1);
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_reported_where_it_stands() {
+    let place = |files: &[(&str, &str)]| {
+        let book = book(files);
+        let problem = book.problems()[0].clone();
+        (problem.file, problem.line, problem.key)
+    };
+    let at = |file: &str, line, key: &str| (file.to_owned(), line, key.to_owned());
+    let shop = "# the shop\nrepo:\n  owner: acme\n  name: shop\nskip:\n  labels: [x]\nagent:\n  status: Go\n  max_turns: 51\n";
+    assert_eq!(
+        place(&[("shop.yaml", shop)]),
+        at("shop.yaml", 9, "agent.max_turns")
+    );
+    let plain = "repo: {owner: acme, name: shop}\n";
+    assert_eq!(
+        place(&[
+            ("0.yaml", "skip:\n  labels: []\nagent: {max_turns: 51}\n"),
+            ("shop.yaml", plain)
+        ]),
+        at("0.yaml", 3, "agent.max_turns")
+    );
+    let wrong_type = "repo: {owner: acme, name: shop}\nagent:\n  max_turns: many\n";
+    assert_eq!(
+        place(&[("shop.yaml", wrong_type)]),
+        at("shop.yaml", 3, "agent.max_turns")
+    );
+    assert_eq!(
+        place(&[("one.yaml", plain), ("two.yaml", plain)]),
+        at("two.yaml", 1, "repo.name")
+    );
+}
+
+#[test]
+fn values_that_make_no_sense_are_named_by_key() {
+    let cases = [
+        (
+            "repo: {owner: acme, name: shop}\nagent: {max_turns: 51}\n",
+            "agent.max_turns",
+        ),
+        ("repo: {owner: acme, name: 'sh op'}\n", "repo.name"),
+        (
+            "repo: {owner: acme, name: shop}\nbranching: {pattern: 'x'}\n",
+            "branching.pattern",
+        ),
+    ];
+    for (text, key) in cases {
+        let book = book(&[("a.yaml", text)]);
+        assert_eq!(book.problems()[0].key, key);
+        assert_eq!(book.repositories().count(), 0);
+    }
+}
+
+#[test]
+fn the_same_project_and_path_on_two_instances_are_two_repositories() {
+    let here = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n";
+    let there = "repo: {owner: acme, name: shop, instance: ghe}\njira: {project_key: ENG, instance: dc}\n";
+    let book = book(&[("here.yaml", here), ("there.yaml", there)]);
+    assert_eq!(book.problems(), []);
+    let repository = |ticket: &str| {
+        let rules = book.for_ticket(&ticket.parse().unwrap())?;
+        Some(rules.repository().unwrap().to_string())
+    };
+    assert_eq!(repository("jira:ENG-1").as_deref(), Some("acme/shop"));
+    assert_eq!(repository("jira+dc:ENG-1").as_deref(), Some("ghe:acme/shop"));
+    assert_eq!(
+        repository("github+ghe:acme/shop#7").as_deref(),
+        Some("ghe:acme/shop")
+    );
+    assert_eq!(repository("jira+other:ENG-1"), None);
+}
+
+#[test]
+fn two_files_cannot_claim_one_project() {
+    let one = "repo: {owner: acme, name: one}\njira: {project_key: ENG}\n";
+    let two = "repo: {owner: acme, name: two}\njira: {project_key: ENG}\n";
+    let book = book(&[("one.yaml", one), ("two.yaml", two)]);
+    assert_eq!(
+        book.for_ticket(&"jira:ENG-1".parse().unwrap()).unwrap().repo.name,
+        "one"
+    );
+    assert_eq!(book.problems()[0].key, "jira.project_key");
+}
+
+#[test]
+fn a_changed_file_is_seen_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.yaml");
+    std::fs::write(&file, "repo: {owner: acme, name: shop}\n").unwrap();
+    let store = RulesStore::open(&Settings {
+        dir: folder.path().to_owned(),
+    })
+    .unwrap();
+    std::fs::write(&file, "repo: {owner: acme, name: shop}\nagent: {status: Go}\n").unwrap();
+    store.reload();
+    assert_eq!(store.book().repositories().next().unwrap().agent.status, "Go");
+}
