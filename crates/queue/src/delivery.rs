@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_nats::{HeaderMap, header, jetstream};
 use bytes::Bytes;
-use domain::Timestamp;
+use domain::{Instance, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -29,6 +29,8 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 pub struct WebhookDelivery {
     /// `jira` or `github`.
     pub source: String,
+    /// The instance that sent it; absent: the default one of its source.
+    pub instance: Option<Instance>,
     /// Unique id of the delivery (`X-GitHub-Delivery`, `X-Atlassian-Webhook-Identifier`, or the hash of the body).
     pub id: String,
     /// `X-GitHub-Event`, or Jira's `webhookEvent`; empty when unknown.
@@ -43,9 +45,20 @@ pub struct WebhookDelivery {
 #[derive(Serialize, Deserialize)]
 struct Meta {
     source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<Instance>,
     id: String,
     event: String,
     received_at: Timestamp,
+}
+
+/// Two instances may use the same ids.
+fn message_id(delivery: &WebhookDelivery) -> String {
+    let source = match &delivery.instance {
+        Some(instance) => format!("{}+{instance}", delivery.source),
+        None => delivery.source.clone(),
+    };
+    format!("{}.{}", subject::encode(&source), subject::encode(&delivery.id))
 }
 
 /// What a handler says of a message.
@@ -80,6 +93,7 @@ impl Deliveries {
     pub async fn publish(&self, delivery: &WebhookDelivery) -> Result<bool, Error> {
         let meta = Meta {
             source: delivery.source.clone(),
+            instance: delivery.instance.clone(),
             id: delivery.id.clone(),
             event: delivery.event.clone(),
             received_at: delivery.received_at,
@@ -87,14 +101,7 @@ impl Deliveries {
         let meta = serde_json::to_string(&meta).map_err(|error| Error::corrupt("a delivery", error))?;
         let mut headers = HeaderMap::new();
         headers.insert(HEADER, meta);
-        headers.insert(
-            header::NATS_MESSAGE_ID,
-            format!(
-                "{}.{}",
-                subject::encode(&delivery.source),
-                subject::encode(&delivery.id)
-            ),
-        );
+        headers.insert(header::NATS_MESSAGE_ID, message_id(delivery));
         let payload = body::pack(&self.connection.objects(), &mut headers, delivery.body.clone()).await?;
         let subject = subject::under(DELIVERIES_PREFIX, &delivery.source);
         let published = self.connection.publish(&subject, headers, payload);
@@ -186,11 +193,13 @@ impl Deliveries {
         let body = body::unpack(&self.connection.objects(), headers, message.payload.clone()).await?;
         let Meta {
             source,
+            instance,
             id,
             event,
             received_at,
         } = meta;
         Ok(WebhookDelivery {
+            instance,
             source,
             id,
             event,

@@ -10,7 +10,7 @@ use crate::{
     detect,
     events::jira::{Entered, nobody},
     outcome::{Failure, Outcome},
-    reconcile::OVERLAP_MS,
+    reconcile::{OVERLAP_MS, place},
     router::Router,
 };
 
@@ -22,8 +22,11 @@ impl Router {
         rules: &Rules,
         seen: &mut BTreeSet<String>,
     ) -> Result<u64, Failure> {
-        let project = &rules.jira.project_key;
-        let look = self.look(format!("reconciled:jira:{project}")).await?;
+        let project = &rules.jira;
+        let place = place("jira", project.instance.as_ref());
+        let look = self
+            .look(format!("reconciled:{place}:{}", project.project_key))
+            .await?;
         let changed = self.outside.changed(project, look.since, look.now).await?;
         let mut recovered = 0;
         for issue in &changed.issues {

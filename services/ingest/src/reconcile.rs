@@ -3,16 +3,23 @@
 
 use std::collections::BTreeSet;
 
-use domain::Timestamp;
+use domain::{Instance, Timestamp};
 use queue::{Bucket, Found, Revision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
 use crate::{outcome::Failure, router::Router};
 
-const CURSOR: &str = "reconciled:github";
 /// How far each look goes back behind the last one: attempts appear late in the log.
 pub(crate) const OVERLAP_MS: i64 = 10 * 60 * 1000;
 const FIRST_LOOK_MS: i64 = 60 * 60 * 1000;
+
+/// How keys name a service: `github`, or `github+ghe` for an instance.
+pub(crate) fn place(service: &str, instance: Option<&Instance>) -> String {
+    match instance {
+        Some(instance) => format!("{service}+{instance}"),
+        None => service.to_owned(),
+    }
+}
 
 /// Up to where something outside has been looked through.
 #[derive(Serialize, Deserialize)]
@@ -59,16 +66,19 @@ impl Router {
 
     /// Stores the deliveries that GitHub could not deliver, under their own ids, and gives how many were new; absent:
     /// a reader that is no App has no log.
-    pub(crate) async fn reconcile(&self) -> Result<Option<u64>, Failure> {
-        let look = self.look(CURSOR.to_owned()).await?;
-        let Some(log) = self.outside.hook_deliveries(look.since).await? else {
+    pub(crate) async fn reconcile(&self, instance: Option<&Instance>) -> Result<Option<u64>, Failure> {
+        let look = self
+            .look(format!("reconciled:{}", place("github", instance)))
+            .await?;
+        let Some(log) = self.outside.hook_deliveries(instance, look.since).await? else {
             return Ok(None);
         };
         let mut recovered = 0;
         for attempt in undelivered(log) {
-            let body = self.outside.hook_payload(attempt.id).await?;
+            let body = self.outside.hook_payload(instance, attempt.id).await?;
             let delivery = WebhookDelivery {
                 source: "github".to_owned(),
+                instance: instance.cloned(),
                 id: attempt.guid,
                 event: attempt.event,
                 received_at: look.now,

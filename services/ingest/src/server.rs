@@ -1,6 +1,7 @@
 //! The webhooks: a signature, raw bytes within bounds, one durable publish, and an answer.
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     sync::{Arc, LazyLock, OnceLock},
     time::Duration,
@@ -8,19 +9,20 @@ use std::{
 
 use axum::{
     Router,
-    extract::{ConnectInfo, Request, State},
+    extract::{ConnectInfo, Path, Request, State},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
     routing::post,
 };
 use bootstrap::http::{Bodies, SparseLog};
+use domain::Instance;
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::time::timeout;
 
 use crate::{
-    config::Settings,
+    config::{SecretList, Settings},
     hex,
     signature::{Claimed, Keys, Verified},
 };
@@ -37,12 +39,40 @@ pub(crate) struct Webhooks {
 }
 
 struct Inner {
-    github: Keys,
-    jira: Keys,
+    github: SenderKeys,
+    jira: SenderKeys,
     queue: Arc<OnceLock<Queue>>,
     bodies: Bodies,
     publish_timeout: Duration,
     refusals: SparseLog,
+}
+
+/// What the webhooks of one sender are signed with: of the default instance and of the named ones.
+struct SenderKeys {
+    default: Keys,
+    named: BTreeMap<Instance, Keys>,
+}
+
+impl SenderKeys {
+    fn new(default: &SecretList, named: &BTreeMap<Instance, SecretList>) -> Self {
+        let named = named.iter();
+        Self {
+            default: Keys::new(default),
+            named: named
+                .map(|(name, secrets)| (name.clone(), Keys::new(secrets)))
+                .collect(),
+        }
+    }
+
+    /// Nothing for a name that the settings do not have.
+    fn of(&self, instance: Option<&str>) -> Option<(Option<&Instance>, &Keys)> {
+        let Some(wanted) = instance else {
+            return Some((None, &self.default));
+        };
+        let mut named = self.named.iter();
+        let (name, keys) = named.find(|(name, _)| name.as_str() == wanted)?;
+        Some((Some(name), keys))
+    }
 }
 
 /// How one sender signs and names its deliveries.
@@ -92,8 +122,8 @@ impl Webhooks {
     pub(crate) fn new(settings: &Settings, queue: Arc<OnceLock<Queue>>) -> Self {
         Self {
             inner: Arc::new(Inner {
-                github: Keys::new(&settings.github_webhook_secrets),
-                jira: Keys::new(&settings.jira_webhook_secrets),
+                github: SenderKeys::new(&settings.github_webhook_secrets, &settings.webhook_secrets.github),
+                jira: SenderKeys::new(&settings.jira_webhook_secrets, &settings.webhook_secrets.jira),
                 queue,
                 bodies: Bodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
                 publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
@@ -105,14 +135,25 @@ impl Webhooks {
     pub(crate) fn router(&self) -> Router {
         Router::new()
             .route("/webhooks/github", post(github))
+            .route("/webhooks/github/{instance}", post(github))
             .route("/webhooks/jira", post(jira))
+            .route("/webhooks/jira/{instance}", post(jira))
             .with_state(self.clone())
     }
 
-    async fn accept(&self, sender: &Sender, keys: &Keys, request: Request) -> StatusCode {
+    async fn accept(
+        &self,
+        sender: &Sender,
+        keys: &SenderKeys,
+        instance: Option<String>,
+        request: Request,
+    ) -> StatusCode {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|peer| peer.0.ip());
-        match self.take(sender, keys, request).await {
+        let Some((instance, keys)) = keys.of(instance.as_deref()) else {
+            return self.refuse(sender, peer, Refused(StatusCode::NOT_FOUND, "instance"));
+        };
+        match self.take(sender, instance, keys, request).await {
             Ok(()) => StatusCode::ACCEPTED,
             Err(refused) => self.refuse(sender, peer, refused),
         }
@@ -140,7 +181,13 @@ impl Webhooks {
     }
 
     /// What the head says is looked at before the body is read, so that a stranger cannot make the service read.
-    async fn take(&self, sender: &Sender, keys: &Keys, request: Request) -> Result<(), Refused> {
+    async fn take(
+        &self,
+        sender: &Sender,
+        instance: Option<&Instance>,
+        keys: &Keys,
+        request: Request,
+    ) -> Result<(), Refused> {
         let (head, body) = request.into_parts();
         let unauthorized = |_| Refused(StatusCode::UNAUTHORIZED, "signature");
         let claimed = Claimed::read(&head.headers, sender.signature).map_err(unauthorized)?;
@@ -152,7 +199,8 @@ impl Webhooks {
         if !is_object(verified.body()) {
             return Err(Refused(StatusCode::BAD_REQUEST, "not a JSON object"));
         }
-        self.publish(queue, &named.delivery(sender, &verified)).await
+        let delivery = named.delivery(sender, instance, &verified);
+        self.publish(queue, &delivery).await
     }
 
     /// While NATS is known to be away, a sender hears it at once: it waits only seconds for an answer.
@@ -215,7 +263,7 @@ impl Named {
         })
     }
 
-    fn delivery(self, sender: &Sender, verified: &Verified) -> WebhookDelivery {
+    fn delivery(self, sender: &Sender, instance: Option<&Instance>, verified: &Verified) -> WebhookDelivery {
         let body = verified.body().clone();
         let event = self.event.unwrap_or_else(|| {
             let name = serde_json::from_slice::<JiraName>(&body);
@@ -224,6 +272,7 @@ impl Named {
         let event = event.chars().filter(char::is_ascii_graphic);
         WebhookDelivery {
             source: sender.source.to_owned(),
+            instance: instance.cloned(),
             id: self.id.unwrap_or_else(|| hex::sha256(&body)),
             event: event.take(EVENT_CHARS).collect(),
             received_at: bootstrap::now(),
@@ -238,13 +287,22 @@ fn is_object(body: &[u8]) -> bool {
     first == Some(&b'{') && serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }
 
-async fn github(State(webhooks): State<Webhooks>, request: Request) -> Response {
-    let status = webhooks.accept(&GITHUB, &webhooks.inner.github, request).await;
+/// The part of the path that names an instance; absent for the default one.
+type InstancePath = Option<Path<String>>;
+
+async fn github(State(webhooks): State<Webhooks>, instance: InstancePath, request: Request) -> Response {
+    let instance = instance.map(|Path(name)| name);
+    let status = webhooks
+        .accept(&GITHUB, &webhooks.inner.github, instance, request)
+        .await;
     status.into_response()
 }
 
-async fn jira(State(webhooks): State<Webhooks>, request: Request) -> Response {
-    let status = webhooks.accept(&JIRA, &webhooks.inner.jira, request).await;
+async fn jira(State(webhooks): State<Webhooks>, instance: InstancePath, request: Request) -> Response {
+    let instance = instance.map(|Path(name)| name);
+    let status = webhooks
+        .accept(&JIRA, &webhooks.inner.jira, instance, request)
+        .await;
     status.into_response()
 }
 

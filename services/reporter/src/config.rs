@@ -7,6 +7,7 @@ use std::{
 };
 
 use bootstrap::{ServiceConfig, rules, settings, telemetry};
+use domain::Instance;
 use serde::Deserialize;
 
 /// Settings of the reporter: its own section and those of the parts it uses.
@@ -30,6 +31,28 @@ pub struct Config {
     /// `[jira_writer]`; absent where no ticket lives on Jira.
     #[serde(default)]
     pub jira_writer: Option<jira::Settings>,
+    /// `[github.<instance>]`: GitHub servers besides the default one.
+    #[serde(default)]
+    pub github: BTreeMap<Instance, github::WriterServer>,
+    /// `[jira.<instance>]`: Jira sites besides the default one.
+    #[serde(default)]
+    pub jira: BTreeMap<Instance, jira::WriterSite>,
+}
+
+impl Config {
+    pub(crate) fn github_servers(&self) -> BTreeMap<Instance, github::Settings> {
+        let servers = self.github.iter();
+        servers
+            .map(|(name, server)| (name.clone(), server.settings()))
+            .collect()
+    }
+
+    pub(crate) fn jira_sites(&self) -> BTreeMap<Instance, jira::Settings> {
+        let sites = self.jira.iter();
+        sites
+            .map(|(name, site)| (name.clone(), site.settings()))
+            .collect()
+    }
 }
 
 /// `[reporter]`.
@@ -114,8 +137,14 @@ impl ServiceConfig for Config {
                 .as_ref()
                 .map_or(Ok(()), |jira| jira.check("jira_writer")),
         ];
+        let servers = self.github_servers().into_iter();
+        let servers = servers.map(|(name, settings)| settings.check(&format!("github.{name}")));
+        let sites = self.jira_sites().into_iter();
+        let sites = sites.map(|(name, settings)| settings.check(&format!("jira.{name}")));
         sections
             .into_iter()
+            .chain(servers)
+            .chain(sites)
             .collect::<Result<(), _>>()
             .map_err(|(key, problem)| settings::Error::new(key, problem))
     }

@@ -35,7 +35,8 @@ const HTTP_DRAIN: Duration = Duration::from_secs(3);
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
     let rules = RulesStore::open(&config.rules)?;
-    let github = github::Writer::new(&config.github_writer).context("github_writer")?;
+    let github = github::Writer::with_instances(&config.github_writer, &config.github_servers())
+        .context("github_writer or an instance of github")?;
     // Git runs in folders of its own, where a relative path would be another place.
     let data_dir = std::path::absolute(&config.reporter.data_dir).context("reporter.data_dir")?;
     let (mirrors, floor) = (
@@ -84,17 +85,8 @@ async fn work(
     let ledger = Ledger::new(&queue);
     let outside = Outside {
         github,
-        jira: config
-            .jira_writer
-            .as_ref()
-            .map(jira::Writer::new)
-            .transpose()
-            .context("jira_writer")?,
-        jira_url: config
-            .jira_writer
-            .as_ref()
-            .map(|jira| jira.base_url.clone())
-            .unwrap_or_default(),
+        jira: jira::Writer::with_instances(config.jira_writer.as_ref(), &config.jira_sites())
+            .context("jira_writer or an instance of jira")?,
         mirrors,
         objects: queue.objects(),
         branches: queue.table(Bucket::Branches),

@@ -69,6 +69,7 @@ impl From<github::Error> for Trouble {
             },
             github::Error::Forbidden { .. }
             | github::Error::Moved { .. }
+            | github::Error::UnknownInstance { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. } => Self::Refused(detail),
             github::Error::RateLimited { retry_after } => Self::Later {
@@ -87,6 +88,7 @@ impl From<jira::Error> for Trouble {
         let detail = error.to_string();
         match error {
             jira::Error::NotFound { .. } => Self::Missing(detail),
+            jira::Error::UnknownInstance { .. } => Self::Failed(detail),
             jira::Error::Unauthorized { check } => Self::Credentials {
                 section: "jira_writer",
                 detail: check,

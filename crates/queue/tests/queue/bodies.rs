@@ -133,6 +133,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
     let trigger = trigger_with(&ticket(1), "comment:1", large("t"));
     world.queue.triggers().append(&trigger).await.unwrap();
     let delivery = WebhookDelivery {
+        instance: None,
         source: "github".to_owned(),
         id: "d1".to_owned(),
         event: "push".to_owned(),

@@ -91,6 +91,7 @@ async fn a_delivery_that_cannot_be_read_becomes_a_dead_letter_and_the_next_one_i
     let world = World::new().await;
     plant(&world, "journeyman.deliveries.jira", "no header").await;
     let good = WebhookDelivery {
+        instance: None,
         source: "github".to_owned(),
         id: "d1".to_owned(),
         event: "push".to_owned(),

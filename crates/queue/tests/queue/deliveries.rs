@@ -16,6 +16,7 @@ use crate::world::{World, now, soon, stays_away};
 
 fn delivery(id: &str) -> WebhookDelivery {
     WebhookDelivery {
+        instance: None,
         source: "github".to_owned(),
         id: id.to_owned(),
         event: "issue_comment".to_owned(),
@@ -67,6 +68,7 @@ fn consume(
 async fn a_delivery_comes_whole_and_is_forgotten_when_done() {
     let world = World::new().await;
     let sent = WebhookDelivery {
+        instance: None,
         body: Bytes::from(vec![b'x'; 2 * 1024 * 1024]),
         ..delivery("a b\n1")
     };

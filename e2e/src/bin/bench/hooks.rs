@@ -142,6 +142,7 @@ async fn floor(world: &World) -> anyhow::Result<()> {
     let samples = Samples::sequential(SEQUENTIAL, async |number| {
         let id = format!("floor-{number}");
         let delivery = WebhookDelivery {
+            instance: None,
             source: "github".to_owned(),
             event: "star".to_owned(),
             received_at: now(),

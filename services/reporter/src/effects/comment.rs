@@ -36,7 +36,7 @@ pub(super) async fn create(
 ) -> Result<Made, Trouble> {
     let id = match ticket {
         TicketKey::Jira { .. } => {
-            let jira = outside.jira()?;
+            let jira = &outside.jira;
             jira.comment(ticket, asked.text, asked.id).await?.to_string()
         }
         TicketKey::GitHub { repository, number } => {
@@ -53,7 +53,7 @@ impl Outside {
     pub(crate) async fn our_comments(&self, ticket: &TicketKey) -> Result<Vec<Ours>, Trouble> {
         match ticket {
             TicketKey::Jira { .. } => {
-                let comments = self.jira()?.list_comments(ticket).await?;
+                let comments = self.jira.list_comments(ticket).await?;
                 Ok(comments
                     .into_iter()
                     .filter(|comment| comment.by_us && !comment.marker.is_empty())
@@ -90,7 +90,7 @@ impl Outside {
         match ticket {
             TicketKey::Jira { .. } => {
                 let comment = jira::CommentId(comment.to_owned());
-                Ok(self.jira()?.update_comment(ticket, &comment, text).await?)
+                Ok(self.jira.update_comment(ticket, &comment, text).await?)
             }
             TicketKey::GitHub { repository, .. } => {
                 let body = marked(text, marker);
@@ -105,7 +105,7 @@ impl Outside {
         let deleted = match ticket {
             TicketKey::Jira { .. } => {
                 let comment = jira::CommentId(comment.to_owned());
-                let deleted = self.jira()?.delete_comment(ticket, &comment).await;
+                let deleted = self.jira.delete_comment(ticket, &comment).await;
                 deleted.map_err(Trouble::from)
             }
             TicketKey::GitHub { repository, .. } => {

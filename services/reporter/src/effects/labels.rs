@@ -12,7 +12,7 @@ pub(super) async fn create(
     labels: &[String],
 ) -> Result<Made, Trouble> {
     match ticket {
-        TicketKey::Jira { .. } => outside.jira()?.add_labels(ticket, labels).await?,
+        TicketKey::Jira { .. } => outside.jira.add_labels(ticket, labels).await?,
         TicketKey::GitHub { repository, number } => {
             outside.github.add_labels(repository, *number, labels).await?;
         }
