@@ -125,10 +125,7 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn last_sequence(&self, ticket: &TicketKey) -> Result<Option<u64>, Error> {
-        let subject = self.names.records_of(ticket);
-        let last = self.connection.last(self.names.stream, &subject);
-        let last = failpoint::around_kind("queue.log.last", self.names.stream, last).await?;
-        Ok(last.map(|stored| stored.sequence))
+        self.last(&self.names.records_of(ticket)).await
     }
 
     /// Stream sequence of the ticket's record under a semantic key; `None` when there is none. Cheap.
@@ -136,8 +133,11 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn sequence_of(&self, ticket: &TicketKey, key: &str) -> Result<Option<u64>, Error> {
-        let subject = self.names.record(ticket, key);
-        let last = self.connection.last(self.names.stream, &subject);
+        self.last(&self.names.record(ticket, key)).await
+    }
+
+    async fn last(&self, subject: &str) -> Result<Option<u64>, Error> {
+        let last = self.connection.last(self.names.stream, subject);
         let last = failpoint::around_kind("queue.log.last", self.names.stream, last).await?;
         Ok(last.map(|stored| stored.sequence))
     }

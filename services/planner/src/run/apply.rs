@@ -124,10 +124,7 @@ impl RunState {
                 setup,
                 repository,
                 ..
-            } => {
-                self.work_in(repository.as_ref())?.failed(detail, *setup);
-                Ok(())
-            }
+            } => self.workspace_failed(detail, *setup, repository.as_ref()),
             Fact::WorkspaceRestored {
                 workspace,
                 snapshot,
@@ -152,8 +149,7 @@ impl RunState {
             }
             Fact::ReportSettled { id, outcome } => self.report_settled(id, outcome, entry.position),
             Fact::Parked { waits_for } => {
-                self.parked = Some(waits_for.clone());
-                self.unsent.clear();
+                self.park(waits_for);
                 Ok(())
             }
             Fact::RetryScheduled {
@@ -164,10 +160,7 @@ impl RunState {
             } => self.retry_scheduled((*attempt, *most), *due, reason),
             Fact::Retried { by } => self.retried(by.as_deref()),
             Fact::Decided { decision, by } => self.decided(decision, by),
-            Fact::StopRequested { by } => {
-                self.stop.get_or_insert_with(|| by.clone());
-                Ok(())
-            }
+            Fact::StopRequested { by } => self.stop_requested(by),
             Fact::NewsArrived { sequence, news, .. } => {
                 legal(self.accepts(&entry.fact), "it is known already")?;
                 self.heard(*sequence, news);
@@ -178,6 +171,26 @@ impl RunState {
                 Ok(())
             }
         }
+    }
+
+    fn park(&mut self, waits_for: &str) {
+        self.parked = Some(waits_for.to_owned());
+        self.unsent.clear();
+    }
+
+    fn stop_requested(&mut self, by: &str) -> Applied {
+        self.stop.get_or_insert_with(|| by.to_owned());
+        Ok(())
+    }
+
+    fn workspace_failed(
+        &mut self,
+        detail: &str,
+        setup: bool,
+        repository: Option<&RepositoryName>,
+    ) -> Applied {
+        self.work_in(repository)?.failed(detail, setup);
+        Ok(())
     }
 
     fn heard(&mut self, sequence: u64, news: &News) {
