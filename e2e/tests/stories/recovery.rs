@@ -29,7 +29,7 @@ async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_sta
         .filter(|entry| entry.fact.name() == "retried")
         .count();
     assert_eq!(retried, 5);
-    comment_with(&world, &key, "An operator has to look").await;
+    comment_with(&world, &key, "An operator must look into it").await;
     let unassigned = async || world.jira.assignee(&key).is_none().then_some(());
     world.until("nobody has the ticket", unassigned).await.unwrap();
     world.model.garble_next(0);
