@@ -167,7 +167,6 @@ mod tests {
     fn entry(fact: Fact) -> Entry {
         let at = Timestamp::from_unix_ms(1_500);
         Entry {
-            version: Entry::VERSION,
             position: 0,
             nonce: String::new(),
             fence: RunFence::default(),

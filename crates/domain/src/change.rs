@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, RepositoryName, RunId, TicketKey};
+use crate::{CommitId, RecordKind, RepositoryName, RunId, Stored, TicketKey};
 
 /// A pull request that Journeyman opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,4 +75,8 @@ pub struct BranchRecord {
     pub head: CommitId,
     /// The pull request, once it is open.
     pub pull_request: Option<PullRequestRef>,
+}
+
+impl Stored for BranchRecord {
+    const KIND: RecordKind = RecordKind::Branch;
 }

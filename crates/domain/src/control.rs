@@ -1,8 +1,8 @@
-//! Control records: what an operator switches for everybody.
+//! Control records: what an operator switches for everybody, and what an operator has to know of all processes.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
+use crate::{RecordKind, Stored, TicketKey, Timestamp};
 
 /// The switch that stops every planner; while the record is there, no ticket is worked on and nothing is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +13,36 @@ pub struct StopAll {
     pub at: Timestamp,
 }
 
+impl Stored for StopAll {
+    const KIND: RecordKind = RecordKind::Control;
+}
+
 impl StopAll {
     /// The record's key in the control table.
     pub const KEY: &str = "stop-all";
+}
+
+/// A record of a newer release was met by a process of an older one, which left it alone. One for each kind of record: the
+/// last that was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewerRecord {
+    /// What the record is.
+    pub kind: RecordKind,
+    /// Its format.
+    pub format: u32,
+    /// Its ticket, when it belongs to one.
+    pub ticket: Option<TicketKey>,
+    /// When it was met last, to within a minute.
+    pub at: Timestamp,
+}
+
+impl Stored for NewerRecord {
+    const KIND: RecordKind = RecordKind::Control;
+}
+
+impl NewerRecord {
+    /// The key in the control table.
+    pub fn key(kind: RecordKind) -> String {
+        format!("newer:{kind}")
+    }
 }

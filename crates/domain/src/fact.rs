@@ -3,15 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, CommitId, Decision, News, ObjectRef, Reply, ReportId, ReportOutcome, ReportRequest,
-    RepositoryName, RunFence, StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
+    CallId, CommitId, Decision, News, ObjectRef, RecordKind, Reply, ReportId, ReportOutcome, ReportRequest,
+    RepositoryName, RunFence, StopReason, Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
+    WaitsFor,
 };
 
 /// One record of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Format of this record; 1.
-    pub version: u32,
     /// Place in the journal, from 0 without gaps.
     pub position: u64,
     /// Made by the writer for this append, so that after a lost acknowledgement it knows its own.
@@ -24,9 +23,8 @@ pub struct Entry {
     pub fact: Fact,
 }
 
-impl Entry {
-    /// The current format.
-    pub const VERSION: u32 = 1;
+impl Stored for Entry {
+    const KIND: RecordKind = RecordKind::Entry;
 }
 
 /// What happened in a run. Whatever reaches outside is two facts: requested, then the outcome. The id is run and
@@ -152,8 +150,8 @@ pub enum Fact {
     },
     /// The run waits and holds nothing.
     Parked {
-        /// `report`, `decision` or `retry`.
-        waits_for: String,
+        /// What for.
+        waits_for: WaitsFor,
     },
     /// The job failed for a reason that may pass. The run waits for a timer, holds nothing, and tries again.
     RetryScheduled {

@@ -26,15 +26,17 @@ mod rules;
 mod skip;
 mod slots;
 mod stop;
+pub mod stored;
 pub mod text;
 mod ticket;
 mod time;
 mod tool;
 mod trigger;
+mod waiting;
 
 pub use change::{BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
 pub use commit::CommitId;
-pub use control::StopAll;
+pub use control::{NewerRecord, StopAll};
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use host::HostPattern;
@@ -45,7 +47,7 @@ pub use job::Job;
 pub use kind::RecordKind;
 pub use lane::Lane;
 pub use link::{is_readable_on_the_way, is_safe_link};
-pub use model::{Block, Reply, ReplyStop, ToolCall, Usage};
+pub use model::{Block, Dialect, Reply, ReplyStop, ToolCall, Usage};
 pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;
@@ -53,13 +55,16 @@ pub use report::{PushBranch, Receipt, Report, ReportCursor, ReportOutcome, Repor
 pub use repository::RepositoryName;
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
-    AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
+    AgentRules, Approval, BranchingRules, CiRules, CommitRules, CommitStyle, DbtProject, DbtRules,
+    ExecutorRules, JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules,
+    is_program_name,
 };
-pub use skip::SkipReason;
+pub use skip::{SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};
 pub use stop::StopReason;
+pub use stored::{AnyRecord, Stored, Undecodable};
 pub use ticket::{TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
 pub use trigger::{Decision, JobRequest, Reason, Source, Trigger, TriggerKey, Verdict};
+pub use waiting::WaitsFor;

@@ -3,6 +3,27 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// How a provider is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// Anthropic's Messages.
+    #[default]
+    Anthropic,
+    /// Chat Completions of `OpenAI` and of servers compatible with it.
+    Openai,
+}
+
+impl Dialect {
+    /// The name in settings and telemetry.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Openai => "openai",
+        }
+    }
+}
+
 /// One part of a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -17,7 +38,7 @@ pub enum Block {
     /// A block that only its provider understands (thinking with its signature …), replayed verbatim to it.
     Opaque {
         /// The provider's dialect, `anthropic` or `openai`.
-        dialect: String,
+        dialect: Dialect,
         /// The block as received.
         value: Value,
     },

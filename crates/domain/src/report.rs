@@ -4,14 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BranchRef, CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, RecordKind, ReportFence, ReportId,
-    RepositoryName, RunFence, RunId, SkipReason, StopReason, TicketKey, Timestamp,
+    RepositoryName, RunFence, RunId, SkipReason, StopReason, Stored, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Format of this record; 1.
-    pub version: u32,
     /// Its identity; the semantic key in the log.
     pub id: ReportId,
     /// The ticket that hears of it.
@@ -26,10 +24,11 @@ pub struct Report {
     pub request: ReportRequest,
 }
 
-impl Report {
-    /// The current format.
-    pub const VERSION: u32 = 1;
+impl Stored for Report {
+    const KIND: RecordKind = RecordKind::Report;
+}
 
+impl Report {
     /// A report that no run asked for and none hears of.
     pub fn notice(
         id: ReportId,
@@ -39,7 +38,6 @@ impl Report {
         request: ReportRequest,
     ) -> Self {
         Self {
-            version: Self::VERSION,
             id,
             ticket,
             run: None,
@@ -63,6 +61,10 @@ pub struct ReportCursor {
     /// When the first of these tries was.
     #[serde(default)]
     pub since: Option<Timestamp>,
+}
+
+impl Stored for ReportCursor {
+    const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// What the reporter is asked to do.
@@ -211,6 +213,10 @@ pub enum ReportOutcome {
         /// In words, without secrets.
         detail: String,
     },
+}
+
+impl Stored for ReportOutcome {
+    const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// What a finished report made.

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Job, Lane, PullRequestRef, RunFence, RunId, StopReason, Timestamp};
+use crate::{
+    Job, Lane, PullRequestRef, RecordKind, RunFence, RunId, StopReason, Stored, Timestamp, WaitsFor,
+};
 
 /// A ticket's row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Format of this record; 1.
-    pub version: u32,
     /// The highest fence that took the ticket over.
     pub fence: RunFence,
     /// Stream sequence of the last trigger that is folded in.
@@ -30,21 +30,8 @@ pub struct Row {
     pub quarantined: Option<String>,
 }
 
-impl Default for Row {
-    fn default() -> Self {
-        Self {
-            version: 1,
-            fence: RunFence::default(),
-            cursor: 0,
-            pending: Vec::new(),
-            runs: Vec::new(),
-            pull_requests: Vec::new(),
-            due: None,
-            takeovers: 0,
-            opened: 0,
-            quarantined: None,
-        }
-    }
+impl Stored for Row {
+    const KIND: RecordKind = RecordKind::Row;
 }
 
 /// A trigger that opened a run which is not finished.
@@ -103,8 +90,8 @@ pub enum RunStatus {
     Active,
     /// It waits for a report or a decision and holds nothing.
     Parked {
-        /// `report`, `decision` or `retry`.
-        waits_for: String,
+        /// What for.
+        waits_for: WaitsFor,
     },
     /// It is over.
     Finished {
@@ -131,15 +118,21 @@ impl Row {
 
     /// The live runs that wait for a timer before they try again, oldest first.
     pub fn waiting_for_retry(&self) -> impl Iterator<Item = &RunSummary> {
-        self.runs
-            .iter()
-            .filter(|run| matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "retry"))
+        let waits = RunStatus::Parked {
+            waits_for: WaitsFor::Retry,
+        };
+        self.runs.iter().filter(move |run| run.status == waits)
     }
 
     /// Lets the runs that wait for a slot try again.
     pub fn stop_waiting_for_slots(&mut self) {
         for run in &mut self.runs {
-            if matches!(&run.status, RunStatus::Parked { waits_for } if waits_for == "slot") {
+            if matches!(
+                run.status,
+                RunStatus::Parked {
+                    waits_for: WaitsFor::Slot
+                }
+            ) {
                 run.status = RunStatus::Queued;
             }
         }

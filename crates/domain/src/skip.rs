@@ -2,6 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Where a skip phrase stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "in", rename_all = "snake_case")]
+pub enum SkipPlace {
+    /// In the ticket's summary.
+    Summary,
+    /// In its description.
+    Description,
+    /// In a comment.
+    Comment {
+        /// As people know them; at most 100 characters.
+        author: String,
+    },
+}
+
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case")]
@@ -10,8 +25,8 @@ pub enum SkipReason {
     Phrase {
         /// The phrase, e.g. `[AGENT-SKIP]`.
         phrase: String,
-        /// `description`, `summary` or `comment by <author>`.
-        place: String,
+        /// Where.
+        place: SkipPlace,
     },
     /// The ticket has a skip label.
     Label {

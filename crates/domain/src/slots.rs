@@ -2,14 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunId, Timestamp};
+use crate::{RecordKind, RunId, Stored, Timestamp};
 
 /// The runs that wait for a slot of one pool, first come first served. One record for each pool, changed by
 /// compare-and-set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotQueue {
-    /// Format of this record; 1.
-    pub version: u32,
     /// Oldest first.
     pub waiting: Vec<SlotWaiter>,
 }
@@ -23,19 +21,11 @@ pub struct SlotWaiter {
     pub since: Timestamp,
 }
 
-impl Default for SlotQueue {
-    fn default() -> Self {
-        Self {
-            version: Self::VERSION,
-            waiting: Vec::new(),
-        }
-    }
+impl Stored for SlotQueue {
+    const KIND: RecordKind = RecordKind::Control;
 }
 
 impl SlotQueue {
-    /// The current format.
-    pub const VERSION: u32 = 1;
-
     /// Whether it is the run's turn when `free` slots are free: nobody who came before it needs them.
     pub fn is_turn(&self, run: &RunId, free: u32) -> bool {
         let before = self

@@ -53,6 +53,12 @@ pub enum StopReason {
         /// For people.
         detail: String,
     },
+    /// This release cannot do such work.
+    UnsupportedJob,
+    /// Its journal cannot be read, so it cannot be continued.
+    JournalUnreadable,
+    /// Its journal is gone, so it cannot be continued.
+    JournalLost,
     /// A newer request took its place.
     Superseded,
 }
@@ -69,6 +75,9 @@ impl StopReason {
             | Self::Rejected { .. }
             | Self::SetupFailed { .. }
             | Self::ReportRefused { .. }
+            | Self::UnsupportedJob
+            | Self::JournalUnreadable
+            | Self::JournalLost
             | Self::Superseded => false,
         }
     }
@@ -86,6 +95,9 @@ impl StopReason {
             Self::SetupFailed { .. } => "setup_failed",
             Self::ReportRefused { .. } => "report_refused",
             Self::ReportFailed { .. } => "report_failed",
+            Self::UnsupportedJob => "unsupported_job",
+            Self::JournalUnreadable => "journal_unreadable",
+            Self::JournalLost => "journal_lost",
             Self::Superseded => "superseded",
         }
     }

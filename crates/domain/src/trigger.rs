@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, ReportSettled, RepositoryName,
-    Rules, RunId, SkipReason, TicketKey, TicketText, Timestamp,
+    ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, RecordKind, ReportSettled,
+    RepositoryName, Rules, RunId, SkipReason, Stored, TicketKey, TicketText, Timestamp,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
@@ -42,8 +42,6 @@ pub enum Source {
 /// A parsed reason to act on a ticket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
-    /// Format of this record; 1.
-    pub version: u32,
     /// The ticket.
     pub ticket: TicketKey,
     /// What happened, as an identity.
@@ -58,9 +56,8 @@ pub struct Trigger {
     pub reason: Reason,
 }
 
-impl Trigger {
-    /// The current format.
-    pub const VERSION: u32 = 1;
+impl Stored for Trigger {
+    const KIND: RecordKind = RecordKind::Trigger;
 }
 
 /// What happened.

@@ -2,10 +2,9 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use domain::ObjectRef;
-use serde::{Serialize, de::DeserializeOwned};
+use domain::{ObjectRef, Stored, Undecodable, stored};
 
-use crate::{error::Error, objects::Objects, unreadable::Unreadable, wire::Stored};
+use crate::{error::Error, objects::Objects, unreadable::Unreadable, wire};
 
 /// The largest body that a message carries itself.
 pub(crate) const INLINE_MAX_BYTES: usize = 512 * 1024;
@@ -19,7 +18,9 @@ pub(crate) async fn pack(objects: &Objects, headers: &mut HeaderMap, body: Bytes
     }
     let object = objects.put(body).await?;
     headers.insert(HEADER, OBJECT);
-    Ok(encode("an object reference", &object)?.into())
+    let reference =
+        serde_json::to_vec(&object).map_err(|error| Error::corrupt("an object reference", error))?;
+    Ok(reference.into())
 }
 
 /// Whether a message carries the reference to its body.
@@ -42,45 +43,58 @@ pub(crate) async fn unpack(
 }
 
 /// The record in a stored message.
-pub(crate) async fn record<T: DeserializeOwned>(objects: &Objects, stored: Stored) -> Result<T, Error> {
-    let Stored {
+pub(crate) async fn record<T: Stored>(objects: &Objects, stored: wire::Stored) -> Result<T, Error> {
+    let wire::Stored {
         subject,
         sequence,
         headers,
         payload,
     } = stored;
     let body = unpack(objects, Some(&headers), payload).await?;
-    serde_json::from_slice(&body).map_err(|error| Error::corrupt(format!("{subject} at {sequence}"), error))
+    decode(objects, &body, || format!("{subject} at {sequence}"))
 }
 
 /// The record in a stored message, or what there is of it when it is not a `T`.
-pub(crate) async fn record_or_bytes<T: DeserializeOwned>(
+pub(crate) async fn record_or_bytes<T: Stored>(
     objects: &Objects,
     stream: &str,
-    stored: Stored,
+    stored: wire::Stored,
 ) -> Result<Result<T, Unreadable>, Error> {
     let (sequence, payload) = (stored.sequence, stored.payload.clone());
-    let unreadable = |problem: String, bytes: Bytes| {
+    let unreadable = |problem: Undecodable, bytes: Bytes| {
         let stream = stream.to_owned();
         Ok(Err(Unreadable {
             stream,
             sequence,
+            kind: T::KIND,
             problem,
             bytes,
         }))
     };
     let body = match unpack(objects, Some(&stored.headers), stored.payload).await {
         Ok(body) => body,
-        Err(error @ Error::Corrupt { .. }) => return unreadable(error.to_string(), payload),
+        Err(error @ Error::Corrupt { .. }) => {
+            return unreadable(Undecodable::Broken(error.to_string()), payload);
+        }
         Err(error) => return Err(error),
     };
-    match serde_json::from_slice(&body) {
+    match stored::decode_as(&body, objects.newest_format(T::KIND)) {
         Ok(record) => Ok(Ok(record)),
-        Err(error) => unreadable(error.to_string(), body),
+        Err(problem) => unreadable(problem, body),
     }
 }
 
-/// A record as JSON.
-pub(crate) fn encode<T: Serialize>(what: &str, record: &T) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(record).map_err(|error| Error::corrupt(what, error))
+/// A record from the body of a message; `what` is for the error.
+pub(crate) fn decode<T: Stored>(
+    objects: &Objects,
+    body: &[u8],
+    what: impl FnOnce() -> String,
+) -> Result<T, Error> {
+    stored::decode_as(body, objects.newest_format(T::KIND))
+        .map_err(|problem| Error::undecodable(what(), T::KIND, problem))
+}
+
+/// The body of a message for a record; `what` is for the error.
+pub(crate) fn encode<T: Stored>(what: &str, record: &T) -> Result<Vec<u8>, Error> {
+    stored::encode(record).map_err(|error| Error::corrupt(what, error))
 }

@@ -93,7 +93,10 @@ impl Objects {
             ..info
         };
         let headers = replacing(stored.sequence);
-        let payload = body::encode("an object", &tombstone)?.into();
+        // The server's own format, not a record of ours.
+        let payload = serde_json::to_vec(&tombstone)
+            .map_err(|error| Error::corrupt("an object", error))?
+            .into();
         match self.connection.publish(&stored.subject, headers, payload).await {
             Ok(_) => {}
             Err(Refusal::WrongLast) => return Ok(false),

@@ -6,9 +6,10 @@ use async_nats::{
     ConnectOptions,
     jetstream::{self, context::ContextBuilder, object_store::ObjectStore},
 };
+use domain::RecordKind;
 use tokio::{sync::OnceCell, time::timeout};
 
-use crate::{error::Error, settings::Settings};
+use crate::{error::Error, once_a_minute::OnceAMinute, settings::Settings};
 
 /// Limit of one request to the server.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,6 +23,7 @@ pub(crate) struct Connection {
     pub(crate) context: jetstream::Context,
     pub(crate) object_store: OnceCell<ObjectStore>,
     pub(crate) settings: Settings,
+    pub(crate) newer_written: OnceAMinute<RecordKind>,
 }
 
 impl Connection {
@@ -57,6 +59,7 @@ impl Connection {
             context,
             object_store: OnceCell::new(),
             settings: settings.clone(),
+            newer_written: OnceAMinute::default(),
         })
     }
 

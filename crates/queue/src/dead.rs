@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_nats::{HeaderMap, header};
 use bytes::Bytes;
-use domain::{RecordKind, TicketKey, Timestamp};
+use domain::{RecordKind, Stored, TicketKey, Timestamp, stored};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::{
     names::{self, DEAD, REPORTS, TRIGGERS},
     objects::Objects,
     unreadable::Unreadable,
-    wire::Stored,
+    wire,
 };
 
 const HEADER: &str = "Journeyman-Dead-Letter";
@@ -36,6 +36,10 @@ pub struct DeadLetter {
     pub reason: String,
     /// When it was given up.
     pub at: Timestamp,
+}
+
+impl Stored for DeadLetter {
+    const KIND: RecordKind = RecordKind::Letter;
 }
 
 impl DeadLetter {
@@ -94,7 +98,7 @@ impl DeadLetters {
     }
 
     async fn store(&self, letter: &DeadLetter, mut headers: HeaderMap, payload: Bytes) -> Result<(), Error> {
-        let text = serde_json::to_string(letter).map_err(|error| Error::corrupt("a dead letter", error))?;
+        let text = stored::encode_text(letter).map_err(|error| Error::corrupt("a dead letter", error))?;
         headers.insert(HEADER, text);
         if headers.get(header::NATS_MESSAGE_ID).is_none() {
             headers.insert(header::NATS_MESSAGE_ID, Uuid::new_v4().to_string());
@@ -190,7 +194,7 @@ impl DeadLetters {
 }
 
 /// A letter that cannot be read itself is still to be seen, and to be dropped.
-fn shown(stored: &Stored) -> (u64, DeadLetter) {
+fn shown(stored: &wire::Stored) -> (u64, DeadLetter) {
     letter(stored).unwrap_or_else(|error| {
         let letter = DeadLetter {
             what: RecordKind::Letter,
@@ -204,7 +208,7 @@ fn shown(stored: &Stored) -> (u64, DeadLetter) {
 }
 
 /// The subject that a letter's message came from, as far as it may come there again.
-fn origin(stored: &Stored) -> Option<String> {
+fn origin(stored: &wire::Stored) -> Option<String> {
     if meta::is_delivery(&stored.headers) {
         let meta = Meta::read(Some(&stored.headers), &stored.subject).ok()?;
         return Some(names::deliveries_of(&meta.source));
@@ -218,12 +222,13 @@ fn origin(stored: &Stored) -> Option<String> {
     Some(names.record(&ticket, &format!("revived:{}", stored.sequence)))
 }
 
-fn letter(stored: &Stored) -> Result<(u64, DeadLetter), Error> {
+fn letter(stored: &wire::Stored) -> Result<(u64, DeadLetter), Error> {
     let what = || format!("dead letter {}", stored.sequence);
     let text = stored
         .headers
         .get(HEADER)
         .ok_or_else(|| Error::corrupt(what(), "its header is missing"))?;
-    let letter = serde_json::from_str(text.as_str()).map_err(|error| Error::corrupt(what(), error))?;
+    let letter = stored::decode(text.as_str().as_bytes())
+        .map_err(|problem| Error::undecodable(what(), DeadLetter::KIND, problem))?;
     Ok((stored.sequence, letter))
 }

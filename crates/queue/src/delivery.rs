@@ -153,6 +153,7 @@ impl Deliveries {
                 return;
             }
             Err(error) => {
+                // One of a newer release waits for a process of that release.
                 tracing::warn!(%error, "delivery not read; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;

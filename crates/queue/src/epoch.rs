@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::{RecordKind, Stored};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -17,6 +18,10 @@ struct EpochRecord {
     epoch: u64,
     stream_created: String,
     consumer_created: String,
+}
+
+impl Stored for EpochRecord {
+    const KIND: RecordKind = RecordKind::Control;
 }
 
 /// The epoch of a log's tokens, raised if stream or consumer are not those of the record.

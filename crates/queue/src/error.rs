@@ -1,5 +1,9 @@
 //! What can go wrong with the queue, by what the caller can do about it.
 
+use std::time::Duration;
+
+use domain::{RecordKind, Undecodable};
+
 /// Why an operation on the queue failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,6 +18,16 @@ pub enum Error {
         /// What is wrong with it, without its content.
         problem: String,
     },
+    /// A newer release wrote a record: nothing is wrong with it, and a process of that release reads it.
+    #[error("{what} has format {format}, which is newer than this release reads")]
+    Newer {
+        /// Which record: stream or bucket, and its place there.
+        what: String,
+        /// What it is.
+        kind: RecordKind,
+        /// Its format.
+        format: u32,
+    },
     /// The server is too old or a stream differs from what is wanted.
     #[error("{0}")]
     Topology(String),
@@ -23,8 +37,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// How long a record of a newer release is left alone before it is tried again.
+    pub const LEFT_FOR: Duration = Duration::from_secs(10);
+
     pub(crate) fn unavailable(doing: &str, error: impl std::fmt::Display) -> Self {
         Self::Unavailable(format!("{doing}: {error}"))
+    }
+
+    pub(crate) fn undecodable(what: String, kind: RecordKind, problem: Undecodable) -> Self {
+        match problem {
+            Undecodable::Newer { version, .. } => Self::Newer {
+                what,
+                kind,
+                format: version,
+            },
+            Undecodable::Broken(problem) => Self::Corrupt { what, problem },
+        }
     }
 
     pub(crate) fn corrupt(what: impl Into<String>, problem: impl std::fmt::Display) -> Self {

@@ -73,7 +73,7 @@ impl Journal {
     /// Every entry with its stream sequence, oldest first; empty for an unknown run.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], or [`Error::Corrupt`] when an entry cannot be read.
+    /// [`Error::Unavailable`], [`Error::Newer`], or [`Error::Corrupt`] when an entry cannot be read.
     pub async fn read(&self, run: &RunId) -> Result<Vec<(u64, Entry)>, Error> {
         let mut entries = Vec::new();
         let subject = names::journal(run);
@@ -173,6 +173,6 @@ async fn decode(objects: &Objects, message: jetstream::Message) -> Result<(RunId
     let run = names::run_of(subject);
     let run = run.ok_or_else(|| Error::corrupt(subject, "it names no run"))?;
     let body = body::unpack(objects, message.headers.as_ref(), message.payload.clone()).await?;
-    let entry = serde_json::from_slice(&body).map_err(|error| Error::corrupt(subject, error))?;
+    let entry = body::decode(objects, &body, || subject.to_owned())?;
     Ok((run, entry))
 }

@@ -1,10 +1,9 @@
 //! What keyed logs hold.
 
-use domain::{FenceStamp, Report, ReportFence, RunFence, TicketKey, Trigger};
-use serde::{Serialize, de::DeserializeOwned};
+use domain::{FenceStamp, Report, ReportFence, RunFence, Stored, TicketKey, Trigger};
 
 /// What a keyed log holds.
-pub trait Keyed: Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Keyed: Stored + Send + Sync + 'static {
     /// The fence that this log's tokens give.
     type Fence: From<FenceStamp> + Copy + Ord + Send;
     /// The ticket it belongs to.

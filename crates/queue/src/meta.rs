@@ -1,7 +1,7 @@
 //! What a delivery's message says beside its body, in a header.
 
 use async_nats::HeaderMap;
-use domain::{Origin, Timestamp};
+use domain::{Origin, RecordKind, Stored, Timestamp, stored};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -17,10 +17,16 @@ pub(crate) struct Meta {
     pub(crate) received_at: Timestamp,
 }
 
+impl Stored for Meta {
+    const KIND: RecordKind = RecordKind::Delivery;
+}
+
 impl Meta {
     pub(crate) fn write(&self, headers: &mut HeaderMap) -> Result<(), Error> {
-        let text = serde_json::to_string(self).map_err(|error| Error::corrupt("a delivery", error))?;
-        headers.insert(HEADER, text);
+        headers.insert(
+            HEADER,
+            stored::encode_text(self).map_err(|error| Error::corrupt("a delivery", error))?,
+        );
         Ok(())
     }
 
@@ -29,7 +35,8 @@ impl Meta {
         let text = headers
             .and_then(|headers| headers.get(HEADER))
             .ok_or_else(|| Error::corrupt(what, "the delivery's header is missing"))?;
-        serde_json::from_str(text.as_str()).map_err(|error| Error::corrupt(what, error))
+        stored::decode(text.as_str().as_bytes())
+            .map_err(|problem| Error::undecodable(what.to_owned(), Self::KIND, problem))
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_nats::jetstream::object_store::{InfoErrorKind, ObjectInfo, ObjectStore};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE};
 use bytes::Bytes;
-use domain::ObjectRef;
+use domain::{ObjectRef, RecordKind};
 use tokio::{io::AsyncReadExt as _, time::timeout};
 
 use crate::{
@@ -28,6 +28,23 @@ pub struct Objects {
 impl Objects {
     pub(crate) fn new(connection: Arc<Connection>) -> Self {
         Self { connection }
+    }
+
+    /// The newest format of such records that this process takes for its own release's.
+    pub(crate) fn newest_format(&self, kind: RecordKind) -> u32 {
+        match kind {
+            // Without these no process of any release could work.
+            RecordKind::Control => u32::MAX,
+            RecordKind::Delivery
+            | RecordKind::Trigger
+            | RecordKind::Entry
+            | RecordKind::Report
+            | RecordKind::Row
+            | RecordKind::Ledger
+            | RecordKind::Branch
+            | RecordKind::Letter
+            | RecordKind::Ticket => self.connection.settings.newest_format,
+        }
     }
 
     /// Stores bytes under their SHA-256; storing them again only dates them anew.

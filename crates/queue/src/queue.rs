@@ -2,8 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{Report, TicketKey, Trigger};
-use serde::{Serialize, de::DeserializeOwned};
+use domain::{Report, Stored, TicketKey, Trigger};
 
 use crate::{
     branches::Branches,
@@ -26,7 +25,7 @@ use crate::{
 /// A connection with its topology. Cheap to clone.
 #[derive(Clone)]
 pub struct Queue {
-    connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl Queue {
@@ -86,7 +85,7 @@ impl Queue {
     }
 
     /// Typed view of one key-value bucket.
-    pub fn table<V: Serialize + DeserializeOwned + Send + Sync>(&self, bucket: Bucket) -> Table<V> {
+    pub fn table<V: Stored + Send + Sync>(&self, bucket: Bucket) -> Table<V> {
         Table::new(self.connection.clone(), bucket)
     }
 

@@ -17,6 +17,10 @@ pub struct Settings {
     pub ack_wait_ms: u64,
     /// A NATS credentials file, when the server asks for one.
     pub credentials_file: Option<PathBuf>,
+    /// Records of a newer format than this are taken for a newer release's. Not a setting: tests of rollouts lower it, so that
+    /// this release behaves as an older one.
+    #[serde(skip)]
+    pub newest_format: u32,
 }
 
 impl Default for Settings {
@@ -26,6 +30,7 @@ impl Default for Settings {
             replicas: 1,
             ack_wait_ms: 8_000,
             credentials_file: None,
+            newest_format: u32::MAX,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::{pin::pin, time::Duration};
 
+use domain::{RecordKind, Stored};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,10 @@ pub(crate) struct Holder {
     holder: String,
     /// Changes with each renewal.
     renewals: u64,
+}
+
+impl Stored for Holder {
+    const KIND: RecordKind = RecordKind::Control;
 }
 
 /// Work that runs in one process at a time, of all that are ready to do it.

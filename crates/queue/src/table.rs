@@ -4,7 +4,7 @@ use std::{marker::PhantomData, sync::Arc};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use serde::{Serialize, de::DeserializeOwned};
+use domain::Stored;
 use uuid::Uuid;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     names::{Bucket, Key},
     objects::Objects,
     unreadable::{Found, Revision},
-    wire::{Compared, Stored, Target},
+    wire::{self, Compared, Target},
 };
 
 const OPERATION: &str = "KV-Operation";
@@ -40,7 +40,7 @@ impl<V> Clone for Table<V> {
     }
 }
 
-impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
+impl<V: Stored + Send + Sync> Table<V> {
     pub(crate) fn new(connection: Arc<Connection>, bucket: Bucket) -> Self {
         Self {
             connection,
@@ -181,7 +181,7 @@ impl<V: Serialize + DeserializeOwned + Send + Sync> Table<V> {
     }
 }
 
-fn is_tombstone(stored: &Stored) -> bool {
+fn is_tombstone(stored: &wire::Stored) -> bool {
     stored
         .headers
         .get(OPERATION)

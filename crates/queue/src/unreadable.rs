@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use bytes::Bytes;
+use domain::{RecordKind, Undecodable};
 
 /// The revision a value was read at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub struct Revision(pub u64);
 pub struct Unreadable {
     pub(crate) stream: String,
     pub(crate) sequence: u64,
-    pub(crate) problem: String,
+    pub(crate) kind: RecordKind,
+    pub(crate) problem: Undecodable,
     pub(crate) bytes: Bytes,
 }
 
@@ -23,6 +25,11 @@ impl Unreadable {
             "{} at {} is not readable: {}",
             self.stream, self.sequence, self.problem
         )
+    }
+
+    /// Whether a newer release wrote it: it is to be left to a process of that release.
+    pub fn is_newer(&self) -> bool {
+        matches!(self.problem, Undecodable::Newer { .. })
     }
 
     /// Its place in the stream.
@@ -46,10 +53,11 @@ impl From<Unreadable> for Error {
         let Unreadable {
             stream,
             sequence,
+            kind,
             problem,
             ..
         } = unreadable;
-        Self::corrupt(format!("{stream} at {sequence}"), problem)
+        Self::undecodable(format!("{stream} at {sequence}"), kind, problem)
     }
 }
 

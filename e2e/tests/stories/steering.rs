@@ -1,6 +1,6 @@
 //! People steer: decisions at the gate, stops.
 
-use domain::{Fact, Receipt, ReportOutcome, RunId, StopReason, TicketKey, Verdict};
+use domain::{Fact, Receipt, ReportOutcome, RunId, StopReason, TicketKey, Verdict, WaitsFor};
 use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture};
@@ -21,7 +21,14 @@ async fn at_the_gate() -> (World, String, RunId) {
         let journal = world.client.journal(&run).await.ok()?;
         journal
             .iter()
-            .any(|entry| matches!(&entry.fact, Fact::Parked { waits_for } if waits_for == "decision"))
+            .any(|entry| {
+                matches!(
+                    entry.fact,
+                    Fact::Parked {
+                        waits_for: WaitsFor::Decision
+                    }
+                )
+            })
             .then_some(())
     };
     world.until("the gate", waits).await.unwrap();

@@ -136,7 +136,6 @@ impl Router {
 
     pub(crate) async fn write_down(&self, order: Order, reason: Reason) -> Result<Outcome, Failure> {
         self.outcome(Trigger {
-            version: Trigger::VERSION,
             ticket: order.ticket,
             key: order.key,
             at: order.at,
@@ -161,7 +160,7 @@ fn retry_of(row: &Row) -> Retry {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Lane, Pending, RunId};
+    use domain::{Lane, Pending, RunId, WaitsFor};
 
     use super::*;
 
@@ -187,16 +186,12 @@ mod tests {
             row
         };
         let finished = |reason| with(RunStatus::Finished { reason });
-        let parked = |waits_for: &str| {
-            with(RunStatus::Parked {
-                waits_for: waits_for.to_owned(),
-            })
-        };
+        let parked = |waits_for| with(RunStatus::Parked { waits_for });
         assert_eq!(retry_of(&Row::default()), Retry::Nothing);
         assert_eq!(retry_of(&with(RunStatus::Active)), Retry::Nothing);
-        assert_eq!(retry_of(&parked("report")), Retry::Nothing);
+        assert_eq!(retry_of(&parked(WaitsFor::Report)), Retry::Nothing);
         assert_eq!(retry_of(&finished(StopReason::Completed)), Retry::Nothing);
-        assert_eq!(retry_of(&parked("retry")), Retry::GoOn);
+        assert_eq!(retry_of(&parked(WaitsFor::Retry)), Retry::GoOn);
         assert_eq!(
             retry_of(&finished(StopReason::TurnLimit { turns: 50 })),
             Retry::Again

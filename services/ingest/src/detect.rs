@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     BranchRecord, ChecksSummary, CommitId, FailedCheck, Job, JobRequest, PullRequestRef, Reason, Rules,
-    RulesProblem, SkipReason, TicketText, Timestamp, TriggerKey,
+    RulesProblem, SkipPlace, SkipReason, TicketText, Timestamp, TriggerKey,
 };
 
 use github::{Check, PullRequest};
@@ -45,23 +45,21 @@ fn skip_phrase(text: &TicketText, comments: &[Comment], phrase: &str) -> Option<
     if phrase.is_empty() {
         return None;
     }
-    let found = |place: String| {
+    let found = |place: SkipPlace| {
         Some(SkipReason::Phrase {
             phrase: phrase.to_owned(),
             place,
         })
     };
     if text.summary.contains(phrase) {
-        return found("summary".to_owned());
+        return found(SkipPlace::Summary);
     }
     if text.description.contains(phrase) {
-        return found("description".to_owned());
+        return found(SkipPlace::Description);
     }
     let comment = comments.iter().find(|comment| comment.text.contains(phrase))?;
-    found(format!(
-        "comment by {}",
-        pin::cut(&pin::sanitise(&comment.author), 100)
-    ))
+    let author = pin::cut(&pin::sanitise(&comment.author), 100);
+    found(SkipPlace::Comment { author })
 }
 
 fn skip_label(labels: &[String], forbidden: &[String]) -> Option<SkipReason> {

@@ -1,4 +1,4 @@
-use domain::{Conclusion, TicketKey};
+use domain::{Conclusion, SkipPlace, TicketKey};
 use github::{CheckConclusion, CheckKind, CheckStatus};
 
 use super::*;
@@ -177,8 +177,8 @@ fn a_ticket_without_obstacles_asks_for_a_job_with_its_text_pinned() {
 
 #[test]
 fn each_skip_rule_names_its_place() {
-    let phrase = |place: &str| {
-        let (phrase, place) = ("[AGENT-SKIP]".to_owned(), place.to_owned());
+    let phrase = |place: SkipPlace| {
+        let phrase = "[AGENT-SKIP]".to_owned();
         Reason::Skipped(SkipReason::Phrase { phrase, place })
     };
     let with = |change: fn(&mut Issue)| {
@@ -188,15 +188,17 @@ fn each_skip_rule_names_its_place() {
     };
     assert_eq!(
         with(|issue| issue.summary = "x [AGENT-SKIP]".to_owned()),
-        phrase("summary")
+        phrase(SkipPlace::Summary)
     );
     assert_eq!(
         with(|issue| issue.description = "[AGENT-SKIP] y".to_owned()),
-        phrase("description")
+        phrase(SkipPlace::Description)
     );
     assert_eq!(
         with(|issue| issue.comments = vec![comment("no: [AGENT-SKIP]")]),
-        phrase("comment by Ada")
+        phrase(SkipPlace::Comment {
+            author: "Ada".to_owned()
+        })
     );
     let label = Reason::Skipped(SkipReason::Label {
         label: "skip-dispatch".to_owned(),

@@ -69,12 +69,13 @@ impl From<ReadError> for Failure {
 impl From<queue::Error> for Failure {
     fn from(error: queue::Error) -> Self {
         match error {
-            queue::Error::Unavailable(_) | queue::Error::Conflict | queue::Error::Topology(_) => {
-                Self::Later {
-                    detail: error.to_string(),
-                    after: None,
-                }
-            }
+            queue::Error::Unavailable(_)
+            | queue::Error::Conflict
+            | queue::Error::Newer { .. }
+            | queue::Error::Topology(_) => Self::Later {
+                detail: error.to_string(),
+                after: None,
+            },
             queue::Error::Corrupt { .. } => Self::Never(error.to_string()),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Origin, Timestamp};
+use domain::{Origin, RecordKind, Stored, Timestamp};
 use queue::{Bucket, Found, Revision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,10 @@ const FIRST_LOOK_MS: i64 = 60 * 60 * 1000;
 #[derive(Serialize, Deserialize)]
 struct Looked {
     to: Timestamp,
+}
+
+impl Stored for Looked {
+    const KIND: RecordKind = RecordKind::Control;
 }
 
 /// One look at something outside.
@@ -36,6 +40,9 @@ impl Router {
         let first = now.plus_ms(-FIRST_LOOK_MS);
         let (since, revision) = match self.queue.table::<Looked>(Bucket::Control).find(&key).await? {
             Some(Found::Value(looked, revision)) => (looked.to.plus_ms(-OVERLAP_MS), Some(revision)),
+            Some(Found::Unreadable(newer)) if newer.is_newer() => {
+                return Err(queue::Error::from(newer).into());
+            }
             Some(Found::Unreadable(unreadable)) => (first, Some(unreadable.revision())),
             None => (first, None),
         };

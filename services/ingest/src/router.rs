@@ -297,7 +297,6 @@ fn trigger(
     reason: Reason,
 ) -> Trigger {
     Trigger {
-        version: Trigger::VERSION,
         ticket: ticket.clone(),
         key,
         at,

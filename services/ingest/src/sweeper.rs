@@ -140,7 +140,7 @@ fn needs_waking(row: &Row, last: Option<u64>, now: Timestamp) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, Lane, Pending, RunId};
+    use domain::{Job, Lane, Pending, RunId, WaitsFor};
 
     use super::*;
 
@@ -164,7 +164,7 @@ mod tests {
     fn unread_triggers_due_timers_and_runs_at_work_need_a_planner() {
         let now = Timestamp::from_unix_ms(1_000);
         let parked = || RunStatus::Parked {
-            waits_for: "report".to_owned(),
+            waits_for: WaitsFor::Report,
         };
         assert!(!needs_waking(&row(None), Some(5), now));
         assert!(needs_waking(&row(None), Some(6), now));

@@ -193,7 +193,6 @@ fn actor(approval: &Approval) -> Option<String> {
 fn trigger(request: Request, follows: Follows) -> Trigger {
     let Follows { at, actor, reason } = follows;
     Trigger {
-        version: Trigger::VERSION,
         ticket: request.ticket,
         key: request.key,
         at,

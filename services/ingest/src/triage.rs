@@ -59,7 +59,6 @@ impl Router {
             rules: rules.clone(),
         };
         self.outcome(Trigger {
-            version: Trigger::VERSION,
             key,
             ticket: entered.ticket,
             at: entered.at,

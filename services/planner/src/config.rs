@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use bootstrap::settings::{Error, TextList};
+use domain::Dialect;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -87,27 +88,6 @@ pub struct ModelSettings {
     /// Limit for one whole reply, in milliseconds.
     #[serde(default = "default_total_timeout_ms")]
     pub total_timeout_ms: u64,
-}
-
-/// How a provider is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Dialect {
-    /// Anthropic's Messages.
-    #[default]
-    Anthropic,
-    /// Chat Completions of `OpenAI` and of servers compatible with it.
-    Openai,
-}
-
-impl Dialect {
-    /// The name in settings and telemetry.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Openai => "openai",
-        }
-    }
 }
 
 fn default_listen() -> SocketAddr {

@@ -91,7 +91,6 @@ impl Driver {
         let run = state.run.clone();
         let ticket = run.ticket().clone();
         let report = Report {
-            version: Report::VERSION,
             id: id.clone(),
             ticket,
             run: Some(run),

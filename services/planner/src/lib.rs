@@ -27,7 +27,8 @@ use tokio_util::{
     task::{AbortOnDropHandle, TaskTracker},
 };
 
-pub use config::{Config, Dialect, ModelSettings, PlannerSettings};
+pub use config::{Config, ModelSettings, PlannerSettings};
+pub use domain::Dialect;
 pub use executors::inspect_pools;
 use ticket::TicketDesk;
 

@@ -176,10 +176,13 @@ impl SlotKeeper {
 
     /// Wakes a run's ticket, or takes the run out of the queue when it is over.
     async fn offer(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
-        let row = self.row(run).await?;
-        let is_waiting = row.is_some_and(|row| {
-            row.quarantined.is_none() && row.pending.iter().any(|pending| pending.run == *run)
-        });
+        let is_waiting = match self.row(run).await? {
+            Known::Row(row) => {
+                row.quarantined.is_none() && row.pending.iter().any(|pending| pending.run == *run)
+            }
+            Known::Nothing => false,
+            Known::Newer => return Ok(()),
+        };
         if is_waiting {
             self.queue.triggers().wake(run.ticket()).await
         } else {
@@ -190,12 +193,9 @@ impl SlotKeeper {
     async fn close_leftovers(&mut self) -> Result<(), queue::Error> {
         let mut suspects = HashSet::new();
         for held in self.executors.held() {
-            let Some(row) = self
-                .row(&held.run)
-                .await?
-                .filter(|row| !needs_workspace(row, &held.run))
-            else {
-                continue;
+            let row = match self.row(&held.run).await? {
+                Known::Row(row) if !needs_workspace(&row, &held.run) => row,
+                Known::Row(_) | Known::Nothing | Known::Newer => continue,
             };
             if self.suspects.contains(&held) {
                 tracing::info!(run = %held.run, executor = held.executor, "closes a workspace that was left open");
@@ -214,28 +214,35 @@ impl SlotKeeper {
         Ok(())
     }
 
-    async fn row(&self, run: &RunId) -> Result<Option<Row>, queue::Error> {
+    async fn row(&self, run: &RunId) -> Result<Known, queue::Error> {
         let found = self
             .queue
             .table::<Row>(Bucket::Tickets)
             .get(run.ticket().to_string().as_str())
             .await;
         match found {
-            Ok(found) => Ok(found.map(|(row, _)| row)),
+            Ok(found) => Ok(found.map_or(Known::Nothing, |(row, _)| Known::Row(Box::new(row)))),
             // The ticket's own planner makes it anew.
-            Err(queue::Error::Corrupt { .. }) => Ok(None),
+            Err(queue::Error::Corrupt { .. }) => Ok(Known::Nothing),
+            Err(queue::Error::Newer { .. }) => Ok(Known::Newer),
             Err(error) => Err(error),
         }
     }
+}
+
+/// What is known of a ticket.
+enum Known {
+    Row(Box<Row>),
+    Nothing,
+    /// A planner of a newer release has it in hand.
+    Newer,
 }
 
 /// A run that is over needs no workspace, nor one that waits for a person or for a later try.
 fn needs_workspace(row: &Row, run: &RunId) -> bool {
     match row.run(run).map(|run| &run.status) {
         Some(RunStatus::Queued | RunStatus::Active) => true,
-        Some(RunStatus::Parked { waits_for }) => {
-            matches!(waits_for.as_str(), "report" | "slot")
-        }
+        Some(RunStatus::Parked { waits_for }) => waits_for.keeps_workspace(),
         Some(RunStatus::Finished { .. }) => false,
         // Old finished runs leave the row's list.
         None => row.pending.iter().any(|pending| pending.run == *run),

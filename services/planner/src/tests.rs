@@ -2,6 +2,7 @@
 
 mod executor;
 mod lanes;
+mod newer;
 mod pool;
 mod redis;
 mod slots;
@@ -69,9 +70,17 @@ impl World {
     }
 
     async fn planner(&self) -> Planner {
+        self.planner_that_reads(u32::MAX).await
+    }
+
+    /// A planner that takes records of a newer format for those of a newer release.
+    async fn planner_that_reads(&self, newest_format: u32) -> Planner {
         let key = grant::generate();
         let config = Config {
-            nats: nats_settings(&self.nats, self.ack_wait_ms),
+            nats: queue::Settings {
+                newest_format,
+                ..nats_settings(&self.nats, self.ack_wait_ms)
+            },
             redis: lease::Settings {
                 url: self.redis.url(),
                 ttl_ms: 1_500,

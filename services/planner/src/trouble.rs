@@ -23,6 +23,11 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
+    /// True when a newer release wrote what the ticket needs: a planner of that release goes on.
+    pub(crate) const fn is_newer(&self) -> bool {
+        matches!(self, Self::Queue(queue::Error::Newer { .. }))
+    }
+
     /// True when NATS does not answer: what was tried may work in a moment.
     pub(crate) const fn is_outage(&self) -> bool {
         matches!(self, Self::Queue(queue::Error::Unavailable(_)))
@@ -33,9 +38,10 @@ impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
         match error {
             queue::Error::Conflict => Self::Lost,
-            queue::Error::Unavailable(_) | queue::Error::Corrupt { .. } | queue::Error::Topology(_) => {
-                Self::Queue(error)
-            }
+            queue::Error::Unavailable(_)
+            | queue::Error::Newer { .. }
+            | queue::Error::Corrupt { .. }
+            | queue::Error::Topology(_) => Self::Queue(error),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The board of a ticket: what its one status comment says, and which comments are to be looked at again.
 
-use domain::{ReportFence, ReportId, RunId, Timestamp};
+use domain::{RecordKind, ReportFence, ReportId, RunId, Stored, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Moved;
@@ -25,6 +25,10 @@ pub(crate) struct Board {
     /// Comments that are listed again, because lists lag behind what was written.
     #[serde(default)]
     pub(crate) watched: Vec<Watched>,
+}
+
+impl Stored for Board {
+    const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// What one report says.

@@ -103,7 +103,6 @@ impl Scene {
 fn report(ticket: &TicketKey, position: u64, request: ReportRequest) -> Report {
     let run = RunId::new(ticket.clone(), 1);
     Report {
-        version: Report::VERSION,
         id: run.call(position).into(),
         ticket: ticket.clone(),
         run: Some(run),

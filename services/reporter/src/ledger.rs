@@ -1,10 +1,10 @@
 //! The ledger: which effects were attempted and done, and how far each ticket's reports are settled.
 
 use domain::{
-    RecordKind, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, TicketKey, Timestamp,
+    RecordKind, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, Stored, TicketKey, Timestamp,
 };
 use queue::{Bucket, DeadLetter, DeadLetters, Found, Key, Queue, Revision, Table, Unreadable};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use crate::{board::Board, plan::Made};
 
@@ -23,9 +23,10 @@ impl From<queue::Error> for Error {
     fn from(error: queue::Error) -> Self {
         match error {
             queue::Error::Conflict => Self::Superseded,
-            queue::Error::Unavailable(_) | queue::Error::Corrupt { .. } | queue::Error::Topology(_) => {
-                Self::Queue(error)
-            }
+            queue::Error::Unavailable(_)
+            | queue::Error::Newer { .. }
+            | queue::Error::Corrupt { .. }
+            | queue::Error::Topology(_) => Self::Queue(error),
         }
     }
 }
@@ -41,6 +42,10 @@ pub(crate) struct EffectRecord {
     pub(crate) attempts: u32,
     /// What the effect made; present: never again.
     pub(crate) receipt: Option<Made>,
+}
+
+impl Stored for EffectRecord {
+    const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// What the ledger says to somebody who wants to perform an effect.
@@ -117,13 +122,15 @@ impl Ledger {
         }
     }
 
-    /// A row. One that cannot be read must not hold up its ticket: what it said is found out anew.
+    /// A row. One that cannot be read must not hold up its ticket: what it said is found out anew. One of a newer
+    /// release is left to it.
     async fn read<V>(&self, table: &Table<V>, key: &Key) -> Result<Known<V>, Error>
     where
-        V: Serialize + DeserializeOwned + Send + Sync,
+        V: Stored + Send + Sync,
     {
         Ok(match table.find(key).await? {
             Some(Found::Value(row, revision)) => Known::Row(row, revision),
+            Some(Found::Unreadable(newer)) if newer.is_newer() => return Err(Error::Queue(newer.into())),
             Some(Found::Unreadable(unreadable)) => {
                 self.bury(key, &unreadable).await?;
                 Known::Lost(unreadable.revision())

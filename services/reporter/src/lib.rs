@@ -19,6 +19,8 @@ mod retry;
 mod sanitize;
 mod scan;
 mod serve;
+#[cfg(test)]
+mod stored_tests;
 mod telemetry;
 mod tell;
 mod trouble;

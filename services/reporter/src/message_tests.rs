@@ -1,6 +1,6 @@
 //! Snapshots of every text.
 
-use domain::ObjectRef;
+use domain::{ObjectRef, SkipPlace};
 use insta::assert_snapshot;
 
 use super::*;
@@ -364,7 +364,9 @@ fn skipped() {
     let comments = [
         skipped(SkipReason::Phrase {
             phrase: "[AGENT-SKIP]".into(),
-            place: "comment by @ann".into(),
+            place: SkipPlace::Comment {
+                author: "@ann".to_owned(),
+            },
         }),
         skipped(SkipReason::Label {
             label: "skip-dispatch".into(),

@@ -387,7 +387,6 @@ mod tests {
         let ticket: TicketKey = ticket.parse().unwrap();
         let run = RunId::new(ticket.clone(), 7);
         Report {
-            version: Report::VERSION,
             id: run.call(3).into(),
             ticket,
             run: Some(run),

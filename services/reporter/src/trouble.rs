@@ -59,9 +59,10 @@ impl From<queue::Error> for Trouble {
         match error {
             // It will not become readable by trying again.
             queue::Error::Corrupt { .. } => Self::Failed(error.to_string()),
-            queue::Error::Unavailable(_) | queue::Error::Topology(_) | queue::Error::Conflict => {
-                Self::Ledger(error.into())
-            }
+            queue::Error::Unavailable(_)
+            | queue::Error::Newer { .. }
+            | queue::Error::Topology(_)
+            | queue::Error::Conflict => Self::Ledger(error.into()),
         }
     }
 }

@@ -102,6 +102,10 @@ impl Worker {
             }
             Err(Trouble::Shutdown) => token.release().await,
             Err(Trouble::HandBack(wait)) => token.release_after(wait).await,
+            Err(Trouble::Ledger(ledger::Error::Queue(newer @ queue::Error::Newer { .. }))) => {
+                let pause = self.queue.leave_to_newer(&newer, Some(&ticket)).await;
+                token.release_after(pause.unwrap_or(REST)).await;
+            }
             Err(trouble) => {
                 tracing::error!(error = %trouble, "reports not settled; trying again");
                 token.release_after(REST).await;
@@ -185,6 +189,7 @@ impl Worker {
                         let settling = Box::pin(self.settle(&report, fence, &mut cursor));
                         settling.instrument(span).await
                     }
+                    Err(newer) if newer.is_newer() => Err(queue::Error::from(newer).into()),
                     Err(unreadable) => self.bury_unreadable(ticket, &unreadable).await,
                 };
                 if settled.is_ok() {
@@ -331,7 +336,6 @@ fn settled_trigger(report: &Report, outcome: ReportOutcome) -> Option<Trigger> {
 
 fn settled_by(ticket: &TicketKey, run: RunId, report: ReportId, outcome: ReportOutcome) -> Trigger {
     Trigger {
-        version: Trigger::VERSION,
         ticket: ticket.clone(),
         key: TriggerKey::new(format!("settled:{report}")),
         at: bootstrap::now(),

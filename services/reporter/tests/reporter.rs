@@ -15,8 +15,8 @@ mod rig;
 use std::time::Duration;
 
 use domain::{
-    BranchRecord, Job, PullRequestRef, Receipt, Report, ReportId, ReportOutcome, ReportRequest, SkipReason,
-    TicketKey,
+    AnyRecord, BranchRecord, Job, PullRequestRef, Receipt, Report, ReportId, ReportOutcome, ReportRequest,
+    SkipReason, TicketKey,
 };
 use queue::{Bucket, Key};
 use rig::{Rig, git, try_git};
@@ -128,10 +128,11 @@ async fn an_effect_whose_receipt_was_lost_in_a_crash_is_found_and_not_repeated()
         .await
         .unwrap();
     let fence = json!({ "epoch": 0, "sequence": 0, "delivered": 1 });
-    let intent =
-        json!({ "intent_at": bootstrap::now().unix_ms(), "fence": fence, "attempts": 1, "receipt": null });
+    let intent = record(json!({
+        "intent_at": bootstrap::now().unix_ms(), "fence": fence, "attempts": 1, "receipt": null
+    }));
     rig.queue
-        .table::<Value>(Bucket::Effects)
+        .table::<AnyRecord>(Bucket::Effects)
         .put(Key::status(&rig.ticket), &intent, None)
         .await
         .unwrap();
@@ -159,8 +160,8 @@ async fn an_older_fence_cannot_touch_an_effect() {
     let mut rig = Rig::start().await;
     let work = rig.report(2, started());
     let newer = json!({ "epoch": 999, "sequence": 1, "delivered": 1 });
-    let held = json!({ "intent_at": null, "fence": newer, "attempts": 1, "receipt": null });
-    let table = rig.queue.table::<Value>(Bucket::Effects);
+    let held = record(json!({ "intent_at": null, "fence": newer, "attempts": 1, "receipt": null }));
+    let table = rig.queue.table::<AnyRecord>(Bucket::Effects);
     table
         .put(
             Key::effect(&rig.ticket, work.id.as_str(), "transition"),
@@ -431,4 +432,8 @@ async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked(
     shutdown.cancel();
     let stopped = tokio::time::timeout(Duration::from_secs(10), serving).await;
     stopped.expect("the reporter stops").unwrap().unwrap();
+}
+
+fn record(fields: Value) -> AnyRecord {
+    serde_json::from_value(fields).unwrap()
 }

@@ -5,12 +5,15 @@ mod accounts;
 use std::{future::Future, path::Path, process::ExitCode, time::Duration};
 
 use bootstrap::{ServiceConfig, rules::RulesBook, settings};
+use domain::{NewerRecord, Timestamp};
 use serde::Deserialize;
 
 use super::say;
 use crate::local;
 
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
+/// Records of a newer release are met again and again as long as they are left alone.
+const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
 
 /// How a check went, and what to say about it.
 enum Finding {
@@ -130,6 +133,8 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
                     .await
                     .map_err(|error| error.to_string())?;
                 queue.ping().await.map_err(|error| error.to_string())?;
+                let met = queue.newer_records().await.map_err(|error| error.to_string())?;
+                newer_records(&met, bootstrap::now())?;
                 Ok(settings.url.clone())
             })
             .await
@@ -151,6 +156,27 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
         None => Finding::Skipped("[redis] is not set; `up` starts its own".to_owned()),
     };
     findings.add("redis", redis);
+}
+
+/// Whether the services left records of a newer release alone a moment ago.
+fn newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
+    let Some(last) = met
+        .iter()
+        .filter(|record| record.at.plus(NEWER_SHOWN) >= now)
+        .max_by_key(|record| record.at)
+    else {
+        return Ok(());
+    };
+    let ticket = last
+        .ticket
+        .as_ref()
+        .map(|ticket| format!(" of {ticket}"))
+        .unwrap_or_default();
+    Err(format!(
+        "a newer release wrote records that the running one cannot read, the last at {}: a {}{ticket} of format {}. They are \
+         kept; run the newer release again",
+        last.at, last.kind, last.format
+    ))
 }
 
 /// Shows what the rules say and what is wrong with them; gives the Jira projects that they name.
@@ -211,5 +237,27 @@ async fn within(check: impl Future<Output = Result<String, String>>) -> Finding 
         Ok(Ok(detail)) => Finding::Ok(detail),
         Ok(Err(problem)) => Finding::Failed(problem),
         Err(_) => Finding::Failed(format!("no answer within {} s", CHECK_LIMIT.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::RecordKind;
+
+    use super::*;
+
+    #[test]
+    fn records_of_a_newer_release_are_shown_as_long_as_they_are_met() {
+        let met = |seconds: i64, kind| NewerRecord {
+            kind,
+            format: 2,
+            ticket: Some("jira:ENG-12".parse().unwrap()),
+            at: Timestamp::from_unix_ms(seconds * 1000),
+        };
+        let records = [met(100, RecordKind::Entry), met(160, RecordKind::Row)];
+        let at = |seconds: i64| newer_records(&records, Timestamp::from_unix_ms(seconds * 1000));
+        let problem = at(200).unwrap_err();
+        assert!(problem.contains("a row of jira:ENG-12 of format 2"), "{problem}");
+        assert_eq!(at(761), Ok(()), "they were taken up meanwhile");
     }
 }

@@ -24,11 +24,15 @@ impl RulesFile {
                 return Err(located(name, text, &keys, &error, repository));
             }
         };
-        Ok(Self {
+        let file = Self {
             name: name.to_owned(),
             value,
             keys,
-        })
+        };
+        match unknown_key(&file.value) {
+            None => Ok(file),
+            Some(key) => Err(file.refuses(key)),
+        }
     }
 
     pub(super) fn is_defaults(&self) -> bool {
@@ -44,6 +48,16 @@ impl RulesFile {
         self.keys.line(key)
     }
 
+    fn refuses(&self, unknown: String) -> FileProblem {
+        FileProblem {
+            file: self.name.clone(),
+            line: self.line(&unknown).unwrap_or_default(),
+            problem: "unknown key; docs/rules.md lists the keys".to_owned(),
+            repository: self.repository(),
+            key: unknown,
+        }
+    }
+
     /// The repository of this file is disabled, for the defaults that it would inherit are not known.
     pub(super) fn inherits_from_broken(&self, defaults: &str) -> FileProblem {
         FileProblem {
@@ -54,6 +68,17 @@ impl RulesFile {
             repository: self.repository(),
         }
     }
+}
+
+/// The first key that means nothing. The rules themselves ignore such keys, because triggers carry them from one release
+/// to another.
+fn unknown_key(value: &Value) -> Option<String> {
+    let mut unknown = None;
+    // What else is wrong was found before.
+    let _ = serde_ignored::deserialize::<_, _, Rules>(value, |path| {
+        unknown.get_or_insert_with(|| path.to_string());
+    });
+    unknown
 }
 
 /// Whether an unreadable file may be one of defaults: nothing at its left edge says that it is a repository's.

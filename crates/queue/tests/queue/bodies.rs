@@ -4,7 +4,7 @@ use bytes::Bytes;
 use domain::{Entry, Fact, ObjectRef, Origin, RecordKind, Timestamp};
 use queue::{Bucket, DeadLetter, Error, Garbage, WebhookDelivery};
 
-use crate::world::{World, entry, now, report, run, ticket, trigger_with};
+use crate::world::{Text, World, entry, now, report, run, text, ticket, trigger_with};
 
 #[tokio::test]
 async fn a_record_over_the_servers_limit_comes_back_whole() {
@@ -156,8 +156,8 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         .publish(&letter, large("l").into())
         .await
         .unwrap();
-    let row = world.queue.table::<String>(Bucket::Effects);
-    row.put("row", &large("r"), None).await.unwrap();
+    let row = world.queue.table::<Text>(Bucket::Effects);
+    row.put("row", &text(&large("r")), None).await.unwrap();
     vec![packed, pushed]
 }
 
@@ -203,7 +203,7 @@ async fn objects_are_collected_after_their_last_reference_and_not_before() {
     world.queue.dead_letters().remove(1).await.unwrap();
     world
         .queue
-        .table::<String>(Bucket::Effects)
+        .table::<Text>(Bucket::Effects)
         .delete("row")
         .await
         .unwrap();

@@ -204,7 +204,7 @@ async fn after_a_ticket_is_forgotten_no_subject_of_the_server_names_it() {
             pull_request: None,
         };
         queue.branches().put(&record, None).await.unwrap();
-        let effects = queue.table::<u32>(Bucket::Effects);
+        let effects = queue.table::<domain::AnyRecord>(Bucket::Effects);
         for key in [
             Key::board(&ticket),
             Key::status(&ticket),
@@ -215,7 +215,10 @@ async fn after_a_ticket_is_forgotten_no_subject_of_the_server_names_it() {
             Key::effect(&ticket, run(number).call(2).as_str(), "comment"),
             Key::effect(&ticket, ReportId::quarantine(&ticket, 5).as_str(), "comment"),
         ] {
-            effects.put(&key, &1, None).await.unwrap();
+            effects
+                .put(&key, &domain::AnyRecord::default(), None)
+                .await
+                .unwrap();
         }
         queue
             .dead_letters()

@@ -1,36 +1,85 @@
 //! Key-value tables.
 
-use domain::BranchRecord;
+use domain::{AnyRecord, BranchRecord, RecordKind, Stored};
 use queue::{Bucket, Error, Key, Revision, Table};
 
-use crate::world::{World, run, ticket};
+use serde::{Deserialize, Serialize};
+
+use crate::world::{Text, World, run, text, ticket};
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Number {
+    number: u32,
+}
+
+impl Stored for Number {
+    const KIND: RecordKind = RecordKind::Control;
+}
+
+fn number(number: u32) -> Number {
+    Number { number }
+}
+
+#[tokio::test]
+async fn a_record_of_a_newer_release_is_told_from_a_broken_one_and_left_out_of_lists() {
+    let world = World::new().await;
+    let (table, any) = (
+        world.queue.table::<Number>(Bucket::Effects),
+        world.queue.table::<AnyRecord>(Bucket::Effects),
+    );
+    let record = |fields: serde_json::Value| -> AnyRecord { serde_json::from_value(fields).unwrap() };
+    let newer = record(serde_json::json!({"version": 2, "digits": [1, 2]}));
+    any.put("newer", &newer, None).await.unwrap();
+    any.put("broken", &record(serde_json::json!({"digits": []})), None)
+        .await
+        .unwrap();
+    table.put("one", &number(1), None).await.unwrap();
+    let error = table.get("newer").await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Newer {
+                kind: RecordKind::Control,
+                format: 2,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(matches!(table.get("broken").await, Err(Error::Corrupt { .. })));
+    assert_eq!(table.list().await.unwrap(), [(Key::from("one"), number(1))]);
+    assert_eq!(any.get("newer").await.unwrap().map(|(kept, _)| kept), Some(newer));
+    let ticket = ticket(1);
+    let pause = world.queue.leave_to_newer(&error, Some(&ticket)).await;
+    assert_eq!(pause, Some(Error::LEFT_FOR));
+    let met = world.queue.newer_records().await.unwrap();
+    let [met] = met.as_slice() else { panic!("{met:?}") };
+    assert_eq!(
+        (met.kind, met.format, met.ticket.as_ref()),
+        (RecordKind::Control, 2, Some(&ticket))
+    );
+}
 
 #[tokio::test]
 async fn a_value_changes_only_at_the_revision_it_was_read_at() {
     let world = World::new().await;
-    let table: Table<String> = world.queue.table(Bucket::Tickets);
+    let table: Table<Text> = world.queue.table(Bucket::Tickets);
     assert_eq!(table.get("jira:ENG-1").await.unwrap(), None);
-    let first = table.put("jira:ENG-1", &"a".to_owned(), None).await.unwrap();
+    let first = table.put("jira:ENG-1", &text("a"), None).await.unwrap();
     assert!(matches!(
-        table.put("jira:ENG-1", &"b".to_owned(), None).await,
+        table.put("jira:ENG-1", &text("b"), None).await,
         Err(Error::Conflict)
     ));
-    let second = table
-        .put("jira:ENG-1", &"b".to_owned(), Some(first))
-        .await
-        .unwrap();
+    let second = table.put("jira:ENG-1", &text("b"), Some(first)).await.unwrap();
     assert!(matches!(
-        table.put("jira:ENG-1", &"c".to_owned(), Some(first)).await,
+        table.put("jira:ENG-1", &text("c"), Some(first)).await,
         Err(Error::Conflict)
     ));
     assert!(matches!(
-        table.put("jira:ENG-2", &"c".to_owned(), Some(Revision(99))).await,
+        table.put("jira:ENG-2", &text("c"), Some(Revision(99))).await,
         Err(Error::Conflict)
     ));
-    assert_eq!(
-        table.get("jira:ENG-1").await.unwrap(),
-        Some(("b".to_owned(), second))
-    );
+    assert_eq!(table.get("jira:ENG-1").await.unwrap(), Some((text("b"), second)));
 }
 
 #[tokio::test]
@@ -38,8 +87,8 @@ async fn of_many_writers_at_one_revision_one_wins() {
     let world = World::new().await;
     let tasks: Vec<_> = (0..16_u32)
         .map(|writer| {
-            let table: Table<u32> = world.queue.table(Bucket::Effects);
-            tokio::spawn(async move { table.put("one", &writer, None).await.is_ok() })
+            let table: Table<Number> = world.queue.table(Bucket::Effects);
+            tokio::spawn(async move { table.put("one", &Number { number: writer }, None).await.is_ok() })
         })
         .collect();
     let won = futures::future::join_all(tasks)
@@ -53,29 +102,32 @@ async fn of_many_writers_at_one_revision_one_wins() {
 #[tokio::test]
 async fn a_deleted_key_is_gone_and_may_be_created_again() {
     let world = World::new().await;
-    let table: Table<u32> = world.queue.table(Bucket::Branches);
+    let table: Table<Number> = world.queue.table(Bucket::Branches);
     let key = "acme/shop:feat/ENG-12 *.> ü";
-    table.put(key, &1, None).await.unwrap();
+    table.put(key, &number(1), None).await.unwrap();
     table.delete(key).await.unwrap();
     assert_eq!(table.get(key).await.unwrap(), None);
     assert_eq!(table.list().await.unwrap(), []);
-    let revision = table.put(key, &2, None).await.unwrap();
-    assert_eq!(table.get(key).await.unwrap(), Some((2, revision)));
+    let revision = table.put(key, &number(2), None).await.unwrap();
+    assert_eq!(table.get(key).await.unwrap(), Some((number(2), revision)));
 }
 
 #[tokio::test]
 async fn every_key_is_listed_with_its_last_value() {
     let world = World::new().await;
-    let table: Table<u32> = world.queue.table(Bucket::Branches);
+    let table: Table<Number> = world.queue.table(Bucket::Branches);
     assert_eq!(table.list().await.unwrap(), []);
-    let first = table.put("acme/shop:a", &1, None).await.unwrap();
-    table.put("acme/shop:b.c", &2, None).await.unwrap();
-    table.put("acme/shop:a", &3, Some(first)).await.unwrap();
+    let first = table.put("acme/shop:a", &number(1), None).await.unwrap();
+    table.put("acme/shop:b.c", &number(2), None).await.unwrap();
+    table.put("acme/shop:a", &number(3), Some(first)).await.unwrap();
     let mut listed = table.list().await.unwrap();
     listed.sort();
     assert_eq!(
         listed,
-        [(Key::from("acme/shop:a"), 3), (Key::from("acme/shop:b.c"), 2)]
+        [
+            (Key::from("acme/shop:a"), number(3)),
+            (Key::from("acme/shop:b.c"), number(2))
+        ]
     );
 }
 

@@ -78,7 +78,6 @@ pub(crate) fn trigger(ticket: &TicketKey, key: &str) -> Trigger {
 
 pub(crate) fn trigger_with(ticket: &TicketKey, key: &str, phrase: String) -> Trigger {
     Trigger {
-        version: Trigger::VERSION,
         ticket: ticket.clone(),
         key: TriggerKey::new(key),
         at: Timestamp::from_unix_ms(1_790_000_000_000),
@@ -86,14 +85,13 @@ pub(crate) fn trigger_with(ticket: &TicketKey, key: &str, phrase: String) -> Tri
         actor: None,
         reason: Reason::Skipped(SkipReason::Phrase {
             phrase,
-            place: "summary".to_owned(),
+            place: domain::SkipPlace::Summary,
         }),
     }
 }
 
 pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> Report {
     Report {
-        version: Report::VERSION,
         id: ReportId::notice(ticket, sequence),
         ticket: ticket.clone(),
         run: None,
@@ -112,11 +110,26 @@ pub(crate) fn run(number: u64) -> RunId {
 
 pub(crate) fn entry(position: u64, nonce: &str) -> Entry {
     Entry {
-        version: Entry::VERSION,
         position,
         nonce: nonce.to_owned(),
         fence: RunFence::new(1, 1, 1),
         at: Timestamp::from_unix_ms(1_790_000_000_000),
         fact: Fact::StopRequested { by: "ann".to_owned() },
+    }
+}
+
+/// A record of a test.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+}
+
+impl domain::Stored for Text {
+    const KIND: domain::RecordKind = domain::RecordKind::Control;
+}
+
+pub(crate) fn text(text: &str) -> Text {
+    Text {
+        text: text.to_owned(),
     }
 }

@@ -75,13 +75,12 @@ async fn append(queue: &Queue, run: u64) -> anyhow::Result<Samples> {
     let (mut samples, mut last) = (Samples::default(), 0);
     for position in 0..APPENDS {
         let entry = Entry {
-            version: Entry::VERSION,
             position,
             nonce: format!("{run}-{position}"),
             fence: RunFence::default(),
             at: now(),
-            fact: Fact::Parked {
-                waits_for: "x".repeat(TEXT_BYTES),
+            fact: Fact::StopRequested {
+                by: "x".repeat(TEXT_BYTES),
             },
         };
         let start = Instant::now();

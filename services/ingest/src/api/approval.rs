@@ -7,7 +7,7 @@ use axum::{
     response::IntoResponse,
 };
 use domain::{
-    CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportOutcome, ReportRequest, RunId, Verdict,
+    CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportOutcome, ReportRequest, RunId, Verdict, WaitsFor,
 };
 use queue::Appended;
 
@@ -120,7 +120,9 @@ fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
                 request: ReportRequest::DecisionNeeded(push),
                 ..
             } => asked = Some(push.head.clone()),
-            Fact::Parked { waits_for } if waits_for == "decision" => {
+            Fact::Parked {
+                waits_for: WaitsFor::Decision,
+            } => {
                 let position = entry.position;
                 gate = asked.clone().map(|head| Gate { position, head });
             }

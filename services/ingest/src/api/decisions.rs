@@ -116,7 +116,6 @@ pub(super) async fn append(
     reason: Reason,
 ) -> Result<(Appended, (StatusCode, Json<Accepted>)), Problem> {
     let trigger = Trigger {
-        version: Trigger::VERSION,
         ticket: ticket.clone(),
         key: TriggerKey::new(key.clone()),
         at: bootstrap::now(),

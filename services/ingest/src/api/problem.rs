@@ -68,6 +68,9 @@ impl From<queue::Error> for Problem {
             queue::Error::Unavailable(_) => {
                 Self::Unavailable("the queue does not answer; try again".to_owned())
             }
+            queue::Error::Newer { .. } => {
+                Self::Unavailable(format!("{error}; ask a process of that release"))
+            }
             queue::Error::Conflict => Self::Conflict(error.to_string()),
             queue::Error::Corrupt { .. } | queue::Error::Topology(_) => Self::Internal(error.to_string()),
         }

@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use domain::{Reason, Row, SkipReason};
+use domain::{Reason, Row, SkipPlace, SkipReason};
 use queue::{Bucket, Found};
 
 use super::{
@@ -84,7 +84,14 @@ pub(super) async fn purge(
 /// A skip rule in words for the API's users.
 pub(super) fn skip_text(reason: &SkipReason) -> String {
     match reason {
-        SkipReason::Phrase { phrase, place } => format!("the phrase {phrase} stands in the {place}"),
+        SkipReason::Phrase { phrase, place } => {
+            let place = match place {
+                SkipPlace::Summary => "the summary".to_owned(),
+                SkipPlace::Description => "the description".to_owned(),
+                SkipPlace::Comment { author } => format!("a comment by {author}"),
+            };
+            format!("the phrase {phrase} is in {place}")
+        }
         SkipReason::Label { label } => format!("the ticket has the label {label}"),
         SkipReason::PullRequestExists { url, author } => format!("a pull request by {author} exists: {url}"),
         SkipReason::NotAllowed { actor, group } if group.is_empty() => {

@@ -70,7 +70,7 @@ impl From<&RunSummary> for RunView {
         let (status, waits_for, stop) = match &run.status {
             RunStatus::Queued => (RunState::Queued, None, None),
             RunStatus::Active => (RunState::Active, None, None),
-            RunStatus::Parked { waits_for } => (RunState::Parked, Some(waits_for.clone()), None),
+            RunStatus::Parked { waits_for } => (RunState::Parked, Some(waits_for.as_str().to_owned()), None),
             RunStatus::Finished { reason } => (RunState::Finished, None, Some(reason.clone())),
         };
         Self {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
 use domain::{
-    Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipReason, Source, StopReason, TicketKey,
-    Trigger, TriggerKey,
+    Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipPlace, SkipReason, Source, StopReason,
+    TicketKey, Trigger, TriggerKey, WaitsFor,
 };
 use futures::StreamExt;
 use queue::Bucket;
@@ -72,9 +72,9 @@ async fn each_skip_rule_becomes_a_trigger_that_says_why() {
     for key in [&labelled, &phrased, &commented, &worked_on] {
         h.jira.move_issue(key, "Ready for Agent", "Ada").expect("move");
     }
-    let phrase = |place: &str| SkipReason::Phrase {
+    let phrase = |place| SkipReason::Phrase {
         phrase: "[AGENT-SKIP]".to_owned(),
-        place: place.to_owned(),
+        place,
     };
     let exists = SkipReason::PullRequestExists {
         url: "https://forge.example/acme/shop/pull/7".to_owned(),
@@ -87,8 +87,13 @@ async fn each_skip_rule_becomes_a_trigger_that_says_why() {
                 label: "skip-dispatch".to_owned(),
             },
         ),
-        (phrased, phrase("description")),
-        (commented, phrase("comment by Bob")),
+        (phrased, phrase(SkipPlace::Description)),
+        (
+            commented,
+            phrase(SkipPlace::Comment {
+                author: "Bob".to_owned(),
+            }),
+        ),
         (worked_on, exists),
     ] {
         assert_eq!(h.trigger(&key).await.reason, Reason::Skipped(expected), "{key}");
@@ -511,7 +516,7 @@ async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
             trigger: Box::new(harness::merge_trigger()),
         },
         Fact::Parked {
-            waits_for: "report".to_owned(),
+            waits_for: WaitsFor::Report,
         },
     ];
     let mut last = 0;
@@ -625,7 +630,7 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
     let gate = entry(
         3,
         Fact::Parked {
-            waits_for: "decision".to_owned(),
+            waits_for: WaitsFor::Decision,
         },
     );
     journal.append(&run, last, &gate).await.expect("append");
@@ -691,7 +696,7 @@ fn an_entry_of_the_journal_is_readable_by_the_command_line() {
     let text = serde_json::to_string(&entry(
         0,
         Fact::Parked {
-            waits_for: "report".to_owned(),
+            waits_for: WaitsFor::Report,
         },
     ))
     .expect("json");
@@ -847,7 +852,6 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
     let h = Harness::start(3_600).await;
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let report = domain::Report {
-        version: domain::Report::VERSION,
         id: domain::ReportId::notice(&ticket, 1),
         ticket: ticket.clone(),
         run: None,
@@ -946,7 +950,7 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
     );
     h.queue.journal().append(&run, 0, &started).await.unwrap();
     h.queue.triggers().append(&merged).await.unwrap();
-    let effects = h.queue.table::<u32>(Bucket::Effects);
+    let effects = h.queue.table::<domain::AnyRecord>(Bucket::Effects);
     let other = queue::Key::board(&TicketKey::jira("ENG-11").unwrap());
     let report = run.call(2).into();
     for key in [
@@ -955,7 +959,10 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
         queue::Key::board(&ticket),
         other.clone(),
     ] {
-        effects.put(key, &1, None).await.unwrap();
+        effects
+            .put(key, &domain::AnyRecord::default(), None)
+            .await
+            .unwrap();
     }
     let ours = record("jira:ENG-1", "feat/ENG-1-cart", Some(7));
     let branches = h.queue.branches();

@@ -1,6 +1,6 @@
 //! The dialect of Anthropic's Messages API.
 
-use domain::{Block, Reply, ReplyStop, ToolCall, ToolResult, ToolStatus, Usage};
+use domain::{Block, Dialect, Reply, ReplyStop, ToolCall, ToolResult, ToolStatus, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::run::{Message, Transcript};
 
 pub(super) const BASE_URL: &str = "https://api.anthropic.com";
 pub(super) const VERSION: &str = "2023-06-01";
-const DIALECT: &str = "anthropic";
+const DIALECT: Dialect = Dialect::Anthropic;
 
 /// The request body, with cache breakpoints at the last tool, the system prompt and the last block.
 pub(super) fn body(settings: &ModelSettings, transcript: &Transcript) -> Value {
@@ -77,7 +77,7 @@ fn block(block: &Block) -> Option<Value> {
             };
             Some(json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input }))
         }
-        Block::Opaque { dialect, value } => (dialect == DIALECT).then(|| value.clone()),
+        Block::Opaque { dialect, value } => (*dialect == DIALECT).then(|| value.clone()),
     }
 }
 
@@ -290,7 +290,7 @@ fn finished_block(value: Value, streamed: String) -> Option<Block> {
             }))
         }
         Some(_) | None => Some(Block::Opaque {
-            dialect: DIALECT.to_owned(),
+            dialect: DIALECT,
             value,
         }),
     }

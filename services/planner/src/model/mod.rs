@@ -15,7 +15,9 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use crate::config::{Dialect, ModelSettings};
+use domain::Dialect;
+
+use crate::config::ModelSettings;
 use crate::run::Transcript;
 use crate::telemetry;
 

@@ -5,7 +5,9 @@ use serde_json::json;
 use testkit::{Fault, ScriptedModel, Step, model::MODEL_API_KEY};
 
 use super::{ChatModel, ModelError};
-use crate::config::{Dialect, ModelSettings};
+use domain::Dialect;
+
+use crate::config::ModelSettings;
 use crate::run::{Message, Transcript};
 
 const DIALECTS: [Dialect; 2] = [Dialect::Anthropic, Dialect::Openai];

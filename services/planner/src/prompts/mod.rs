@@ -78,7 +78,10 @@ fn conventions(text: &mut String, rules: &Rules) {
         rules.branching.pattern,
         types.join(", ")
     ));
-    line(format!("- Commit messages: {} style", rules.commits.style));
+    line(format!(
+        "- Commit messages: {} style",
+        rules.commits.style.as_str()
+    ));
     if rules.commits.scope_required {
         line("- A commit message names its scope, as in fix(cart): …".to_owned());
     }

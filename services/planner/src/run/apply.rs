@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     CallId, Decision, Entry, Fact, News, Reply, RepositoryName, RunId, Snapshot, ToolCall, ToolResult,
-    Verdict, WorkspaceInfo,
+    Verdict, WaitsFor, WorkspaceInfo,
 };
 
 use super::retry::hash;
@@ -149,7 +149,7 @@ impl RunState {
             }
             Fact::ReportSettled { id, outcome } => self.report_settled(id, outcome, entry.position),
             Fact::Parked { waits_for } => {
-                self.park(waits_for);
+                self.park(*waits_for);
                 Ok(())
             }
             Fact::RetryScheduled {
@@ -173,8 +173,8 @@ impl RunState {
         }
     }
 
-    fn park(&mut self, waits_for: &str) {
-        self.parked = Some(waits_for.to_owned());
+    fn park(&mut self, waits_for: WaitsFor) {
+        self.parked = Some(waits_for);
         self.unsent.clear();
     }
 

@@ -1,6 +1,6 @@
 //! What a run does next.
 
-use domain::{ReportOutcome, ReportRequest, StopReason};
+use domain::{ReportOutcome, ReportRequest, StopReason, WaitsFor};
 
 use super::implement::implement;
 use super::retry::{fail, report_failed, wait_for_retry};
@@ -28,12 +28,7 @@ pub(crate) fn decide(state: &RunState) -> Action {
     }
     match &state.goal {
         Goal::Tell(_, request) => tell(state, request),
-        Goal::Unsupported(job) => close(
-            state,
-            StopReason::ReportRefused {
-                detail: format!("the job {job} is not available yet"),
-            },
-        ),
+        Goal::Unsupported(_) => close(state, StopReason::UnsupportedJob),
         Goal::Implement(request) => implement(state, request),
         Goal::Triage(request) => triage(state, request),
     }
@@ -42,7 +37,7 @@ pub(crate) fn decide(state: &RunState) -> Action {
 fn tell(state: &RunState, request: &ReportRequest) -> Action {
     match state.reports.first().map(|report| &report.outcome) {
         None => ask(state, request.clone(), None),
-        Some(None) => park(state, "report"),
+        Some(None) => park(state, WaitsFor::Report),
         Some(Some(ReportOutcome::Done(_))) => finish(StopReason::Completed),
         Some(Some(ReportOutcome::Refused { detail })) => finish(StopReason::ReportRefused {
             detail: detail.clone(),

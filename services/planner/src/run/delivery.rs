@@ -2,7 +2,7 @@
 
 use domain::{
     Approval, JobRequest, PushBranch, ReportId, ReportOutcome, ReportRequest, Snapshot, StopReason,
-    ToolResult, Verdict,
+    ToolResult, Verdict, WaitsFor,
 };
 
 use super::retry::await_report;
@@ -62,8 +62,8 @@ fn gate(state: &RunState, call: &Call, wanted: PushBranch) -> Action {
     let Some((decision, by)) = &state.decision else {
         return match &call.gate {
             None => ask(state, ReportRequest::DecisionNeeded(wanted), Some(call)),
-            Some(asked) if is_done(state, asked) => park(state, "decision"),
-            Some(asked) => await_report(state, asked, "report"),
+            Some(asked) if is_done(state, asked) => park(state, WaitsFor::Decision),
+            Some(asked) => await_report(state, asked, WaitsFor::Report),
         };
     };
     match decision.verdict {

@@ -1,6 +1,6 @@
 //! From a ticket to a pull request: work with the model in a workspace.
 
-use domain::{Fact, JobRequest, ReplyStop, ReportRequest, StopReason, WorkspaceInfo};
+use domain::{Fact, JobRequest, ReplyStop, ReportRequest, StopReason, WaitsFor, WorkspaceInfo};
 
 use super::delivery::{open_pull_request, push};
 use super::retry::{await_report, fail, model_failed};
@@ -140,7 +140,7 @@ fn tool_step(
     stop: ReplyStop,
 ) -> Action {
     if let Some(id) = &call.report {
-        return await_report(state, id, "report");
+        return await_report(state, id, WaitsFor::Report);
     }
     match tools::route(&call.call, info, stop) {
         Route::Executor => match &call.state {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Fact, ReportId, ReportOutcome, ReportRequest, RunId, StopReason, Timestamp};
+use domain::{Fact, ReportId, ReportOutcome, ReportRequest, RunId, StopReason, Timestamp, WaitsFor};
 
 use super::apply::{Applied, legal};
 use super::state::{Goal, ModelTrouble, RunState};
@@ -74,7 +74,7 @@ pub(super) fn hash(text: &str) -> u64 {
 }
 
 /// Waits for what a report brings; one that failed is tried again later.
-pub(super) fn await_report(state: &RunState, id: &ReportId, waits_for: &str) -> Action {
+pub(super) fn await_report(state: &RunState, id: &ReportId, waits_for: WaitsFor) -> Action {
     match state.report(id).and_then(|report| report.outcome.as_ref()) {
         Some(ReportOutcome::Failed { detail }) => fail(report_failed(detail)),
         Some(ReportOutcome::Done(_) | ReportOutcome::Refused { .. }) | None => park(state, waits_for),
@@ -107,7 +107,7 @@ pub(super) fn model_failed(state: &RunState, trouble: &ModelTrouble) -> Action {
 /// Tells the ticket when it is tried again, then waits. Nobody waits for a triage, so nobody is told of one.
 pub(super) fn wait_for_retry(state: &RunState, waiting: &Retry) -> Action {
     if waiting.told || matches!(state.goal, Goal::Triage(_)) {
-        return park(state, "retry");
+        return park(state, WaitsFor::Retry);
     }
     let told = ReportRequest::RetryScheduled {
         job: state.job(),

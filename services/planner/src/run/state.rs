@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::{
     CallId, CommitId, Conclusion, Decision, Fact, Job, JobRequest, News, Reason, Reply, ReportId,
     ReportOutcome, ReportRequest, RepositoryName, RunFence, RunId, StopReason, Timestamp, ToolCall,
-    ToolResult, Trigger, WorkspaceInfo,
+    ToolResult, Trigger, WaitsFor, WorkspaceInfo,
 };
 
 use super::retry::Retry;
@@ -38,7 +38,7 @@ pub(crate) struct RunState {
     pub(crate) retries: u32,
     /// The wait that is under way.
     pub(crate) retry: Option<Retry>,
-    pub(crate) parked: Option<String>,
+    pub(crate) parked: Option<WaitsFor>,
     /// What was said about the ticket since the run began, in order.
     pub(crate) news: Vec<Heard>,
     pub(crate) finished: Option<StopReason>,

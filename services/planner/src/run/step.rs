@@ -1,6 +1,8 @@
 //! The next step of a run, and the steps that every job is made of.
 
-use domain::{BranchRef, CallId, Fact, ReportId, ReportRequest, StopReason, Timestamp, ToolCall, ToolResult};
+use domain::{
+    BranchRef, CallId, Fact, ReportId, ReportRequest, StopReason, Timestamp, ToolCall, ToolResult, WaitsFor,
+};
 
 use super::state::{Call, CallState, Goal, RunState};
 
@@ -85,13 +87,11 @@ pub(super) fn ask(state: &RunState, request: ReportRequest, answers: Option<&Cal
     })
 }
 
-pub(super) fn park(state: &RunState, waits_for: &str) -> Action {
-    if state.parked.as_deref() == Some(waits_for) {
+pub(super) fn park(state: &RunState, waits_for: WaitsFor) -> Action {
+    if state.parked == Some(waits_for) {
         return Action::Wait;
     }
-    Action::Record(Fact::Parked {
-        waits_for: waits_for.to_owned(),
-    })
+    Action::Record(Fact::Parked { waits_for })
 }
 
 /// Tells the ticket why the run ends; the end itself follows once that is sent.

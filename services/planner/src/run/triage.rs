@@ -1,6 +1,6 @@
 //! Triage: the model chooses labels for a new ticket; it sees no workspace and no other tool.
 
-use domain::{JobRequest, ReportOutcome, ReportRequest, StopReason, ToolResult, ToolSpec};
+use domain::{JobRequest, ReportOutcome, ReportRequest, StopReason, ToolResult, ToolSpec, WaitsFor};
 use serde_json::{Value, json};
 
 use super::retry::{await_report, model_failed};
@@ -48,7 +48,7 @@ fn is_labeled(state: &RunState) -> bool {
 
 fn step(state: &RunState, request: &JobRequest, call: &Call) -> Action {
     if let Some(id) = &call.report {
-        return await_report(state, id, "report");
+        return await_report(state, id, WaitsFor::Report);
     }
     if call.call.name != ADD_LABELS {
         return answer(

@@ -1,13 +1,13 @@
 //! Waiting for a slot of an executor, and slots that a finished run left taken.
 
-use domain::SlotQueue;
+use domain::{SlotQueue, WaitsFor};
 
 use super::*;
 
 impl World {
     async fn until_it_waits_for_a_slot(&self) {
         let waits = RunStatus::Parked {
-            waits_for: "slot".to_owned(),
+            waits_for: WaitsFor::Slot,
         };
         let waiting = async || (self.row().await?.runs.first()?.status == waits).then_some(());
         self.until("the run waits for a slot", waiting).await;

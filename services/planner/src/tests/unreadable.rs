@@ -79,7 +79,7 @@ async fn a_run_whose_journal_cannot_be_read_ends_when_a_person_asks_for_a_retry(
         matches!(
             &row.runs[0].status,
             RunStatus::Finished {
-                reason: StopReason::ReportFailed { .. }
+                reason: StopReason::JournalUnreadable
             }
         ),
         "{:?}",

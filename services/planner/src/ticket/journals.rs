@@ -44,7 +44,6 @@ impl Session<'_> {
 
     fn entry(&self, position: u64, fact: Fact) -> Entry {
         Entry {
-            version: Entry::VERSION,
             position,
             nonce: uuid::Uuid::new_v4().to_string(),
             fence: self.fence,

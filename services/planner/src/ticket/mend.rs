@@ -13,6 +13,9 @@ use crate::run::RunState;
 
 impl Session<'_> {
     /// The triggers that can be read. The others become dead letters, and the ticket is told.
+    ///
+    /// # Errors
+    /// [`Trouble::Queue`] also when a newer release wrote one: a planner of that release takes them all.
     pub(super) async fn readable(
         &self,
         triggers: Vec<(u64, Result<Trigger, Unreadable>)>,
@@ -21,6 +24,7 @@ impl Session<'_> {
         for (sequence, trigger) in triggers {
             match trigger {
                 Ok(trigger) => readable.push((sequence, trigger)),
+                Err(newer) if newer.is_newer() => return Err(queue::Error::from(newer).into()),
                 Err(unreadable) => self.set_aside(&unreadable).await?,
             }
         }
@@ -56,6 +60,7 @@ pub(super) async fn row_of(queue: &Queue, ticket: &TicketKey) -> Result<(Row, Op
     let rows = queue.table::<Row>(Bucket::Tickets);
     Ok(match rows.find(&ticket.to_string()).await? {
         Some(Found::Value(row, revision)) => (row, Some(revision)),
+        Some(Found::Unreadable(newer)) if newer.is_newer() => return Err(queue::Error::from(newer).into()),
         Some(Found::Unreadable(lost)) => (row_anew(queue, ticket, &lost).await?, Some(lost.revision())),
         None => (Row::default(), None),
     })
@@ -107,7 +112,7 @@ fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
     }
     if let Some(summary) = row.run_mut(run) {
         summary.turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
-        if let Some(waits_for) = state.parked.clone() {
+        if let Some(waits_for) = state.parked {
             summary.status = RunStatus::Parked { waits_for };
         }
     }

@@ -78,7 +78,13 @@ impl TicketDesk {
         // Opened before the row is read, so that no trigger is missed.
         let watch = self.queue.triggers().watch(ticket).await?;
         let mut session = Session::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
-        session.run(watch).await
+        match session.run(watch).await {
+            Err(trouble) if trouble.is_newer() => {
+                session.forget_takeover().await?;
+                Err(trouble)
+            }
+            end => end,
+        }
     }
 
     async fn settle(
@@ -104,6 +110,11 @@ impl TicketDesk {
             Err(Trouble::Lost) => {
                 tracing::debug!(%ticket, "the ticket was taken over");
                 token.abandon();
+            }
+            Err(Trouble::Queue(newer @ queue::Error::Newer { .. })) => {
+                let pause = self.queue.leave_to_newer(&newer, Some(ticket)).await;
+                lease.release().await;
+                token.release_after(pause.unwrap_or(TROUBLE_PAUSE)).await;
             }
             Err(
                 trouble @ (Trouble::NoSlot

@@ -20,6 +20,12 @@ impl Session<'_> {
         let triggers = self.driver.queue.triggers();
         let news = triggers.read_each_after(&self.ticket, self.row.cursor).await?;
         self.seen = news.last().map_or(self.row.cursor, |(sequence, _)| *sequence);
+        if let Some((_, Err(newer))) = news
+            .iter()
+            .find(|(_, trigger)| matches!(trigger, Err(record) if record.is_newer()))
+        {
+            return Err(queue::Error::from(newer.clone()).into());
+        }
         let mut readable = news.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
         let asked = readable
             .any(|trigger| matches!(trigger.reason, Reason::RetryRequested | Reason::JobRequested(_)));
@@ -33,7 +39,7 @@ impl Session<'_> {
 
     /// Takes the journals of the live runs. After a quarantine, a run whose journal cannot be continued ends, so that
     /// it does not keep the ticket's other runs from theirs.
-    pub(super) async fn load_live(&mut self, after_quarantine: bool) -> Result<(), Trouble> {
+    pub(super) async fn load_live(&mut self) -> Result<(), Trouble> {
         let live: Vec<RunId> = self
             .row
             .pending
@@ -43,12 +49,11 @@ impl Session<'_> {
         for run in live {
             match self.load(&run).await {
                 Err(broken @ (Trouble::Illegal(_) | Trouble::Queue(queue::Error::Corrupt { .. })))
-                    if after_quarantine =>
+                    if self.lifted =>
                 {
                     tracing::error!(%run, error = %broken, "run ended: its journal cannot be continued");
-                    let detail = broken.to_string();
                     self.row
-                        .finish(&run, StopReason::ReportFailed { detail }, bootstrap::now());
+                        .finish(&run, StopReason::JournalUnreadable, bootstrap::now());
                     self.save().await?;
                 }
                 loaded => drop(loaded?),

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
-use domain::{Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Timestamp};
+use domain::{Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Timestamp, WaitsFor};
 use futures::{Stream, StreamExt as _, stream};
 use lease::Lease;
 use queue::{Bucket, Revision, Watch};
@@ -48,6 +48,8 @@ pub(super) struct Session<'a> {
     pub(super) seen: u64,
     /// When runs that wait for a slot try again while others of the ticket are under way: nobody can wake the ticket then.
     pub(super) slots_again: Option<Timestamp>,
+    /// A quarantine ended with this takeover.
+    pub(super) lifted: bool,
 }
 
 impl<'a> Session<'a> {
@@ -78,6 +80,7 @@ impl<'a> Session<'a> {
             stale: true,
             seen: 0,
             slots_again: None,
+            lifted: false,
         };
         session.row.fence = fence;
         let lifted = session.lift_quarantine().await?;
@@ -89,11 +92,14 @@ impl<'a> Session<'a> {
         if session.row.takeovers > Row::MOST_TAKEOVERS {
             return Err(Trouble::Stuck(session.row.takeovers));
         }
-        if session.row.quarantined.is_none() {
-            session.load_live(lifted).await?;
-            session.row.stop_waiting_for_slots();
-        }
+        session.lifted = lifted;
         Ok(session)
+    }
+
+    /// What a newer release left behind brought no planner down.
+    pub(super) async fn forget_takeover(&mut self) -> Result<(), Trouble> {
+        self.row.takeovers = self.row.takeovers.saturating_sub(1);
+        self.save().await
     }
 
     /// Drives the ticket's runs, those of different lanes side by side, until each waits or is over.
@@ -104,6 +110,8 @@ impl<'a> Session<'a> {
         if self.row.quarantined.is_some() {
             return Ok(End::Settled { cursor: self.seen });
         }
+        self.load_live().await?;
+        self.row.stop_waiting_for_slots();
         let (mut steps, mut changes) = (Steps::default(), pin!(changes(watch)));
         let shutdown = self.shutdown;
         loop {
@@ -149,7 +157,7 @@ impl<'a> Session<'a> {
             self.activate(&run).await?;
             if !self.load(&run).await? {
                 // The row knows a run that has no journal: the trigger's fold was saved, its journal is gone.
-                self.row.finish(&run, StopReason::Superseded, bootstrap::now());
+                self.row.finish(&run, StopReason::JournalLost, bootstrap::now());
                 self.save().await?;
                 continue;
             }
@@ -192,7 +200,7 @@ impl<'a> Session<'a> {
             }
             Outcome::Parked | Outcome::Over => self.stand_still(run).await,
             Outcome::AwaitsSlot => {
-                let waits_for = "slot".to_owned();
+                let waits_for = WaitsFor::Slot;
                 self.mark(run, RunStatus::Parked { waits_for });
                 self.slots_again = Some(bootstrap::now().plus(SLOTS_AGAIN));
                 self.save().await
@@ -217,7 +225,7 @@ impl<'a> Session<'a> {
         let Some(live) = self.runs.get(run) else {
             return Ok(());
         };
-        match (live.state.finished.clone(), live.state.parked.clone()) {
+        match (live.state.finished.clone(), live.state.parked) {
             (Some(reason), _) => {
                 self.driver.close(&live.state, self.fence).await;
                 telemetry::run_finished(live.state.job().as_str(), reason.as_str());
@@ -226,7 +234,7 @@ impl<'a> Session<'a> {
                 self.row.finish(run, reason, bootstrap::now());
             }
             (None, Some(waits_for)) => {
-                if waits_for == "decision" || waits_for == "retry" {
+                if !waits_for.keeps_workspace() {
                     self.driver.close(&live.state, self.fence).await;
                 }
                 self.mark(run, RunStatus::Parked { waits_for });

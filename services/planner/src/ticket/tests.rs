@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::{
     ChecksSummary, Conclusion, Decision, Fact, Job, Lane, News, Pending, PullRequestRef, Reason, Receipt,
     ReportOutcome, ReportRequest, ReportSettled, Row, RunFence, RunId, RunStatus, SkipReason, Source,
-    StopReason, TicketComment, Timestamp, Trigger, Verdict,
+    StopReason, TicketComment, Timestamp, Trigger, Verdict, WaitsFor,
 };
 use proptest::prelude::*;
 
@@ -70,10 +70,8 @@ fn a_requested_job_opens_a_run_named_after_its_trigger() {
     assert!(matches!(&steps[..], [Step::Open { run: opened, .. }] if *opened == run(5)));
 }
 
-fn parked(row: &mut Row, sequence: u64, waits_for: &str) {
-    row.run_mut(&run(sequence)).unwrap().status = RunStatus::Parked {
-        waits_for: waits_for.to_owned(),
-    };
+fn parked(row: &mut Row, sequence: u64, waits_for: WaitsFor) {
+    row.run_mut(&run(sequence)).unwrap().status = RunStatus::Parked { waits_for };
 }
 
 #[test]
@@ -87,7 +85,7 @@ fn changes_of_one_repository_take_turns_and_upkeep_works_beside_them() {
     assert_eq!(next_runs(&row), [run(5), run(7)]);
     row.finish(&run(7), StopReason::Completed, trigger(merged()).at);
     assert_eq!(next_runs(&row), [run(5)]);
-    parked(&mut row, 5, "report");
+    parked(&mut row, 5, WaitsFor::Report);
     assert_eq!(
         next_runs(&row),
         [],
@@ -125,7 +123,7 @@ fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
     let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
     row.set_branch(&run(5), "a");
-    parked(&mut row, 5, "decision");
+    parked(&mut row, 5, WaitsFor::Decision);
     (row, _) = folded(row, red);
     assert_eq!(next_runs(&row), [run(7)], "the branch of the first is its own");
     row.run_mut(&run(7)).unwrap().status = RunStatus::Active;
@@ -140,7 +138,7 @@ fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
         [run(7)],
         "a run that has begun is not interrupted"
     );
-    parked(&mut row, 7, "report");
+    parked(&mut row, 7, WaitsFor::Report);
     assert_eq!(next_runs(&row), [run(5)], "the oldest that can go on is next");
 }
 
@@ -159,7 +157,7 @@ fn comment(on: Option<PullRequestRef>) -> Reason {
 #[test]
 fn news_become_input_of_the_live_runs_that_they_concern_and_wake_none() {
     let mut row = folded(Row::default(), vec![(5, asked(Job::Implement)), (6, merged())]).0;
-    parked(&mut row, 5, "decision");
+    parked(&mut row, 5, WaitsFor::Decision);
     for on in [None, Some(pull_request())] {
         let (heard, steps) = folded(row.clone(), vec![(7, comment(on))]);
         assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
@@ -204,7 +202,7 @@ fn a_newer_triage_takes_the_place_of_the_running_one() {
 #[test]
 fn a_settled_report_wakes_its_parked_run_and_records_the_pull_request() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, "report");
+    parked(&mut row, 5, WaitsFor::Report);
     let outcome = ReportOutcome::Done(Receipt::PullRequestOpened(pull_request()));
     let settled = ReportSettled {
         report: run(5).call(9).into(),
@@ -242,7 +240,7 @@ fn what_concerns_no_live_run_is_folded_without_a_step() {
 fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
     for reason in [Reason::RetryRequested, asked(Job::Implement)] {
         let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-        parked(&mut row, 5, "retry");
+        parked(&mut row, 5, WaitsFor::Retry);
         let (row, steps) = folded(row, vec![(6, reason)]);
         assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
             if *told == run(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
@@ -256,7 +254,7 @@ fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
 #[test]
 fn a_job_asked_for_over_the_api_gets_the_run_it_was_promised() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, "retry");
+    parked(&mut row, 5, WaitsFor::Retry);
     let request = Trigger {
         source: Source::Api,
         ..trigger(asked(Job::Implement))
@@ -282,7 +280,7 @@ fn every_kind_of_work_meets_a_running_one_as_its_lane_says() {
             (vec![run(5), run(6)], vec![run(5)]),
             "{job}"
         );
-        parked(&mut row, 5, "report");
+        parked(&mut row, 5, WaitsFor::Report);
         let second = if matches!(lane, Lane::Change { .. }) {
             vec![]
         } else {
@@ -355,7 +353,7 @@ impl Rounds {
                 (None, None)
             }
             Event::Park(at) => {
-                let waits_for = "report".to_owned();
+                let waits_for = WaitsFor::Report;
                 (pick(&active, *at), Some(RunStatus::Parked { waits_for }))
             }
             Event::Wake(at) => {

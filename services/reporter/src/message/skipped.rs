@@ -1,15 +1,19 @@
 //! Why nothing is done on a ticket.
 
-use domain::SkipReason;
+use domain::{SkipPlace, SkipReason};
 
 use super::words::{code, harmless, is_web_link, person};
 
 pub(super) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
     match reason {
         SkipReason::Phrase { phrase, place } => vec![format!(
-            "Journeyman leaves this ticket alone: {} stands in the {}. Remove it first. {retry}",
+            "Journeyman leaves this ticket alone: {} is in {}. Remove it first. {retry}",
             code(phrase),
-            harmless(place)
+            match place {
+                SkipPlace::Summary => "the summary".to_owned(),
+                SkipPlace::Description => "the description".to_owned(),
+                SkipPlace::Comment { author } => format!("a comment by {}", person(author)),
+            }
         )],
         SkipReason::Label { label } => vec![format!(
             "Journeyman leaves this ticket alone: it has the label {}. Remove the label first. {retry}",

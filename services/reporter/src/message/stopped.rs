@@ -89,6 +89,16 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             "Journeyman stopped: GitHub or Jira did not accept what it had to write there.".to_owned(),
             quoted(detail),
         ],
+        StopReason::UnsupportedJob => say(format!(
+            "Journeyman stopped: this version does not support {job} runs."
+        )),
+        StopReason::JournalUnreadable => say(
+            "Journeyman stopped: the journal of this run cannot be read, so the run cannot be continued."
+                .to_owned(),
+        ),
+        StopReason::JournalLost => say(
+            "Journeyman stopped: the journal of this run is gone, so the run cannot be continued.".to_owned(),
+        ),
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
     }
 }

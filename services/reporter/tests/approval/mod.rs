@@ -27,7 +27,6 @@ async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Verdict
         feedback: String::new(),
     };
     let trigger = Trigger {
-        version: Trigger::VERSION,
         ticket: rig.ticket.clone(),
         key: TriggerKey::new(format!("decision:{}:{verdict:?}:{head}", decision.run)),
         at: bootstrap::now(),

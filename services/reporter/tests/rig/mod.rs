@@ -3,14 +3,13 @@
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
 
 use domain::{
-    CommitId, ObjectRef, PushBranch, Reason, Report, ReportOutcome, ReportRequest, RepositoryName, RunFence,
-    RunId, TicketKey,
+    AnyRecord, CommitId, ObjectRef, PushBranch, Reason, Report, ReportOutcome, ReportRequest, RepositoryName,
+    RunFence, RunId, TicketKey,
 };
 use grant::{Audience, Grant, Signer};
 use queue::{Bucket, Key, Queue};
 use reporter::{Config, Settings};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, eventually, github, jira};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -142,7 +141,6 @@ impl Rig {
 
     pub(crate) fn report(&self, position: u64, request: ReportRequest) -> Report {
         Report {
-            version: Report::VERSION,
             id: self.run().call(position).into(),
             ticket: self.ticket.clone(),
             run: Some(self.run()),
@@ -170,7 +168,7 @@ impl Rig {
 
     /// Forgets that anything was settled, so that every report of the ticket is delivered again; waits for the end.
     pub(crate) async fn deliver_everything_again(&self, reports: &[&Report]) {
-        let table = self.queue.table::<Value>(Bucket::Effects);
+        let table = self.queue.table::<AnyRecord>(Bucket::Effects);
         let cursor = Key::cursor(&self.ticket);
         for report in reports {
             table
@@ -183,7 +181,7 @@ impl Rig {
         let last = self.queue.reports().last_sequence(&self.ticket).await.unwrap();
         let look = async || {
             let (cursor, _) = table.get(&cursor).await.unwrap()?;
-            (cursor["sequence"].as_u64() == last).then_some(())
+            (cursor.0["sequence"].as_u64() == last).then_some(())
         };
         eventually("the cursor is back", DEADLINE, look).await.unwrap();
     }

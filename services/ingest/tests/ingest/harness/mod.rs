@@ -374,7 +374,6 @@ pub(crate) fn merge_trigger() -> Trigger {
         .pull_request
         .expect("pull request");
     Trigger {
-        version: Trigger::VERSION,
         ticket: "jira:ENG-1".parse().expect("ticket"),
         key: TriggerKey::new("merged:acme/shop#7"),
         at: Timestamp::from_unix_ms(1),
@@ -389,7 +388,6 @@ pub(crate) fn merge_trigger() -> Trigger {
 
 pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
     Entry {
-        version: Entry::VERSION,
         position,
         nonce: format!("n{position}"),
         fence: RunFence::default(),

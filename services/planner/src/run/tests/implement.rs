@@ -2,7 +2,7 @@
 
 use domain::{
     Entry, Fact, Job, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason, TicketComment, Timestamp,
-    ToolResult, ToolStatus, Verdict, WorkspaceInfo,
+    ToolResult, ToolStatus, Verdict, WaitsFor, WorkspaceInfo,
 };
 use serde_json::json;
 
@@ -195,7 +195,7 @@ fn impossible_facts_are_refused() {
     let after_the_end = entry(
         play.state.position,
         Fact::Parked {
-            waits_for: "report".to_owned(),
+            waits_for: WaitsFor::Report,
         },
     );
     assert!(play.state.clone().apply(&after_the_end).is_err());

@@ -26,7 +26,6 @@ pub(crate) fn commit(digit: char) -> CommitId {
 
 pub(crate) fn trigger(reason: Reason) -> Trigger {
     Trigger {
-        version: Trigger::VERSION,
         ticket: ticket(),
         key: TriggerKey::new("changelog:1"),
         at: Timestamp::from_unix_ms(1_000),
@@ -245,7 +244,7 @@ impl Play {
     }
 
     pub(crate) fn is_parked_for(&self, what: &str) -> bool {
-        self.state.parked.as_deref() == Some(what)
+        self.state.parked.is_some_and(|parked| parked.as_str() == what)
     }
 
     pub(crate) fn model_fails(&mut self, transient: bool) {
@@ -330,7 +329,6 @@ impl Play {
 pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
     let at = Timestamp::from_unix_ms(i64::try_from(position).unwrap() * 1000);
     Entry {
-        version: 1,
         position,
         nonce: position.to_string(),
         fence: RunFence::new(1, 5, 1),

@@ -62,7 +62,10 @@ fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play 
 
 /// Lets a standing run hear what it waits for.
 fn hear(play: &mut Play) {
-    match (play.state.parked.as_deref(), play.last_request()) {
+    match (
+        play.state.parked.map(domain::WaitsFor::as_str),
+        play.last_request(),
+    ) {
         (Some("retry"), _) => play.retry(),
         (_, ReportRequest::PushBranch(_)) => play.pushed(),
         _ => play.opened(),

@@ -1,42 +1,14 @@
-//! Repository rules: what a team writes in YAML about one repository, or about all of them.
+//! The sections of the rules, with what holds when a key is absent.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{host::HostPattern, instance::Instance, repository::RepositoryName, ticket::TicketKey};
-
-/// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Rules {
-    /// The repository.
-    pub repo: RepoRules,
-    /// Its Jira project.
-    pub jira: JiraRules,
-    /// Branch names.
-    pub branching: BranchingRules,
-    /// Pull requests.
-    pub pull_request: PullRequestRules,
-    /// Commit messages.
-    pub commits: CommitRules,
-    /// When to leave a ticket alone.
-    pub skip: SkipRules,
-    /// dbt projects, told to the model.
-    pub dbt: DbtRules,
-    /// Labels for new tickets.
-    pub triage: TriageRules,
-    /// Ticket states and limits of the agent.
-    pub agent: AgentRules,
-    /// Continuous integration.
-    pub ci: CiRules,
-    /// Where and how commands run.
-    pub executor: ExecutorRules,
-}
+use crate::{host::HostPattern, instance::Instance};
 
 /// The repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct RepoRules {
     /// The GitHub server that it lives on, a name below `[github]` in the settings; absent: the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +37,7 @@ impl Default for RepoRules {
 
 /// The Jira project whose tickets belong to the repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct JiraRules {
     /// The Jira site of the project, a name below `[jira]` in the settings; absent: the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +52,7 @@ pub struct JiraRules {
 
 /// Branch names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct BranchingRules {
     /// Placeholders `{type}`, `{ticket_key}` and `{description}`.
     pub pattern: String,
@@ -102,7 +74,7 @@ impl Default for BranchingRules {
 
 /// Pull requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct PullRequestRules {
     /// Placeholders `{type}`, `{scope}`, `{description}` and `{ticket_key}`.
     pub title_pattern: String,
@@ -121,10 +93,10 @@ impl Default for PullRequestRules {
 
 /// Commit messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct CommitRules {
-    /// `conventional` or `plain`.
-    pub style: String,
+    /// How the first line reads.
+    pub style: CommitStyle,
     /// A conventional commit must name its scope.
     pub scope_required: bool,
     /// The message must contain the ticket's key.
@@ -134,16 +106,36 @@ pub struct CommitRules {
 impl Default for CommitRules {
     fn default() -> Self {
         Self {
-            style: "conventional".to_owned(),
+            style: CommitStyle::Conventional,
             scope_required: false,
             ticket_in_message: true,
         }
     }
 }
 
+/// How the first line of a commit message reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitStyle {
+    /// `type(scope): description`, by the Conventional Commits specification.
+    Conventional,
+    /// Any sentence.
+    Plain,
+}
+
+impl CommitStyle {
+    /// The name in the rules and for the model.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Conventional => "conventional",
+            Self::Plain => "plain",
+        }
+    }
+}
+
 /// When to leave a ticket alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct SkipRules {
     /// A ticket with this phrase in its text or a comment is left alone; empty: never.
     pub comment_phrase: String,
@@ -162,7 +154,7 @@ impl Default for SkipRules {
 
 /// Labels for new tickets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct TriageRules {
     /// The labels that the model may choose from; empty: tickets are not triaged.
     pub labels: Vec<String>,
@@ -181,7 +173,7 @@ impl Default for TriageRules {
 
 /// dbt projects, told to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct DbtRules {
     /// The repository uses dbt.
     pub enabled: bool,
@@ -191,7 +183,7 @@ pub struct DbtRules {
 
 /// One dbt project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct DbtProject {
     /// Folder in the repository.
     pub path: String,
@@ -201,7 +193,7 @@ pub struct DbtProject {
 
 /// Ticket states and limits of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct AgentRules {
     /// The status that asks for work.
     pub status: String,
@@ -247,7 +239,7 @@ pub enum Approval {
 
 /// Continuous integration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct CiRules {
     /// The system, told to the model.
     pub system: String,
@@ -257,7 +249,7 @@ pub struct CiRules {
 
 /// Where and how commands run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct ExecutorRules {
     /// The pool of executors, a key of the planner's `pools` setting.
     pub pool: String,
@@ -277,109 +269,5 @@ impl Default for ExecutorRules {
             programs: Vec::new(),
             network: Vec::new(),
         }
-    }
-}
-
-/// Hosts of one repository; they go with every grant for the egress proxy.
-const MAX_HOSTS: usize = 50;
-
-/// Whether a text can be a program's name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading `-`.
-pub fn is_program_name(text: &str) -> bool {
-    let legal = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
-    (1..=100).contains(&text.len()) && text.chars().all(legal) && !text.starts_with('-')
-}
-
-/// What is wrong in a repository's rules.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct RulesProblem {
-    /// The dotted key.
-    pub key: &'static str,
-    /// What to change.
-    pub problem: String,
-}
-
-impl Rules {
-    /// The repository.
-    ///
-    /// # Errors
-    /// [`RulesProblem`] when owner or name is not legal.
-    pub fn repository(&self) -> Result<RepositoryName, RulesProblem> {
-        let named =
-            RepositoryName::new(&self.repo.owner, &self.repo.name).map_err(|invalid| RulesProblem {
-                key: "repo.name",
-                problem: invalid.to_string(),
-            })?;
-        Ok(named.on(self.repo.instance.clone()))
-    }
-
-    /// True when tickets like this one belong to the repository: those of its Jira project, or its own.
-    pub fn cover(&self, ticket: &TicketKey) -> bool {
-        match ticket {
-            TicketKey::Jira {
-                instance, project, ..
-            } => self.jira.project_key == *project && self.jira.instance == *instance,
-            TicketKey::GitHub { repository, .. } => self.repository().is_ok_and(|own| own == *repository),
-        }
-    }
-
-    /// The branch that pull requests target.
-    pub fn target_branch(&self) -> &str {
-        let target = &self.repo.pr_target_branch;
-        if target.is_empty() {
-            &self.repo.default_branch
-        } else {
-            target
-        }
-    }
-
-    /// Checks what the types cannot say.
-    ///
-    /// # Errors
-    /// The first [`RulesProblem`].
-    pub fn check(&self) -> Result<(), RulesProblem> {
-        self.repository()?;
-        let problem = |key, problem: &str| {
-            Err(RulesProblem {
-                key,
-                problem: problem.to_owned(),
-            })
-        };
-        if !(1..=50).contains(&self.agent.max_turns) {
-            return problem("agent.max_turns", "must be between 1 and 50");
-        }
-        if self.agent.max_retries.is_some_and(|most| most > 100) {
-            return problem("agent.max_retries", "must be at most 100");
-        }
-        if self.agent.status.is_empty() {
-            return problem("agent.status", "must name the status that asks for work");
-        }
-        if !matches!(self.commits.style.as_str(), "conventional" | "plain") {
-            return problem("commits.style", "must be conventional or plain");
-        }
-        let labels = self.triage.labels.iter().chain([&self.triage.done_label]);
-        if labels
-            .into_iter()
-            .any(|label| label.is_empty() || label.contains(' '))
-        {
-            return problem("triage.labels", "must be labels without spaces");
-        }
-        if !self.branching.pattern.contains("{ticket_key}") {
-            return problem(
-                "branching.pattern",
-                "must contain {ticket_key}, so that branches map back to tickets",
-            );
-        }
-        if !self.executor.programs.iter().all(|name| is_program_name(name)) {
-            return problem("executor.programs", "must be names of programs, such as node");
-        }
-        if self.executor.network.len() > MAX_HOSTS {
-            return problem("executor.network", "must be at most 50 hosts");
-        }
-        let key = &self.jira.project_key;
-        if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
-            return problem("jira.project_key", "must be a Jira project key such as ENG");
-        }
-        Ok(())
     }
 }

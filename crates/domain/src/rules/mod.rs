@@ -1,0 +1,143 @@
+//! Repository rules: what a team writes in YAML about one repository, or about all of them.
+
+mod sections;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{repository::RepositoryName, ticket::TicketKey};
+pub use sections::{
+    AgentRules, Approval, BranchingRules, CiRules, CommitRules, CommitStyle, DbtProject, DbtRules,
+    ExecutorRules, JiraRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
+};
+
+/// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
+///
+/// Triggers and journals carry them too, so keys that this release does not know are ignored here; the loader of the files
+/// refuses them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rules {
+    /// The repository.
+    pub repo: RepoRules,
+    /// Its Jira project.
+    pub jira: JiraRules,
+    /// Branch names.
+    pub branching: BranchingRules,
+    /// Pull requests.
+    pub pull_request: PullRequestRules,
+    /// Commit messages.
+    pub commits: CommitRules,
+    /// When to leave a ticket alone.
+    pub skip: SkipRules,
+    /// dbt projects, told to the model.
+    pub dbt: DbtRules,
+    /// Labels for new tickets.
+    pub triage: TriageRules,
+    /// Ticket states and limits of the agent.
+    pub agent: AgentRules,
+    /// Continuous integration.
+    pub ci: CiRules,
+    /// Where and how commands run.
+    pub executor: ExecutorRules,
+}
+
+/// Hosts of one repository; they go with every grant for the egress proxy.
+const MAX_HOSTS: usize = 50;
+
+/// Whether a text can be a program's name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading `-`.
+pub fn is_program_name(text: &str) -> bool {
+    let legal = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
+    (1..=100).contains(&text.len()) && text.chars().all(legal) && !text.starts_with('-')
+}
+
+/// What is wrong in a repository's rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct RulesProblem {
+    /// The dotted key.
+    pub key: &'static str,
+    /// What to change.
+    pub problem: String,
+}
+
+impl Rules {
+    /// The repository.
+    ///
+    /// # Errors
+    /// [`RulesProblem`] when owner or name is not legal.
+    pub fn repository(&self) -> Result<RepositoryName, RulesProblem> {
+        let named =
+            RepositoryName::new(&self.repo.owner, &self.repo.name).map_err(|invalid| RulesProblem {
+                key: "repo.name",
+                problem: invalid.to_string(),
+            })?;
+        Ok(named.on(self.repo.instance.clone()))
+    }
+
+    /// True when tickets like this one belong to the repository: those of its Jira project, or its own.
+    pub fn cover(&self, ticket: &TicketKey) -> bool {
+        match ticket {
+            TicketKey::Jira {
+                instance, project, ..
+            } => self.jira.project_key == *project && self.jira.instance == *instance,
+            TicketKey::GitHub { repository, .. } => self.repository().is_ok_and(|own| own == *repository),
+        }
+    }
+
+    /// The branch that pull requests target.
+    pub fn target_branch(&self) -> &str {
+        let target = &self.repo.pr_target_branch;
+        if target.is_empty() {
+            &self.repo.default_branch
+        } else {
+            target
+        }
+    }
+
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The first [`RulesProblem`].
+    pub fn check(&self) -> Result<(), RulesProblem> {
+        self.repository()?;
+        let problem = |key, problem: &str| {
+            Err(RulesProblem {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
+        if !(1..=50).contains(&self.agent.max_turns) {
+            return problem("agent.max_turns", "must be between 1 and 50");
+        }
+        if self.agent.max_retries.is_some_and(|most| most > 100) {
+            return problem("agent.max_retries", "must be at most 100");
+        }
+        if self.agent.status.is_empty() {
+            return problem("agent.status", "must name the status that asks for work");
+        }
+        let labels = self.triage.labels.iter().chain([&self.triage.done_label]);
+        if labels
+            .into_iter()
+            .any(|label| label.is_empty() || label.contains(' '))
+        {
+            return problem("triage.labels", "must be labels without spaces");
+        }
+        if !self.branching.pattern.contains("{ticket_key}") {
+            return problem(
+                "branching.pattern",
+                "must contain {ticket_key}, so that branches map back to tickets",
+            );
+        }
+        if !self.executor.programs.iter().all(|name| is_program_name(name)) {
+            return problem("executor.programs", "must be names of programs, such as node");
+        }
+        if self.executor.network.len() > MAX_HOSTS {
+            return problem("executor.network", "must be at most 50 hosts");
+        }
+        let key = &self.jira.project_key;
+        if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
+            return problem("jira.project_key", "must be a Jira project key such as ENG");
+        }
+        Ok(())
+    }
+}

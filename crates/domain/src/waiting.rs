@@ -1,0 +1,45 @@
+//! What a parked run waits for.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a parked run waits for. It holds nothing meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// The reporter settles what it was asked for.
+    Report,
+    /// A person decides at the approval gate.
+    Decision,
+    /// The timer of a retry, or a person who asks for it at once.
+    Retry,
+    /// A free slot of an executor.
+    Slot,
+}
+
+impl WaitsFor {
+    /// The name in the API and in logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Decision => "decision",
+            Self::Retry => "retry",
+            Self::Slot => "slot",
+        }
+    }
+
+    /// Whether the wait is short enough to keep the workspace open.
+    pub const fn keeps_workspace(self) -> bool {
+        match self {
+            Self::Report | Self::Slot => true,
+            Self::Decision | Self::Retry => false,
+        }
+    }
+}
+
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

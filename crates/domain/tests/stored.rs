@@ -1,0 +1,169 @@
+//! Stored formats: what an earlier release wrote stays readable, and no name in it changes by accident.
+//!
+//! `stored/v<format>/<record>.jsonl` has records as they are stored, one a line. Lines are added and never changed; a new
+//! format gets a folder of its own, and records of the older ones must still be read.
+
+use std::{collections::BTreeSet, path::Path};
+
+use domain::{
+    BranchRecord, Entry, Fact, Job, NewerRecord, Reason, Receipt, Report, ReportCursor, ReportOutcome,
+    ReportRequest, Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger, WaitsFor,
+    stored::{decode, encode},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn lines(version: u32, name: &str) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored");
+    let file = folder.join(format!("v{version}")).join(format!("{name}.jsonl"));
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Whether everything in `part` is in `whole`, which may have more fields: those that have defaults.
+fn is_within(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => part
+            .iter()
+            .all(|(key, value)| whole.get(key).is_some_and(|other| is_within(value, other))),
+        (Value::Array(part), Value::Array(whole)) => {
+            part.len() == whole.len() && part.iter().zip(whole).all(|(part, whole)| is_within(part, whole))
+        }
+        (part, whole) => part == whole,
+    }
+}
+
+/// Every record of every format is read; those of the current one are written again as they were.
+fn hold<T: Stored>(name: &str) {
+    for version in 1..=T::VERSION {
+        let lines = lines(version, name);
+        assert!(!lines.is_empty(), "{name} has no record of format {version}");
+        for line in lines {
+            let record: T = decode(line.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}: {line}"));
+            let mut kept: Value = serde_json::from_str(&line).unwrap();
+            if let Some(rules) = kept.pointer_mut("/reason/rules").and_then(Value::as_object_mut) {
+                rules.remove("a_key_of_a_later_release");
+            }
+            if let Some(rules) = kept
+                .pointer_mut("/fact/trigger/reason/rules")
+                .and_then(Value::as_object_mut)
+            {
+                rules.remove("a_key_of_a_later_release");
+            }
+            let written: Value = serde_json::from_slice(&encode(&record).unwrap()).unwrap();
+            if kept["version"] == written["version"] {
+                assert!(
+                    is_within(&kept, &written),
+                    "{name}\n read {kept}\nwrote {written}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
+    hold::<Trigger>("trigger");
+    hold::<Entry>("entry");
+    hold::<Report>("report");
+    hold::<Row>("row");
+    hold::<ReportOutcome>("outcome");
+    hold::<ReportCursor>("cursor");
+    hold::<BranchRecord>("branch");
+    hold::<SlotQueue>("slots");
+    hold::<StopAll>("stop_all");
+    hold::<NewerRecord>("newer");
+}
+
+/// The names of an enum's variants, as its reader lists them when it meets one that it does not know.
+fn variants<T: DeserializeOwned>(unknown: Value) -> BTreeSet<String> {
+    let error = serde_json::from_value::<T>(unknown)
+        .err()
+        .expect("no such variant");
+    let text = error.to_string();
+    let (_, names) = text.split_once("expected").unwrap_or_else(|| panic!("{text}"));
+    let quoted = names.split('`').skip(1).step_by(2);
+    quoted.map(str::to_owned).collect()
+}
+
+fn tags(records: &[Value], path: &str) -> BTreeSet<String> {
+    let tag = |record: &Value| Some(record.pointer(path)?.as_str()?.to_owned());
+    records.iter().filter_map(tag).collect()
+}
+
+#[test]
+fn every_variant_has_a_stored_record() {
+    let read = |name| -> Vec<Value> {
+        let lines = lines(1, name);
+        lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let (triggers, entries, reports) = (read("trigger"), read("entry"), read("report"));
+    let (rows, outcomes) = (read("row"), read("outcome"));
+    let runs = rows[0]["runs"].as_array().unwrap().clone();
+    let tagged = |tag: &str| json!({ tag: "?" });
+    for (of, all, kept) in [
+        (
+            "reason",
+            variants::<Reason>(tagged("type")),
+            tags(&triggers, "/reason/type"),
+        ),
+        ("job", variants::<Job>(json!("?")), tags(&triggers, "/reason/job")),
+        (
+            "skip",
+            variants::<SkipReason>(tagged("rule")),
+            tags(&triggers, "/reason/rule"),
+        ),
+        (
+            "fact",
+            variants::<Fact>(tagged("type")),
+            tags(&entries, "/fact/type"),
+        ),
+        (
+            "waits_for",
+            variants::<WaitsFor>(json!("?")),
+            tags(&entries, "/fact/waits_for"),
+        ),
+        (
+            "stop",
+            variants::<StopReason>(tagged("type")),
+            tags(&entries, "/fact/reason/type"),
+        ),
+        (
+            "request",
+            variants::<ReportRequest>(tagged("type")),
+            tags(&reports, "/request/type"),
+        ),
+        (
+            "outcome",
+            variants::<ReportOutcome>(tagged("outcome")),
+            tags(&outcomes, "/outcome"),
+        ),
+        (
+            "receipt",
+            variants::<Receipt>(tagged("type")),
+            tags(&outcomes, "/type"),
+        ),
+        (
+            "status",
+            variants::<RunStatus>(tagged("status")),
+            tags(&runs, "/status/status"),
+        ),
+    ] {
+        let missing: Vec<_> = all.difference(&kept).collect();
+        assert!(missing.is_empty(), "{of}: no stored record for {missing:?}");
+    }
+}
+
+#[test]
+fn rules_in_a_trigger_may_have_keys_of_a_later_release() {
+    let line = &lines(1, "trigger")[0];
+    assert!(line.contains("a_key_of_a_later_release"));
+    let trigger: Trigger = decode(line.as_bytes()).unwrap();
+    let Reason::JobRequested(request) = trigger.reason else {
+        panic!("{line}")
+    };
+    assert_eq!(request.rules.repo.name, "shop");
+}

@@ -1,0 +1,79 @@
+//! Records of a newer release: left to a process of that release, and visible until then.
+
+use std::{sync::LazyLock, time::Duration};
+
+use domain::{NewerRecord, RecordKind, TicketKey, Timestamp};
+use opentelemetry::{KeyValue, global, metrics::Counter};
+
+use crate::{error::Error, names::Bucket, queue::Queue, table::Table, unreadable::Found};
+
+static MET: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    global::meter("journeyman.queue")
+        .u64_counter("journeyman.records.newer")
+        .with_description("Times that a record of a newer release was met and left alone, by kind.")
+        .build()
+});
+
+impl Queue {
+    /// How long to leave alone what holds a record that a newer release wrote, when `error` says so. It is counted and
+    /// becomes visible to operators; nothing else happens to it.
+    pub async fn leave_to_newer(&self, error: &Error, ticket: Option<&TicketKey>) -> Option<Duration> {
+        let Error::Newer { what, kind, format } = error else {
+            return None;
+        };
+        MET.add(1, &[KeyValue::new("kind", kind.as_str())]);
+        tracing::warn!(what, %kind, format, ticket = ticket.map(tracing::field::display), "left to a newer release");
+        if self.connection.newer_written.is_due(*kind) {
+            let met = NewerRecord {
+                kind: *kind,
+                format: *format,
+                ticket: ticket.cloned(),
+                at: clock(),
+            };
+            if let Err(error) = self.keep_newer(&met).await {
+                tracing::warn!(%error, "not written down that a record of a newer release was met");
+            }
+        }
+        Some(Error::LEFT_FOR)
+    }
+
+    async fn keep_newer(&self, met: &NewerRecord) -> Result<(), Error> {
+        let (table, key) = (self.met(), NewerRecord::key(met.kind));
+        let last = match table.find(&key).await? {
+            Some(Found::Value(_, revision)) => Some(revision),
+            Some(Found::Unreadable(unreadable)) => Some(unreadable.revision()),
+            None => None,
+        };
+        match table.put(&key, met, last).await {
+            // Another process met one just now.
+            Ok(_) | Err(Error::Conflict) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The last record of a newer release of each kind that any process left alone.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn newer_records(&self) -> Result<Vec<NewerRecord>, Error> {
+        let table = self.met();
+        let mut met = Vec::new();
+        for kind in RecordKind::ALL {
+            if let Some(Found::Value(record, _)) = table.find(&NewerRecord::key(kind)).await? {
+                met.push(record);
+            }
+        }
+        Ok(met)
+    }
+
+    fn met(&self) -> Table<NewerRecord> {
+        self.table(Bucket::Control)
+    }
+}
+
+fn clock() -> Timestamp {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

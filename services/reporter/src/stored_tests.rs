@@ -1,0 +1,31 @@
+//! The ledger's stored formats: rows that an earlier release wrote stay readable. Lines are added and never changed.
+
+use domain::{Stored, stored};
+use serde_json::Value;
+
+use crate::{board::Board, ledger::EffectRecord};
+
+const ROWS: [&str; 5] = [
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":null}"#,
+    r#"{"version":1,"intent_at":null,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pushed":"0123456789abcdef0123456789abcdef01234567","pull_request":{"repository":"acme/shop","number":7,"url":"https://github.example/acme/shop/pull/7","branch":"feat/ENG-12-cart"}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":2,"receipt":{"comment":"10001"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"shown":{"head":"0123456789abcdef0123456789abcdef01234567","diff":{"sha256":"00","size_bytes":9},"files":1,"excerpt":"+1","hidden_lines":0,"hidden_files":[]}}}"#,
+];
+const BOARDS: [&str; 1] = [
+    r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,
+];
+
+fn hold<T: Stored>(lines: &[&str]) {
+    for line in lines {
+        let record: T = stored::decode(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let written: Value = serde_json::from_slice(&stored::encode(&record).unwrap()).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(line).unwrap(), written);
+    }
+}
+
+#[test]
+fn rows_of_the_ledger_are_read_and_written_again_as_they_were() {
+    hold::<EffectRecord>(&ROWS);
+    hold::<Board>(&BOARDS);
+}
