@@ -77,6 +77,8 @@ fn interrupted() -> ToolResult {
         duration_ms: 0,
         branch: String::new(),
         head_commit: String::new(),
+        exit_code: None,
+        truncated: false,
     }
 }
 

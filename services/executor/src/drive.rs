@@ -138,5 +138,7 @@ fn result(run: &ToolRun, outcome: Outcome, changed: bool) -> ToolResult {
         duration_ms: 0,
         branch: branch.unwrap_or_default(),
         head_commit: head.map(String::from).unwrap_or_default(),
+        exit_code: None,
+        truncated: false,
     }
 }

@@ -232,6 +232,7 @@ fn snapshot_messages(
         head_commit: snapshot.head.map(String::from).unwrap_or_default(),
         snapshot_commit: snapshot.commit.to_string(),
         files_changed: snapshot.files_changed,
+        omitted: Vec::new(),
     };
     let chunks = snapshot
         .pack

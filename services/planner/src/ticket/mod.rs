@@ -106,10 +106,9 @@ impl TicketDesk {
                 token.abandon();
             }
             Err(
-                trouble @ (Trouble::NoSlot
-                | Trouble::Queue(
+                trouble @ Trouble::Queue(
                     queue::Error::Unavailable(_) | queue::Error::Topology(_) | queue::Error::Conflict,
-                )),
+                ),
             ) => {
                 tracing::warn!(%ticket, error = %trouble, "work on the ticket pauses");
                 lease.release().await;
