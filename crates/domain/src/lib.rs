@@ -32,7 +32,10 @@ mod time;
 mod tool;
 mod trigger;
 
-pub use change::{BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
+pub use change::{
+    BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
+    PullRequestStatus,
+};
 pub use commit::CommitId;
 pub use control::StopAll;
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};

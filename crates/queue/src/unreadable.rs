@@ -4,7 +4,7 @@ use crate::error::Error;
 use bytes::Bytes;
 
 /// The revision a value was read at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(pub u64);
 
 /// A record that cannot be read, with what there is of it.
