@@ -274,7 +274,9 @@ impl Executors {
                 None => {}
             }
             if pack.len() > wire::MAX_PACK_BYTES {
-                return Err(CallError::Unkeepable("the change is larger than 256 MiB".to_owned()));
+                return Err(CallError::Unkeepable(
+                    "the change is larger than 256 MiB".to_owned(),
+                ));
             }
         }
         let info = taken
