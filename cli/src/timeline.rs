@@ -44,6 +44,7 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             "executor",
             format!("snapshot of {} changed files", snapshot.files_changed),
         ),
+        Fact::SnapshotFailed { reason, .. } => ("executor", format!("no snapshot: {reason}")),
         Fact::ReportRequested { request, .. } => ("planner", format!("asks: {}", describe_request(request))),
         Fact::ReportSettled { outcome, .. } => ("reporter", describe_outcome(outcome)),
         Fact::Decided { decision, by } => (

@@ -26,6 +26,36 @@ pub struct BranchRef {
     pub branch: String,
 }
 
+/// Where a pull request of ours stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PullRequestStatus {
+    /// Open, draft or not.
+    Open,
+    /// A person merged it.
+    Merged,
+    /// A person closed it without merging.
+    Closed,
+}
+
+/// A pull request of ours in the index: which ticket it belongs to, and whether it has to be looked after. The reporter
+/// writes it, ingest reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullRequestRecord {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// The ticket.
+    pub ticket: TicketKey,
+    /// Its head when the record was written; absent once it is over.
+    pub head: Option<CommitId>,
+    /// Where it stands.
+    pub status: PullRequestStatus,
+}
+
+impl Stored for PullRequestRecord {
+    const KIND: RecordKind = RecordKind::PullRequest;
+}
+
 /// How the checks of a commit ended, taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -132,6 +132,14 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
+    /// The workspace is open, but its changes cannot be kept as they are; the model is told.
+    SnapshotFailed {
+        /// Why, for the model and the ticket.
+        reason: String,
+        /// The repository; absent: the run's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<RepositoryName>,
+    },
     /// The reporter is asked.
     ReportRequested {
         /// The report.
@@ -214,6 +222,7 @@ impl Fact {
             Self::ToolRequested { .. } => "tool_requested",
             Self::ToolFinished { .. } => "tool_finished",
             Self::SnapshotTaken { .. } => "snapshot_taken",
+            Self::SnapshotFailed { .. } => "snapshot_failed",
             Self::ReportRequested { .. } => "report_requested",
             Self::ReportSettled { .. } => "report_settled",
             Self::Parked { .. } => "parked",
@@ -223,6 +232,36 @@ impl Fact {
             Self::StopRequested { .. } => "stop_requested",
             Self::NewsArrived { .. } => "news_arrived",
             Self::RunFinished { .. } => "run_finished",
+        }
+    }
+
+    /// Whether a planner that writes this has got further than one that fell at the same place before it: asking alone is
+    /// no progress, an answer is.
+    #[must_use]
+    pub const fn shows_progress(&self) -> bool {
+        match self {
+            Self::TakenOver { .. }
+            | Self::WorkspaceRequested { .. }
+            | Self::WorkspaceRestored { .. }
+            | Self::ModelRequested { .. }
+            | Self::ToolRequested { .. } => false,
+            Self::RunStarted { .. }
+            | Self::WorkspaceOpened { .. }
+            | Self::WorkspaceFailed { .. }
+            | Self::ModelReplied { .. }
+            | Self::ModelFailed { .. }
+            | Self::ToolFinished { .. }
+            | Self::SnapshotTaken { .. }
+            | Self::SnapshotFailed { .. }
+            | Self::ReportRequested { .. }
+            | Self::ReportSettled { .. }
+            | Self::Parked { .. }
+            | Self::RetryScheduled { .. }
+            | Self::Retried { .. }
+            | Self::Decided { .. }
+            | Self::StopRequested { .. }
+            | Self::NewsArrived { .. }
+            | Self::RunFinished { .. } => true,
         }
     }
 }
@@ -278,4 +317,7 @@ pub struct Snapshot {
     pub pack: ObjectRef,
     /// How many files differ from the base.
     pub files_changed: u32,
+    /// Files and folders that differ or may differ but are not in it, each with the reason; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<String>,
 }

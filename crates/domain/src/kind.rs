@@ -22,6 +22,8 @@ pub enum RecordKind {
     Ledger,
     /// The record of a head branch.
     Branch,
+    /// The record of a pull request of ours.
+    PullRequest,
     /// A control record.
     Control,
     /// A dead letter.
@@ -32,7 +34,7 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Delivery,
         Self::Trigger,
         Self::Entry,
@@ -40,6 +42,7 @@ impl RecordKind {
         Self::Row,
         Self::Ledger,
         Self::Branch,
+        Self::PullRequest,
         Self::Control,
         Self::Letter,
         Self::Ticket,
@@ -55,6 +58,7 @@ impl RecordKind {
             Self::Row => "row",
             Self::Ledger => "ledger",
             Self::Branch => "branch",
+            Self::PullRequest => "pull_request",
             Self::Control => "control",
             Self::Letter => "letter",
             Self::Ticket => "ticket",

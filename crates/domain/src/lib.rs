@@ -34,7 +34,10 @@ mod tool;
 mod trigger;
 mod waiting;
 
-pub use change::{BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRef};
+pub use change::{
+    BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
+    PullRequestStatus,
+};
 pub use commit::CommitId;
 pub use control::{NewerRecord, StopAll};
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};

@@ -12,6 +12,9 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the input: an object schema.
     pub input_schema: Value,
+    /// True when it never changes the workspace.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 /// How a tool call ended.
@@ -45,6 +48,12 @@ pub struct ToolResult {
     /// How long it took at the executor.
     #[serde(default)]
     pub duration_ms: u64,
+    /// Exit code of the command that it ran to its end, 128 + signal when a signal ended it; absent for other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// True when the content is only a part of what there was to tell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 impl ToolResult {
@@ -65,6 +74,8 @@ impl ToolResult {
             branch: None,
             head: None,
             duration_ms: 0,
+            exit_code: None,
+            truncated: false,
         }
     }
 }

@@ -6,8 +6,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, Entry, Fact, Job, NewerRecord, Reason, Receipt, Report, ReportCursor, ReportOutcome,
-    ReportRequest, Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger, WaitsFor,
+    BranchRecord, Entry, Fact, Job, NewerRecord, PullRequestRecord, Reason, Receipt, Report, ReportCursor,
+    ReportOutcome, ReportRequest, Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason, Stored,
+    Trigger, WaitsFor,
     stored::{decode, encode},
 };
 use serde::de::DeserializeOwned;
@@ -70,6 +71,7 @@ fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
     hold::<ReportOutcome>("outcome");
     hold::<ReportCursor>("cursor");
     hold::<BranchRecord>("branch");
+    hold::<PullRequestRecord>("pull_request");
     hold::<SlotQueue>("slots");
     hold::<StopAll>("stop_all");
     hold::<NewerRecord>("newer");

@@ -1,12 +1,13 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 67] = [
+pub const SITES: [&str; 68] = [
     "executor.command.run",
     "executor.mirror.fetch",
     "executor.setup.run",
     "executor.workspace.create",
     "executor.workspace.snapshot",
+    "ingest.github.changed",
     "ingest.github.checks",
     "ingest.github.comments",
     "ingest.github.hook_deliveries",

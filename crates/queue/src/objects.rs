@@ -42,6 +42,7 @@ impl Objects {
             | RecordKind::Row
             | RecordKind::Ledger
             | RecordKind::Branch
+            | RecordKind::PullRequest
             | RecordKind::Letter
             | RecordKind::Ticket => self.connection.settings.newest_format,
         }

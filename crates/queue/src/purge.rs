@@ -23,6 +23,7 @@ pub(crate) async fn forget_ticket(connection: &Connection, ticket: &TicketKey) -
         (names::TIMERS.to_owned(), names::timer_due(ticket)),
         (Bucket::Tickets.stream(), Bucket::Tickets.subject(&key)),
         (Bucket::Branches.stream(), names::branches_of(ticket)),
+        (Bucket::PullRequests.stream(), names::pull_requests_of(ticket)),
         (names::DEAD.to_owned(), names::letters_of(ticket)),
     ]);
     for (stream, filter) in filters {

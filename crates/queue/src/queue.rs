@@ -14,6 +14,7 @@ use crate::{
     keyed_log::KeyedLog,
     names::{self, Bucket},
     objects::Objects,
+    pull_requests::PullRequests,
     purge,
     settings::Settings,
     singleton::Singleton,
@@ -94,6 +95,11 @@ impl Queue {
         Branches::new(self.connection.clone())
     }
 
+    /// The index of our pull requests.
+    pub fn pull_requests(&self) -> PullRequests {
+        PullRequests::new(self.connection.clone())
+    }
+
     /// Work by its name, which is the same in every process. When its holder dies, another process begins within `ttl`.
     pub fn singleton(&self, name: &str, ttl: Duration) -> Singleton {
         Singleton::new(self.table(Bucket::Control), name, ttl)
@@ -114,7 +120,7 @@ impl Queue {
         Timers::new(self.connection.clone())
     }
 
-    /// Forgets a ticket: triggers, reports, journals, row, ledger, branches, timer, tokens and dead letters. Objects
+    /// Forgets a ticket: triggers, reports, journals, row, ledger, branches, pull requests, timer, tokens and dead letters. Objects
     /// that only it referred to are collected later. Only for a ticket that nobody works on.
     ///
     /// # Errors

@@ -148,6 +148,31 @@ impl<V: Stored + Send + Sync> Table<V> {
         Ok(())
     }
 
+    /// The values that were written after a revision, oldest first, and the revision to ask with the next time; one that
+    /// cannot be read is left out, as in [`Self::list`], and so is what was removed. Costs as much as what changed.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub(crate) async fn changes_after(&self, after: Revision) -> Result<(Vec<V>, Revision), Error> {
+        let filter = self.bucket.all();
+        let changed = self.connection.range(&self.stream, &filter, after.0);
+        let changed = failpoint::around_kind("queue.table.list", &self.stream, changed).await?;
+        let (mut values, mut newest) = (Vec::new(), after);
+        for stored in changed {
+            newest = newest.max(Revision(stored.sequence));
+            if is_tombstone(&stored) {
+                continue;
+            }
+            match body::record_or_bytes(&self.objects(), &self.stream, stored).await? {
+                Ok(value) => values.push(value),
+                Err(unreadable) => {
+                    tracing::error!(problem = unreadable.problem(), "value left out");
+                }
+            }
+        }
+        Ok((values, newest))
+    }
+
     /// Every key with its value. One that cannot be read is left out, so that it does not hide the others, and logged.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use domain::{RecordKind, Undecodable};
 
 /// The revision a value was read at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(pub u64);
 
 /// A record that cannot be read, with what there is of it.

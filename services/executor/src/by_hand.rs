@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     absolute,
     sandbox::{Cgroup, Ending, Limits, Mechanism, Sandbox, View},
-    tools::{self, Call, Outcome},
+    tools::{self, Call},
     workspace::Workspace,
 };
 
@@ -302,10 +302,7 @@ async fn tool(task: Tool) -> anyhow::Result<ExitCode> {
     let tool = tools::find(&task.name).map_err(anyhow::Error::msg)?;
     let call = call(task.machine, &task.dir, Limits::default()).await?;
     let (sink, _chunks) = mpsc::channel(1);
-    let (text, code) = match Box::pin(tools::run(tool, call, task.input, &sink)).await {
-        Outcome::Done(text) => (text, 0),
-        Outcome::Failed(text) | Outcome::Cut(text) => (text, 1),
-    };
-    writeln!(stdout(), "{}", text.trim_end())?;
-    Ok(ExitCode::from(code))
+    let outcome = Box::pin(tools::run(tool, call, &task.input, &sink)).await;
+    writeln!(stdout(), "{}", outcome.text.trim_end())?;
+    Ok(ExitCode::from(u8::from(outcome.ending != tools::Ending::Done)))
 }

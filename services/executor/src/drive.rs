@@ -17,7 +17,7 @@ use crate::{
     registry::Use,
     sandbox::Sandbox,
     service::{blocking, level},
-    tools::{self, Call, Outcome},
+    tools::{self, Call, Ending, Outcome},
 };
 
 type Answers = mpsc::Sender<Result<CallToolResponse, Status>>;
@@ -97,14 +97,10 @@ async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Ve
     let open = &run.used.open;
     let tool = match tools::find(&run.request.name) {
         Ok(tool) => tool,
-        Err(text) => return result(run, Outcome::Failed(text), false),
+        Err(text) => return result(run, Outcome::failed(text), false),
     };
     let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
-        return result(
-            run,
-            Outcome::Cut("The call was cut before it started.".to_owned()),
-            false,
-        );
+        return result(run, Outcome::cut("The call was cut before it started."), false);
     };
     let call = Call {
         workspace: Arc::clone(&open.workspace),
@@ -112,31 +108,42 @@ async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Ve
         commit_time_s: run.request.commit_time_s,
         cancel,
     };
-    let outcome = Box::pin(tools::run(tool, call, run.request.input_json.clone(), &sink)).await;
-    let changed = !tool.read_only && has_changed(run).await;
+    let mut outcome = Box::pin(tools::run(tool, call, &run.request.input_json, &sink)).await;
+    if tool.read_only {
+        return result(run, outcome, false);
+    }
+    let (changed, note) = look(run).await;
+    outcome.add(&note);
     result(run, outcome, changed)
 }
 
-/// When that cannot be found out, a snapshot is due: it will tell.
-async fn has_changed(run: &ToolRun) -> bool {
+/// Whether something has changed, and what the model should know of it.
+async fn look(run: &ToolRun) -> (bool, String) {
     let workspace = Arc::clone(&run.used.open.workspace);
-    blocking(move || workspace.has_changed()).await.unwrap_or(true)
+    let looked = blocking(move || Ok((workspace.has_changed()?, workspace.news()))).await;
+    looked.unwrap_or_else(|status| {
+        // A snapshot is due: it will tell.
+        let note = format!("[the files could not be looked at: {}]", status.message());
+        (true, note)
+    })
 }
 
 fn result(run: &ToolRun, outcome: Outcome, changed: bool) -> ToolResult {
-    let (status, content) = match outcome {
-        Outcome::Done(text) => (ToolStatus::Ok, text),
-        Outcome::Failed(text) => (ToolStatus::Error, text),
-        Outcome::Cut(text) => (ToolStatus::Interrupted, text),
+    let status = match outcome.ending {
+        Ending::Done => ToolStatus::Ok,
+        Ending::Failed => ToolStatus::Error,
+        Ending::Cut => ToolStatus::Interrupted,
     };
     let (branch, head) = run.used.open.workspace.branch();
     ToolResult {
         status: status.into(),
-        content,
+        content: outcome.text,
         changed,
         sandbox_level: level(run.sandbox.level()).into(),
         duration_ms: 0,
         branch: branch.unwrap_or_default(),
         head_commit: head.map(String::from).unwrap_or_default(),
+        exit_code: outcome.exit_code,
+        truncated: outcome.truncated,
     }
 }

@@ -232,6 +232,7 @@ fn snapshot_messages(
         head_commit: snapshot.head.map(String::from).unwrap_or_default(),
         snapshot_commit: snapshot.commit.to_string(),
         files_changed: snapshot.files_changed,
+        omitted: snapshot.omitted,
     };
     let chunks = snapshot
         .pack
@@ -272,6 +273,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(value) => Ok(value),
         Err(Problem::NotFound(text)) => Err(Status::not_found(text)),
         Err(Problem::BadSnapshot(text)) => Err(Status::invalid_argument(text)),
+        Err(Problem::Unkeepable(text)) => Err(Status::out_of_range(text)),
         Err(Problem::Trouble(text)) => Err(status_of(text)),
     }
 }

@@ -13,6 +13,8 @@ mod bounds;
 mod canary;
 #[path = "executor/elsewhere.rs"]
 mod elsewhere;
+#[path = "executor/gits.rs"]
+mod gits;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]
 mod http_backend;
 #[path = "executor/isolation.rs"]
@@ -740,9 +742,12 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
         .await;
     assert_eq!(
         environment,
-        "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE HOME LC_CTYPE PATH PWD SHLVL TERM TMPDIR _ "
+        "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM HOME LC_CTYPE PATH PWD SHLVL TERM TMPDIR _ "
     );
-    let reach = format!("cat {}; touch $GIT_DIR/x; touch /etc/x", theirs(&world));
+    let reach = format!(
+        "cat {}; touch $(git rev-parse --git-common-dir)/x; touch /etc/x",
+        theirs(&world)
+    );
     let text = session.shell("c2", &format!("{reach}; true")).await;
     assert!(!text.contains("# Shop"), "{text}");
     let refused = text.matches("Permission denied").count()
@@ -767,7 +772,10 @@ fn theirs(world: &World) -> String {
 async fn without_namespaces_commands_are_kept_to_their_workspace_as_well() {
     let world = World::start_without(2, vec![executor::Mechanism::Namespaces]).await;
     let (session, _other) = (world.open(1).await, world.open(2).await);
-    let reach = format!("cat {}; touch /tmp/escaped; touch $GIT_DIR/x", theirs(&world));
+    let reach = format!(
+        "cat {}; touch /tmp/escaped; touch $(git rev-parse --git-common-dir)/x",
+        theirs(&world)
+    );
     let text = session
         .shell(
             "c1",
@@ -822,7 +830,7 @@ async fn a_checkout_made_ready_for_the_next_run_is_as_good_as_a_fresh_one() {
         .await;
     assert_eq!(
         text,
-        "exit code: 0\n# Shop\n.gitignore\nAGENTS.md\nREADME.md\nfirst\n"
+        "exit code: 0\n# Shop\n.git\n.gitignore\nAGENTS.md\nREADME.md\nfirst\n"
     );
     assert!(
         second

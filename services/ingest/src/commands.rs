@@ -125,11 +125,7 @@ impl Router {
             tracing::info!(%repository, "order refused: its author may not write");
             return Ok(Outcome::Nothing("the author may not give orders".to_owned()));
         }
-        let records = self.queue.branches().list().await?;
-        let ours = records.into_iter().find(|record| {
-            let pull_request = record.pull_request.as_ref();
-            pull_request.is_some_and(|ours| ours.repository == *repository && ours.number == number)
-        });
+        let ours = self.queue.pull_requests().get(repository, number).await?;
         let ticket = ours.map_or(order.ticket.clone(), |record| record.ticket);
         self.obey(command, Order { ticket, ..order }).await
     }

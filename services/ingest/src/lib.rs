@@ -9,6 +9,7 @@ mod config;
 mod detect;
 mod events;
 mod hex;
+mod hidden;
 mod instructors;
 mod loops;
 mod memory;
@@ -16,6 +17,7 @@ mod outcome;
 mod outside;
 mod pin;
 mod poller;
+mod pulls;
 mod reconcile;
 mod remarks;
 mod router;
@@ -27,6 +29,7 @@ mod triage;
 mod work;
 
 pub use config::{ApiToken, Config, SecretList, Settings};
+pub use pulls::CHECKS_AN_HOUR;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

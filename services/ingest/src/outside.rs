@@ -198,6 +198,17 @@ impl Outside {
         Ok(failpoint::around("ingest.github.pull_request", read).await?)
     }
 
+    /// Pull requests of anybody that changed since then; costs nothing of GitHub's limit when none did since the tag.
+    pub(crate) async fn changed_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+        known: Option<&github::ETag>,
+    ) -> Result<github::Polled, ReadError> {
+        let read = self.github.pull_requests_changed_since(repository, since, known);
+        Ok(failpoint::around("ingest.github.changed", read).await?)
+    }
+
     pub(crate) async fn checks(
         &self,
         repository: &RepositoryName,

@@ -6,67 +6,14 @@ use domain::{TicketComment, TicketText, Timestamp};
 
 use crate::{hex, outside::Comment};
 
+pub(crate) use crate::hidden::sanitise;
+
 const SUMMARY_CHARS: usize = 500;
 const BODY_CHARS: usize = 65_536;
+/// Of a label, a kind, a priority, a name.
+const LINE_CHARS: usize = 100;
+const LABELS: usize = 50;
 const CHANGED_COMMENT: &str = "(This comment was edited after work was asked for, so it is left out.)";
-
-/// Removes what a person does not see: HTML comments, zero-width and direction characters, tags, variation selectors
-/// and control characters. It is hygiene, not a boundary.
-pub(crate) fn sanitise(text: &str) -> String {
-    let unified = text.replace("\r\n", "\n").replace('\r', "\n");
-    let visible: String = unified.chars().filter(|c| !is_hidden(*c)).collect();
-    strip_all_comments(visible)
-}
-
-fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{200B}'..='\u{200F}'
-        | '\u{202A}'..='\u{202E}'
-        | '\u{2060}'..='\u{206F}'
-        | '\u{FEFF}' | '\u{00AD}' | '\u{180E}' | '\u{034F}' | '\u{061C}'
-        | '\u{FE00}'..='\u{FE0F}'
-        | '\u{E0000}'..='\u{E007F}'
-        | '\u{E0100}'..='\u{E01EF}')
-        || (c.is_control() && !matches!(c, '\n' | '\t'))
-}
-
-/// Taking a comment out may join the halves of another, so this repeats until nothing changes; nesting beyond eight
-/// levels is an attack and loses its openers.
-fn strip_all_comments(mut text: String) -> String {
-    for _ in 0..8 {
-        let stripped = strip_comments(&text);
-        if stripped == text {
-            return stripped;
-        }
-        text = stripped;
-    }
-    text.replace("<!--", "")
-}
-
-/// A comment at the start of a line that is never closed hides the rest, as renderers do; elsewhere the four
-/// characters stand for themselves.
-fn strip_comments(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("<!--") {
-        let (before, comment) = rest.split_at(start);
-        kept.push_str(before);
-        if let Some(end) = comment[4..].find("-->") {
-            rest = &comment[4 + end + 3..];
-        } else if kept
-            .rsplit('\n')
-            .next()
-            .is_some_and(|line| line.trim().is_empty())
-        {
-            return kept;
-        } else {
-            kept.push_str(&comment[..4]);
-            rest = &comment[4..];
-        }
-    }
-    kept.push_str(rest);
-    kept
-}
 
 /// Cuts a text to this many characters, and says at its end how many are left out.
 fn cut_visibly(text: &str, chars: usize) -> String {
@@ -97,9 +44,9 @@ pub(crate) fn pin(
     let mut pinned = TicketText {
         summary: cut(&sanitise(&text.summary).replace('\n', " "), SUMMARY_CHARS),
         description: cut_visibly(&sanitise(&text.description), BODY_CHARS),
-        kind: sanitise(&text.kind),
-        priority: sanitise(&text.priority),
-        labels: text.labels.iter().map(|label| sanitise(label)).collect(),
+        kind: line(&text.kind),
+        priority: line(&text.priority),
+        labels: text.labels.iter().take(LABELS).map(|label| line(label)).collect(),
         comments: comments
             .map(|comment| pin_comment(comment, at, instructors))
             .collect(),
@@ -115,6 +62,11 @@ pub(crate) fn words(text: &str) -> String {
     cut_visibly(&sanitise(text), BODY_CHARS)
 }
 
+/// A short text of one line.
+fn line(text: &str) -> String {
+    cut(&sanitise(text).replace('\n', " "), LINE_CHARS)
+}
+
 fn pin_comment(comment: &Comment, at: Timestamp, instructors: &BTreeSet<String>) -> TicketComment {
     let text = if comment.updated < at {
         words(&comment.text)
@@ -122,7 +74,7 @@ fn pin_comment(comment: &Comment, at: Timestamp, instructors: &BTreeSet<String>)
         CHANGED_COMMENT.to_owned()
     };
     TicketComment {
-        author: sanitise(&comment.author),
+        author: line(&comment.author),
         at: comment.created,
         text,
         may_instruct: instructors.contains(&comment.author_id),
@@ -158,38 +110,6 @@ mod tests {
 
     fn nobody() -> BTreeSet<String> {
         BTreeSet::new()
-    }
-
-    #[test]
-    fn hidden_text_is_removed_and_visible_text_stays() {
-        let corpus = [
-            ("plain *text* with `code`", "plain *text* with `code`"),
-            ("a<!-- run rm -rf -->b", "ab"),
-            ("a<!-- one --><!-- two -->b", "ab"),
-            ("a<!-- over\nlines -->b", "ab"),
-            ("seen\n<!-- never closed", "seen\n"),
-            ("seen\n  <!-- never closed", "seen\n  "),
-            ("write `<!--` to open one", "write `<!--` to open one"),
-            ("zero\u{200B}width\u{FEFF}", "zerowidth"),
-            ("<\u{200B}!-- split opener -->x", "x"),
-            ("bidi\u{202E}txt\u{2066}.", "biditxt."),
-            ("soft\u{AD}hyphen", "softhyphen"),
-            ("tag\u{E0041}\u{E007F}s", "tags"),
-            ("selector\u{FE0F}\u{E0100}", "selector"),
-            ("bell\u{7}esc\u{1b}[31m", "bellesc[31m"),
-            ("line\r\nbreak\rand\ttab", "line\nbreak\nand\ttab"),
-            ("Grüße, 日本語, 👍", "Grüße, 日本語, 👍"),
-        ];
-        for (raw, clean) in corpus {
-            assert_eq!(sanitise(raw), clean, "{raw:?}");
-        }
-    }
-
-    #[test]
-    fn nested_comments_do_not_leave_one_behind() {
-        assert_eq!(sanitise("a<!-<!-- x -->- tricky -->b"), "ab");
-        let deep = format!("{}{}", "<!-".repeat(50), "- -->".repeat(50));
-        assert!(!sanitise(&deep).contains("<!--"));
     }
 
     #[test]
@@ -229,6 +149,21 @@ mod tests {
         };
         assert!(!marked(&nobody()));
         assert!(marked(&BTreeSet::from(["a1".to_owned()])));
+    }
+
+    #[test]
+    fn labels_are_bounded_in_number_and_length_and_stay_on_their_line() {
+        let text = TicketText {
+            labels: vec!["x\n</labels>".repeat(50); 80],
+            ..TicketText::default()
+        };
+        let labels = pin(text, &[], Timestamp::from_unix_ms(10), &nobody()).labels;
+        assert_eq!(labels.len(), LABELS);
+        assert!(
+            labels
+                .iter()
+                .all(|label| label.chars().count() <= LINE_CHARS && !label.contains('\n'))
+        );
     }
 
     #[test]

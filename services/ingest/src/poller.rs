@@ -2,17 +2,18 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{BranchRecord, Rules, Source};
+use domain::{Rules, Source};
 use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     catch_up::news,
-    detect::{self, Approval},
+    detect::Approval,
     memory::Memory,
     outcome::Failure,
     outside::Ready,
+    pulls::OpenPullRequests,
     router::{Router, entry_key},
     tickets::{Asked, Request},
 };
@@ -22,6 +23,7 @@ pub(crate) struct Poller {
     router: Router,
     interval: Duration,
     memory: Memory,
+    pull_requests: OpenPullRequests,
     /// Jira asked to be left alone until then.
     jira_rests_until: Option<Instant>,
     recovered: Counter<u64>,
@@ -39,6 +41,7 @@ impl Poller {
             router,
             interval,
             memory: Memory::default(),
+            pull_requests: OpenPullRequests::new(),
             jira_rests_until: None,
             recovered,
         }
@@ -64,14 +67,8 @@ impl Poller {
     pub(crate) async fn poll(&mut self) {
         self.reconcile_github().await;
         self.poll_projects().await;
-        match self.router.queue.branches().list().await {
-            Ok(records) => {
-                for record in records {
-                    self.poll_record(&record).await;
-                }
-            }
-            Err(error) => tracing::warn!(%error, "poll of the pull requests failed"),
-        }
+        let recovered = Box::pin(self.pull_requests.poll(&self.router)).await;
+        self.add(recovered, "github");
     }
 
     /// GitHub's own log of deliveries; where our account has none, the comments of each repository.
@@ -193,50 +190,5 @@ impl Poller {
         self.add(news(&[outcome]), "jira");
         self.memory.settle(remembered);
         Ok(())
-    }
-
-    async fn poll_record(&mut self, record: &BranchRecord) {
-        let Some(ours) = &record.pull_request else { return };
-        let remembered = format!("{}#{}", ours.repository, ours.number);
-        if self.memory.knows(&remembered) {
-            return;
-        }
-        match self.poll_pull_request(record, ours).await {
-            Ok(over) => {
-                if over {
-                    self.memory.settle(remembered);
-                }
-            }
-            Err(failure) => {
-                tracing::warn!(ticket = %record.ticket, repository = %ours.repository, %failure, "poll of the pull request failed");
-            }
-        }
-    }
-
-    /// True when the pull request is over and need not be polled again.
-    async fn poll_pull_request(
-        &self,
-        record: &BranchRecord,
-        ours: &domain::PullRequestRef,
-    ) -> Result<bool, Failure> {
-        let now = self
-            .router
-            .outside
-            .pull_request(&ours.repository, ours.number)
-            .await?;
-        let outcome = match detect::closing(&now) {
-            Some(closing) => {
-                self.router
-                    .closed(&record.ticket, ours, &closing, Source::Poll)
-                    .await?
-            }
-            None => {
-                self.router
-                    .checks(&record.ticket, ours, &now.head, Source::Poll)
-                    .await?
-            }
-        };
-        self.add(news(&[outcome]), "github");
-        Ok(now.merged)
     }
 }

@@ -36,8 +36,13 @@ pub(crate) struct Look {
 impl Router {
     /// Begins a look where the last one ended, with an overlap; the first one begins an hour ago.
     pub(crate) async fn look(&self, key: String) -> Result<Look, Failure> {
+        self.look_from(key, bootstrap::now().plus_ms(-FIRST_LOOK_MS))
+            .await
+    }
+
+    /// The same with another beginning of the first one.
+    pub(crate) async fn look_from(&self, key: String, first: Timestamp) -> Result<Look, Failure> {
         let now = bootstrap::now();
-        let first = now.plus_ms(-FIRST_LOOK_MS);
         let (since, revision) = match self.queue.table::<Looked>(Bucket::Control).find(&key).await? {
             Some(Found::Value(looked, revision)) => (looked.to.plus_ms(-OVERLAP_MS), Some(revision)),
             Some(Found::Unreadable(newer)) if newer.is_newer() => {

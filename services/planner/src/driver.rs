@@ -1,21 +1,24 @@
 //! Performs what a run decided and says what came of it.
 
+mod recover;
+
 use std::{sync::Arc, time::Duration};
 
 use domain::{
     CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall, ToolResult,
-    ToolStatus, WorkspaceInfo,
+    WorkspaceInfo,
 };
 use queue::Queue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::executors::{CallError, Caller, Executors, OpenError, Restore, commit};
+use crate::executors::{CallError, Caller, Executors, commit};
 use crate::model::ChatModel;
 use crate::run::{Action, IllegalFact, Retries, RunState, transcript};
 use crate::slots::Slots;
 use crate::telemetry;
 pub(crate) use crate::trouble::Trouble;
+use recover::{Cut, failed, interrupted, unkept, workspace_failed};
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
@@ -34,6 +37,12 @@ pub(crate) enum Outcome {
     AwaitsSlot,
     /// The run is over.
     Over,
+}
+
+impl From<Fact> for Outcome {
+    fn from(fact: Fact) -> Self {
+        Self::Fact(Box::new(fact))
+    }
 }
 
 /// The hands of every run.
@@ -57,26 +66,19 @@ impl Driver {
         fence: RunFence,
     ) -> Result<Outcome, Trouble> {
         match action {
-            Action::Record(fact) => Ok(Outcome::Fact(Box::new(fact))),
+            Action::Record(fact) => Ok(fact.into()),
             Action::Wait => Ok(Outcome::Parked),
             Action::Rest => Ok(Outcome::Over),
             Action::ScheduleRetry { reason } => {
                 let fact = self.retries.after(state, reason, bootstrap::now());
                 tracing::warn!(run = %state.run, fact = fact.name(), retries = state.retries, "run failed");
-                Ok(Outcome::Fact(Box::new(fact)))
+                Ok(fact.into())
             }
             Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }
             | Action::CallTool { .. }
-            | Action::TakeSnapshot => self
-                .work(action, state, fence)
-                .await
-                .map(|fact| Outcome::Fact(Box::new(fact)))
-                .or_else(|trouble| match trouble {
-                    Trouble::NoSlot => Ok(Outcome::AwaitsSlot),
-                    trouble => Err(trouble),
-                }),
+            | Action::TakeSnapshot => self.work(action, state, fence).await,
         }
     }
 
@@ -103,7 +105,7 @@ impl Driver {
     }
 
     /// What needs a request and mostly a workspace, which is kept alive meanwhile.
-    async fn work(&self, action: Action, state: &RunState, fence: RunFence) -> Result<Fact, Trouble> {
+    async fn work(&self, action: Action, state: &RunState, fence: RunFence) -> Result<Outcome, Trouble> {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "a run without a workspace asked for one"));
         };
@@ -115,7 +117,7 @@ impl Driver {
         let act = async {
             match (action, state.open_workspace()) {
                 (Action::OpenWorkspace { id }, _) => self.open(&caller, state, id).await,
-                (Action::AskModel { id }, _) => Ok(self.ask(state, id).await),
+                (Action::AskModel { id }, _) => Ok(self.ask(state, id).await.into()),
                 (Action::CallTool { id, call, at }, Some(info)) => {
                     self.call_tool(&caller, state, info, id, call, at).await
                 }
@@ -132,7 +134,7 @@ impl Driver {
             }
         };
         tokio::select! {
-            fact = Box::pin(act) => fact,
+            outcome = Box::pin(act) => outcome,
             () = keep_alive => Err(Trouble::Lost),
         }
     }
@@ -147,16 +149,16 @@ impl Driver {
         })
     }
 
-    async fn open(&self, caller: &Caller, state: &RunState, id: CallId) -> Result<Fact, Trouble> {
+    async fn open(&self, caller: &Caller, state: &RunState, id: CallId) -> Result<Outcome, Trouble> {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "no request"));
         };
         match self.slots.open(caller, request, None, None).await {
-            Ok(workspace) => Ok(Fact::WorkspaceOpened {
+            Ok(workspace) => Ok(Outcome::from(Fact::WorkspaceOpened {
                 id,
                 workspace,
                 repository: None,
-            }),
+            })),
             Err(error) => workspace_failed(id, error),
         }
     }
@@ -188,7 +190,7 @@ impl Driver {
         id: CallId,
         call: ToolCall,
         at: Timestamp,
-    ) -> Result<Fact, Trouble> {
+    ) -> Result<Outcome, Trouble> {
         let (start, span) = (
             Instant::now(),
             telemetry::tool_span(&caller.run.to_string(), &call.name, id.as_str()),
@@ -199,11 +201,11 @@ impl Driver {
         let result = match called {
             Ok(result) => result,
             Err(CallError::TimedOut) => interrupted("The call took too long and was cut."),
-            Err(CallError::Invalid(words)) => ToolResult::error(words),
-            Err(error) => return self.recover(caller, state, error).await,
+            Err(CallError::Invalid(words) | CallError::Unkeepable(words)) => ToolResult::error(words),
+            Err(error) => return self.recover(caller, state, error, Cut::Tool(id)).await,
         };
         telemetry::tool_finished(&call.name, start, &result);
-        Ok(Fact::ToolFinished { id, result })
+        Ok(Fact::ToolFinished { id, result }.into())
     }
 
     async fn snapshot(
@@ -211,16 +213,17 @@ impl Driver {
         caller: &Caller,
         state: &RunState,
         info: &WorkspaceInfo,
-    ) -> Result<Fact, Trouble> {
+    ) -> Result<Outcome, Trouble> {
         let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at)).await {
             Ok(taken) => taken,
-            Err(error) => return self.recover(caller, state, error).await,
+            Err(CallError::Unkeepable(reason)) => return Ok(unkept(caller, reason).into()),
+            Err(error) => return self.recover(caller, state, error, Cut::Snapshot).await,
         };
         let (Some(base), Some(kept)) = (
             commit(&taken.info.base_commit),
             commit(&taken.info.snapshot_commit),
         ) else {
-            return Ok(failed(state, "the executor's snapshot names no commit"));
+            return Ok(failed(state, "the executor's snapshot names no commit").into());
         };
         let snapshot = Snapshot {
             base,
@@ -229,44 +232,12 @@ impl Driver {
             commit: kept,
             pack: self.queue.objects().put(taken.pack).await?,
             files_changed: taken.info.files_changed,
+            omitted: taken.info.omitted,
         };
-        Ok(Fact::SnapshotTaken {
+        Ok(Outcome::from(Fact::SnapshotTaken {
             snapshot,
             repository: None,
-        })
-    }
-
-    /// After a failed call: somebody else's ticket, or the workspace again from the last snapshot at any executor.
-    async fn recover(&self, caller: &Caller, state: &RunState, error: CallError) -> Result<Fact, Trouble> {
-        match error {
-            CallError::Stale => return Err(Trouble::Lost),
-            CallError::Invalid(words) | CallError::Refused(words) => return Ok(failed(state, &words)),
-            CallError::WorkspaceLost | CallError::Trouble(_) | CallError::TimedOut => {}
-        }
-        tracing::warn!(run = %caller.run, %error, "workspace lost, opening it again");
-        let base = state.open_workspace().map(|info| info.base.clone());
-        let (Some(request), snapshot) = (state.request(), state.work().snapshot.clone()) else {
-            return Err(self.impossible(state, "no request"));
-        };
-        let restore = match snapshot.clone() {
-            Some(snapshot) => {
-                let pack = self.queue.objects().get(&snapshot.pack).await?;
-                Some(Restore { snapshot, pack })
-            }
-            None => None,
-        };
-        match self
-            .slots
-            .open(caller, request, base.as_ref(), restore.as_ref())
-            .await
-        {
-            Ok(workspace) => Ok(Fact::WorkspaceRestored {
-                workspace,
-                snapshot,
-                repository: None,
-            }),
-            Err(error) => workspace_failed(state.next_id(), error),
-        }
+        }))
     }
 
     /// Ends the workspaces of a run that needs them no more, and its wait for a slot. What fails is ended by the slots'
@@ -293,42 +264,6 @@ fn callers(state: &RunState, fence: RunFence) -> impl Iterator<Item = (Caller, &
         };
         (caller, info)
     })
-}
-
-fn workspace_failed(id: CallId, error: OpenError) -> Result<Fact, Trouble> {
-    match error {
-        OpenError::Stale => Err(Trouble::Lost),
-        OpenError::NoSlot => Err(Trouble::NoSlot),
-        OpenError::Queue(error) => Err(error.into()),
-        OpenError::Unavailable(detail) => Ok(Fact::WorkspaceFailed {
-            id,
-            detail,
-            setup: false,
-            repository: None,
-        }),
-        OpenError::Setup(detail) => Ok(Fact::WorkspaceFailed {
-            id,
-            detail,
-            setup: true,
-            repository: None,
-        }),
-    }
-}
-
-fn failed(state: &RunState, detail: &str) -> Fact {
-    Fact::WorkspaceFailed {
-        id: state.next_id(),
-        detail: detail.to_owned(),
-        setup: false,
-        repository: None,
-    }
-}
-
-fn interrupted(words: &str) -> ToolResult {
-    ToolResult {
-        status: ToolStatus::Interrupted,
-        ..ToolResult::error(words)
-    }
 }
 
 /// Tries again while the executor is only in trouble. A tool call keeps its id, so it never runs twice.

@@ -326,6 +326,60 @@ async fn a_lost_workspace_is_opened_again_from_the_last_snapshot() {
     world.stop(planner).await;
 }
 
+/// The facts of the only run, by name.
+async fn facts(world: &World, row: &Row) -> Vec<String> {
+    let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
+    entries
+        .iter()
+        .map(|(_, entry)| entry.fact.name().to_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_costs_every_executor_is_answered_with_an_error_after_the_second() {
+    let world = World::start(script()).await;
+    world.executor.lose_workspace_whenever("edit_file");
+    let planner = world.planner().await;
+    world.ask().await;
+    let row = world.finished(1).await;
+    assert_eq!(world.executor.deaths(), 2);
+    assert_eq!(row.runs[0].status, COMPLETED, "the rest of the script ran");
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workspace_that_cannot_be_kept_is_told_to_the_model_and_repeats_nothing() {
+    for (why, tries) in [
+        (tonic::Status::out_of_range("the change is too large"), 1),
+        // Trouble may pass, so it is tried three times; the workspace is still there.
+        (tonic::Status::unavailable("permission denied"), 3),
+    ] {
+        let steps = vec![
+            Step::call("edit_file", json!({ "path": "a" })),
+            Step::call("read_file", json!({ "path": "a" })).expecting("could not be saved"),
+            Step::say("Too large."),
+        ];
+        let world = World::start(steps).await;
+        world.executor.keep_nothing(why);
+        let planner = world.planner().await;
+        world.ask().await;
+        let row = world.finished(1).await;
+        assert_eq!(
+            world.executor.ran(),
+            ["edit_file", "read_file"],
+            "nothing ran twice"
+        );
+        let facts = facts(&world, &row).await;
+        assert!(
+            !facts.iter().any(|fact| fact == "workspace_restored"),
+            "{facts:?}"
+        );
+        assert_eq!(facts.iter().filter(|fact| *fact == "snapshot_failed").count(), 1);
+        assert_eq!(world.executor.refused_snapshots(), tries);
+        world.stop(planner).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() {
     let mut world = World::start(script()).await;

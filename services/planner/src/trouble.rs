@@ -14,9 +14,6 @@ pub(crate) enum Trouble {
     /// The ticket brought planner after planner down.
     #[error("{0} planners in a row took the ticket over and made no progress")]
     Stuck(u32),
-    /// No executor has a free slot, or others came first.
-    #[error("no slot is free")]
-    NoSlot,
     /// A journal tells something impossible.
     #[error(transparent)]
     Illegal(#[from] IllegalFact),

@@ -78,6 +78,7 @@ impl Scene {
                 jira_url: self.jira.url(),
                 objects: self.queue.objects(),
                 branches: self.queue.branches(),
+                pull_requests: self.queue.pull_requests(),
                 triggers: self.queue.triggers(),
                 inspector: Inspector::absent(),
                 limits: Settings::default().limits(),

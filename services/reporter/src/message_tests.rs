@@ -391,7 +391,7 @@ fn skipped() {
         skipped(SkipReason::Unreadable),
     ];
     assert_snapshot!(comments.join("\n"), @"
-    Journeyman leaves this ticket alone: `[AGENT-SKIP]` stands in the comment by `@ann`. Remove it first. To try again, move the ticket back to **Ready**.
+    Journeyman leaves this ticket alone: `[AGENT-SKIP]` is in a comment by `@ann`. Remove it first. To try again, move the ticket back to **Ready**.
     Journeyman leaves this ticket alone: it has the label `skip-dispatch`. Remove the label first. To try again, move the ticket back to **Ready**.
     Journeyman leaves this ticket alone: [a pull request](<https://github.example/x/pull/1>) by `bob` is open for it. Close that one first. To try again, move the ticket back to **Ready**.
     Journeyman did not start work that `@eve` asked for: only members of the Jira group **agents** may ask for it. A member can start it. To try again, move the ticket back to **Ready**.

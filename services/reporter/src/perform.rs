@@ -259,6 +259,8 @@ fn is_telling(effect: &Effect) -> bool {
         | Effect::OpenPullRequest(_)
         | Effect::MarkReady { .. }
         | Effect::AddLabels { .. } => false,
+        // Our own index: what keeps it from being written leaves the report unsettled anyway.
+        Effect::RecordEnd { .. } => true,
         Effect::Unassign { .. }
         | Effect::LinkPullRequest { .. }
         | Effect::Transition { .. }

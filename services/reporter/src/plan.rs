@@ -1,8 +1,8 @@
 //! What a report asks for: a report and the repository's rules become an ordered list of effects, without any I/O.
 
 use domain::{
-    CommitId, ObjectRef, PullRequestRef, PushBranch, Receipt, Report, ReportRequest, RepositoryName, Rules,
-    TicketKey,
+    CommitId, ObjectRef, PullRequestRef, PullRequestStatus, PushBranch, Receipt, Report, ReportRequest,
+    RepositoryName, Rules, TicketKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,13 @@ pub(crate) enum Effect {
         /// The Jira issue.
         issue: TicketKey,
     },
+    /// Write into the index of our pull requests that one is over, so that nobody asks about it again.
+    RecordEnd {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// How it ended.
+        status: PullRequestStatus,
+    },
     /// Tell the people on the ticket: in the ticket's status comment, or in a comment of its own.
     Comment {
         /// Where.
@@ -69,6 +76,7 @@ impl Effect {
             Self::Transition { .. } => "transition",
             Self::AddLabels { .. } => "add_labels",
             Self::Unassign { .. } => "unassign",
+            Self::RecordEnd { .. } => "record_end",
             Self::Comment { .. } => "comment",
         }
     }
@@ -84,7 +92,8 @@ impl Effect {
             | Self::MarkReady { .. }
             | Self::Transition { .. }
             | Self::AddLabels { .. }
-            | Self::Unassign { .. } => true,
+            | Self::Unassign { .. }
+            | Self::RecordEnd { .. } => true,
             Self::Comment { .. } => false,
         }
     }
@@ -279,11 +288,19 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
             let moved = moved(report, &[&agent.review_status]);
             std::iter::once(ready).chain(moved).collect()
         }
-        ReportRequest::Merged { .. } => {
+        ReportRequest::Merged { pull_request, .. } => {
             let usual = ["done", "closed", "complete", "completed", "resolved"];
             let goals: Vec<&str> = std::iter::once(agent.done_status.as_str()).chain(usual).collect();
-            moved(report, &goals)
+            let over = Effect::RecordEnd {
+                pull_request: pull_request.clone(),
+                status: PullRequestStatus::Merged,
+            };
+            std::iter::once(over).chain(moved(report, &goals)).collect()
         }
+        ReportRequest::Closed { pull_request, .. } => vec![Effect::RecordEnd {
+            pull_request: pull_request.clone(),
+            status: PullRequestStatus::Closed,
+        }],
         ReportRequest::RunStopped { reason, .. } if reason.breaks_circuit() => {
             on_jira(report, |issue| Effect::Unassign { issue })
                 .into_iter()
@@ -294,7 +311,6 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
             labels: labels.clone(),
         }],
         ReportRequest::ChecksFailed { .. }
-        | ReportRequest::Closed { .. }
         | ReportRequest::RunStopped { .. }
         | ReportRequest::RetryScheduled { .. }
         | ReportRequest::Quarantined { .. }
@@ -472,14 +488,14 @@ mod tests {
                 pull_request: pull_request(),
                 by: "ann".into()
             }),
-            ["transition", "comment"]
+            ["record_end", "transition", "comment"]
         );
         assert_eq!(
             of(ReportRequest::Closed {
                 pull_request: pull_request(),
                 by: "ann".into()
             }),
-            ["comment"]
+            ["record_end", "comment"]
         );
         assert_eq!(
             of(ReportRequest::DecisionNeeded(push(repository))),
@@ -526,7 +542,10 @@ mod tests {
             pull_request: pull_request(),
             by: "ann".into(),
         };
-        assert_eq!(names("github:acme/shop#7", &rules, request), ["comment"]);
+        assert_eq!(
+            names("github:acme/shop#7", &rules, request),
+            ["record_end", "comment"]
+        );
     }
 
     #[test]
@@ -538,7 +557,7 @@ mod tests {
             by: "ann".into(),
         };
         let effects = plan(&report("jira:ENG-12", request), &rules);
-        let Effect::Transition { goals, .. } = &effects[0] else {
+        let Effect::Transition { goals, .. } = &effects[1] else {
             panic!("{effects:?}")
         };
         assert_eq!(goals[0], "Shipped");

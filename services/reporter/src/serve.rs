@@ -96,6 +96,7 @@ async fn work(
         mirrors,
         objects: queue.objects(),
         branches: queue.branches(),
+        pull_requests: queue.pull_requests(),
         triggers: queue.triggers(),
         inspector: inspector(&config.reporter).await?,
         limits: config.reporter.limits(),

@@ -15,8 +15,8 @@ mod rig;
 use std::time::Duration;
 
 use domain::{
-    AnyRecord, BranchRecord, Job, PullRequestRef, Receipt, Report, ReportId, ReportOutcome, ReportRequest,
-    SkipReason, TicketKey,
+    AnyRecord, BranchRecord, Job, PullRequestRef, PullRequestStatus, Receipt, Report, ReportId,
+    ReportOutcome, ReportRequest, SkipReason, TicketKey,
 };
 use queue::{Bucket, Key};
 use rig::{Rig, git, try_git};
@@ -102,6 +102,10 @@ async fn a_ticket_is_carried_to_done_once_although_every_report_comes_twice() {
         "newest first: {comments:?}"
     );
     assert_eq!(rig.jira.remote_links("ENG-1").len(), 1);
+    let index = rig.queue.pull_requests();
+    let indexed = index.get(&pull_request.repository, pull_request.number).await;
+    let indexed = indexed.unwrap().map(|record| (record.ticket, record.status));
+    assert_eq!(indexed, Some((rig.ticket.clone(), PullRequestStatus::Merged)));
     let found = rig.queue.branches().get(&pull_request.repository, &branch).await;
     let (record, _) = found.unwrap().unwrap();
     assert_eq!(

@@ -42,6 +42,12 @@ impl Key {
             .and(&ticket.to_string())
     }
 
+    pub(crate) fn pull_request(repository: &RepositoryName, number: u64, ticket: &TicketKey) -> Self {
+        Self::from(repository.to_string().as_str())
+            .and(&number.to_string())
+            .and(&ticket.to_string())
+    }
+
     /// The key with one more part.
     #[must_use]
     pub fn and(self, part: &str) -> Self {

@@ -195,6 +195,8 @@ pub enum Bucket {
     Effects,
     /// Head branches: `<repository>.<branch>.<ticket>`; see [`crate::Branches`].
     Branches,
+    /// The index of our pull requests: `<repository>.<number>.<ticket>`; see [`crate::PullRequests`].
+    PullRequests,
     /// Control records (stop-all …) and epochs: `<name>`.
     Control,
     /// Runs that wait for a slot: `<pool>`.
@@ -202,10 +204,11 @@ pub enum Bucket {
 }
 
 impl Bucket {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Tickets,
         Self::Effects,
         Self::Branches,
+        Self::PullRequests,
         Self::Control,
         Self::Slots,
     ];
@@ -216,6 +219,7 @@ impl Bucket {
             Self::Tickets => "tickets",
             Self::Effects => "effects",
             Self::Branches => "branches",
+            Self::PullRequests => "pull-requests",
             Self::Control => "control",
             Self::Slots => "slots",
         }
@@ -259,11 +263,22 @@ pub(crate) fn branch(repository: &RepositoryName, branch: &str) -> String {
 
 /// The records of every branch of a ticket.
 pub(crate) fn branches_of(ticket: &TicketKey) -> String {
-    format!(
-        "$KV.{}.*.*.{}",
-        Bucket::Branches.name(),
-        encode(&ticket.to_string())
-    )
+    third_token(Bucket::Branches, ticket)
+}
+
+/// The records of a pull request, whatever their ticket.
+pub(crate) fn pull_request(repository: &RepositoryName, number: u64) -> String {
+    let key = Key::from(repository.to_string().as_str()).and(&number.to_string());
+    format!("{}.*", Bucket::PullRequests.subject(&key))
+}
+
+/// The records of every pull request of a ticket.
+pub(crate) fn pull_requests_of(ticket: &TicketKey) -> String {
+    third_token(Bucket::PullRequests, ticket)
+}
+
+fn third_token(bucket: Bucket, ticket: &TicketKey) -> String {
+    format!("$KV.{}.*.*.{}", bucket.name(), encode(&ticket.to_string()))
 }
 
 /// The one object store, its stream, and the subjects in there: descriptions and chunks.
@@ -362,6 +377,9 @@ mod tests {
             let kept = Bucket::Branches.subject(&Key::branch(&shop, &text, &b));
             prop_assert!(selects(&branch(&shop, &text), &kept));
             prop_assert_eq!(selects(&branches_of(&a), &kept), is_same);
+            let open = Bucket::PullRequests.subject(&Key::pull_request(&shop, sequence, &b));
+            prop_assert!(selects(&pull_request(&shop, sequence), &open));
+            prop_assert_eq!(selects(&pull_requests_of(&a), &open), is_same);
             prop_assert_eq!(run_of(&journal(&run)), Some(run));
         }
     }

@@ -113,6 +113,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         commit: "1".repeat(40).parse().unwrap(),
         pack: packed.clone(),
         files_changed: 1,
+        omitted: Vec::new(),
     };
     let fact = Fact::SnapshotTaken {
         snapshot,

@@ -1,6 +1,8 @@
 //! Key-value tables.
 
-use domain::{AnyRecord, BranchRecord, RecordKind, Stored};
+use domain::{
+    AnyRecord, BranchRecord, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind, Stored,
+};
 use queue::{Bucket, Error, Key, Revision, Table};
 
 use serde::{Deserialize, Serialize};
@@ -187,4 +189,52 @@ async fn of_two_tickets_that_record_one_branch_at_once_one_wins() {
         let won = futures::future::join_all(writes).await;
         assert_eq!(won.iter().filter(|put| put.is_ok()).count(), 1, "{won:?}");
     }
+}
+
+fn ours(ticket: u64, number: u64, status: PullRequestStatus) -> PullRequestRecord {
+    let branch = record(ticket, "acme/shop", "feat/x");
+    PullRequestRecord {
+        pull_request: PullRequestRef {
+            repository: branch.repository,
+            number,
+            url: String::new(),
+            branch: branch.branch,
+        },
+        ticket: branch.ticket,
+        head: Some(branch.head),
+        status,
+    }
+}
+
+#[tokio::test]
+async fn the_index_of_pull_requests_tells_what_changed_and_forgets_a_ticket_as_a_whole() {
+    let world = World::new().await;
+    let index = world.queue.pull_requests();
+    let shop = ours(1, 1, PullRequestStatus::Open).pull_request.repository;
+    for (ticket, number) in [(1, 7), (2, 8)] {
+        index
+            .keep(&ours(ticket, number, PullRequestStatus::Open))
+            .await
+            .unwrap();
+    }
+    let (all, read_to) = index.changes_after(Revision::default()).await.unwrap();
+    assert_eq!(all.len(), 2);
+    let merged = ours(1, 7, PullRequestStatus::Merged);
+    for _ in 0..2 {
+        index.keep(&merged).await.unwrap();
+    }
+    let (changed, read_to) = index.changes_after(read_to).await.unwrap();
+    assert_eq!(
+        changed,
+        vec![merged.clone()],
+        "what says the same is not written again"
+    );
+    let (nothing, unchanged) = index.changes_after(read_to).await.unwrap();
+    assert_eq!((nothing, unchanged), (vec![], read_to));
+    world.queue.forget_ticket(&merged.ticket).await.unwrap();
+    assert_eq!(index.get(&shop, 7).await.unwrap(), None);
+    assert_eq!(
+        index.get(&shop, 8).await.unwrap(),
+        Some(ours(2, 8, PullRequestStatus::Open))
+    );
 }

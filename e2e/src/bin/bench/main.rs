@@ -3,6 +3,7 @@
 mod durable;
 mod hooks;
 mod measure;
+mod polls;
 mod processes;
 mod tickets;
 mod tools;
@@ -36,6 +37,10 @@ async fn main() -> ExitCode {
 }
 
 async fn play() -> anyhow::Result<()> {
+    // One part alone, for whoever works on it.
+    if std::env::args().nth(1).as_deref() == Some("polls") {
+        return Box::pin(polls::calls()).await;
+    }
     let keys = Arc::new(Bench::keys()?);
     let (_, public_key) = keys.public_key();
     let options = Options {
@@ -58,6 +63,7 @@ async fn play() -> anyhow::Result<()> {
     hooks::rate(&world).await?;
     Box::pin(workspaces::all(&world, &services, keys)).await?;
     world.stop().await?;
+    Box::pin(polls::calls()).await?;
     durable::appends().await?;
     Box::pin(durable::default_recovery()).await?;
     Box::pin(durable::crashes_and_crowds()).await

@@ -18,7 +18,8 @@ use crate::{
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
 /// Sites that only read: a crash before the answer leaves what a crash after it leaves.
-const READS: [&str; 25] = [
+const READS: [&str; 26] = [
+    "ingest.github.changed",
     "ingest.github.checks",
     "ingest.github.comments",
     "ingest.github.hook_deliveries",

@@ -182,6 +182,8 @@ pub(crate) struct CommandEnd {
     pub(crate) ending: Ending,
     /// Standard output and error in the order written, head and tail.
     pub(crate) output: String,
+    /// Whether some of the output was left out.
+    pub(crate) truncated: bool,
 }
 
 impl Sandbox {
@@ -235,6 +237,7 @@ impl Sandbox {
         };
         Ok(CommandEnd {
             ending,
+            truncated: output.is_cut(),
             output: output.into_text(),
         })
     }

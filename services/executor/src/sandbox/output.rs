@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Kept of each end, in bytes.
-const END_BYTES: usize = 32 * 1024;
+const END_BYTES: usize = 16 * 1024;
 
 /// Head and tail of a stream, the rest counted.
 #[derive(Default)]
@@ -22,6 +22,11 @@ impl Output {
         let excess = self.tail.len().saturating_sub(END_BYTES);
         self.tail.drain(..excess);
         self.dropped += excess as u64;
+    }
+
+    /// Whether something was left out.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.dropped > 0
     }
 
     /// What is kept, as text.
@@ -61,7 +66,7 @@ mod tests {
         let text = output.into_text();
         assert!(text.contains(&format!(
             "[... {} bytes left out ...]",
-            100 * 1024 + 7 - 64 * 1024
+            100 * 1024 + 7 - 2 * END_BYTES
         )));
         assert!(text.starts_with("xxx") && text.ends_with("the end"));
     }

@@ -2,56 +2,38 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, edit_file, object, parse, syntax, text_of};
+use super::{
+    Call, Reply, Run, Tool, parse,
+    patch::{self, FilePatch, Hunk, Line, NOWHERE},
+    syntax,
+    text::{Lines, Match, Places, Readings, Splice, changes, nearest, numbered, places},
+    text_of,
+};
 use crate::workspace::explain;
-
-const NOWHERE: &str = "/dev/null";
 
 pub(super) const TOOL: Tool = Tool {
     name: "apply_patch",
     description: "Applies a unified diff (--- a/path, +++ b/path, @@ hunks with context) to any number of files; \
-                  /dev/null as a path makes or deletes a file. Hunks are found by their lines, so that their numbers \
-                  need not be exact. Either every hunk of every file applies or nothing changes.",
-    schema: || {
-        let properties = [
-            ("patch", "string", "The unified diff"),
-            (
-                "force",
-                "boolean",
-                "Keep the change even if a file can no longer be parsed",
-            ),
-        ];
-        object(&properties, 1)
-    },
+                  /dev/null as a path makes or deletes a file. Hunks are found by their lines, so line numbers need not \
+                  be exact where the lines occur once. Either every hunk of every file applies or nothing changes. \
+                  The answer shows the changed lines.",
+    schema: super::schema::<Input>,
     read_only: false,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// The unified diff
     patch: String,
+    /// Keep the change even if a file can no longer be parsed
     #[serde(default)]
     force: bool,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-struct FilePatch<'a> {
-    old: &'a str,
-    new: &'a str,
-    hunks: Vec<Hunk<'a>>,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Hunk<'a> {
-    /// First line in the old file, from 1; 0 when the patch does not say.
-    start: usize,
-    old: Vec<&'a str>,
-    new: Vec<&'a str>,
-    /// Whether the new file's last line goes without a line end.
-    open_end: bool,
 }
 
 /// What becomes of one file.
@@ -59,11 +41,13 @@ struct Change {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
+    /// For the answer.
+    shown: String,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
-    let files = read_patch(&input.patch)?;
+    let files = patch::read(&input.patch)?;
     let mut changes: Vec<Change> = Vec::new();
     let mut unchecked = String::new();
     for file in &files {
@@ -80,158 +64,236 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         changes.push(change);
     }
     write(call, &changes)?;
-    let paths: Vec<String> = changes
-        .iter()
-        .map(|change| change.path.display().to_string())
-        .collect();
-    Ok(format!("Patched {}.{unchecked}", paths.join(", ")))
+    let shown: Vec<&str> = changes.iter().map(|change| change.shown.as_str()).collect();
+    Ok(format!("{}{unchecked}", shown.concat()).into())
 }
 
-fn read_patch(text: &str) -> Result<Vec<FilePatch<'_>>, String> {
-    let mut files: Vec<FilePatch<'_>> = Vec::new();
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        let next_is_new = lines.peek().is_some_and(|next| next.starts_with("+++ "));
-        if let (Some(old), true) = (line.strip_prefix("--- "), next_is_new) {
-            let new = lines
-                .next()
-                .and_then(|line| line.strip_prefix("+++ "))
-                .unwrap_or_default();
-            files.push(FilePatch {
-                old: name(old),
-                new: name(new),
-                hunks: Vec::new(),
-            });
-        } else if let (Some(numbers), Some(file)) = (line.strip_prefix("@@"), files.last_mut()) {
-            file.hunks.push(Hunk {
-                start: start(numbers),
-                ..Hunk::default()
-            });
-        } else if line.starts_with("diff --git ") || line.starts_with("Binary files ") {
-            // Ends a hunk; what it says comes again in the lines that follow, or cannot be applied.
-            if line.starts_with("Binary") {
-                return Err("The patch has a binary file. Write it with run_command.".to_owned());
-            }
-        } else if let Some(hunk) = files.last_mut().and_then(|file| file.hunks.last_mut()) {
-            add_line(hunk, line);
-        }
-    }
-    let is_empty = |file: &FilePatch<'_>| file.hunks.is_empty() && file.new != NOWHERE && file.old != NOWHERE;
-    if files.is_empty() || files.iter().any(is_empty) {
-        return Err("The patch has no change. It needs --- a/path, +++ b/path and @@ hunks.".to_owned());
-    }
-    Ok(files)
-}
-
-fn add_line<'a>(hunk: &mut Hunk<'a>, line: &'a str) {
-    match (line.as_bytes().first(), line.get(1..)) {
-        (Some(b'-'), Some(rest)) => hunk.old.push(rest),
-        (Some(b'+'), Some(rest)) => {
-            hunk.new.push(rest);
-            hunk.open_end = false;
-        }
-        (Some(b'\\'), _) => hunk.open_end = true,
-        (Some(b' '), Some(rest)) => {
-            hunk.old.push(rest);
-            hunk.new.push(rest);
-            hunk.open_end = false;
-        }
-        // An empty line of context whose blank was lost on the way.
-        (None, _) => {
-            hunk.old.push("");
-            hunk.new.push("");
-        }
-        (Some(_), _) => {}
-    }
-}
-
-/// `a/path` or `path`, a time behind a tab cut off.
-fn name(text: &str) -> &str {
-    let text = text.split('\t').next().unwrap_or(text).trim();
-    text.strip_prefix("a/")
-        .or_else(|| text.strip_prefix("b/"))
-        .unwrap_or(text)
-}
-
-/// ` -12,3 +12,4 @@ …` starts at 12.
-fn start(numbers: &str) -> usize {
-    let old = numbers.trim_start().strip_prefix('-').unwrap_or_default();
-    let digits: String = old.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or(0)
-}
-
-fn plan(call: &Call, file: &FilePatch<'_>) -> Result<Change, String> {
+fn plan(call: &Call, file: &FilePatch) -> Result<Change, String> {
     if file.old != NOWHERE && file.new != NOWHERE && file.old != file.new {
         return Err(format!(
-            "{} would be renamed. Rename it with run_command (git mv is not needed).",
+            "{} would be renamed. Rename it with run_command (mv).",
             file.old
         ));
     }
-    let path = call
-        .workspace
-        .path(if file.new == NOWHERE { file.old } else { file.new })?;
+    let name = if file.new == NOWHERE { &file.old } else { &file.new };
+    let path = if file.old == NOWHERE {
+        call.workspace.path(name)?
+    } else {
+        call.workspace.existing(name)?
+    };
     if path == Path::new("") {
         return Err("A file of the patch has no name.".to_owned());
     }
     if file.old == NOWHERE {
-        if call.workspace.root().stat(&path).ok().flatten().is_some() {
-            return Err(format!("{} exists already.", path.display()));
-        }
-        let lines: Vec<&str> = file
-            .hunks
-            .iter()
-            .flat_map(|hunk| hunk.new.iter().copied())
-            .collect();
-        let open_end = file.hunks.last().is_some_and(|hunk| hunk.open_end);
-        let end = if lines.is_empty() || open_end { "" } else { "\n" };
-        return Ok(Change {
-            path,
-            before: None,
-            after: Some(lines.join("\n") + end),
-        });
+        return made(call, file, path);
     }
     let before = text_of(call, &path)?;
-    let after = if file.new == NOWHERE {
-        None
-    } else {
-        Some(apply(&before, &file.hunks).map_err(|why| format!("{}: {why}", path.display()))?)
+    let (old, named) = (Lines::of(&before), |why| format!("{}: {why}", path.display()));
+    let mut new = old.clone();
+    let notes = apply(&mut new, &file.hunks).map_err(named)?;
+    let after = (file.new != NOWHERE).then(|| new.join());
+    if after.is_none() && !file.hunks.is_empty() && !new.texts().is_empty() {
+        return Err(named(
+            "the patch deletes the file but removes only a part of its lines. Delete it with run_command (rm).".to_owned(),
+        ));
+    }
+    if after.as_ref() == Some(&before) {
+        return Err(named("the hunks change nothing.".to_owned()));
+    }
+    let shown = match &after {
+        Some(_) => format!(
+            "Patched {}. The changed lines now:\n{}{notes}",
+            path.display(),
+            changes(old.texts(), new.texts())
+        ),
+        None => format!("Deleted {}.\n", path.display()),
     };
     Ok(Change {
         path,
         before: Some(before),
         after,
+        shown,
     })
 }
 
-fn apply(text: &str, hunks: &[Hunk<'_>]) -> Result<String, String> {
-    let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut shift: isize = 0;
+/// A new file.
+fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> {
+    if call.workspace.root().stat(&path).ok().flatten().is_some() {
+        return Err(format!("{} exists already.", path.display()));
+    }
+    let mut lines = Vec::new();
+    for line in file
+        .hunks
+        .iter()
+        .flat_map(|hunk| hunk.trimmed().unwrap_or_else(|| hunk.clone()).lines)
+    {
+        match line {
+            Line::Added(text) => lines.push(text),
+            Line::Blank => lines.push(String::new()),
+            Line::Context(_) | Line::Removed(_) => {
+                return Err(format!(
+                    "{}: in the patch of a new file every line begins with '+'.",
+                    path.display()
+                ));
+            }
+        }
+    }
+    let is_open = file.hunks.last().is_some_and(|hunk| hunk.open.1);
+    let end = if lines.is_empty() || is_open { "" } else { "\n" };
+    let shown = format!("Wrote {} ({} lines).\n", path.display(), lines.len());
+    Ok(Change {
+        path,
+        before: None,
+        after: Some(lines.join("\n") + end),
+        shown,
+    })
+}
+
+/// Where a hunk goes, and what comes there.
+struct Placed {
+    splice: Splice,
+    by: Match,
+}
+
+/// Applies hunks to the file as it is before the first of them; what the model should know about how.
+fn apply(lines: &mut Lines, hunks: &[Hunk]) -> Result<&'static str, String> {
+    let mut placed: Vec<Placed> = Vec::new();
     for (number, hunk) in hunks.iter().enumerate() {
-        let expected = hunk.start.saturating_sub(1).saturating_add_signed(shift);
-        let place = if hunk.old.is_empty() {
-            // Pure insertion: after the line that the numbers name.
-            hunk.start.saturating_add_signed(shift).min(lines.len())
-        } else {
-            let places = edit_file::places(&lines, &hunk.old);
-            let nearest = places.into_iter().min_by_key(|place| place.abs_diff(expected));
-            nearest.ok_or_else(|| {
-                let near = edit_file::nearest(&lines, &hunk.old);
-                format!("the lines of hunk {} do not occur. {near}", number + 1)
+        let place = place(lines, hunk).map_err(|why| format!("hunk {}: {why}", number + 1))?;
+        placed.push(place);
+    }
+    placed.sort_by_key(|place| place.splice.at);
+    let overlap = |pair: &[Placed]| pair[0].splice.at + pair[0].splice.count > pair[1].splice.at;
+    if placed.windows(2).any(overlap) {
+        return Err("two hunks change the same lines. Put them into one.".to_owned());
+    }
+    let is_loose = placed
+        .iter()
+        .any(|place| matches!(place.by, Match::Indentation | Match::Typography));
+    for place in placed.into_iter().rev() {
+        lines.splice(place.splice);
+    }
+    Ok(if is_loose {
+        "[found with other white space or quotes than the patch has; check the lines above]\n"
+    } else {
+        ""
+    })
+}
+
+fn place(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
+    if hunk.old().is_empty() {
+        return insertion(lines, hunk);
+    }
+    let whole = places(lines.texts(), &hunk.old())?;
+    // A blank line at a hunk's end is mostly the space to the next part of the patch.
+    let trimmed = hunk.trimmed().filter(|_| whole.is_none());
+    let (hunk, found) = match &trimmed {
+        Some(trimmed) if trimmed.old().is_empty() => return insertion(lines, trimmed),
+        Some(trimmed) => (trimmed, places(lines.texts(), &trimmed.old())?),
+        None => (hunk, whole),
+    };
+    let found = found.ok_or_else(|| {
+        let near = nearest(lines.texts(), &hunk.old());
+        format!("its lines do not occur. {near}")
+    })?;
+    let at = the_one(lines, hunk, &found)?;
+    let count = hunk.old().len();
+    let reaches_end = at + count == lines.texts().len();
+    Ok(Placed {
+        splice: Splice {
+            at,
+            count,
+            new: rewritten(lines, hunk, at, found.by)?,
+            // Without a word about it the end of the file stays what it is.
+            ends: (reaches_end && hunk.open != (false, false)).then_some(!hunk.open.1),
+        },
+        by: found.by,
+    })
+}
+
+/// Lines without context: after the line that the numbers name.
+fn insertion(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
+    let at = match hunk.start {
+        Some(start) if start <= lines.texts().len() => start,
+        None if lines.texts().is_empty() => 0,
+        Some(_) | None => {
+            return Err(
+                "it has no line of context, so its place is not known. Add lines around the change."
+                    .to_owned(),
+            );
+        }
+    };
+    Ok(Placed {
+        splice: Splice {
+            at,
+            count: 0,
+            new: added(hunk),
+            ends: hunk.open.1.then_some(false),
+        },
+        by: Match::Exact,
+    })
+}
+
+fn added(hunk: &Hunk) -> Vec<String> {
+    let added = hunk.lines.iter().filter_map(|line| match line {
+        Line::Added(text) => Some(text.clone()),
+        Line::Context(_) | Line::Blank | Line::Removed(_) => None,
+    });
+    added.collect()
+}
+
+/// The place that is meant: the only one, the one that the numbers name, or the first below the heading.
+fn the_one(lines: &Lines, hunk: &Hunk, found: &Places) -> Result<usize, String> {
+    let named = hunk.start.and_then(|start| start.checked_sub(1));
+    match (found.at.as_slice(), named) {
+        ([at], _) => return Ok(*at),
+        (at, Some(named)) if at.contains(&named) => return Ok(named),
+        (at, None) if !hunk.heading.is_empty() => {
+            let is_heading = |line: &String| line.trim() == hunk.heading;
+            let mut headings = (0..lines.texts().len()).filter(|line| is_heading(&lines.texts()[*line]));
+            if let (Some(heading), None) = (headings.next(), headings.next())
+                && let Some(at) = at.iter().find(|at| **at >= heading)
+            {
+                return Ok(*at);
+            }
+        }
+        _ => {}
+    }
+    let shown: Vec<String> = found.at.iter().take(5).map(|at| (at + 1).to_string()).collect();
+    Err(format!(
+        "its lines occur {} times (lines {}), and its numbers name none of these places. Add context or give the exact numbers.",
+        found.at.len(),
+        shown.join(", ")
+    ))
+}
+
+/// Context as the file has it, and the added lines with the file's indentation.
+fn rewritten(lines: &Lines, hunk: &Hunk, at: usize, by: Match) -> Result<Vec<String>, String> {
+    let old = hunk.old();
+    let found = &lines.texts()[at..at + old.len()];
+    let fresh = match by {
+        Match::Exact | Match::TrailingSpace => added(hunk),
+        Match::Indentation | Match::Typography => {
+            let starts_new = matches!(hunk.lines.first(), Some(Line::Removed(_) | Line::Added(_)));
+            Readings::of(&old, found).apply(&added(hunk), starts_new).ok_or_else(|| {
+                format!(
+                    "its indentation differs from the file's, and it is not clear how the new lines shall be indented. Give the lines \
+                     exactly as the file has them:\n{}",
+                    numbered(lines.texts(), at..at + old.len())
+                )
             })?
-        };
-        let new = hunk.new.iter().map(|line| (*line).to_owned());
-        lines.splice(place..place + hunk.old.len(), new);
-        let grown =
-            isize::try_from(hunk.new.len()).unwrap_or(0) - isize::try_from(hunk.old.len()).unwrap_or(0);
-        shift += grown;
+        }
+    };
+    let (mut found, mut fresh) = (found.iter(), fresh.into_iter());
+    let mut new = Vec::new();
+    for line in &hunk.lines {
+        match line {
+            Line::Context(_) | Line::Blank => new.extend(found.next().cloned()),
+            Line::Removed(_) => drop(found.next()),
+            Line::Added(_) => new.extend(fresh.next()),
+        }
     }
-    let open_end = hunks.last().is_some_and(|hunk| hunk.open_end);
-    let mut after = lines.join(ending);
-    if !lines.is_empty() && !open_end && (text.ends_with('\n') || text.is_empty()) {
-        after.push_str(ending);
-    }
-    Ok(after)
+    Ok(new)
 }
 
 /// Writes all; when one cannot be written, those before it go back to what they were.
@@ -260,7 +322,6 @@ fn put(call: &Call, path: &Path, content: Option<&str>) -> std::io::Result<()> {
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::tools::tests::World;
 
     fn patch(world: &World, text: &str) -> Result<String, String> {
@@ -315,21 +376,150 @@ mod tests {
         assert_eq!(world.file("README.md"), "# Shop\n");
     }
 
+    /// What a patch makes of a file; the patch without its header.
+    fn patched(before: &str, hunks: &str) -> Result<String, String> {
+        let files = super::patch::read(&format!("--- a/f\n+++ b/f\n{hunks}"))?;
+        let mut lines = super::Lines::of(before);
+        super::apply(&mut lines, &files[0].hunks)?;
+        Ok(lines.join())
+    }
+
     #[test]
-    fn removed_lines_that_look_like_a_header_are_lines() {
-        let files =
-            read_patch("--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1 @@\n--- old comment\n select 1\n").unwrap();
-        assert_eq!(files.len(), 1);
-        assert_eq!(files[0].hunks[0].old, ["-- old comment", "select 1"]);
+    fn context_stays_as_the_file_has_it_and_added_lines_follow() {
+        let before = "def f():\n\tx = 1\n\treturn x\n";
+        let hunks = "@@ -1,3 +1,4 @@\n def f():\n     x = 1\n+    y = 2\n     return x\n";
+        assert_eq!(
+            patched(before, hunks).unwrap(),
+            "def f():\n\tx = 1\n\ty = 2\n\treturn x\n"
+        );
+    }
+
+    #[test]
+    fn an_ambiguous_place_is_an_error_unless_numbers_or_a_heading_name_it() {
+        let before = "def f():\n    return 0\n\ndef g():\n    return 0\n";
+        let change = "-    return 0\n+    return 1\n";
+        let error = patched(before, &format!("@@\n{change}")).unwrap_err();
+        assert!(error.contains("lines 2, 5"), "{error}");
+        let wanted = "def f():\n    return 0\n\ndef g():\n    return 1\n";
+        for header in ["@@ def g():", "@@ -5 +5 @@", "@@ -5,1 +5,1 @@ def f():"] {
+            assert_eq!(
+                patched(before, &format!("{header}\n{change}")).unwrap(),
+                wanted,
+                "{header}"
+            );
+        }
+        patched(before, &format!("@@ -9 +9 @@\n{change}")).unwrap_err();
+    }
+
+    #[test]
+    fn blank_lines_between_parts_of_a_patch_are_nothing() {
+        assert_eq!(
+            patched("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n").unwrap(),
+            "a\nc\n"
+        );
+        assert_eq!(
+            patched("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n\n").unwrap(),
+            "a\n\nc\n"
+        );
+        let world = World::new();
+        let text = "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# Shop\n+# Store\n\n--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n\
+                    -#!/bin/sh\n+#!/bin/bash\n\n";
+        let answer = patch(&world, text).unwrap();
+        assert!(
+            answer.contains("     1 # Store\n") && answer.contains("     1 #!/bin/bash\n"),
+            "{answer}"
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_file_changes_as_the_patch_says_and_line_ends_stay_mixed() {
+        let no_end = "\\ No newline at end of file\n";
+        assert_eq!(
+            patched("a\nb", &format!("@@ -2 +2 @@\n-b\n{no_end}+b\n")).unwrap(),
+            "a\nb\n"
+        );
+        assert_eq!(
+            patched("a\nb\n", &format!("@@ -2 +2 @@\n-b\n+b\n{no_end}")).unwrap(),
+            "a\nb"
+        );
+        assert_eq!(
+            patched("a\r\nb\nc\n", "@@ -2 +2 @@\n-b\n+x\n").unwrap(),
+            "a\r\nx\nc\n"
+        );
+    }
+
+    #[test]
+    fn a_deletion_that_names_only_a_part_of_the_file_is_refused() {
+        let world = World::new();
+        let part = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def total(items):\n";
+        assert!(patch(&world, part).unwrap_err().contains("only a part"));
+        assert!(world.file("shop/cart.py").starts_with("def total"));
+    }
+
+    /// The patch from one text to another, as git writes it.
+    fn git_diff(before: &str, after: &str, context: usize) -> String {
+        let folder = tempfile::TempDir::new().unwrap();
+        for (name, text) in [("a", before), ("b", after)] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let output = std::process::Command::new("git")
+            .args([
+                "diff",
+                "--no-index",
+                "--no-color",
+                &format!("-U{context}"),
+                "a",
+                "b",
+            ])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.find("@@")
+            .map_or_else(String::new, |at| text[at..].to_owned())
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+        /// Whatever git says is the difference, the tool makes the one text of the other.
         #[test]
-        fn no_text_makes_it_panic(text in "([-+@ ]{0,3}[a-c/]{0,3}\n|--- a\n\\+\\+\\+ a\n|@@ -1 \\+1 @@\n){0,20}") {
-            if let Ok(files) = read_patch(&text) {
-                for file in files {
-                    let _ = apply("a\nb\nc\n", &file.hunks);
-                }
+        fn patches_by_git_give_what_git_says(
+            before in "(a\n|b\n|    c\n|\td\n|\n){0,12}(e)?",
+            after in "(a\n|b\n|    c\n|\td\n|\n){1,12}(e)?",
+            context in 0_usize..4,
+        ) {
+            let hunks = git_diff(&before, &after, context);
+            if !hunks.is_empty() {
+                proptest::prop_assert_eq!(patched(&before, &hunks), Ok(after));
+            }
+        }
+
+        /// A patch with the usual slips gives what was meant, or an error.
+        #[test]
+        fn sloppy_patches_are_right_or_refused(
+            kinds in proptest::collection::vec(0_usize..4, 3..12),
+            at in 0_usize..12,
+            drift in 0_usize..40,
+            indent in 0_usize..5,
+            crlf in proptest::bool::ANY,
+        ) {
+            let line = |(number, kind): (usize, &usize)| format!("{}line {number}\n", "    ".repeat(*kind));
+            let before: String = kinds.iter().enumerate().map(line).collect();
+            let mut lines: Vec<String> = before.lines().map(str::to_owned).collect();
+            let at = at % lines.len();
+            lines[at] = format!("{}changed", "    ".repeat(kinds[at]));
+            let after = lines.join("\n") + "\n";
+            let hunks = git_diff(&before, &after, 2);
+            // Numbers that have drifted, an indentation that is not the file's, line ends of another system.
+            let sloppy = hunks.lines().map(|line| match line.as_bytes().first() {
+                Some(b'@') => format!("@@ -{drift},9 +{drift},9 @@"),
+                _ => format!("{}{}{}", &line[..1], " ".repeat(indent), &line[1..]),
+            });
+            let end = if crlf { "\r\n" } else { "\n" };
+            let sloppy: String = sloppy.map(|line| line + end).collect();
+            if let Ok(patched) = patched(&before, &sloppy) {
+                proptest::prop_assert_eq!(patched, after);
             }
         }
     }

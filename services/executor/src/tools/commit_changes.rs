@@ -1,36 +1,36 @@
 //! `commit_changes`: all files as a commit.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, object, parse};
+use super::{Call, Reply, Run, Tool, parse};
 
 pub(super) const TOOL: Tool = Tool {
     name: "commit_changes",
     description: "Commits all changed, new and deleted files on the branch; there is no staging. Files named by \
-                  .gitignore are left out. Needs create_branch first.",
-    schema: || {
-        object(
-            &[(
-                "message",
-                "string",
-                "Commit message: a short first line, then details if needed",
-            )],
-            1,
-        )
-    },
+                  .gitignore are left out. Needs create_branch first. With amend, the last commit of this branch is \
+                  replaced: its changes and the new ones become one commit with the new message.",
+    schema: super::schema::<Input>,
     read_only: false,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// Commit message: a short first line, then details if needed
     message: String,
+    /// Replace the last commit instead of adding one
+    #[serde(default)]
+    amend: bool,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
-    let input: Input = parse(input)?;
-    call.workspace.commit_changes(&input.message, call.commit_time_s)
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
+    let Input { message, amend } = parse(input)?;
+    call.workspace
+        .commit_changes(&message, amend, call.commit_time_s)
+        .map(Reply::from)
 }
 
 #[cfg(test)]
@@ -56,6 +56,36 @@ mod tests {
     fn the_same_change_at_the_same_time_is_the_same_commit() {
         let (one, two) = (committed(&World::new()), committed(&World::new()));
         assert_eq!(one, two);
+    }
+
+    #[test]
+    fn an_amended_commit_takes_the_place_of_the_last_one_with_files_and_message() {
+        let world = World::new();
+        let workspace = &world.call.workspace;
+        let amend =
+            |message: &str| world.run("commit_changes", &json!({ "message": message, "amend": true }));
+        world
+            .run("create_branch", &json!({ "branch_name": "feat/x" }))
+            .unwrap();
+        assert!(amend("x").unwrap_err().contains("no commit to amend"));
+        let first = {
+            let file = json!({ "path": "new.txt", "content": "new\n" });
+            world.run("write_file", &file).unwrap();
+            world
+                .run("commit_changes", &json!({ "message": "Closes #1" }))
+                .unwrap();
+            workspace.branch().1.unwrap()
+        };
+        // Only the message may be wrong.
+        amend("Add a file").unwrap();
+        let second = workspace.branch().1.unwrap();
+        assert_ne!(first, second);
+        let file = json!({ "path": "new.txt", "content": "newer\n" });
+        world.run("write_file", &file).unwrap();
+        amend("Add a newer file").unwrap();
+        let third = workspace.branch().1.unwrap();
+        assert_eq!(world.parents(&third), vec![workspace.base.clone()]);
+        assert!(workspace.diff(10_000).unwrap().text.contains("+newer"));
     }
 
     #[test]

@@ -1,32 +1,31 @@
 //! `create_branch`: the branch that commits go to.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, object, parse};
+use super::{Call, Reply, Run, Tool, parse};
 
 pub(super) const TOOL: Tool = Tool {
     name: "create_branch",
     description: "Creates the branch for this change at the base commit and checks it out. Do it once, before the first \
-                  commit. Changes already made to files stay.",
-    schema: || {
-        object(
-            &[("branch_name", "string", "For example feat/ENG-12-short-title")],
-            1,
-        )
-    },
+                  commit. Changes already made to files stay. Called again with another name, it starts over: the new branch \
+                  has no commits, and the work of the earlier ones stays in the files, to be committed again.",
+    schema: super::schema::<Input>,
     read_only: false,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// For example feat/ENG-12-short-title
     branch_name: String,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
-    call.workspace.create_branch(&input.branch_name)
+    call.workspace.create_branch(&input.branch_name).map(Reply::from)
 }
 
 #[cfg(test)]
@@ -69,6 +68,36 @@ mod tests {
         world
             .run("commit_changes", &json!({ "message": "Add a" }))
             .unwrap();
-        assert!(create("other").unwrap_err().contains("already has commits"));
+    }
+
+    #[test]
+    fn a_branch_with_commits_can_be_started_over_and_its_work_stays_in_the_files() {
+        let world = World::new();
+        let workspace = &world.call.workspace;
+        let create = |name: &str| {
+            world
+                .run("create_branch", &json!({ "branch_name": name }))
+                .unwrap()
+        };
+        create("feat");
+        for content in ["key = AKIA\n", "key = from the environment\n"] {
+            let file = json!({ "path": "a", "content": content });
+            world.run("write_file", &file).unwrap();
+            world
+                .run("commit_changes", &json!({ "message": content }))
+                .unwrap();
+        }
+        let text = create("feat/again");
+        assert!(text.contains("commit_changes"), "{text}");
+        assert_eq!(
+            workspace.branch(),
+            (Some("feat/again".to_owned()), Some(workspace.base.clone()))
+        );
+        assert_eq!(world.file("a"), "key = from the environment\n");
+        world
+            .run("commit_changes", &json!({ "message": "Add a" }))
+            .unwrap();
+        let head = workspace.branch().1.unwrap();
+        assert_eq!(world.parents(&head), vec![workspace.base.clone()]);
     }
 }

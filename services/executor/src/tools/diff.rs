@@ -1,42 +1,48 @@
 //! `diff`: what has changed since the base commit.
 
-use super::{Call, Nothing, Run, Tool, object, parse};
+use serde_json::Value;
+
+use super::{Call, Nothing, Reply, Run, Tool, parse};
 
 /// Shown at most, in bytes.
-const MAX_SHOWN: usize = 128 * 1024;
+const MAX_SHOWN: usize = 48 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
     name: "diff",
     description: "Shows all changes since the base commit, committed or not, as a unified diff. Look at it before \
                   commit_changes and before the pull request.",
-    schema: || object(&[], 0),
+    schema: super::schema::<Nothing>,
     read_only: true,
     run: Run::Blocking(run),
 };
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let Nothing {} = parse(input)?;
-    let diff = call
-        .workspace
-        .diff(MAX_SHOWN)
-        .map_err(|problem| format!("Git could not do that: {problem}. Try git diff with run_command."))?;
+    let diff = call.workspace.diff(MAX_SHOWN).map_err(|problem| {
+        format!("The diff could not be made: {problem}. Look at single files with git diff in run_command.")
+    })?;
     if diff.files_changed == 0 {
         return Ok(format!(
             "Nothing has changed since the base commit.{}",
             call.workspace.left_out()
-        ));
+        )
+        .into());
     }
     let more = if diff.truncated {
-        "\n[the rest is left out; see single files with git diff in run_command]"
+        "\n[the rest is left out; see single files with git diff <base commit> -- <path> in run_command]"
     } else {
         ""
     };
-    Ok(format!(
+    let text = format!(
         "{} file(s) changed\n{}{more}{}",
         diff.files_changed,
         diff.text,
         call.workspace.left_out()
-    ))
+    );
+    Ok(Reply {
+        text,
+        truncated: diff.truncated,
+    })
 }
 
 #[cfg(test)]

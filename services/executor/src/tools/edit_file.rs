@@ -1,58 +1,72 @@
-//! `edit_file`: SEARCH/REPLACE blocks, all or nothing.
+//! `edit_file`: parts of a file for others, all or nothing.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, object, parse, syntax, text_of};
+use super::{
+    Call, Reply, Run, Tool,
+    blocks::{self, Block, DIVIDER},
+    parse, syntax,
+    text::{Lines, Match, Places, Readings, Splice, changes, kept, nearest, numbered, places},
+    text_of,
+};
 use crate::workspace::explain;
-
-const SEARCH: &str = "<<<<<<< SEARCH";
-const DIVIDER: &str = "=======";
-const REPLACE: &str = ">>>>>>> REPLACE";
 
 pub(super) const TOOL: Tool = Tool {
     name: "edit_file",
     description: "Changes parts of an existing file. `edits` holds one or more blocks, each:\n<<<<<<< SEARCH\nlines as \
-                  they are now\n=======\nlines as they shall be\n>>>>>>> REPLACE\nThe searched lines must occur exactly \
-                  once (differences in leading and trailing white space are forgiven); add surrounding lines until they do. Either \
-                  every block applies or the file stays as it is.",
-    schema: || {
-        let properties = [
-            ("path", "string", "Path relative to the workspace's root"),
-            ("edits", "string", "SEARCH/REPLACE blocks, applied in order"),
-            (
-                "force",
-                "boolean",
-                "Keep the change even if the file can no longer be parsed",
-            ),
-        ];
-        object(&properties, 2)
-    },
+                  they are now\n=======\nreplacement lines\n>>>>>>> REPLACE\nThe searched lines must occur exactly \
+                  once; add surrounding lines until they do. Differences in white space are forgiven where it is clear what \
+                  is meant. Instead of `edits`, old_string and new_string replace one piece of text. Either every \
+                  block applies or the file stays as it is. The answer shows the changed lines.",
+    schema: super::schema::<Input>,
     read_only: false,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// Path relative to the workspace's root
     path: String,
-    edits: String,
+    /// SEARCH/REPLACE blocks, applied in order
+    #[schemars(extend("type" = "string"))]
+    edits: Option<Value>,
+    /// Instead of edits: text that occurs exactly once
+    old_string: Option<String>,
+    /// What takes the place of `old_string`
+    new_string: Option<String>,
+    /// Replace every occurrence of `old_string`
+    #[serde(default)]
+    replace_all: bool,
+    /// Keep the change even if the file can no longer be parsed
     #[serde(default)]
     force: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Block<'a> {
-    search: Vec<&'a str>,
-    replace: Vec<&'a str>,
+/// What is asked for.
+#[derive(Debug)]
+enum Edit {
+    Blocks(Vec<Block>),
+    Strings { old: String, new: String, all: bool },
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
+    let edits = edits(&input)?;
     let path = call.workspace.existing(&input.path)?;
     let text = text_of(call, &path)?;
-    let blocks = read_blocks(&input.edits)?;
-    let edited =
-        apply(&text, &blocks).map_err(|why| format!("{}: {why} The file is unchanged.", path.display()))?;
+    let unchanged = |why: String| format!("{}: {why} The file is unchanged.", path.display());
+    let before = Lines::of(&text);
+    let mut after = before.clone();
+    let mut notes = Vec::new();
+    for (number, edit) in edits.iter().enumerate() {
+        notes.extend(
+            apply(&mut after, edit).map_err(|why| unchanged(numbered_problem(&edits, number, &why)))?,
+        );
+    }
+    let edited = after.join();
     if edited == text {
         return Err(format!("{}: the edits change nothing.", path.display()));
     }
@@ -65,172 +79,193 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         .root()
         .write(&path, edited.as_bytes())
         .map_err(|error| explain(&path, &error))?;
-    Ok(format!(
-        "Edited {} ({} block(s)).{unchecked}",
-        path.display(),
-        blocks.len()
-    ))
+    notes.dedup();
+    let (path, notes) = (path.display(), notes.concat());
+    let shown = changes(before.texts(), after.texts());
+    Ok(format!("Edited {path}. The changed lines now:\n{shown}{notes}{unchecked}").into())
 }
 
-fn read_blocks(edits: &str) -> Result<Vec<Block<'_>>, String> {
-    let mut blocks = Vec::new();
-    let mut lines = edits.lines();
-    while let Some(line) = lines.next() {
-        if line.trim_end() != SEARCH {
-            continue;
-        }
-        let search = until(&mut lines, DIVIDER)?;
-        let replace = until(&mut lines, REPLACE)?;
-        blocks.push(Block { search, replace });
+fn numbered_problem(edits: &[Edit], number: usize, why: &str) -> String {
+    match edits {
+        [_] => why.to_owned(),
+        _ => format!("edit {}: {why}", number + 1),
     }
-    if blocks.is_empty() {
+}
+
+/// The edits of an input, whichever way they are given.
+fn edits(input: &Input) -> Result<Vec<Edit>, String> {
+    let strings = input.old_string.as_ref().zip(input.new_string.as_ref());
+    match (&input.edits, strings) {
+        (Some(Value::String(text)), None) => Ok(vec![Edit::Blocks(blocks::read(text)?)]),
+        (Some(Value::Array(list)), None) => list.iter().map(listed).collect(),
+        (None, Some((old, new))) => Ok(vec![Edit::Strings {
+            old: old.clone(),
+            new: new.clone(),
+            all: input.replace_all,
+        }]),
+        (Some(_), Some(_)) => Err("Give either `edits`, or `old_string` and `new_string`.".to_owned()),
+        (None, None) if input.old_string.is_some() => {
+            Err("`new_string` is missing; an empty one deletes old_string.".to_owned())
+        }
+        (_, None) => Err("`edits` is missing: SEARCH/REPLACE blocks as one text.".to_owned()),
+    }
+}
+
+/// One edit of a list: a block as text, or an object with the two strings.
+fn listed(edit: &Value) -> Result<Edit, String> {
+    if let Some(text) = edit.as_str() {
+        return Ok(Edit::Blocks(blocks::read(text)?));
+    }
+    let string = |names: [&str; 4]| {
+        names
+            .iter()
+            .find_map(|name| edit.get(name)?.as_str().map(str::to_owned))
+    };
+    let old = string(["old_string", "old_str", "search", "old_text"]);
+    let new = string(["new_string", "new_str", "replace", "new_text"]);
+    let (Some(old), Some(new)) = (old, new) else {
+        return Err("Each entry of `edits` needs `old_string` and `new_string`.".to_owned());
+    };
+    Ok(Edit::Strings { old, new, all: false })
+}
+
+/// Applies one edit; what the model should know about how.
+fn apply(lines: &mut Lines, edit: &Edit) -> Result<Vec<String>, String> {
+    match edit {
+        Edit::Strings { old, new, all } => replace_text(lines, old, new, *all).map(Vec::from_iter),
+        Edit::Blocks(blocks) => {
+            let mut notes = Vec::new();
+            for (number, block) in blocks.iter().enumerate() {
+                let note = replace_lines(lines, block);
+                notes.extend(note.map_err(|why| format!("block {}: {why}", number + 1))?);
+            }
+            Ok(notes)
+        }
+    }
+}
+
+fn replace_text(lines: &mut Lines, old: &str, new: &str, all: bool) -> Result<Option<String>, String> {
+    let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
+    let body = lines.body();
+    if old.is_empty() {
+        if !body.is_empty() {
+            return Err("old_string is empty. Name the text to replace.".to_owned());
+        }
+        lines.become_body(&new);
+        return Ok(None);
+    }
+    let at: Vec<usize> = body.match_indices(&old).map(|(at, _)| at).collect();
+    match at.as_slice() {
+        [] if !all => replace_lines(lines, &Block::plain(&old, &new)),
+        [] => Err(missing(lines, &old)),
+        [_, _, ..] if !all => {
+            let line = |at: &usize| body[..*at].matches('\n').count();
+            Err(ambiguous("old_string", &at.iter().map(line).collect::<Vec<_>>()))
+        }
+        _ => {
+            lines.become_body(&body.replace(&old, &new));
+            Ok(None)
+        }
+    }
+}
+
+fn missing(lines: &Lines, wanted: &str) -> String {
+    let wanted: Vec<String> = wanted.lines().map(str::to_owned).collect();
+    let near = nearest(lines.texts(), &wanted);
+    format!("the text to replace does not occur. {near}")
+}
+
+fn ambiguous(what: &str, at: &[usize]) -> String {
+    let shown: Vec<String> = at.iter().take(5).map(|at| (at + 1).to_string()).collect();
+    let more = if at.len() > shown.len() { ", ..." } else { "" };
+    format!(
+        "{what} occurs {} times (lines {}{more}). Add surrounding lines until it occurs once.",
+        at.len(),
+        shown.join(", ")
+    )
+}
+
+fn replace_lines(lines: &mut Lines, block: &Block) -> Result<Option<String>, String> {
+    let (search, replace, places) = reading(lines, block)?;
+    let [at] = places.at.as_slice() else {
+        return Err(ambiguous("the SEARCH part", &places.at));
+    };
+    let new = rewritten(lines, *at, search, replace, places.by)?;
+    lines.splice(Splice {
+        at: *at,
+        count: search.len(),
+        new,
+        ends: None,
+    });
+    let note = match places.by {
+        Match::Exact | Match::TrailingSpace => None,
+        Match::Indentation => Some("[found with another indentation; check the lines above]\n"),
+        Match::Typography => Some("[found with other quotes or dashes; check the lines above]\n"),
+    };
+    Ok(note.map(str::to_owned))
+}
+
+/// The one way to divide a block by which its SEARCH part is in the file, and where it is.
+fn reading<'a>(lines: &Lines, block: &'a Block) -> Result<(&'a [String], &'a [String], Places), String> {
+    let (mut found, mut first) = (Vec::new(), None);
+    for (search, replace) in block.readings() {
+        if search.is_empty() && lines.texts().is_empty() {
+            let start = Places {
+                at: vec![0],
+                by: Match::Exact,
+            };
+            return Ok((search, replace, start));
+        }
+        first.get_or_insert(search);
+        found.extend(places(lines.texts(), search)?.map(|places| (search, replace, places)));
+    }
+    if found.len() > 1 {
         return Err(format!(
-            "`edits` has no block. Each starts with a line {SEARCH:?}."
+            "it has several lines {DIVIDER:?}, and it is not clear which one divides it. Give old_string and new_string instead."
         ));
     }
-    Ok(blocks)
+    found.pop().ok_or_else(|| match first {
+        None | Some([]) => "the SEARCH part is empty. Name the lines to replace.".to_owned(),
+        Some(search) => format!(
+            "the SEARCH part does not occur. {}",
+            nearest(lines.texts(), search)
+        ),
+    })
 }
 
-fn until<'a>(lines: &mut impl Iterator<Item = &'a str>, end: &str) -> Result<Vec<&'a str>, String> {
-    let mut found = Vec::new();
-    for line in lines {
-        if line.trim_end() == end {
-            return Ok(found);
-        }
-        found.push(line);
-    }
-    Err(format!("A block in `edits` lacks its line {end:?}."))
-}
-
-fn apply(text: &str, blocks: &[Block<'_>]) -> Result<String, String> {
-    let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    for (number, block) in blocks.iter().enumerate() {
-        let place = locate(&lines, block).map_err(|why| format!("block {}: {why}", number + 1))?;
-        let shift = indentation_shift(&lines[place..], &block.search);
-        let new: Vec<String> = block.replace.iter().map(|line| shift.apply(line)).collect();
-        lines.splice(place..place + block.search.len(), new);
-    }
-    let mut edited = lines.join(ending);
-    if !lines.is_empty() && (text.ends_with('\n') || text.is_empty()) {
-        edited.push_str(ending);
-    }
-    Ok(edited)
-}
-
-/// Whether a line is the one that was wanted.
-type Rule = fn(&str, &str) -> bool;
-
-/// The one line at which the searched lines start: exactly, else up to white space at both ends.
-fn locate(lines: &[String], block: &Block<'_>) -> Result<usize, String> {
-    let search = &block.search;
-    if search.is_empty() {
-        return if lines.is_empty() {
-            Ok(0)
-        } else {
-            Err("the SEARCH part is empty. Name the lines to replace.".to_owned())
-        };
-    }
-    match places(lines, search).as_slice() {
-        [] => {}
-        [place] => return Ok(*place),
-        places => {
-            let shown: Vec<String> = places
-                .iter()
-                .take(5)
-                .map(|place| (place + 1).to_string())
-                .collect();
-            let count = places.len();
-            return Err(format!(
-                "the SEARCH part occurs {count} times (lines {}). Add surrounding lines until it occurs once.",
-                shown.join(", ")
-            ));
-        }
-    }
-    Err(format!(
-        "the SEARCH part does not occur. {}",
-        nearest(lines, search)
-    ))
-}
-
-/// Where the lines occur: exactly, else with other white space at line ends, else with other indentation.
-pub(super) fn places(lines: &[String], search: &[&str]) -> Vec<usize> {
-    let exact = |line: &str, wanted: &str| line == wanted;
-    let trailing = |line: &str, wanted: &str| line.trim_end() == wanted.trim_end();
-    let loose = |line: &str, wanted: &str| line.trim() == wanted.trim();
-    let rules: [Rule; 3] = [exact, trailing, loose];
-    let mut found = Vec::new();
-    for same in rules {
-        let matches = |window: &[String]| window.iter().zip(search).all(|(line, wanted)| same(line, wanted));
-        found = (0..=lines.len().saturating_sub(search.len()))
-            .filter(|start| lines.get(*start..*start + search.len()).is_some_and(matches))
-            .collect();
-        if !found.is_empty() {
-            break;
-        }
-    }
-    found
-}
-
-/// The part of the file that looks most like what was searched.
-pub(super) fn nearest(lines: &[String], search: &[&str]) -> String {
-    let score = |start: usize| -> usize {
-        let window = lines.iter().skip(start).take(search.len());
-        window
-            .zip(search)
-            .map(|(line, wanted)| similar_bytes(line.trim(), wanted.trim()))
-            .sum()
-    };
-    let best = (0..lines.len().min(20_000)).max_by_key(|start| (score(*start), usize::MAX - start));
-    let Some(best) = best.filter(|start| score(*start) > 0) else {
-        return "Read the file again.".to_owned();
-    };
-    let end = (best + search.len().clamp(1, 20)).min(lines.len());
-    let shown: Vec<String> = (best..end)
-        .map(|at| format!("{:>5} {}", at + 1, lines[at]))
-        .collect();
-    format!("The nearest text is:\n{}\n", shown.join("\n"))
-}
-
-/// Bytes in common at both ends: cheap, and enough to find the place that was meant.
-fn similar_bytes(line: &str, wanted: &str) -> usize {
-    let same = |a: &mut dyn Iterator<Item = (u8, u8)>| a.take_while(|(a, b)| a == b).count();
-    let front = same(&mut line.bytes().zip(wanted.bytes()));
-    let back = same(&mut line.bytes().rev().zip(wanted.bytes().rev()));
-    (front + back).min(line.len()).min(wanted.len())
-}
-
-/// What to do to replacing lines when the searched ones were found with another indentation.
-enum Shift<'a> {
-    Add(&'a str),
-    Remove(&'a str),
-}
-
-impl Shift<'_> {
-    fn apply(&self, line: &str) -> String {
-        match self {
-            Self::Add(_) if line.trim().is_empty() => line.to_owned(),
-            Self::Add(indent) => format!("{indent}{line}"),
-            Self::Remove(indent) => line.strip_prefix(indent).unwrap_or(line).to_owned(),
-        }
-    }
-}
-
-fn indentation_shift<'a>(lines: &'a [String], search: &[&'a str]) -> Shift<'a> {
-    let pair = search
+/// The replacing lines as the file has them: those that stay as they are in it, new ones with its indentation.
+fn rewritten(
+    lines: &Lines,
+    at: usize,
+    search: &[String],
+    replace: &[String],
+    by: Match,
+) -> Result<Vec<String>, String> {
+    let found = &lines.texts()[at..at + search.len()];
+    let kept = kept(search, replace);
+    let is_new = kept.iter().map(Option::is_none);
+    let fresh: Vec<String> = replace
         .iter()
-        .zip(lines)
-        .find(|(wanted, _)| !wanted.trim().is_empty());
-    let Some((wanted, line)) = pair else {
-        return Shift::Add("");
+        .zip(is_new)
+        .filter(|(_, is_new)| *is_new)
+        .map(|(line, _)| line.clone())
+        .collect();
+    let fresh = match by {
+        Match::Exact | Match::TrailingSpace => fresh,
+        Match::Indentation | Match::Typography => {
+            let starts_new = kept.first().is_some_and(Option::is_none);
+            Readings::of(search, found).apply(&fresh, starts_new).ok_or_else(|| {
+                format!(
+                    "the indentation of the block differs from the file's, and it is not clear how the new lines shall be indented. \
+                     Give the lines exactly as the file has them:\n{}",
+                    numbered(lines.texts(), at..at + search.len())
+                )
+            })?
+        }
     };
-    let indent = |text: &'a str| &text[..text.len() - text.trim_start().len()];
-    let (wanted, found) = (indent(wanted), indent(line));
-    if let Some(missing) = found.strip_suffix(wanted) {
-        Shift::Add(missing)
-    } else {
-        Shift::Remove(wanted.strip_suffix(found).unwrap_or(""))
-    }
+    let mut fresh = fresh.into_iter();
+    let line = |kept: Option<usize>| kept.map(|at| found[at].clone()).or_else(|| fresh.next());
+    Ok(kept.into_iter().filter_map(line).collect())
 }
 
 #[cfg(test)]
@@ -356,6 +391,161 @@ mod tests {
         assert!(world.file("shop/cart.py").starts_with("def sum"));
     }
 
+    /// A workspace with this file, and what an edit makes of it.
+    fn edited(before: &str, input: &serde_json::Value) -> Result<(String, String), String> {
+        let world = World::new();
+        world
+            .call
+            .workspace
+            .root()
+            .write("f.txt".as_ref(), before.as_bytes())
+            .unwrap();
+        let mut input = input.clone();
+        input["path"] = "f.txt".into();
+        let answer = world.run("edit_file", &input)?;
+        Ok((world.file("f.txt"), answer))
+    }
+
+    #[test]
+    fn the_answer_shows_the_changed_lines_numbered() {
+        let world = World::new();
+        let text = edit(&world, &block("def count(items):", "def number(items):")).unwrap();
+        assert!(
+            text.contains("     5 def number(items):\n     6     return 0\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn indentation_is_shifted_only_where_that_fits_every_line() {
+        let file = "class A:\n    def f(self):\n        return 0\n";
+        for (search, replace, wanted) in [
+            // The first line lost its indentation.
+            (
+                "def f(self):\n        return 0",
+                "def f(self):\n        x = 1\n        return x",
+                Some("class A:\n    def f(self):\n        x = 1\n        return x\n"),
+            ),
+            // Two blanks for four.
+            (
+                "  def f(self):\n    return 0",
+                "  def f(self):\n    if True:\n      return 1",
+                Some("class A:\n    def f(self):\n        if True:\n            return 1\n"),
+            ),
+            // No rule explains both lines.
+            (
+                "   def f(self):\n      return 0",
+                "   def f(self):\n        return 1",
+                None,
+            ),
+        ] {
+            let result = edited(file, &json!({ "edits": block(search, replace) }));
+            match wanted {
+                Some(wanted) => assert_eq!(result.unwrap().0, wanted),
+                None => assert!(
+                    result
+                        .unwrap_err()
+                        .contains("not clear how the new lines shall be indented")
+                ),
+            }
+        }
+        let tabs = "func f() {\n\tx()\n}\n";
+        let edits = block(
+            "func f() {\n    x()\n}",
+            "func f() {\n    if y {\n        x()\n    }\n}",
+        );
+        let (text, _) = edited(tabs, &json!({ "edits": edits })).unwrap();
+        assert_eq!(text, "func f() {\n\tif y {\n\t\tx()\n\t}\n}\n");
+    }
+
+    #[test]
+    fn content_that_looks_like_a_divider_is_kept_apart_or_refused() {
+        let conflict = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other\nd\n";
+        let edits = block("<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other", "c");
+        assert_eq!(
+            edited(conflict, &json!({ "edits": edits })).unwrap().0,
+            "a\nc\nd\n"
+        );
+        let (title, other) = ("Title\n=======", "Other\n=======");
+        let refused = edited("Title\n=======\n", &json!({ "edits": block(title, other) })).unwrap_err();
+        assert!(refused.contains("Give old_string and new_string"), "{refused}");
+        let strings = json!({ "old_string": title, "new_string": other });
+        assert_eq!(
+            edited("Title\n=======\n", &strings).unwrap().0,
+            "Other\n=======\n"
+        );
+        let both = edited(
+            "x\n=======\nx\n",
+            &json!({ "edits": block("x\n=======\nx", "y\n=======\ny") }),
+        );
+        assert!(both.is_err() || both.unwrap().0 == "y\n=======\ny\n");
+    }
+
+    #[test]
+    fn strings_lists_and_typographic_text_are_taken_as_they_are_meant() {
+        for (before, input, after) in [
+            (
+                "a = 1\nb = 2\n",
+                json!({ "old_string": "1\nb", "new_string": "3\nc" }),
+                "a = 3\nc = 2\n",
+            ),
+            (
+                "a\r\nb\r\n",
+                json!({ "old_string": "a\nb", "new_string": "a\nx\nb" }),
+                "a\r\nx\r\nb\r\n",
+            ),
+            (
+                "a\nb",
+                json!({ "old_string": "b", "new_string": "b\n" }),
+                "a\nb\n",
+            ),
+            (
+                "a a\n",
+                json!({ "old_string": "a", "new_string": "b", "replace_all": "true" }),
+                "b b\n",
+            ),
+            (
+                "a\nb\n",
+                json!({ "edits": [{ "old_str": "a", "new_str": "x" }, { "search": "b", "replace": "y" }] }),
+                "x\ny\n",
+            ),
+            (
+                "a\nb\n",
+                json!({ "edits": [block("a", "x"), block("b", "y")] }),
+                "x\ny\n",
+            ),
+            (
+                "\u{feff}a\nb\n",
+                json!({ "edits": block("a", "x") }),
+                "\u{feff}x\nb\n",
+            ),
+            (
+                "\u{201c}Hi\u{201d}\nend\n",
+                json!({ "edits": block("\"Hi\"\nend", "\"Hi\"\nthe end") }),
+                "\u{201c}Hi\u{201d}\nthe end\n",
+            ),
+        ] {
+            assert_eq!(edited(before, &input).unwrap().0, after, "{input}");
+        }
+        let twice = edited("a\na\n", &json!({ "old_string": "a", "new_string": "b" })).unwrap_err();
+        assert!(twice.contains("2 times (lines 1, 2)"), "{twice}");
+        let half = edited("a\n", &json!({ "old_string": "a" })).unwrap_err();
+        assert!(half.contains("`new_string` is missing"), "{half}");
+    }
+
+    #[test]
+    fn mixed_line_ends_stay_on_every_line_that_stays() {
+        let before = "a\r\nb\nc\r\nd\n";
+        let (after, _) = edited(before, &json!({ "edits": block("b\nc", "b\nx\nc") })).unwrap();
+        assert_eq!(after, "a\r\nb\nx\nc\r\nd\n");
+    }
+
+    #[test]
+    fn a_search_that_is_not_found_in_a_file_of_one_long_line_gets_a_short_answer() {
+        let error = edited(&"x".repeat(15_000_000), &json!({ "edits": block("xy", "z") })).unwrap_err();
+        assert!(error.len() < 2000, "{}", error.len());
+    }
+
     proptest::proptest! {
         #[test]
         fn edits_never_panic_and_change_nothing_outside_their_block(
@@ -366,10 +556,12 @@ mod tests {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let search: Vec<&str> = search.iter().map(String::as_str).collect();
             let replace: Vec<&str> = replace.iter().map(String::as_str).collect();
-            let block = super::Block { search: search.clone(), replace: replace.clone() };
-            if let Ok(edited) = super::apply(&text, &[block]) {
+            let block = super::Block::plain(&search.join("\n"), &replace.join("\n"));
+            let mut edited = super::Lines::of(&text);
+            let (removed, added) = (search.join("\n").lines().count(), replace.join("\n").lines().count());
+            if super::replace_lines(&mut edited, &block).is_ok() {
                 let before = text.lines().count();
-                proptest::prop_assert_eq!(edited.lines().count(), before - search.len() + replace.len());
+                proptest::prop_assert_eq!(edited.texts().len(), before - removed + added);
             }
         }
     }

@@ -1,38 +1,32 @@
 //! `list_directory`: what a folder holds.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, object, parse};
-use crate::workspace::explain;
+use super::{Call, Reply, Run, Tool, parse};
+use crate::workspace::{explain, is_git_folder};
 
 const MAX_ENTRIES: usize = 2000;
 
 pub(super) const TOOL: Tool = Tool {
     name: "list_directory",
-    description: "Lists a folder: one entry a line, `d` for folders and `f` for everything else. Use search_files to \
+    description: "Lists a folder: one entry per line, `d` for folders and `f` for everything else. Use search_files to \
                   look in all folders at once.",
-    schema: || {
-        object(
-            &[(
-                "path",
-                "string",
-                "Folder relative to the workspace's root; \".\" is the root",
-            )],
-            0,
-        )
-    },
+    schema: super::schema::<Input>,
     read_only: true,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// Folder relative to the workspace's root; "." is the root
     #[serde(default)]
     path: String,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
     let path = call.workspace.path(&input.path)?;
     let entries = call
@@ -40,17 +34,19 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         .root()
         .list(&path, MAX_ENTRIES)
         .map_err(|error| explain(&path, &error))?;
-    if entries.is_empty() {
-        return Ok("The folder is empty.".to_owned());
-    }
     let lines = entries
         .iter()
+        .filter(|entry| !is_git_folder(entry.name.as_bytes()))
         .map(|entry| format!("{} {}", if entry.is_folder { 'd' } else { 'f' }, entry.name));
     let mut text = lines.collect::<Vec<_>>().join("\n");
-    if entries.len() >= MAX_ENTRIES {
+    if text.is_empty() {
+        return Ok("The folder is empty.".to_owned().into());
+    }
+    let truncated = entries.len() >= MAX_ENTRIES;
+    if truncated {
         text.push_str("\n[more entries left out; use search_files]");
     }
-    Ok(text)
+    Ok(Reply { text, truncated })
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! The tools that the model may call; each is defined in one file and listed here.
 
 mod apply_patch;
+mod blocks;
 mod commit_changes;
 mod create_branch;
 mod diff;
 mod edit_file;
+mod globs;
+mod input;
 mod list_directory;
 mod outline;
+mod patch;
 mod read_file;
 mod run_command;
 mod search_content;
 mod search_files;
 mod syntax;
+mod text;
 mod undo;
 mod write_file;
 
@@ -19,7 +24,9 @@ pub(crate) use run_command::{place as command_place, spec as command_spec};
 
 use std::{path::Path, sync::Arc};
 
-use serde::{Deserialize, de::DeserializeOwned};
+use input::{parse, schema};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +52,7 @@ pub(crate) struct Tool {
 /// How a tool runs.
 enum Run {
     /// On a blocking thread; short.
-    Blocking(fn(&Call, &str) -> Result<String, String>),
+    Blocking(fn(&Call, Value) -> Result<Reply, String>),
     /// Under the launcher.
     Command,
 }
@@ -62,15 +69,90 @@ pub(crate) struct Call {
 }
 
 /// How a tool ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
     /// It did what was asked.
-    Done(String),
+    Done,
     /// It refused or failed; the text says what to do next.
-    Failed(String),
+    Failed,
     /// It was cut.
-    Cut(String),
+    Cut,
 }
+
+/// What a tool that works on files has to say.
+#[derive(Debug)]
+struct Reply {
+    text: String,
+    /// Whether there is more.
+    truncated: bool,
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            truncated: false,
+        }
+    }
+}
+
+/// What a tool answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) ending: Ending,
+    /// For the model.
+    pub(crate) text: String,
+    /// Of a command that ran to its end.
+    pub(crate) exit_code: Option<i32>,
+    /// Whether the text is only a part of what there was to tell.
+    pub(crate) truncated: bool,
+}
+
+impl Outcome {
+    fn new(ending: Ending, text: impl Into<String>) -> Self {
+        Self {
+            ending,
+            text: text.into(),
+            exit_code: None,
+            truncated: false,
+        }
+    }
+
+    /// A refusal.
+    pub(crate) fn failed(text: impl Into<String>) -> Self {
+        Self::new(Ending::Failed, text)
+    }
+
+    /// A call that ended before it was through.
+    pub(crate) fn cut(text: impl Into<String>) -> Self {
+        Self::new(Ending::Cut, text)
+    }
+
+    /// Adds a sentence for the model.
+    pub(crate) fn add(&mut self, note: &str) {
+        if !note.is_empty() {
+            self.text = format!("{}\n{note}", self.text.trim_end());
+        }
+    }
+
+    /// With so much text that a model can take it.
+    fn bounded(mut self) -> Self {
+        if self.text.len() > MAX_ANSWER {
+            let total = self.text.len();
+            let shown = cut(&self.text, MAX_ANSWER).len();
+            self.text.truncate(shown);
+            self.add(&format!(
+                "[left out: {} of {total} bytes. Ask for less: some lines, a narrower pattern, or a part of the output]",
+                total - shown
+            ));
+            self.truncated = true;
+        }
+        self
+    }
+}
+
+/// No answer is longer, in bytes.
+const MAX_ANSWER: usize = 64 * 1024;
 
 /// Every tool, in the order in which the model sees them.
 pub(crate) const ALL: [&Tool; 13] = [
@@ -105,31 +187,45 @@ pub(crate) fn is_command(name: &str) -> bool {
     find(name).is_ok_and(|tool| matches!(tool.run, Run::Command))
 }
 
-/// Runs a tool to its end.
+/// Runs a tool to its end. Whatever it answers, the text is bounded.
 pub(crate) async fn run(
     tool: &'static Tool,
     call: Call,
-    input: String,
+    input: &str,
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> Outcome {
-    match tool.run {
-        Run::Command => run_command::run(&call, &input, sink).await,
-        Run::Blocking(run) => {
-            let done = tokio::task::spawn_blocking(move || run(&call, &input)).await;
-            match done {
-                Ok(Ok(text)) => Outcome::Done(text),
-                Ok(Err(text)) => Outcome::Failed(text),
-                Err(error) => {
-                    tracing::error!(tool = tool.name, %error, "a tool panicked");
-                    Outcome::Failed("The tool failed inside. Try another way.".to_owned())
-                }
-            }
+    let input::Read { input, ignored } = match input::read(input, &(tool.schema)()) {
+        Ok(read) => read,
+        Err(text) => return Outcome::failed(text),
+    };
+    let mut outcome = match tool.run {
+        Run::Command => run_command::run(&call, input, sink).await,
+        Run::Blocking(run) => blocking(tool.name, move || run(&call, input)).await,
+    }
+    .bounded();
+    if !ignored.is_empty() {
+        let names: String = ignored.join(", ").chars().take(200).collect();
+        outcome.add(&format!("[{} has no field {names}; ignored]", tool.name));
+    }
+    outcome
+}
+
+async fn blocking(name: &str, run: impl FnOnce() -> Result<Reply, String> + Send + 'static) -> Outcome {
+    match tokio::task::spawn_blocking(run).await {
+        Ok(Ok(reply)) => Outcome {
+            truncated: reply.truncated,
+            ..Outcome::new(Ending::Done, reply.text)
+        },
+        Ok(Err(text)) => Outcome::failed(text),
+        Err(error) => {
+            tracing::error!(tool = name, %error, "a tool panicked");
+            Outcome::failed("The tool failed because of a mistake in it. Reach your goal with another tool.")
         }
     }
 }
 
 /// The input of a tool that takes none.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
@@ -145,37 +241,6 @@ fn text_of(call: &Call, path: &Path) -> Result<String, String> {
             "{} is not UTF-8 text. Change it with run_command.",
             path.display()
         )
-    })
-}
-
-/// Reads a tool's input.
-fn parse<T: DeserializeOwned>(input: &str) -> Result<T, String> {
-    let mut reader = serde_json::Deserializer::from_str(if input.trim().is_empty() { "{}" } else { input });
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let (path, problem) = (error.path().to_string(), error.inner().to_string());
-        let place = if path == "." {
-            String::new()
-        } else {
-            format!(" at `{path}`")
-        };
-        format!("Invalid input{place}: {problem}. Call the tool again with input that fits its schema.")
-    })
-}
-
-/// An object schema: properties, the first `required` of which must be there.
-fn object(properties: &[(&str, &str, &str)], required: usize) -> Value {
-    let described = properties.iter().map(|(name, kind, text)| {
-        (
-            (*name).to_owned(),
-            serde_json::json!({ "type": kind, "description": text }),
-        )
-    });
-    let required: Vec<&str> = properties[..required].iter().map(|(name, _, _)| *name).collect();
-    serde_json::json!({
-        "type": "object",
-        "properties": described.collect::<serde_json::Map<_, _>>(),
-        "required": required,
-        "additionalProperties": false,
     })
 }
 
@@ -235,7 +300,12 @@ pub(crate) mod tests {
             let Run::Blocking(run) = find(name)?.run else {
                 panic!("{name} is a command")
             };
-            run(&self.call, &input.to_string())
+            let read = input::read(&input.to_string(), &(find(name)?.schema)())?;
+            run(&self.call, read.input).map(|reply| reply.text)
+        }
+
+        pub(crate) fn parents(&self, commit: &domain::CommitId) -> Vec<domain::CommitId> {
+            self.call.workspace.parents(commit)
         }
 
         pub(crate) fn file(&self, path: &str) -> String {
@@ -298,19 +368,31 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn bad_input_names_the_field() {
+    fn every_answer_is_bounded_and_says_how_to_get_less() {
+        let outcome = Outcome::new(Ending::Done, "é".repeat(MAX_ANSWER)).bounded();
+        assert!(outcome.truncated && outcome.text.len() < MAX_ANSWER + 200);
+        assert!(
+            outcome
+                .text
+                .contains("left out: 65536 of 131072 bytes. Ask for less")
+        );
+        let short = Outcome::new(Ending::Done, "short").bounded();
+        assert_eq!((short.text.as_str(), short.truncated), ("short", false));
+    }
+
+    #[tokio::test]
+    async fn a_field_that_a_tool_does_not_have_is_ignored_with_a_word() {
         let world = World::new();
-        let error = world
-            .run("read_file", &serde_json::json!({ "path": 3 }))
-            .unwrap_err();
-        assert!(error.contains("`path`"), "{error}");
-        let error = world
-            .run("write_file", &serde_json::json!({ "path": "a" }))
-            .unwrap_err();
-        assert!(error.contains("`content`"), "{error}");
-        let error = world
-            .run("read_file", &serde_json::json!({ "path": "a", "line": 1 }))
-            .unwrap_err();
-        assert!(error.contains("`line`"), "{error}");
+        let (sink, _chunks) = mpsc::channel(1);
+        let input = r#"{"file_path": "README.md", "reason": "to see it"}"#;
+        let outcome = run(&read_file::TOOL, world.call.clone(), input, &sink).await;
+        assert_eq!(outcome.ending, Ending::Done);
+        assert!(
+            outcome.text.ends_with("[read_file has no field reason; ignored]"),
+            "{}",
+            outcome.text
+        );
+        let refused = run(&write_file::TOOL, world.call.clone(), r#"{"path": "a"}"#, &sink).await;
+        assert!(refused.text.contains("`content` is missing"), "{}", refused.text);
     }
 }

@@ -6,12 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Call, Run, Tool, cut, object, parse};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Call, Reply, Run, Tool, cut, parse};
 use crate::{
     parser::{Language, MAX_BYTES, Symbol, Unparsed},
     workspace::{Kind, explain},
 };
-use serde::Deserialize;
 
 /// Shown at most, in bytes: about 8,000 tokens.
 const BUDGET: usize = 32 * 1024;
@@ -26,19 +29,15 @@ pub(super) const TOOL: Tool = Tool {
     description: "Shows functions, classes and types with their lines: of a file or folder when path is given, else \
                   of the whole repository, the most used files first. A cheap first look before reading files. Knows Python, \
                   JavaScript, TypeScript, Rust, Go and Java.",
-    schema: || {
-        object(
-            &[("path", "string", "File or folder; absent: the whole repository")],
-            0,
-        )
-    },
+    schema: super::schema::<Input>,
     read_only: true,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// File or folder; absent: the whole repository
     path: Option<String>,
 }
 
@@ -48,20 +47,20 @@ struct FileOutline {
     words: HashSet<String>,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
     let path = call
         .workspace
         .existing(input.path.as_deref().unwrap_or_default())?;
     let is_folder = matches!(call.workspace.root().stat(&path), Ok(Some(stat)) if stat.kind == Kind::Folder);
     if is_folder || path.as_os_str().is_empty() {
-        Ok(folder(call, &path))
+        Ok(folder(call, &path).into())
     } else {
         one_file(call, &path)
     }
 }
 
-fn one_file(call: &Call, path: &Path) -> Result<String, String> {
+fn one_file(call: &Call, path: &Path) -> Result<Reply, String> {
     let bytes = call
         .workspace
         .root()
@@ -82,16 +81,20 @@ fn one_file(call: &Call, path: &Path) -> Result<String, String> {
         )
     })?;
     if symbols.is_empty() {
-        return Ok(format!("{} has no symbols.", path.display()));
+        return Ok(format!("{} has no symbols.", path.display()).into());
     }
     let shown = shown(path, &symbols);
     let part = cut(&shown, BUDGET);
-    let more = if part.len() < shown.len() {
+    let truncated = part.len() < shown.len();
+    let more = if truncated {
         "\n[more symbols left out; use search_content]"
     } else {
         ""
     };
-    Ok(format!("{part}{more}"))
+    Ok(Reply {
+        text: format!("{part}{more}"),
+        truncated,
+    })
 }
 
 /// What a look at many files came to.

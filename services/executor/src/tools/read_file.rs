@@ -1,40 +1,56 @@
-//! `read_file`: a text file or a range of its lines.
+//! `read_file`: a text file or a range of its lines, numbered.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, cut, object, parse};
+use super::{Call, Reply, Run, Tool, cut, parse};
 use crate::workspace::explain;
 
-/// Shown at most, in bytes.
-const MAX_SHOWN: usize = 256 * 1024;
+/// Shown at most: lines, bytes, and bytes of one line.
+const MAX_LINES: usize = 2000;
+const MAX_SHOWN: usize = 50 * 1024;
+const MAX_LINE: usize = 2000;
 /// Read at most, in bytes.
 const MAX_READ: u64 = 16 * 1024 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
     name: "read_file",
-    description: "Reads a text file. Give start_line and end_line (from 1, both included) to read a part of a long \
-                  file. The first line of the answer says which lines follow.",
-    schema: || {
-        let properties = [
-            ("path", "string", "Path relative to the workspace's root"),
-            ("start_line", "integer", "First line to read, from 1"),
-            ("end_line", "integer", "Last line to read"),
-        ];
-        object(&properties, 1)
-    },
+    description: "Reads a text file: its lines with their numbers, 2,000 lines or 50 kB at a time. Give start_line and \
+                  end_line (from 1, both included) to read a part. The first line of the answer says which lines follow \
+                  and how to read on. The numbers are not part of the file.",
+    schema: super::schema::<Input>,
     read_only: true,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// Path relative to the workspace's root
     path: String,
-    start_line: Option<usize>,
-    end_line: Option<usize>,
+    /// First line to read, from 1
+    start_line: Option<i64>,
+    /// Last line to read
+    end_line: Option<i64>,
+    /// Number of lines to read, instead of `end_line`
+    limit: Option<i64>,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+impl Input {
+    /// First and last line of a file with so many, from 1.
+    fn range(&self, total: usize) -> (usize, usize) {
+        let number = |value: i64| usize::try_from(value).unwrap_or(0);
+        let start = self.start_line.map_or(1, number).max(1);
+        // Some tools take -1 for the last line.
+        let end = self.end_line.filter(|end| *end > 0).map(number);
+        let limit = self.limit.filter(|limit| *limit > 0).map(number);
+        let end = end.or_else(|| Some(start.saturating_add(limit?) - 1));
+        (start, end.unwrap_or(total).min(total))
+    }
+}
+
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
     let path = call.workspace.existing(&input.path)?;
     let bytes = call
@@ -42,52 +58,63 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         .root()
         .read(&path, MAX_READ)
         .map_err(|error| explain(&path, &error))?;
+    let name = path.display();
     if bytes.iter().take(8000).any(|byte| *byte == 0) {
         return Err(format!(
-            "{} is a binary file of {} bytes and cannot be shown.",
-            path.display(),
+            "{name} is a binary file of {} bytes and cannot be shown.",
             bytes.len()
         ));
     }
     if git::is_lfs_pointer(&bytes) {
         return Err(format!(
-            "Git LFS keeps the content of {}; here is only a pointer to it. Work without the content and leave the file as it is.",
-            path.display()
+            "Git LFS keeps the content of {name}; here is only a pointer to it. Work without the content and leave the file as it is."
         ));
     }
     let text = String::from_utf8_lossy(&bytes);
     let total = text.lines().count();
-    let start = input.start_line.unwrap_or(1).max(1);
-    let end = input.end_line.unwrap_or(total).min(total);
     if total == 0 {
-        return Ok(format!("{} is empty.", path.display()));
+        return Ok(format!("{name} is empty.").into());
     }
+    let (start, end) = input.range(total);
     if start > end {
         return Err(format!(
-            "{} has {total} lines; lines {start} to {end} are none of them.",
-            path.display()
+            "{name} has {total} lines; there are no lines from {start} to {end}."
         ));
     }
-    let part: String = text
-        .split_inclusive('\n')
-        .skip(start - 1)
-        .take(end + 1 - start)
-        .collect();
-    let shown = cut(&part, MAX_SHOWN);
-    let last = if shown.len() < part.len() {
-        start + shown.matches('\n').count()
-    } else {
-        end
-    };
+    Ok(shown(&name.to_string(), &text, start, end, total))
+}
+
+fn shown(name: &str, text: &str, start: usize, end: usize, total: usize) -> Reply {
+    let (mut body, mut last, mut is_cut) = (String::new(), start - 1, false);
+    let lines = text.lines().enumerate().skip(start - 1).take(end + 1 - start);
+    for (at, line) in lines.take(MAX_LINES) {
+        let head = cut(line, MAX_LINE);
+        if body.len() + head.len() + 8 > MAX_SHOWN {
+            break;
+        }
+        body.push_str(&format!("{:>6} {head}", at + 1));
+        if head.len() < line.len() {
+            body.push_str(&format!(
+                " [{} more bytes of this line left out]",
+                line.len() - head.len()
+            ));
+            is_cut = true;
+        }
+        body.push('\n');
+        last = at + 1;
+    }
     let more = if last < end {
-        "; read on with start_line"
+        format!("; read on with start_line = {}", last + 1)
     } else {
-        ""
+        String::new()
     };
-    Ok(format!(
-        "{} (lines {start}-{last} of {total}{more})\n{shown}",
-        path.display()
-    ))
+    if is_cut {
+        body.push_str("[long lines are cut; see a part with run_command: cut -c, jq, or grep -o]\n");
+    }
+    Reply {
+        text: format!("{name} (lines {start}-{last} of {total}{more})\n{body}"),
+        truncated: last < end || is_cut,
+    }
 }
 
 #[cfg(test)]
@@ -105,7 +132,7 @@ mod tests {
                 &json!({ "path": "shop/cart.py", "start_line": 2, "end_line": 2 }),
             )
             .unwrap();
-        assert_eq!(text, "shop/cart.py (lines 2-2 of 6)\n    return 0\n");
+        assert_eq!(text, "shop/cart.py (lines 2-2 of 6)\n     2     return 0\n");
     }
 
     #[test]
@@ -134,15 +161,36 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_cut_and_says_where_to_read_on() {
+    fn long_files_and_long_lines_are_cut_and_the_answer_says_how_to_read_on() {
         let world = World::new();
-        world
-            .call
-            .workspace
-            .root()
-            .write("long".as_ref(), &b"0123456789\n".repeat(50_000))
+        let root = world.call.workspace.root();
+        root.write("long".as_ref(), &b"0123456789\n".repeat(50_000))
+            .unwrap();
+        root.write("wide".as_ref(), "é".repeat(15_000_000 / 2).as_bytes())
             .unwrap();
         let text = world.run("read_file", &json!({ "path": "long" })).unwrap();
-        assert!(text.len() < 257 * 1024 && text.lines().next().unwrap().contains("read on with start_line"));
+        assert!(
+            text.starts_with("long (lines 1-2000 of 50000; read on with start_line = 2001)\n     1 0123"),
+            "{}",
+            &text[..80]
+        );
+        assert!(text.len() < 52 * 1024);
+        let rest = world
+            .run(
+                "read_file",
+                &json!({ "path": "long", "start_line": 49_999, "end_line": -1 }),
+            )
+            .unwrap();
+        assert!(rest.starts_with("long (lines 49999-50000 of 50000)\n"), "{rest}");
+        let some = world
+            .run("read_file", &json!({ "path": "long", "offset": 5, "limit": 2 }))
+            .unwrap();
+        assert!(some.starts_with("long (lines 5-6 of 50000)\n"), "{some}");
+        let text = world.run("read_file", &json!({ "path": "wide" })).unwrap();
+        assert!(
+            text.len() < 3000 && text.contains("more bytes of this line left out"),
+            "{}",
+            text.len()
+        );
     }
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Call, Outcome, Run, Tool, object, parse};
+use super::{Call, Outcome, Run, Tool, parse};
 use crate::{
-    sandbox::{CommandSpec, Ending, Place, shell},
+    sandbox::{CommandEnd, CommandSpec, Ending, Place, shell},
     workspace::Workspace,
 };
 
@@ -17,63 +19,90 @@ const MAX_TIMEOUT: u64 = 600;
 /// The kernel takes no longer single argument, in bytes.
 const MAX_SCRIPT: usize = 100 * 1024;
 
+/// After git could not write.
+const GIT_HINT: &str = "[git can only read here: use create_branch for a branch, commit_changes to commit, undo to take changes \
+     back, and push_branch to push]";
+
 pub(super) const TOOL: Tool = Tool {
     name: "run_command",
     description: "Runs a shell command in the workspace's root and answers with its exit code and output (standard \
                   output and error together, of long output both ends). Every call is a new shell; processes left in \
                   the background are killed when it ends. There is no input and no network, but servers on \
-                  localhost work within one call.",
-    schema: || {
-        let properties = [
-            ("command", "string", "For the shell, e.g. python3 -m unittest -q"),
-            (
-                "timeout_s",
-                "integer",
-                "Seconds it may take: 120 unless given, at most 600",
-            ),
-        ];
-        object(&properties, 1)
-    },
+                  localhost work within one call. git can look at the repository (status, diff, log, blame, restore); use \
+                  commit_changes to commit.",
+    schema: super::schema::<Input>,
     read_only: false,
     run: Run::Command,
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// For the shell, e.g. python3 -m unittest -q
     command: String,
-    timeout_s: Option<u64>,
+    /// Seconds it may take: 120 unless given, at most 600
+    timeout_s: Option<i64>,
+    /// Folder to run it in, relative to the workspace's root; absent: the root
+    cwd: Option<String>,
 }
 
-pub(super) async fn run(call: &Call, input: &str, sink: &mpsc::Sender<Vec<u8>>) -> Outcome {
-    let input: Input = match parse(input) {
-        Ok(input) => input,
-        Err(text) => return Outcome::Failed(text),
+pub(super) async fn run(call: &Call, input: Value, sink: &mpsc::Sender<Vec<u8>>) -> Outcome {
+    let (script, seconds) = match parse(input).and_then(|input| asked(call, input)) {
+        Ok(asked) => asked,
+        Err(text) => return Outcome::failed(text),
     };
-    if input.command.len() > MAX_SCRIPT || input.command.contains('\0') {
-        return Outcome::Failed("The command is too long. Write it to a file and run that.".to_owned());
-    }
-    let seconds = input.timeout_s.unwrap_or(DEFAULT_TIMEOUT).clamp(1, MAX_TIMEOUT);
-    let spec = spec(call, input.command, Duration::from_secs(seconds));
+    let spec = spec(call, script, Duration::from_secs(seconds));
     let ran = call
         .sandbox
         .run(spec, &call.cancel, Some(sink), &call.workspace.spare);
     match failpoint::around("executor.command.run", ran).await {
-        Ok(end) => match end.ending {
-            Ending::Exited(code) => Outcome::Done(format!("exit code: {code}\n{}", end.output)),
-            Ending::TimedOut => Outcome::Failed(format!(
-                "The command was killed after {seconds} s; give timeout_s or run less. Its output so far:\n{}",
-                end.output
-            )),
-            Ending::Cancelled => {
-                Outcome::Cut(format!("The command was cut. Its output so far:\n{}", end.output))
-            }
-        },
+        Ok(end) => ended(call, end, seconds),
         Err(error) => {
             tracing::error!(%error, "a command could not be started");
-            Outcome::Failed("The command could not be started; this is not its fault. Try again.".to_owned())
+            Outcome::failed("The command could not be started; this is not its fault. Try again.")
         }
     }
+}
+
+/// The script and its seconds.
+fn asked(call: &Call, input: Input) -> Result<(String, u64), String> {
+    if input.command.len() > MAX_SCRIPT || input.command.contains('\0') {
+        return Err("The command is too long. Write it to a file and run that.".to_owned());
+    }
+    let seconds = input
+        .timeout_s
+        .map_or(DEFAULT_TIMEOUT, |seconds| u64::try_from(seconds).unwrap_or(1));
+    let folder = call.workspace.path(input.cwd.as_deref().unwrap_or_default())?;
+    let script = if folder.as_os_str().is_empty() {
+        input.command
+    } else {
+        let quoted = folder.display().to_string().replace('\'', r"'\''");
+        format!("cd -- '{quoted}' || exit 1\n{}", input.command)
+    };
+    Ok((script, seconds.clamp(1, MAX_TIMEOUT)))
+}
+
+fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
+    let CommandEnd {
+        ending,
+        output,
+        truncated,
+    } = end;
+    let mut outcome = match ending {
+        Ending::Exited(code) => Outcome {
+            exit_code: Some(code),
+            ..Outcome::new(super::Ending::Done, format!("exit code: {code}\n{output}"))
+        },
+        Ending::TimedOut => Outcome::failed(format!(
+            "The command was killed after {seconds} s; give timeout_s or run less. Its output so far:\n{output}"
+        )),
+        Ending::Cancelled => Outcome::cut(format!("The command was cut. Its output so far:\n{output}")),
+    };
+    outcome.truncated |= truncated;
+    if outcome.exit_code != Some(0) && call.workspace.is_about_its_git(&output) {
+        outcome.add(GIT_HINT);
+    }
+    outcome
 }
 
 /// A command in this workspace.

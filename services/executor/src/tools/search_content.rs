@@ -1,15 +1,30 @@
 //! `search_content`: lines that match a regular expression.
 
-use std::fs::FileType;
+use std::{
+    fs::{File, FileType},
+    io,
+    path::{Path, PathBuf},
+};
 
-use grep_regex::RegexMatcher;
-use grep_searcher::{BinaryDetection, SearcherBuilder, sinks::Lossy};
+use grep_matcher::{LineTerminator, Matcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, cut, object, parse, search_files::matcher};
+use super::{Call, Reply, Run, Tool, globs::Globs, parse};
 
+/// Lines that match, in all and in one file.
 const MAX_FOUND: usize = 300;
-const MAX_LINE: usize = 400;
+const MAX_IN_FILE: usize = 100;
+/// Shown of a line, in characters, around what matches.
+const MAX_LINE: usize = 300;
+/// Bytes of all lines together.
+const MAX_SHOWN: usize = 40 * 1024;
+const MAX_CONTEXT: i64 = 10;
 /// Files that are named because they could not be searched.
 const MAX_FAILED: usize = 10;
 /// A file with a longer line is not searched to its end, in bytes.
@@ -18,74 +33,271 @@ const MAX_LONGEST: usize = 16 * 1024 * 1024;
 pub(super) const TOOL: Tool = Tool {
     name: "search_content",
     description: "Finds lines by a regular expression in all files that .gitignore does not name: `path:line: text` for \
-                  each. Give file_pattern (a glob such as *.py) to look in some files only.",
-    schema: || {
-        let properties = [
-            (
-                "pattern",
-                "string",
-                "Regular expression (Rust syntax), matched within a line",
-            ),
-            ("file_pattern", "string", "Glob pattern of the files to look in"),
-        ];
-        object(&properties, 1)
-    },
+                  each. Give file_pattern (a glob such as *.py) or path (a folder or file) to look in some files only, and \
+                  context_lines to see the lines around.",
+    schema: super::schema::<Input>,
     read_only: true,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// Regular expression (Rust syntax: | ( ) without backslashes), matched within a line
     pattern: String,
+    /// Glob pattern of the files to look in
     file_pattern: Option<String>,
+    /// Folder or file to look in; absent: everywhere
+    path: Option<String>,
+    /// Lines to show before and after each match, at most 10
+    context_lines: Option<i64>,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+/// Where to look.
+struct Scope {
+    folder: PathBuf,
+    globs: Option<Globs>,
+    context: usize,
+}
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    lines: Vec<String>,
+    bytes: usize,
+    matches: usize,
+    searched: usize,
+    failed: Vec<String>,
+    is_cut: bool,
+}
+
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
-    let regex = RegexMatcher::new_line_matcher(&input.pattern).map_err(|error| {
-        format!("The pattern is no regular expression: {error}. Escape special characters with \\.")
-    })?;
-    let files = input.file_pattern.as_deref().map(matcher).transpose()?;
+    let scope = Scope {
+        folder: call
+            .workspace
+            .existing(input.path.as_deref().unwrap_or_default())?,
+        globs: input
+            .file_pattern
+            .as_deref()
+            .map(|globs| Globs::new(call, globs))
+            .transpose()?,
+        context: usize::try_from(input.context_lines.unwrap_or(0).clamp(0, MAX_CONTEXT)).unwrap_or(0),
+    };
+    let pattern = input.pattern.as_str();
+    let (mut found, mut note) = match matcher(pattern) {
+        Ok(regex) => (search(call, &scope, &regex), String::new()),
+        Err(error) => match literal(pattern) {
+            Some(regex) => (
+                search(call, &scope, &regex),
+                format!("[{pattern:?} is not a regular expression ({error}); searched as plain text]\n"),
+            ),
+            None => return Err(format!("The pattern is not a regular expression: {error}.")),
+        },
+    };
+    if found.searched == 0 {
+        return Ok(nothing_searched(&input).into());
+    }
+    if found.matches == 0 && note.is_empty() {
+        (found, note) = otherwise(call, &scope, pattern).unwrap_or((found, note));
+    }
+    if found.matches == 0 {
+        found.lines.push(format!(
+            "No line of {} files matches {pattern:?}.",
+            found.searched
+        ));
+    }
+    if found.is_cut {
+        let more = "[more matches left out; narrow the pattern or give file_pattern or path]";
+        found.lines.push(more.to_owned());
+    }
+    if !found.failed.is_empty() {
+        found.failed.truncate(MAX_FAILED);
+        let failed = found.failed.join(", ");
+        found.lines.push(format!("[not searched to the end: {failed}]"));
+    }
+    Ok(Reply {
+        text: note + &found.lines.join("\n"),
+        truncated: found.is_cut,
+    })
+}
+
+fn nothing_searched(input: &Input) -> String {
+    match (&input.file_pattern, &input.path) {
+        (Some(globs), _) => format!(
+            "No file matches file_pattern {globs:?}, so nothing was searched. Give a glob such as *.py or src/**; files that \
+             .gitignore names do not count."
+        ),
+        (None, Some(path)) => {
+            format!("There is no file to search in {path:?}; files that .gitignore names do not count.")
+        }
+        (None, None) => "There is no file to search.".to_owned(),
+    }
+}
+
+fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder.crlf(true);
+    builder.build(pattern).map_err(|error| {
+        let text = error.to_string();
+        // The parser draws the place over several lines; the last one says what is wrong.
+        text.lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned()
+    })
+}
+
+/// The pattern as plain text.
+fn literal(pattern: &str) -> Option<RegexMatcher> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder.crlf(true).fixed_strings(true);
+    builder.build(pattern).ok().filter(|_| !pattern.is_empty())
+}
+
+/// A pattern that matches nothing, read in the other ways in which it may be meant.
+fn otherwise(call: &Call, scope: &Scope, pattern: &str) -> Option<(Found, String)> {
+    let unescaped = ["\\|", "\\(", "\\)", "\\{", "\\}"]
+        .iter()
+        .fold(pattern.to_owned(), |text, escaped| {
+            text.replace(escaped, &escaped[1..])
+        });
+    let mut readings = Vec::new();
+    if pattern.contains([
+        '(', ')', '[', ']', '{', '}', '?', '*', '+', '.', '|', '$', '^', '\\',
+    ]) {
+        readings.extend(literal(pattern).map(|regex| (regex, "as plain text".to_owned())));
+    }
+    if unescaped != pattern {
+        let regex = matcher(&unescaped).ok();
+        readings
+            .extend(regex.map(|regex| (regex, format!("as {unescaped:?}, since | ( ) need no backslash"))));
+    }
+    readings.into_iter().find_map(|(regex, how)| {
+        let found = search(call, scope, &regex);
+        let note = format!("[{pattern:?} matches no line as a regular expression; found {how}:]\n");
+        (found.matches > 0).then_some((found, note))
+    })
+}
+
+fn search(call: &Call, scope: &Scope, regex: &RegexMatcher) -> Found {
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
+        .line_terminator(LineTerminator::crlf())
         .line_number(true)
         .heap_limit(Some(MAX_LONGEST))
+        .before_context(scope.context)
+        .after_context(scope.context)
         .build();
-    let root = call.workspace.root();
-    let (mut found, mut failed): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let (root, mut found) = (call.workspace.root(), Found::default());
     for path in call.workspace.paths(FileType::is_file) {
-        if files.as_ref().is_some_and(|files| !files.is_match(&path)) {
+        let is_wanted = scope.globs.as_ref().is_none_or(|globs| globs.is_match(&path));
+        if !is_wanted || !path.starts_with(&scope.folder) {
             continue;
         }
         let Ok(file) = root.open_file(&path) else { continue };
-        let sink = Lossy(|line, text| {
-            found.push(format!(
-                "{}:{line}: {}",
-                path.display(),
-                cut(text.trim_end(), MAX_LINE)
-            ));
-            Ok(found.len() <= MAX_FOUND)
-        });
-        if let Err(error) = searcher.search_file(&regex, &file, sink) {
+        found.searched += 1;
+        if let Err(error) = look(&mut searcher, regex, &path, &file, &mut found) {
             tracing::debug!(%error, "a file could not be searched");
-            failed.push(path.display().to_string());
+            found.failed.push(path.display().to_string());
         }
-        if found.len() > MAX_FOUND || call.cancel.is_cancelled() {
+        if found.matches >= MAX_FOUND || found.bytes >= MAX_SHOWN || call.cancel.is_cancelled() {
+            found.is_cut = true;
             break;
         }
     }
-    if found.is_empty() {
-        found.push(format!("No line matches {:?}.", input.pattern));
+    found
+}
+
+fn look(
+    searcher: &mut Searcher,
+    regex: &RegexMatcher,
+    path: &Path,
+    file: &File,
+    found: &mut Found,
+) -> io::Result<()> {
+    let sink = Lines {
+        regex,
+        path,
+        found,
+        in_file: 0,
+    };
+    searcher.search_file(regex, file, sink)
+}
+
+/// Takes the lines of one file.
+struct Lines<'a> {
+    regex: &'a RegexMatcher,
+    path: &'a Path,
+    found: &'a mut Found,
+    in_file: usize,
+}
+
+impl Lines<'_> {
+    fn push(&mut self, number: Option<u64>, mark: char, text: &str) {
+        let line = format!(
+            "{}{mark}{}{mark} {text}",
+            self.path.display(),
+            number.unwrap_or(0)
+        );
+        self.found.bytes += line.len() + 1;
+        self.found.lines.push(line);
     }
-    if found.len() > MAX_FOUND {
-        found[MAX_FOUND] = "[more lines left out; narrow the pattern or give file_pattern]".to_owned();
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, line: &SinkMatch<'_>) -> io::Result<bool> {
+        let (bytes, number) = (line.bytes(), line.line_number());
+        let at = self.regex.find(bytes).ok().flatten().map_or(0, |at| at.start());
+        self.push(number, ':', &around(bytes, at));
+        self.in_file += 1;
+        self.found.matches += 1;
+        if self.in_file == MAX_IN_FILE {
+            let note = format!(
+                "[more matches in {} left out; give it as path]",
+                self.path.display()
+            );
+            self.found.lines.push(note);
+        }
+        let goes_on = self.in_file < MAX_IN_FILE && self.found.matches < MAX_FOUND;
+        Ok(goes_on && self.found.bytes < MAX_SHOWN)
     }
-    if !failed.is_empty() {
-        failed.truncate(MAX_FAILED);
-        found.push(format!("[not searched to the end: {}]", failed.join(", ")));
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        if *line.kind() != SinkContextKind::Other {
+            self.push(line.line_number(), '-', &around(line.bytes(), 0));
+        }
+        Ok(true)
     }
-    Ok(found.join("\n"))
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.found.lines.push("--".to_owned());
+        Ok(true)
+    }
+}
+
+/// A line, of a long one the part around a place in it.
+fn around(line: &[u8], at: usize) -> String {
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim_end();
+    if text.chars().count() <= MAX_LINE {
+        return text.to_owned();
+    }
+    let before = String::from_utf8_lossy(&line[..at]).chars().count();
+    let start = before.saturating_sub(MAX_LINE / 3);
+    let part: String = text.chars().skip(start).take(MAX_LINE).collect();
+    let (front, back) = (
+        if start > 0 { "[…] " } else { "" },
+        if start + MAX_LINE < text.chars().count() {
+            " […]"
+        } else {
+            ""
+        },
+    );
+    format!("{front}{part}{back}")
 }
 
 #[cfg(test)]
@@ -94,31 +306,67 @@ mod tests {
 
     use crate::tools::tests::World;
 
+    fn search(world: &World, input: &serde_json::Value) -> String {
+        world.run("search_content", input).unwrap()
+    }
+
     #[test]
-    fn matching_lines_come_with_path_and_number() {
+    fn matching_lines_come_with_path_and_number_and_the_lines_around_on_request() {
         let world = World::new();
-        let text = world
-            .run(
-                "search_content",
-                &json!({ "pattern": "def \\w+", "file_pattern": "*.py" }),
-            )
-            .unwrap();
+        let both = "shop/cart.py:1: def total(items):\nshop/cart.py:5: def count(items):";
+        for scope in [
+            json!({ "pattern": "def \\w+", "file_pattern": "*.py" }),
+            json!({ "pattern": "def \\w+", "file_pattern": "shop/" }),
+            json!({ "pattern": "def \\w+", "file_pattern": "*.go,*.py" }),
+            json!({ "pattern": "def \\w+", "path": "shop" }),
+            json!({ "pattern": "def \\w+", "path": "cart.py" }),
+        ] {
+            assert_eq!(search(&world, &scope), both, "{scope}");
+        }
+        let text = search(&world, &json!({ "pattern": "total", "context_lines": 1 }));
         assert_eq!(
             text,
-            "shop/cart.py:1: def total(items):\nshop/cart.py:5: def count(items):"
+            "shop/cart.py:1: def total(items):\nshop/cart.py-2-     return 0"
         );
-        let none = world
-            .run(
-                "search_content",
-                &json!({ "pattern": "def", "file_pattern": "*.md" }),
-            )
+        let none = search(&world, &json!({ "pattern": "def", "file_pattern": "*.rs" }));
+        assert!(none.contains("No file matches file_pattern"), "{none}");
+        let none = search(&world, &json!({ "pattern": "nothing like it" }));
+        assert!(none.contains("No line of "), "{none}");
+    }
+
+    #[test]
+    fn a_pattern_in_another_syntax_is_found_as_it_is_meant_and_the_answer_says_so() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        root.write("a.py".as_ref(), b"x = open(path)\r\nalpha\r\n")
             .unwrap();
-        assert!(none.contains("No line matches"));
+        for (pattern, line) in [
+            ("open(path)", "a.py:1: x = open(path)"),
+            ("def total\\|def none", "shop/cart.py:1: def total(items):"),
+            ("open(", "a.py:1: x = open(path)"),
+        ] {
+            let text = search(&world, &json!({ "pattern": pattern }));
+            assert!(text.starts_with('[') && text.contains(line), "{pattern}: {text}");
+        }
+        assert_eq!(search(&world, &json!({ "pattern": "alpha$" })), "a.py:2: alpha");
+    }
+
+    #[test]
+    fn one_file_does_not_take_all_the_room_and_a_long_line_is_shown_around_the_match() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        root.write("many".as_ref(), &b"needle\n".repeat(5000)).unwrap();
+        root.write(
+            "wide".as_ref(),
+            format!("{}needle{}", "x".repeat(5000), "y".repeat(5000)).as_bytes(),
+        )
+        .unwrap();
+        let text = search(&world, &json!({ "pattern": "needle" }));
+        assert!(text.contains("[more matches in many left out"), "{text}");
+        let wide = text.lines().find(|line| line.starts_with("wide:")).unwrap();
         assert!(
-            world
-                .run("search_content", &json!({ "pattern": "(" }))
-                .unwrap_err()
-                .contains("Escape")
+            wide.contains("xneedley") && wide.len() < 400 && wide.ends_with(" […]"),
+            "{wide}"
         );
     }
 }

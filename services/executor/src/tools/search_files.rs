@@ -1,67 +1,76 @@
 //! `search_files`: paths that match a pattern.
 
-use globset::{GlobBuilder, GlobMatcher};
-use serde::Deserialize;
+use std::path::Path;
 
-use super::{Call, Run, Tool, object, parse};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Call, Reply, Run, Tool, globs::Globs, parse};
 
 const MAX_FOUND: usize = 500;
 
 pub(super) const TOOL: Tool = Tool {
     name: "search_files",
     description: "Finds files by a glob pattern such as **/*_test.go or src/**/cart*. A pattern without a slash is \
-                  looked for in every folder. Files named by .gitignore are left out.",
-    schema: || {
-        object(
-            &[(
-                "pattern",
-                "string",
-                "Glob pattern over paths relative to the root",
-            )],
-            1,
-        )
-    },
+                  looked for in every folder, a folder's name stands for all files in it, and several patterns are separated by \
+                  commas. Files named by .gitignore are left out.",
+    schema: super::schema::<Input>,
     read_only: true,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// Glob pattern over paths relative to the root
     pattern: String,
+    /// Folder to look in; absent: everywhere
+    path: Option<String>,
 }
 
-/// A matcher over relative paths.
-pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
-    let everywhere = if pattern.contains('/') {
-        pattern.to_owned()
-    } else {
-        format!("**/{pattern}")
-    };
-    let glob = GlobBuilder::new(&everywhere).literal_separator(true).build();
-    let glob = glob.map_err(|error| format!("The pattern is no glob: {error}. Try one such as **/*.py."))?;
-    Ok(glob.compile_matcher())
-}
-
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
-    let matcher = matcher(&input.pattern)?;
+    let globs = Globs::new(call, &input.pattern)?;
+    let folder = call.workspace.path(input.path.as_deref().unwrap_or_default())?;
+    let mut found = matching(call, &folder, &globs);
+    let mut note = String::new();
+    if found.is_empty() && globs.is_plain() {
+        // A name without a wildcard is mostly a part of one.
+        found = matching(call, &folder, &Globs::new(call, &format!("*{}*", input.pattern))?);
+        note = format!(
+            "[no file is named {:?}; these have it in their names]\n",
+            input.pattern
+        );
+    }
+    if found.is_empty() {
+        return Ok(format!(
+            "No file matches {:?}. Files that .gitignore names are not searched; list_directory shows them.",
+            input.pattern
+        )
+        .into());
+    }
+    let truncated = found.len() > MAX_FOUND;
+    if truncated {
+        found[MAX_FOUND] = "[more files left out; narrow the pattern]".to_owned();
+    }
+    Ok(Reply {
+        text: note + &found.join("\n"),
+        truncated,
+    })
+}
+
+fn matching(call: &Call, folder: &Path, globs: &Globs) -> Vec<String> {
     let mut found = Vec::new();
     for path in call.workspace.paths(|kind| !kind.is_dir()) {
-        if matcher.is_match(&path) {
+        if path.starts_with(folder) && globs.is_match(&path) {
             found.push(path.display().to_string());
         }
         if found.len() > MAX_FOUND || call.cancel.is_cancelled() {
             break;
         }
     }
-    if found.is_empty() {
-        return Ok(format!("No file matches {:?}.", input.pattern));
-    }
-    if found.len() > MAX_FOUND {
-        found[MAX_FOUND] = "[more files left out; narrow the pattern]".to_owned();
-    }
-    Ok(found.join("\n"))
+    found
 }
 
 #[cfg(test)]
@@ -77,14 +86,32 @@ mod tests {
             .run("write_file", &json!({ "path": "build/x.py", "content": "" }))
             .unwrap();
         let find = |pattern: &str| world.run("search_files", &json!({ "pattern": pattern })).unwrap();
-        assert_eq!(find("*.py"), "shop/cart.py");
-        assert_eq!(find("shop/*"), "shop/cart.py");
+        let root = world.call.workspace.root().path().display().to_string();
+        let absolute = format!("{root}/shop/*.py");
+        for pattern in [
+            "*.py",
+            "shop/*",
+            "./shop/*.py",
+            "shop",
+            "shop/",
+            "*.go,*.py",
+            "*.{go,py}",
+            &absolute,
+            "cart.py",
+        ] {
+            assert_eq!(find(pattern), "shop/cart.py", "{pattern}");
+        }
+        assert!(
+            find("cart").ends_with("have it in their names]\nshop/cart.py"),
+            "{}",
+            find("cart")
+        );
         assert!(find("*.rs").contains("No file matches"));
         assert!(
             world
                 .run("search_files", &json!({ "pattern": "a[" }))
                 .unwrap_err()
-                .contains("no glob")
+                .contains("not a glob")
         );
     }
 }

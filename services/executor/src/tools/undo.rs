@@ -1,19 +1,21 @@
 //! `undo`: the files as they were before the latest change.
 
-use super::{Call, Nothing, Run, Tool, object, parse};
+use serde_json::Value;
+
+use super::{Call, Nothing, Reply, Run, Tool, parse};
 
 pub(super) const TOOL: Tool = Tool {
     name: "undo",
     description: "Puts all files back to what they were before the latest tool call that changed any (run_command \
-                  included). Calling it again goes back further. Commits and files named by .gitignore stay.",
-    schema: || object(&[], 0),
+                  included). Calling it again goes back further. A commit made by that call is taken back too; files named by .gitignore stay.",
+    schema: super::schema::<Nothing>,
     read_only: false,
     run: Run::Blocking(run),
 };
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let Nothing {} = parse(input)?;
-    call.workspace.undo()
+    call.workspace.undo().map(Reply::from)
 }
 
 #[cfg(test)]
@@ -68,5 +70,28 @@ mod tests {
             &std::fs::metadata(root.join("run.sh")).unwrap().permissions(),
         );
         assert_eq!(mode & 0o111, 0o111);
+    }
+
+    #[test]
+    fn a_commit_is_taken_back_and_its_work_stays_until_it_is_undone_too() {
+        let world = World::new();
+        let workspace = &world.call.workspace;
+        let step = |name: &str, input: serde_json::Value| {
+            let text = world.run(name, &input).unwrap();
+            workspace.has_changed().unwrap();
+            text
+        };
+        step("create_branch", json!({ "branch_name": "feat/x" }));
+        step(
+            "write_file",
+            json!({ "path": "README.md", "content": "# Store\n" }),
+        );
+        step("commit_changes", json!({ "message": "Closes #1" }));
+        let text = step("undo", json!({}));
+        assert!(text.contains("Took the commit"), "{text}");
+        assert_eq!(workspace.branch().1, Some(workspace.base.clone()));
+        assert_eq!(world.file("README.md"), "# Store\n");
+        step("undo", json!({}));
+        assert_eq!(world.file("README.md"), "# Shop\n");
     }
 }

@@ -2,37 +2,35 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Call, Run, Tool, object, parse, syntax};
+use super::{Call, Reply, Run, Tool, parse, syntax};
 use crate::{parser::MAX_BYTES, workspace::explain};
 
 pub(super) const TOOL: Tool = Tool {
     name: "write_file",
     description: "Writes a whole file, new or in place of what was there. Missing folders are made. To change a part \
                   of an existing file use edit_file.",
-    schema: || {
-        let properties = [
-            ("path", "string", "Path relative to the workspace's root"),
-            ("content", "string", "The file's whole content"),
-            ("force", "boolean", "Keep the file even if it cannot be parsed"),
-        ];
-        object(&properties, 2)
-    },
+    schema: super::schema::<Input>,
     read_only: false,
     run: Run::Blocking(run),
 };
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// Path relative to the workspace's root
     path: String,
+    /// The file's whole content
     content: String,
+    /// Keep the file even if it cannot be parsed
     #[serde(default)]
     force: bool,
 }
 
-fn run(call: &Call, input: &str) -> Result<String, String> {
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
     let path = call.workspace.path(&input.path)?;
     if path == Path::new("") {
@@ -53,7 +51,8 @@ fn run(call: &Call, input: &str) -> Result<String, String> {
         "Wrote {} ({} lines).{unchecked}",
         path.display(),
         input.content.lines().count()
-    ))
+    )
+    .into())
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ impl Workspace {
             root,
             scratch,
             session,
+            is_adopted: true,
             folder,
             elsewhere: OnceLock::new(),
             state: Mutex::default(),

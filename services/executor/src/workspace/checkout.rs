@@ -12,7 +12,7 @@ use git2::{ObjectType, Oid};
 use super::{Problem, Restore, Workspace, paths::is_plain_name, ready::Files, root::Stat, scan::StatCache};
 
 /// Folders within folders.
-const MAX_DEPTH: usize = 100;
+pub(super) const MAX_DEPTH: usize = 100;
 /// Threads that write one checkout, and the fewest files that one of them is worth.
 const MAX_THREADS: usize = 4;
 const MIN_PART: usize = 250;
@@ -70,8 +70,9 @@ impl Workspace {
         state.cache = cache;
         state.seen = Some((tree, state.branch.clone(), state.head.clone()));
         drop(state);
-        if indexed == Some(self.head_or_base()) {
-            return Ok(());
+        if indexed == Some(self.head_or_base()) && self.branch().0.is_none() {
+            // Its paths are those of the place where it was made.
+            return self.show_git(None);
         }
         self.write_index(&repository)
     }
@@ -205,9 +206,6 @@ impl Workspace {
         index.write()?;
         let bytes = fs::read(&place)?;
         fs::remove_file(&place)?;
-        if let Err(error) = self.scratch.write(Path::new("index"), &bytes) {
-            tracing::warn!(%error, "the index for the model's git could not be written");
-        }
-        Ok(())
+        self.show_git(Some(bytes))
     }
 }

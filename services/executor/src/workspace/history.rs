@@ -4,7 +4,7 @@ use domain::CommitId;
 use git2::{Oid, Signature, Time};
 use proto::executor::MAX_PACK_BYTES;
 
-use super::{Problem, Workspace, scan::MAX_FILE_BYTES, undo::MAX_NAMED};
+use super::{Problem, Seen, Workspace};
 
 /// Everything that differs from the base.
 pub(crate) struct SnapshotPack {
@@ -12,6 +12,8 @@ pub(crate) struct SnapshotPack {
     pub(crate) head: Option<CommitId>,
     pub(crate) commit: CommitId,
     pub(crate) files_changed: u32,
+    /// Files and folders that are not in it, each with the reason.
+    pub(crate) omitted: Vec<String>,
     pub(crate) pack: Vec<u8>,
 }
 
@@ -28,7 +30,8 @@ impl Workspace {
         self.lock().head.clone().unwrap_or_else(|| self.base.clone())
     }
 
-    /// Creates a branch at the base, or moves back to it when it is there.
+    /// Creates a branch at the base, or says that it is there. Commits of an earlier branch are left behind; their work stays
+    /// in the files.
     pub(crate) fn create_branch(&self, name: &str) -> Result<String, String> {
         let refuse = |why: &str| {
             Err(format!(
@@ -47,17 +50,18 @@ impl Workspace {
             Some(branch) if branch == name => {
                 return Ok(format!("The branch {name} exists and is checked out."));
             }
-            Some(branch) if head.as_ref() != Some(&self.base) => {
-                return Err(format!(
-                    "The branch {branch} already has commits. Carry on with it."
-                ));
-            }
             Some(_) | None => {}
         }
+        let left_behind = branch.as_ref().filter(|_| head.as_ref() != Some(&self.base));
         self.set_branch(name, branch.as_deref())
             .map_err(|problem| for_model(&problem))?;
+        let rest = left_behind.map_or_else(String::new, |old| {
+            format!(
+                " It has no commits yet: the files are as they were on {old}, and commit_changes commits all of it in one commit."
+            )
+        });
         Ok(format!(
-            "Created the branch {name} at {} and checked it out.",
+            "Created the branch {name} at {} and checked it out.{rest}",
             self.base.short()
         ))
     }
@@ -79,22 +83,31 @@ impl Workspace {
         let mut state = self.lock();
         state.branch = Some(name.to_owned());
         state.head = Some(self.base.clone());
-        Ok(())
+        drop(state);
+        self.write_index(&repository)
     }
 
-    /// Commits all files. The same files, message and time on the same head give the same id.
-    pub(crate) fn commit_changes(&self, message: &str, time_s: i64) -> Result<String, String> {
+    /// Commits all files; to amend puts the commit into the place of the last one. The same files, message and time on the
+    /// same head give the same id.
+    pub(crate) fn commit_changes(&self, message: &str, amend: bool, time_s: i64) -> Result<String, String> {
         let message = message.trim();
         if message.is_empty() {
             return Err("The message is empty. Say in one line what the commit changes.".to_owned());
         }
-        let (Some(branch), _) = self.branch() else {
+        let (Some(branch), head) = self.branch() else {
             return Err("There is no branch yet. Call create_branch first.".to_owned());
         };
-        match self.commit_to(&branch, message, time_s) {
+        let replaced = head.filter(|head| amend && *head != self.base);
+        if amend && replaced.is_none() {
+            return Err(format!(
+                "There is no commit to amend: {branch} has none of its own yet. Call commit_changes without amend."
+            ));
+        }
+        match self.commit_to(&branch, replaced.as_ref(), message, time_s) {
             Ok(Some((commit, files))) => Ok(format!(
-                "Committed {files} changed file(s) as {} on {branch}.{}",
+                "Committed {files} changed file(s) as {} on {branch}{}.{}",
                 commit.short(),
+                replaced.map_or_else(String::new, |old| format!(", in the place of {}", old.short())),
                 self.left_out()
             )),
             Ok(None) => Err(format!(
@@ -108,46 +121,69 @@ impl Workspace {
 
     /// Which files the last look at them left out, for the model; empty: none.
     pub(crate) fn left_out(&self) -> String {
-        let names = &self.lock().too_large;
-        if names.is_empty() {
-            return String::new();
-        }
-        let shown: Vec<_> = names
-            .iter()
-            .take(MAX_NAMED)
-            .map(|path| path.display().to_string())
-            .collect();
-        format!(
-            "\n{} file(s) larger than {} MiB are left out of every commit: {}",
-            names.len(),
-            MAX_FILE_BYTES >> 20,
-            shown.join(", ")
-        )
+        let mut state = self.lock();
+        state.told = state.omitted.clone();
+        state.omitted.told()
+    }
+
+    /// The same, if the model does not know it yet.
+    pub(crate) fn news(&self) -> String {
+        let state = self.lock();
+        let is_known = state.told == state.omitted;
+        drop(state);
+        if is_known { String::new() } else { self.left_out() }
     }
 
     fn commit_to(
         &self,
         branch: &str,
+        replaced: Option<&CommitId>,
         message: &str,
         time_s: i64,
     ) -> Result<Option<(CommitId, u32)>, Problem> {
         let repository = self.git()?;
         let head = self.head_or_base();
         let tree = self.tree(repository.objects())?;
-        if repository
-            .objects()
-            .find_commit(Oid::from_str(head.as_str())?)?
-            .tree_id()
-            == tree
-        {
+        let last = repository.objects().find_commit(Oid::from_str(head.as_str())?)?;
+        if replaced.is_none() && last.tree_id() == tree {
             return Ok(None);
         }
-        let commit = write_commit(repository.objects(), tree, &head, &format!("{message}\n"), time_s)?;
-        let files = repository.unified_diff(&head, &commit, 0)?.files_changed;
-        repository.set_branch(branch, &commit)?;
-        self.lock().head = Some(commit.clone());
-        self.write_index(&repository)?;
+        let parent = match replaced {
+            Some(_) => commit_id(last.parent_id(0)?)?,
+            None => head,
+        };
+        let commit = write_commit(
+            repository.objects(),
+            tree,
+            &parent,
+            &format!("{message}\n"),
+            time_s,
+        )?;
+        let files = repository.unified_diff(&parent, &commit, 0)?.files_changed;
+        self.move_branch(&repository, branch, &commit)?;
         Ok(Some((commit, files)))
+    }
+
+    /// Puts the branch at a commit, for the model's git as well.
+    pub(super) fn move_branch(
+        &self,
+        repository: &git::Repository,
+        branch: &str,
+        commit: &CommitId,
+    ) -> Result<(), Problem> {
+        repository.set_branch(branch, commit)?;
+        self.lock().head = Some(commit.clone());
+        self.write_index(repository)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parents(&self, commit: &CommitId) -> Vec<CommitId> {
+        let repository = self.git().unwrap();
+        let commit = repository
+            .objects()
+            .find_commit(Oid::from_str(commit.as_str()).unwrap())
+            .unwrap();
+        commit.parent_ids().map(|id| commit_id(id).unwrap()).collect()
     }
 
     /// Everything that differs from the base, committed or not, as a commit and a pack. Blocks.
@@ -164,7 +200,7 @@ impl Workspace {
         let pack = repository
             .pack(&new, &self.base, MAX_PACK_BYTES)
             .map_err(|error| match error {
-                git::Error::BadPack(why) => Problem::BadSnapshot(format!("the change cannot be kept: {why}")),
+                git::Error::BadPack(why) => Problem::Unkeepable(why),
                 other => other.into(),
             })?;
         let files_changed = repository.unified_diff(&self.base, &commit, 0)?.files_changed;
@@ -174,6 +210,7 @@ impl Workspace {
             head,
             commit,
             files_changed,
+            omitted: self.lock().omitted.named().to_vec(),
             pack,
         })
     }
@@ -199,17 +236,20 @@ impl Workspace {
     pub(crate) fn has_changed(&self) -> Result<bool, Problem> {
         let tree = self.tree(self.git()?.objects())?;
         let (branch, head) = self.branch();
-        let now = Some((tree, branch, head));
+        let now = (tree, branch, head);
         let mut state = self.lock();
-        let changed = state.seen != now;
-        let before = state.seen.as_ref().map(|(before, ..)| *before);
+        let changed = state.seen.as_ref() != Some(&now);
         let undone = std::mem::take(&mut state.undone);
-        if let Some(before) = before.filter(|before| *before != tree && !undone) {
+        if let Some(before) = state
+            .seen
+            .clone()
+            .filter(|before| !undone && is_undoable(before, &now))
+        {
             let excess = (state.undo.len() + 1).saturating_sub(super::undo::MAX_UNDO);
             state.undo.drain(..excess);
             state.undo.push(before);
         }
-        state.seen = now;
+        state.seen = Some(now);
         Ok(changed)
     }
 
@@ -225,6 +265,17 @@ impl Workspace {
     }
 }
 
+/// Whether there is something to take back: other files, or another head of the same branch.
+fn is_undoable((tree, branch, head): &Seen, now: &Seen) -> bool {
+    *tree != now.0 || (*branch == now.1 && *head != now.2)
+}
+
+fn commit_id(id: Oid) -> Result<CommitId, Problem> {
+    id.to_string()
+        .parse()
+        .map_err(|_| Problem::Trouble("git gave a strange commit id".to_owned()))
+}
+
 fn write_commit(
     git: &git2::Repository,
     tree: Oid,
@@ -234,12 +285,11 @@ fn write_commit(
 ) -> Result<CommitId, Problem> {
     let who = Signature::new(git::AUTHOR_NAME, git::AUTHOR_ADDRESS, &Time::new(time_s, 0))?;
     let parent = git.find_commit(Oid::from_str(parent.as_str())?)?;
-    let id = git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?;
-    id.to_string()
-        .parse()
-        .map_err(|_| Problem::Trouble("git gave a strange commit id".to_owned()))
+    commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?)
 }
 
 fn for_model(problem: &Problem) -> String {
-    format!("Git could not do that: {problem}. Nothing was changed; try again.")
+    format!(
+        "That could not be written: {problem}. Nothing was committed. If the disk is full, delete generated files; else work on and commit later."
+    )
 }

@@ -43,7 +43,8 @@ impl Workspace {
         let tree = tree.ok_or_else(|| Problem::Trouble("a new checkout has no tree".to_owned()))?;
         let repository = self.git()?;
         let files = tracked(repository.objects(), &repository.objects().find_tree(tree)?)?;
-        let known = Known::new(files.keys());
+        let git_file = PathBuf::from(".git");
+        let known = Known::new(files.keys().chain([&git_file]));
         Ok(Origin { tree, files, known })
     }
 

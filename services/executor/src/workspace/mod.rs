@@ -4,8 +4,10 @@
 mod adopt;
 mod checkout;
 mod copy;
+mod git_view;
 mod history;
 mod left;
+mod omitted;
 pub(crate) mod paths;
 mod place;
 mod ready;
@@ -26,6 +28,8 @@ use git::Elsewhere;
 pub(crate) use copy::Amount;
 pub(crate) use history::SnapshotPack;
 pub(crate) use left::Origin;
+use omitted::Omitted;
+pub(crate) use paths::is_git_folder;
 pub(crate) use ready::Ready;
 pub(crate) use root::{Kind, Root, explain};
 use scan::StatCache;
@@ -46,6 +50,9 @@ pub(crate) enum Problem {
     /// A snapshot does not fit this workspace.
     #[error("{0}")]
     BadSnapshot(String),
+    /// The changes cannot be kept as they are; the same request fails again.
+    #[error("{0}")]
+    Unkeepable(String),
     /// The disk or git is in trouble.
     #[error("{0}")]
     Trouble(String),
@@ -106,6 +113,8 @@ pub(crate) struct Workspace {
     root: Root,
     scratch: Root,
     session: Option<Arc<Session>>,
+    /// The worktree was there before, and stays.
+    is_adopted: bool,
     elsewhere: OnceLock<Elsewhere>,
     state: Mutex<State>,
     /// For the next command here.
@@ -121,14 +130,19 @@ struct State {
     head: Option<CommitId>,
     cache: StatCache,
     /// What the last look at the files left out.
-    too_large: Vec<PathBuf>,
+    omitted: Omitted,
+    /// The same, as the model was told of it last.
+    told: Omitted,
     /// Tree, branch and head after the last look, so that a change is noticed.
-    seen: Option<(git2::Oid, Option<String>, Option<CommitId>)>,
-    /// Files before the latest changes, the newest last.
-    undo: Vec<git2::Oid>,
+    seen: Option<Seen>,
+    /// Files, branch and head before the latest changes, the newest last.
+    undo: Vec<Seen>,
     /// The next change is an undo, which is not undone in turn.
     undone: bool,
 }
+
+/// The tree of all files, the branch and its head.
+type Seen = (git2::Oid, Option<String>, Option<CommitId>);
 
 struct Folder(PathBuf);
 
@@ -176,6 +190,7 @@ impl Workspace {
             root,
             scratch,
             session,
+            is_adopted: false,
             elsewhere: OnceLock::new(),
             state: Mutex::default(),
             spare: Spare::default(),
@@ -236,16 +251,30 @@ impl Workspace {
             .take(6)
             .collect();
         match named.as_slice() {
-            [] => Ok(path),
+            [] => self.elsewhere_named(path),
             [file] => Ok(file.clone()),
-            files => {
-                let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-                Err(format!(
-                    "{text:?} names several files: {}. Give a longer path.",
-                    names.join(", ")
-                ))
-            }
+            files => Err(format!(
+                "{text:?} names several files: {}. Give a longer path.",
+                listed(files)
+            )),
         }
+    }
+
+    /// A path that is not there; refused when files of that name are in other folders.
+    fn elsewhere_named(&self, path: PathBuf) -> Result<PathBuf, String> {
+        let of_name: Vec<PathBuf> = self
+            .paths(fs::FileType::is_file)
+            .filter(|file| file.file_name() == path.file_name())
+            .take(6)
+            .collect();
+        if of_name.is_empty() {
+            return Ok(path);
+        }
+        Err(format!(
+            "{} does not exist. Files of that name: {}.",
+            path.display(),
+            listed(&of_name)
+        ))
     }
 
     /// Branch and its head, when there is one.
@@ -287,11 +316,8 @@ impl Workspace {
             ("LC_CTYPE", "C.UTF-8".into()),
             ("TERM", "dumb".into()),
             ("CI", "1".into()),
-            ("GIT_DIR", self.git_dir().into()),
-            ("GIT_WORK_TREE", self.root.path().into()),
-            ("GIT_INDEX_FILE", tmp.join("index").into()),
-            ("GIT_CONFIG_GLOBAL", tmp.join("home/.gitconfig").into()),
         ];
+        environment.extend(self.git_environment());
         environment.extend(toolchains());
         // What is not text cannot be told to the launcher; a command does without it.
         let texts = environment
@@ -311,6 +337,11 @@ impl Workspace {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.join(", ")
 }
 
 fn session(runner: Option<&Runner>, tree: Option<&Path>) -> io::Result<Option<Arc<Session>>> {

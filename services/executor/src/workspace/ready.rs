@@ -152,7 +152,7 @@ mod tests {
             assert!(!warm.has_changed().unwrap());
             assert_eq!(warm.diff(1000).unwrap().files_changed, 0);
             let index = |workspace: &Workspace| {
-                let index = git2::Index::open(&workspace.scratch.path().join("index")).unwrap();
+                let index = git2::Index::open(&workspace.scratch.path().join("checkout.git/index")).unwrap();
                 index
                     .iter()
                     .map(|entry| (entry.path, entry.id))

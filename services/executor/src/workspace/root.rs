@@ -163,7 +163,16 @@ impl Root {
 
 /// What went wrong with a path, in words for the model.
 pub(crate) fn explain(path: &Path, error: &io::Error) -> String {
-    let path = path.display();
+    let path = if path.as_os_str().is_empty() {
+        "The workspace's root".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        return format!(
+            "{path} is too large to be read at once. See a part with run_command (head, sed -n, grep)."
+        );
+    }
     match Errno::from_io_error(error) {
         Some(Errno::NOENT) => {
             format!("{path} does not exist. Look with list_directory or search_files.")
@@ -173,17 +182,24 @@ pub(crate) fn explain(path: &Path, error: &io::Error) -> String {
         }
         Some(Errno::LOOP) => {
             format!(
-                "{path} is or passes through a symbolic link. Write to the file that it points to instead."
+                "{path} is or passes through a symbolic link. Use the path of the file that it points to instead."
             )
         }
-        Some(Errno::ISDIR) => format!("{path} is not an ordinary file. Use list_directory for folders."),
+        Some(Errno::ISDIR) => {
+            format!("{path} is not an ordinary file. Name a file; list_directory shows what a folder holds.")
+        }
         Some(Errno::NOTDIR) => {
             format!("{path}: a part of this path is a file, not a folder. Choose another path.")
         }
         Some(Errno::ACCESS | Errno::PERM) => {
             format!("{path}: permission denied. Change its mode with run_command (chmod) first.")
         }
-        Some(_) | None => format!("{path}: {error}."),
+        Some(Errno::NXIO) => format!("{path} is a pipe or socket, not a file."),
+        Some(Errno::NAMETOOLONG) => format!("{path}: the path is too long. Choose a shorter one."),
+        Some(Errno::NOSPC | Errno::DQUOT) => {
+            format!("{path}: the disk is full. Delete generated files with run_command.")
+        }
+        Some(_) | None => format!("{path}: {error}. Look at it with run_command (ls -l)."),
     }
 }
 

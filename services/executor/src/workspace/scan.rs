@@ -4,8 +4,10 @@ use std::{
     collections::{BTreeMap, HashMap},
     ffi::OsStr,
     fs::FileType,
+    io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use git2::{ObjectType, Oid};
@@ -13,6 +15,7 @@ use ignore::{DirEntry, WalkBuilder};
 
 use super::{
     Problem, Workspace,
+    omitted::{Omitted, reason, unwalked},
     paths::is_git_folder,
     root::{Kind, Stat},
 };
@@ -20,9 +23,11 @@ use super::{
 /// Files above this are not taken into a tree, in bytes; where one was smaller, it stays what it was.
 pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Ignore files above this are not read, in bytes: a walk holds their lines.
-const MAX_RULES_BYTES: u64 = 1024 * 1024;
-/// More files than this are no source tree.
-const MAX_FILES: usize = 200_000;
+const MAX_RULES_BYTES: u64 = 64 * 1024;
+/// More new files than this are not written by hand.
+const MAX_NEW_FILES: usize = if cfg!(test) { 1000 } else { 200_000 };
+/// Files in deeper folders are not taken: no checkout would hold them.
+const MAX_DEPTH: usize = super::checkout::MAX_DEPTH;
 /// A file that changed this shortly before it was read may change again without its times showing it.
 const RACY_NS: i128 = 20_000_000;
 
@@ -64,51 +69,86 @@ pub(super) fn os_name(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
 }
 
+/// Why one file has no place in a tree.
+enum Unread {
+    File(io::Error),
+    Git(git2::Error),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<git2::Error> for Unread {
+    fn from(error: git2::Error) -> Self {
+        Self::Git(error)
+    }
+}
+
 pub(super) type Files = BTreeMap<PathBuf, (Oid, i32)>;
 
+/// One look at all files.
+struct Look<'a> {
+    git: &'a git2::Repository,
+    old: &'a StatCache,
+    new: StatCache,
+    omitted: Omitted,
+}
+
 impl Workspace {
-    /// The tree of all files as they are now.
+    /// The tree of all files as they are now. What cannot be read is left out and noted; of a tracked file then stays what
+    /// was committed last.
     pub(super) fn tree(&self, git: &git2::Repository) -> Result<Oid, Problem> {
         let head = Oid::from_str(self.head_or_base().as_str())?;
         let tracked = tracked(git, &git.find_commit(head)?.tree()?)?;
-        let mut paths: Vec<PathBuf> = self.untracked()?;
-        // What lies in a submodule's folder is not this repository's.
-        paths.retain(|path| self.submodule_of(path).is_none());
+        let mut omitted = Omitted::default();
+        let mut paths = self.untracked(&tracked, &mut omitted);
         paths.extend(tracked.keys().cloned());
         paths.sort();
         paths.dedup();
-        if paths.len() > MAX_FILES {
-            return Err(Problem::Trouble(format!(
-                "the worktree has more than {MAX_FILES} files"
-            )));
-        }
         let mut state = self.lock();
-        let mut cache = StatCache::default();
-        let (mut files, mut too_large) = (Files::new(), Vec::new());
+        let mut look = Look {
+            git,
+            old: &state.cache,
+            new: StatCache::default(),
+            omitted,
+        };
+        let mut files = Files::new();
         for path in paths {
-            let known = tracked.get(&path);
-            if let Some((id, mode)) =
-                self.entry(git, &path, known, &state.cache, &mut cache, &mut too_large)?
-            {
-                files.insert(path, (id, mode));
-            }
+            let known = tracked.get(&path).copied();
+            let found = match self.entry(&mut look, &path, known) {
+                Ok(found) => found,
+                Err(Unread::File(error)) => match reason(&error)? {
+                    Some(why) => {
+                        look.omitted.add(&path, &why);
+                        known
+                    }
+                    None => None,
+                },
+                Err(Unread::Git(error)) => return Err(error.into()),
+            };
+            files.extend(found.map(|found| (path, found)));
         }
+        let Look {
+            new: mut cache,
+            omitted,
+            ..
+        } = look;
         cache.seal();
         state.cache = cache;
-        state.too_large = too_large;
+        state.omitted = omitted;
         drop(state);
         write(git, &files)
     }
 
     fn entry(
         &self,
-        git: &git2::Repository,
+        look: &mut Look<'_>,
         path: &Path,
-        tracked: Option<&(Oid, i32)>,
-        old: &StatCache,
-        new: &mut StatCache,
-        too_large: &mut Vec<PathBuf>,
-    ) -> Result<Option<(Oid, i32)>, Problem> {
+        tracked: Option<(Oid, i32)>,
+    ) -> Result<Option<(Oid, i32)>, Unread> {
         let Some(stat) = self.root().stat(path)? else {
             return Ok(None);
         };
@@ -117,35 +157,68 @@ impl Workspace {
             Kind::File { executable: false } => 0o100_644,
             Kind::Link => 0o120_000,
             // A submodule stays what it was.
-            Kind::Folder => return Ok(tracked.copied().filter(|(_, mode)| *mode == 0o160_000)),
-            Kind::Other => return Ok(None),
+            Kind::Folder => return Ok(tracked.filter(|(_, mode)| *mode == 0o160_000)),
+            Kind::Other => {
+                look.omitted.add(path, "neither a file nor a link");
+                return Ok(None);
+            }
         };
         if stat.size > MAX_FILE_BYTES {
-            too_large.push(path.to_owned());
-            return Ok(tracked.copied());
+            let why = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
+            look.omitted.add(path, &why);
+            return Ok(tracked);
         }
-        let id = match old.get(path, &stat) {
+        let id = match look.old.get(path, &stat) {
             Some(id) => id,
-            None if stat.kind == Kind::Link => git.blob(&self.root().read_link(path)?)?,
-            None => git.blob(&self.root().read(path, MAX_FILE_BYTES)?)?,
+            None if stat.kind == Kind::Link => look.git.blob(&self.root().read_link(path)?)?,
+            None => look.git.blob(&self.root().read(path, MAX_FILE_BYTES)?)?,
         };
-        new.put(path.to_owned(), stat, id);
+        look.new.put(path.to_owned(), stat, id);
         Ok(Some((id, mode)))
     }
 
-    /// Paths of files that no ignore rule names. Ignore files above the worktree and the system's do not count.
-    fn untracked(&self) -> Result<Vec<PathBuf>, Problem> {
+    /// Paths of new files that no ignore rule names. Ignore files above the worktree and the system's do not count.
+    fn untracked(&self, tracked: &Files, omitted: &mut Omitted) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        for entry in self.walk().build() {
-            let entry = entry.map_err(|error| Problem::Trouble(error.to_string()))?;
-            found.extend(self.inside(&entry, |kind| !kind.is_dir()));
+        let skipped = Arc::<Mutex<Vec<PathBuf>>>::default();
+        for entry in self.walk(&skipped).build() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let left_out = unwalked(&error, self.root().path());
+                    left_out
+                        .into_iter()
+                        .for_each(|(path, why)| omitted.add(&path, &why));
+                    continue;
+                }
+            };
+            if entry.depth() >= MAX_DEPTH
+                && let Some(path) = self.inside(&entry, FileType::is_dir)
+            {
+                omitted.add(&path, "folders are nested too deep");
+            }
+            let path = self.inside(&entry, |kind| !kind.is_dir());
+            // What lies in a submodule's folder is not this repository's.
+            let is_new = |path: &PathBuf| !tracked.contains_key(path) && self.submodule_of(path).is_none();
+            let Some(path) = path.filter(is_new) else { continue };
+            if found.len() == MAX_NEW_FILES {
+                let why = format!(
+                    "there are more than {MAX_NEW_FILES} new files; name generated folders in .gitignore"
+                );
+                omitted.add(&path, &why);
+                break;
+            }
+            found.push(path);
         }
-        Ok(found)
+        for path in skipped.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            omitted.add(path, "its .gitignore cannot be read: too large, or not a file");
+        }
+        found
     }
 
     /// Everything of a kind that is not ignored, in order of paths; what cannot be read is left out.
     pub(crate) fn paths(&self, is_wanted: fn(&FileType) -> bool) -> impl Iterator<Item = PathBuf> {
-        let found = self.walk().build().filter_map(Result::ok);
+        let found = self.walk(&Arc::default()).build().filter_map(Result::ok);
         found.filter_map(move |entry| self.inside(&entry, is_wanted))
     }
 
@@ -158,8 +231,8 @@ impl Workspace {
             .then(|| path.to_owned())
     }
 
-    /// A walk over the worktree that follows no link.
-    fn walk(&self) -> WalkBuilder {
+    /// A walk over the worktree that follows no link, and the folders that it does not enter because of their rules.
+    fn walk(&self, skipped: &Arc<Mutex<Vec<PathBuf>>>) -> WalkBuilder {
         self.root().show_folders();
         let mut walk = WalkBuilder::new(self.root().path());
         walk.hidden(false)
@@ -168,12 +241,21 @@ impl Workspace {
             .git_global(false)
             .git_exclude(false)
             .require_git(false);
-        walk.follow_links(false).sort_by_file_path(Path::cmp);
+        walk.follow_links(false)
+            .max_depth(Some(MAX_DEPTH))
+            .sort_by_file_path(Path::cmp);
         walk.git_ignore(has_safe_rules(self.root().path()));
-        walk.filter_entry(|entry| {
-            let is_ours = entry.depth() == 0 || !is_git_folder(entry.file_name().as_encoded_bytes());
+        let (skipped, root) = (Arc::clone(skipped), self.root().path().to_owned());
+        walk.filter_entry(move |entry| {
+            let is_root = entry.depth() == 0;
+            let is_ours = is_root || !is_git_folder(entry.file_name().as_encoded_bytes());
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            is_ours && (entry.depth() == 0 || !is_folder || has_safe_rules(entry.path()))
+            let is_safe = is_root || !is_folder || !is_ours || has_safe_rules(entry.path());
+            if let (false, Ok(path)) = (is_safe, entry.path().strip_prefix(&root)) {
+                let mut skipped = skipped.lock().unwrap_or_else(PoisonError::into_inner);
+                skipped.push(path.to_owned());
+            }
+            is_ours && is_safe
         });
         walk
     }
@@ -234,3 +316,7 @@ fn write_node(git: &git2::Repository, node: &Node) -> Result<Oid, Problem> {
     }
     Ok(builder.write()?)
 }
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

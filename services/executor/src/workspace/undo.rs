@@ -2,34 +2,58 @@
 
 use std::{io, path::Path};
 
+use domain::CommitId;
 use git2::{Delta, DiffDelta, DiffOptions, Oid};
 
-use super::{Problem, Workspace, paths::is_plain_name, scan::StatCache};
+use super::{Problem, Workspace, omitted::MAX_NAMED, paths::is_plain_name, scan::StatCache};
 
 /// Changes that can be undone.
 pub(super) const MAX_UNDO: usize = 50;
-/// Paths named in an answer.
-pub(super) const MAX_NAMED: usize = 20;
 /// Mode of a submodule's entry.
 const SUBMODULE: i32 = 0o160_000;
 
 impl Workspace {
-    /// Puts the files back to what they were before the latest change. Blocks.
+    /// Puts the files back to what they were before the latest change, and the branch to the head that it had. Blocks.
     ///
     /// # Errors
     /// A text for the model.
     pub(crate) fn undo(&self) -> Result<String, String> {
-        let Some(before) = self.lock().undo.pop() else {
+        let Some((tree, branch, head)) = self.lock().undo.pop() else {
             return Err("There is nothing to undo.".to_owned());
         };
-        let restored = self.restore_files(before).map_err(|problem| {
+        let restored = self.restore_files(tree).map_err(|problem| {
             format!("Not everything could be put back: {problem}. Look with diff and repair by hand.")
         });
         self.lock().undone = true;
         let mut paths = restored?;
+        let uncommitted = self.take_back(branch, head).map_err(|problem| {
+            format!("The files are put back, but the commit could not be taken back: {problem}.")
+        })?;
         let count = paths.len();
         paths.truncate(MAX_NAMED);
-        Ok(format!("Put {count} file(s) back: {}", paths.join(", ")))
+        let mut text = uncommitted.map_or_else(String::new, |commit| {
+            format!(
+                "Took the commit {} back; its changes stay in the files unless they are put back too. ",
+                commit.short()
+            )
+        });
+        if count > 0 || text.is_empty() {
+            text.push_str(&format!("Put {count} file(s) back: {}", paths.join(", ")));
+        }
+        Ok(text)
+    }
+
+    /// Puts a branch back to an earlier head; the commit that is taken back. Another branch by now stays as it is.
+    fn take_back(&self, branch: Option<String>, head: Option<CommitId>) -> Result<Option<CommitId>, Problem> {
+        let (now, newest) = self.branch();
+        let (Some(branch), Some(head)) = (branch, head) else {
+            return Ok(None);
+        };
+        if now.as_ref() != Some(&branch) || newest.as_ref() == Some(&head) {
+            return Ok(None);
+        }
+        self.move_branch(&self.git()?, &branch, &head)?;
+        Ok(newest)
     }
 
     fn restore_files(&self, wanted: Oid) -> Result<Vec<String>, Problem> {

@@ -229,10 +229,10 @@ fn looks(planted: &Planted) -> Vec<String> {
         "env; set; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'; true".to_owned(),
         format!("cat /proc/{executor}/environ /proc/{executor}/maps; ls -l /proc/{executor}/fd /proc/{executor}/cwd/; true"),
         format!("cat {places}; head {places}; tail -c 99 {places}; cp {places} .; ln {places} .; tar cf all.tar {places}; true"),
-        format!("grep -rhs '[c]anary' {folder} \"$HOME\" \"$TMPDIR\" \"$GIT_DIR\" /dev/shm /run /var/tmp; ls -laR {folder}; true"),
+        format!("grep -rhs '[c]anary' {folder} \"$HOME\" \"$TMPDIR\" \"$(git rev-parse --git-common-dir)\" /dev/shm /run /var/tmp; ls -laR {folder}; true"),
         format!(
             "git config -l --show-origin; git remote -v; git config --system -l; git -C {folder}/own/mirrors/acme/shop.git config -l; \
-             cat $GIT_DIR/config $GIT_DIR/objects/info/alternates; cat $(cat $GIT_DIR/objects/info/alternates)/../config; \
+             G=$(git rev-parse --git-common-dir); cat $G/config $G/objects/info/alternates; cat $(cat $G/objects/info/alternates)/../config; \
              printf 'protocol=https\\nhost=github.com\\n\\n' | timeout 5 git credential fill; true"
         ),
         "python3 -c 'import os, pwd; print(dict(os.environ)); print(open(pwd.getpwuid(os.getuid()).pw_dir + \"/.netrc\").read())'; true".to_owned(),

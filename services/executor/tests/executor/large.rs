@@ -95,7 +95,8 @@ async fn files_larger_than_memory_are_refused_or_left_out_with_a_word_and_never_
     answer(&session, "outline", "outline", json!({})).await;
     let written = json!({ "path": "small.txt", "content": "small\n" });
     answer(&session, "write", "write_file", written).await;
-    let left_out = "larger than 64 MiB are left out of every commit: README.md, huge.py, long.txt";
+    let left_out =
+        "  README.md: larger than 64 MiB\n  huge.py: larger than 64 MiB\n  long.txt: larger than 64 MiB\n";
     let said = answer(&session, "diff", "diff", json!({})).await;
     assert!(said.contains("+small") && said.contains(left_out), "{said}");
     let said = answer(
@@ -106,7 +107,9 @@ async fn files_larger_than_memory_are_refused_or_left_out_with_a_word_and_never_
     )
     .await;
     assert!(
-        said.starts_with("Committed 2 changed") && said.contains(left_out),
+        said.starts_with("Committed 2 changed")
+            && said.contains(left_out)
+            && said.contains("sub: its .gitignore"),
         "{said}"
     );
     let (info, pack) = session.snapshot().await;

@@ -4,6 +4,7 @@ use super::*;
 
 /// Every way by which git would run a program, or look elsewhere; `RUN` is the program.
 const PLANT: &str = r##"
+head=$(GIT_DIR=$TMPDIR/checkout.git git rev-parse HEAD)
 rm -rf .git; mkdir -p .git/hooks .git/objects/info .git/refs/replace .git/info "$HOME/.config/git"
 for config in .git/config "$HOME/.gitconfig" "$HOME/.config/git/config"; do
     printf '[core]\n\tfsmonitor = RUN\n\thooksPath = .git/hooks\n\tworktree = /\n\tattributesFile = .gitattributes\n' > "$config"
@@ -16,7 +17,7 @@ for hook in pre-commit commit-msg post-commit post-checkout post-index-change re
 done
 echo OUTSIDE > .git/commondir; echo OUTSIDE > .git/objects/info/alternates
 echo 1111111111111111111111111111111111111111 > .git/info/grafts
-echo 1111111111111111111111111111111111111111 > .git/refs/replace/$(git rev-parse HEAD)
+echo 1111111111111111111111111111111111111111 > .git/refs/replace/$head
 echo 'ref: refs/heads/evil' > .git/HEAD
 printf '* filter=evil diff=evil merge=evil text eol=crlf\n' > .gitattributes
 printf '[submodule "x\r"]\n\tpath = sub\n\turl = OUTSIDE\n\tupdate = !RUN\n' > .gitmodules
@@ -78,7 +79,7 @@ async fn what_commands_plant_for_git_runs_nowhere_and_changes_no_commit() {
             .await;
         session.ok(&format!("undo {number}"), "undo", json!({})).await;
         session.snapshot().await;
-        let look = "git log -1 --format='%an %p'; git ls-tree -r HEAD | cut -f1,2 | cut -c1-6,54-; git cat-file blob HEAD:a.txt";
+        let look = "export GIT_DIR=$TMPDIR/checkout.git; git log -1 --format='%an %p'; git ls-tree -r HEAD | cut -f1,2 | cut -c1-6,54-; git cat-file blob HEAD:a.txt";
         let kept = session.shell(&format!("look {number}"), look).await;
         let files = "100644.gitattributes\n100644.gitignore\n100644.gitmodules\n100644AGENTS.md\n100644README.md\n100644a.txt\n120000out\n";
         let kept: String = kept.lines().map(|line| line.replace('\t', "") + "\n").collect();

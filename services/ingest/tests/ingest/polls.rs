@@ -98,6 +98,66 @@ async fn a_lost_payload_in_githubs_log_is_told_once_and_the_later_deliveries_are
 }
 
 #[tokio::test]
+async fn pull_requests_are_polled_by_one_conditional_listing_and_never_again_when_they_are_over() {
+    let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
+    forge
+        .create_repository("acme/shop", &[("a.txt", "a\n")])
+        .expect("repository");
+    let mut ours = Vec::new();
+    for branch in ["feat/ENG-1-x", "feat/ENG-2-x"] {
+        let head = forge
+            .commit("acme/shop", branch, "x", &[("b.txt", branch)])
+            .expect("commit");
+        let number = forge
+            .open_pull_request_as("acme/shop", "journeyman", branch, "x", "")
+            .expect("pull request");
+        ours.push(domain::BranchRecord {
+            head: head.parse().expect("commit"),
+            ..record(&format!("jira:ENG-{number}"), branch, Some(number))
+        });
+    }
+    let h = Harness::start_with(1, |config| {
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
+    })
+    .await;
+    for record in &ours {
+        h.keep(record).await;
+    }
+    let asked = |part: &str| {
+        let requests = forge.requests().into_iter();
+        requests.filter(|request| request.path.contains(part)).count()
+    };
+    let unchanged = || {
+        let listings = forge.requests().into_iter();
+        listings
+            .filter(|request| request.path.contains("/pulls?state=all") && request.status == 304)
+            .count()
+    };
+    let quiet = async |more: usize| {
+        let before = unchanged();
+        let enough = async || (unchanged() >= before + more).then_some(());
+        eventually("listings without news", DEADLINE, enough)
+            .await
+            .expect("listings");
+    };
+    quiet(2).await;
+    forge.close("acme/shop", 1, "mia").expect("close");
+    let closed = h.trigger("ENG-1").await;
+    assert!(
+        matches!(closed.reason, Reason::PullRequestClosed { .. }),
+        "{closed:?}"
+    );
+    quiet(2).await;
+    // One look at the pull request that was closed, one at the checks of each; all else is the listing.
+    assert_eq!(
+        (asked("/pulls/1"), asked("/pulls/2"), asked("/check-runs")),
+        (1, 0, 2)
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn a_closing_told_late_is_left_out_when_the_pull_request_is_open_again() {
     let h = Harness::start(NEVER).await;
     let branch = "feat/ENG-1-cart";

@@ -69,6 +69,9 @@ pub(crate) enum CallError {
     /// The call did not end in its time.
     #[error("the call took too long")]
     TimedOut,
+    /// The workspace's changes cannot be kept as they are; asking again changes nothing.
+    #[error("{0}")]
+    Unkeepable(String),
 }
 
 impl From<Status> for CallError {
@@ -79,11 +82,10 @@ impl From<Status> for CallError {
             Code::FailedPrecondition => Self::Stale,
             Code::DeadlineExceeded => Self::TimedOut,
             Code::InvalidArgument => Self::Invalid(status.message().to_owned()),
-            Code::Unauthenticated
-            | Code::PermissionDenied
-            | Code::Unimplemented
-            | Code::OutOfRange
-            | Code::AlreadyExists => Self::Refused(words),
+            Code::OutOfRange => Self::Unkeepable(status.message().to_owned()),
+            Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented | Code::AlreadyExists => {
+                Self::Refused(words)
+            }
             Code::Unavailable
             | Code::ResourceExhausted
             | Code::Cancelled
@@ -272,7 +274,9 @@ impl Executors {
                 None => {}
             }
             if pack.len() > wire::MAX_PACK_BYTES {
-                return Err(CallError::Refused("the change is larger than 256 MiB".to_owned()));
+                return Err(CallError::Unkeepable(
+                    "the change is larger than 256 MiB".to_owned(),
+                ));
             }
         }
         let info = taken
@@ -348,6 +352,8 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
         branch: Some(result.branch).filter(|branch| !branch.is_empty()),
         head: commit(&result.head_commit),
         duration_ms: result.duration_ms,
+        exit_code: result.exit_code,
+        truncated: result.truncated,
     }
 }
 

@@ -194,6 +194,7 @@ fn info(address: &str, opened: &wire::OpenWorkspaceResponse) -> Result<Workspace
             name: tool.name.clone(),
             description: tool.description.clone(),
             input_schema,
+            read_only: tool.read_only,
         })
     });
     Ok(WorkspaceInfo {

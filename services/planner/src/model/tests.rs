@@ -34,6 +34,7 @@ fn opening() -> Transcript {
             name: "read_file".to_owned(),
             description: "Reads.".to_owned(),
             input_schema: schema,
+            read_only: true,
         }],
         messages: vec![Message::User("Implement ENG-12.".to_owned())],
     }

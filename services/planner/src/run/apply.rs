@@ -9,6 +9,7 @@ use domain::{
 
 use super::retry::hash;
 use super::state::{Call, CallState, Goal, Heard, ModelTrouble, RunState, Turn};
+use crate::prompts;
 
 /// A journal entry that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,6 +145,7 @@ impl RunState {
             Fact::SnapshotTaken { snapshot, repository } => self
                 .work_in(repository.as_ref())?
                 .snapshot_taken(snapshot, entry.position),
+            Fact::SnapshotFailed { reason, repository } => self.snapshot_failed(reason, repository.as_ref()),
             Fact::ReportRequested { id, request, answers } => {
                 self.report_requested(id, request, answers.as_deref(), entry)
             }
@@ -236,6 +238,7 @@ impl RunState {
             reply: None,
             failed: None,
             calls: Vec::new(),
+            notice: None,
         });
         Ok(())
     }
@@ -257,6 +260,7 @@ impl RunState {
                 state: CallState::Waiting,
                 report: None,
                 gate: None,
+                losses: 0,
             })
             .collect();
         turn.reply = Some(reply.clone());
@@ -285,9 +289,21 @@ impl RunState {
                 CallState::Running { .. } => true,
                 CallState::Waiting => false,
             };
+            if is_here && matches!(call.state, CallState::Running { .. }) {
+                call.losses += 1;
+            }
             if void && is_here && !ours {
                 call.state = CallState::Waiting;
             }
+        }
+        Ok(())
+    }
+
+    /// The model hears it with the results of its calls.
+    fn snapshot_failed(&mut self, reason: &str, repository: Option<&RepositoryName>) -> Applied {
+        self.work_in(repository)?.snapshot_failed(reason)?;
+        if let Some(turn) = self.turns.last_mut() {
+            turn.notice = Some(prompts::unkept(reason));
         }
         Ok(())
     }

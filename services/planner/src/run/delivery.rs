@@ -8,10 +8,14 @@ use domain::{
 use super::retry::await_report;
 use super::state::{Call, RunState};
 use super::step::{Action, answer, ask, close, park};
+use crate::prompts;
 
 pub(super) fn push(state: &RunState, request: &JobRequest, call: &Call) -> Action {
     if state.work().dirty {
         return Action::TakeSnapshot;
+    }
+    if let Some(reason) = &state.work().unkept {
+        return answer(state, call, ToolResult::error(prompts::unkept(reason)));
     }
     let Some(wanted) = state
         .work()

@@ -1,6 +1,6 @@
 //! From a ticket to a pull request: work with the model in a workspace.
 
-use domain::{Fact, JobRequest, ReplyStop, ReportRequest, StopReason, WaitsFor, WorkspaceInfo};
+use domain::{Fact, JobRequest, ReplyStop, ReportRequest, StopReason, ToolResult, WaitsFor, WorkspaceInfo};
 
 use super::delivery::{open_pull_request, push};
 use super::retry::{await_report, fail, model_failed};
@@ -8,6 +8,7 @@ use super::state::{Call, CallState, RunState, Turn};
 use super::step::{Action, answer, ask, close, finish, record_turn, request_tool};
 use super::tools::{self, Route};
 use super::work::Workspace;
+use crate::prompts;
 
 /// How often the model is reminded that its change is not a pull request yet.
 const REMINDERS: usize = 2;
@@ -93,16 +94,17 @@ fn ended(state: &RunState, request: &JobRequest, words: &str) -> Action {
         .snapshot
         .as_ref()
         .is_some_and(|kept| kept.files_changed > 0);
-    let mut summary: String = words.chars().take(SUMMARY_CHARS).collect();
+    let mut summary = words.to_owned();
     if changed {
         if reminders(state) < REMINDERS {
             return next_turn(state, request);
         }
-        summary = format!("Files were changed, but no pull request was opened. {summary}")
-            .chars()
-            .take(SUMMARY_CHARS)
-            .collect();
+        summary = format!("Files were changed, but no pull request was opened. {summary}");
     }
+    if let Some(lacking) = state.work().lacking() {
+        summary = format!("{lacking} {summary}");
+    }
+    let summary = summary.chars().take(SUMMARY_CHARS).collect();
     close(state, StopReason::NoChange { summary })
 }
 
@@ -143,6 +145,7 @@ fn tool_step(
         return await_report(state, id, WaitsFor::Report);
     }
     match tools::route(&call.call, info, stop) {
+        Route::Executor if call.is_deadly() => answer(state, call, ToolResult::error(prompts::LOST_TWICE)),
         Route::Executor => match &call.state {
             CallState::Running { id, at } => Action::CallTool {
                 id: id.clone(),

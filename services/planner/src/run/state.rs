@@ -64,6 +64,8 @@ pub(crate) struct Turn {
     pub(crate) reply: Option<Reply>,
     pub(crate) failed: Option<ModelTrouble>,
     pub(crate) calls: Vec<Call>,
+    /// What the model has to know besides the results of its calls.
+    pub(crate) notice: Option<String>,
 }
 
 /// Why a model call failed.
@@ -85,6 +87,18 @@ pub(crate) struct Call {
     pub(crate) report: Option<ReportId>,
     /// The report that asks a person first.
     pub(crate) gate: Option<ReportId>,
+    /// How often its workspace was lost while it ran.
+    pub(crate) losses: u32,
+}
+
+/// A call is not run again once its workspace was lost this often while it ran.
+const MOST_LOSSES: u32 = 2;
+
+impl Call {
+    /// Whether it probably costs every workspace that it runs in.
+    pub(super) const fn is_deadly(&self) -> bool {
+        self.losses >= MOST_LOSSES
+    }
 }
 
 /// News that a run has heard of.
@@ -237,6 +251,7 @@ impl RunState {
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
             | Fact::SnapshotTaken { .. }
+            | Fact::SnapshotFailed { .. }
             | Fact::ReportRequested { .. }
             | Fact::RetryScheduled { .. }
             | Fact::Parked { .. } => false,

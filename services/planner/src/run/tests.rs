@@ -8,5 +8,6 @@ mod properties;
 mod retry;
 mod tell;
 mod triage;
+mod workspace;
 
 pub(crate) use play::{commit, info, request, ticket, trigger};

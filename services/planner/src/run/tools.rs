@@ -88,6 +88,7 @@ fn push_branch() -> ToolSpec {
                       again after further commits."
                 .to_owned(),
         input_schema: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+        read_only: false,
     }
 }
 
@@ -109,5 +110,6 @@ fn create_pull_request() -> ToolSpec {
             "required": ["title", "body"],
             "additionalProperties": false
         }),
+        read_only: false,
     }
 }

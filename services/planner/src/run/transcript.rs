@@ -89,10 +89,15 @@ fn results(turn: &Turn) -> Vec<(String, ToolResult)> {
         CallState::Finished { result, .. } => result.clone(),
         CallState::Waiting | CallState::Running { .. } => ToolResult::error("Not run."),
     };
-    turn.calls
+    let mut results: Vec<(String, ToolResult)> = turn
+        .calls
         .iter()
         .map(|call| (call.call.id.clone(), result(&call.state)))
-        .collect()
+        .collect();
+    if let (Some(notice), Some((_, last))) = (&turn.notice, results.last_mut()) {
+        last.content = format!("{}\n\n{notice}", last.content);
+    }
+    results
 }
 
 /// True when a reply holds nothing that a model could be shown again.

@@ -97,6 +97,7 @@ pub(super) fn transcript(state: &RunState, request: &JobRequest) -> Transcript {
             "required": ["labels"],
             "additionalProperties": false
         }),
+        read_only: false,
     };
     let task = Message::User(prompts::triage_task(state.run.ticket(), request, &state.nonce));
     Transcript {

@@ -13,6 +13,8 @@ pub(crate) struct Work {
     pub(crate) snapshot_position: u64,
     /// True when the workspace may hold what the last snapshot lacks.
     pub(crate) dirty: bool,
+    /// Why the workspace could not be kept when that was tried last.
+    pub(crate) unkept: Option<String>,
     pub(crate) branch: Option<String>,
     pub(crate) head: Option<CommitId>,
     /// Branch and head on the remote.
@@ -41,6 +43,7 @@ pub(super) static UNTOUCHED: Work = Work {
     snapshot: None,
     snapshot_position: 0,
     dirty: false,
+    unkept: None,
     branch: None,
     head: None,
     pushed: None,
@@ -74,6 +77,7 @@ impl Work {
         legal(self.open_workspace().is_some(), "there was no workspace to lose")?;
         legal(snapshot == self.snapshot.as_ref(), "it is not the last snapshot")?;
         self.dirty = false;
+        self.unkept = None;
         self.branch = snapshot.and_then(|snapshot| snapshot.branch.clone());
         self.head = snapshot.and_then(|snapshot| snapshot.head.clone());
         self.workspace = Workspace::Open(Box::new(info.clone()));
@@ -119,6 +123,24 @@ impl Work {
         self.branch.clone_from(&snapshot.branch);
         self.head.clone_from(&snapshot.head);
         self.dirty = false;
+        self.unkept = None;
         Ok(())
+    }
+
+    /// Only a further change is a reason to try again.
+    pub(super) fn snapshot_failed(&mut self, reason: &str) -> Applied {
+        legal(self.open_workspace().is_some(), "there is no workspace")?;
+        self.unkept = Some(reason.to_owned());
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// What of the work is not in the last snapshot, for the ticket.
+    pub(super) fn lacking(&self) -> Option<String> {
+        if let Some(reason) = &self.unkept {
+            return Some(format!("The last changes could not be saved: {reason}."));
+        }
+        let omitted = &self.snapshot.as_ref()?.omitted;
+        (!omitted.is_empty()).then(|| format!("Not saved: {}.", omitted.join("; ")))
     }
 }

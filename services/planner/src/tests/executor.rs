@@ -29,6 +29,10 @@ struct Books {
     /// Closing a workspace fails this often before it works.
     refused_closes: u32,
     lose_at: Option<String>,
+    /// A tool that costs the workspace whenever it runs, and how often it did.
+    deadly: Option<(String, u32)>,
+    /// What is answered instead of snapshots, and how often.
+    no_snapshot: Option<(Status, u32)>,
 }
 
 #[derive(Clone)]
@@ -84,6 +88,24 @@ impl FakeExecutor {
     pub(super) fn hold_run_in_the_last_slot(&self, run: &domain::RunId) {
         let mut books = self.books();
         (books.holds, books.is_full) = (Some(run.to_string()), true);
+    }
+
+    pub(super) fn lose_workspace_whenever(&self, tool: &str) {
+        self.books().deadly = Some((tool.to_owned(), 0));
+    }
+
+    /// How often the deadly tool ran.
+    pub(super) fn deaths(&self) -> u32 {
+        self.books().deadly.as_ref().map_or(0, |(_, times)| *times)
+    }
+
+    pub(super) fn keep_nothing(&self, why: Status) {
+        self.books().no_snapshot = Some((why, 0));
+    }
+
+    /// How often a snapshot was refused.
+    pub(super) fn refused_snapshots(&self) -> u32 {
+        self.books().no_snapshot.as_ref().map_or(0, |(_, times)| *times)
     }
 
     pub(super) fn lose_workspace_at(&self, tool: &str) {
@@ -183,6 +205,10 @@ impl ExecutorService for FakeExecutor {
         if books.lose_at.take_if(|lost| *lost == name).is_some() {
             return Err(Status::not_found("workspace gone"));
         }
+        if let Some((_, times)) = books.deadly.as_mut().filter(|(tool, _)| *tool == name) {
+            *times += 1;
+            return Err(Status::not_found("workspace gone"));
+        }
         // A call that was cut and is repeated under its id does not run twice.
         if books.ids.insert(call_id) {
             books.ran.push(name.clone());
@@ -205,6 +231,10 @@ impl ExecutorService for FakeExecutor {
         request: Request<wire::SnapshotWorkspaceRequest>,
     ) -> Result<Response<Self::SnapshotWorkspaceStream>, Status> {
         granted(&request)?;
+        if let Some((why, times)) = &mut self.books().no_snapshot {
+            *times += 1;
+            return Err(why.clone());
+        }
         let committed = self.books().committed;
         let info = wire::SnapshotInfo {
             base_commit: "b".repeat(40),
@@ -216,6 +246,7 @@ impl ExecutorService for FakeExecutor {
             head_commit: if committed { "1".repeat(40) } else { String::new() },
             snapshot_commit: "c".repeat(40),
             files_changed: 1,
+            ..wire::SnapshotInfo::default()
         };
         let events = [
             wire::snapshot_workspace_response::Event::Info(info),

@@ -65,7 +65,7 @@ impl Session<'_> {
             Arc::make_mut(&mut live.state).apply(&entry)?;
         }
         tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
-        if !matches!(entry.fact, Fact::TakenOver { .. }) {
+        if entry.fact.shows_progress() {
             // From the second one on it is kept at once: the next takeover must not find an old count.
             let is_kept = std::mem::take(&mut self.row.takeovers) > 1;
             if is_kept {

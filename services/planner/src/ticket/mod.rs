@@ -117,10 +117,9 @@ impl TicketDesk {
                 token.release_after(pause.unwrap_or(TROUBLE_PAUSE)).await;
             }
             Err(
-                trouble @ (Trouble::NoSlot
-                | Trouble::Queue(
+                trouble @ Trouble::Queue(
                     queue::Error::Unavailable(_) | queue::Error::Topology(_) | queue::Error::Conflict,
-                )),
+                ),
             ) => {
                 tracing::warn!(%ticket, error = %trouble, "work on the ticket pauses");
                 lease.release().await;

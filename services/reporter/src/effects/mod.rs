@@ -6,6 +6,7 @@ mod letters;
 mod mark_ready;
 mod pull_request;
 mod push_branch;
+mod record_end;
 mod remote_link;
 mod show_change;
 mod transition;
@@ -14,7 +15,7 @@ mod unassign;
 use std::sync::Arc;
 
 use domain::{BranchRecord, PullRequestRef, Report, RepositoryName, Rules, TicketKey, Trigger};
-use queue::{Branches, KeyedLog, Objects};
+use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
     inspect::Inspector,
@@ -34,6 +35,7 @@ pub(crate) struct Outside {
     pub(crate) mirrors: Arc<Mirrors>,
     pub(crate) objects: Objects,
     pub(crate) branches: Branches,
+    pub(crate) pull_requests: PullRequests,
     /// Read only: what people decided stands there.
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: Inspector,
@@ -68,7 +70,7 @@ impl Outside {
             }
             Effect::Transition { issue, goals } => transition::look(self, issue, goals).await,
             // Repeating either changes nothing.
-            Effect::AddLabels { .. } | Effect::Unassign { .. } => Ok(None),
+            Effect::AddLabels { .. } | Effect::Unassign { .. } | Effect::RecordEnd { .. } => Ok(None),
             Effect::Comment { ticket, .. } => comment::look(self, asked, ticket).await,
         }
     }
@@ -84,6 +86,9 @@ impl Outside {
             Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
             Effect::AddLabels { ticket, labels } => labels::create(self, ticket, labels).await,
             Effect::Unassign { issue } => unassign::create(self, issue).await,
+            Effect::RecordEnd { pull_request, status } => {
+                record_end::create(self, asked, pull_request, *status).await
+            }
             Effect::Comment { ticket, .. } => comment::create(self, asked, ticket).await,
         }
     }

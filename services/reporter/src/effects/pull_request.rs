@@ -1,6 +1,6 @@
 //! Open the draft pull request, or adopt the open one of the same branch.
 
-use domain::BranchRecord;
+use domain::{BranchRecord, PullRequestRecord, PullRequestStatus};
 use github::PullRequestState;
 
 use super::{Asked, Outside};
@@ -92,6 +92,13 @@ async fn remember(
         };
         outside.branches.put(&record, Some(last)).await?;
     }
+    let open = PullRequestRecord {
+        pull_request: pull_request.clone(),
+        ticket: asked.report.ticket.clone(),
+        head: Some(opened.head.clone()),
+        status: PullRequestStatus::Open,
+    };
+    outside.pull_requests.keep(&open).await?;
     tracing::info!(repository = %draft.repository, number = opened.number, "pull request open");
     Ok(Outside::made_pull_request(pull_request))
 }

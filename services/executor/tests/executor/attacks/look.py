@@ -31,9 +31,10 @@ def locked():
 
 
 def pipe():
-    if not os.path.exists("fifo"):
-        os.mkfifo("fifo")
-    return os.close(os.open("fifo", os.O_WRONLY | os.O_NONBLOCK))
+    fifo = os.environ["TMPDIR"] + "/fifo"
+    if not os.path.exists(fifo):
+        os.mkfifo(fifo)
+    return os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def bound():

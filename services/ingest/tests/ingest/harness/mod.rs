@@ -7,8 +7,8 @@ use std::{
 
 use axum::{Json, Router, extract::Path, routing::get};
 use domain::{
-    BranchRecord, Entry, Fact, PullRequestRef, Reason, RunFence, Source, TicketKey, Timestamp, Trigger,
-    TriggerKey,
+    BranchRecord, Entry, Fact, PullRequestRecord, PullRequestRef, PullRequestStatus, Reason, RunFence,
+    Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use ingest::{ApiToken, Config, SecretList, api::types::Role};
 use queue::Queue;
@@ -307,6 +307,16 @@ impl Harness {
     pub(crate) async fn keep(&self, record: &BranchRecord) {
         let kept = self.queue.branches().put(record, None).await;
         kept.expect("record");
+        if let Some(pull_request) = &record.pull_request {
+            let open = PullRequestRecord {
+                pull_request: pull_request.clone(),
+                ticket: record.ticket.clone(),
+                head: Some(record.head.clone()),
+                status: PullRequestStatus::Open,
+            };
+            let kept = self.queue.pull_requests().keep(&open).await;
+            kept.expect("record");
+        }
     }
 
     pub(crate) async fn triggers(&self, key: &str) -> Vec<Trigger> {
@@ -482,6 +492,7 @@ impl Forge {
             pull["merged_by"] = json!({"login": by});
             pull["merged_at"] = json!("2026-11-21T11:00:00Z");
             pull["closed_at"] = json!("2026-11-21T11:00:00Z");
+            pull["updated_at"] = json!("2026-11-21T11:00:00Z");
         }
     }
 

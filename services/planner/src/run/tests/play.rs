@@ -57,6 +57,7 @@ pub(crate) fn info() -> WorkspaceInfo {
         name: name.to_owned(),
         description: name.to_owned(),
         input_schema: json!({"type": "object"}),
+        read_only: name == "read_file",
     };
     WorkspaceInfo {
         executor: "http://127.0.0.1:1".to_owned(),
@@ -281,6 +282,7 @@ impl Play {
                 size_bytes: 1,
             },
             files_changed: 1,
+            omitted: Vec::new(),
         }
     }
 

@@ -1,0 +1,156 @@
+//! SEARCH/REPLACE blocks as text.
+
+pub(super) const SEARCH: &str = "<<<<<<< SEARCH";
+pub(super) const DIVIDER: &str = "=======";
+pub(super) const REPLACE: &str = ">>>>>>> REPLACE";
+
+/// One block. Where its content has lines like the divider, which of them divides it is not known yet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    lines: Vec<String>,
+    dividers: Vec<usize>,
+}
+
+impl Block {
+    /// A block that is not in doubt.
+    pub(super) fn plain(search: &str, replace: &str) -> Self {
+        let search: Vec<String> = search.lines().map(str::to_owned).collect();
+        let divider = search.len();
+        let lines = search.into_iter().chain([DIVIDER.to_owned()]);
+        Self {
+            lines: lines.chain(replace.lines().map(str::to_owned)).collect(),
+            dividers: vec![divider],
+        }
+    }
+
+    /// The lines to look for and those to put there, for each way to divide it. A line within conflict markers divides
+    /// the conflict, provided that another one divides the block.
+    pub(super) fn readings(&self) -> impl Iterator<Item = (&[String], &[String])> {
+        let is_whole = |at: &&usize| are_conflicts_whole(&self.lines[..**at]);
+        let has_whole = self.dividers.iter().any(|at| is_whole(&at));
+        let dividers = self.dividers.iter().filter(move |at| !has_whole || is_whole(at));
+        dividers.map(|at| (&self.lines[..*at], &self.lines[at + 1..]))
+    }
+}
+
+/// The blocks of a text that holds nothing else.
+///
+/// # Errors
+/// A text for the model that names the line which is wrong.
+pub(super) fn read(edits: &str) -> Result<Vec<Block>, String> {
+    let edits = edits.strip_prefix('\u{feff}').unwrap_or(edits);
+    let mut blocks = Vec::new();
+    let mut lines = edits.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        match line.trim_end() {
+            SEARCH => blocks.push(block(&mut lines, number)?),
+            // Fences around blocks mean nothing.
+            line if line.trim().is_empty() || line.trim_start().starts_with("```") => {}
+            _ => {
+                return Err(format!(
+                    "line {} of `edits` is outside of every block: {:?}. A block starts with a line {SEARCH:?}, has one line \
+                     {DIVIDER:?}, and ends with a line {REPLACE:?}; nothing else stands between blocks.",
+                    number + 1,
+                    super::cut(line, 80)
+                ));
+            }
+        }
+    }
+    if blocks.is_empty() {
+        return Err(format!(
+            "`edits` has no block. Each starts with a line {SEARCH:?}."
+        ));
+    }
+    Ok(blocks)
+}
+
+fn block<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>, start: usize) -> Result<Block, String> {
+    let (mut content, mut dividers) = (Vec::new(), Vec::new());
+    for (number, line) in lines {
+        match line.trim_end() {
+            REPLACE if dividers.is_empty() => break,
+            REPLACE => {
+                return Ok(Block {
+                    lines: content,
+                    dividers,
+                });
+            }
+            marker if is_misspelt(marker) => {
+                return Err(format!(
+                    "line {} of `edits`, {marker:?}, stands inside the block that starts at line {}. If it shall end the block, it must be \
+                     {REPLACE:?}; if it is content, give old_string and new_string instead of edits.",
+                    number + 1,
+                    start + 1
+                ));
+            }
+            DIVIDER => dividers.push(content.len()),
+            _ => {}
+        }
+        content.push(line.to_owned());
+    }
+    let missing = if dividers.is_empty() { DIVIDER } else { REPLACE };
+    Err(format!(
+        "the block that starts at line {} of `edits` lacks its line {missing:?}.",
+        start + 1
+    ))
+}
+
+/// Whether each conflict that begins in these lines ends in them.
+fn are_conflicts_whole(lines: &[String]) -> bool {
+    let count = |marker: &str| lines.iter().filter(|line| line.starts_with(marker)).count();
+    count("<<<<<<<") == count(">>>>>>>")
+}
+
+/// A marker of the next block, or one that nearly is one. Other conflict markers are content.
+fn is_misspelt(line: &str) -> bool {
+    let upper = line.to_ascii_uppercase();
+    let is_marker = upper.starts_with("<<<") || upper.starts_with(">>>");
+    is_marker && (upper.contains("SEARCH") || upper.contains("REPLACE"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_read_whatever_their_content_looks_like() {
+        let text = "```\n<<<<<<< SEARCH\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n=======\nc\n>>>>>>> REPLACE\n\n```\n";
+        let blocks = read(text).unwrap();
+        let readings: Vec<_> = blocks[0].readings().collect();
+        assert_eq!(readings.len(), 1, "the divider within the conflict is content");
+        assert_eq!(readings[0].1, ["c"]);
+        assert_eq!(readings[0].0.len(), 5);
+    }
+
+    #[test]
+    fn lost_and_misspelt_markers_are_errors() {
+        for (text, words) in [
+            ("x\n", "line 1 of `edits` is outside"),
+            ("", "has no block"),
+            ("<<<<<<< SEARCH\na\n", "lacks its line \"=======\""),
+            (
+                "<<<<<<< SEARCH\na\n=======\nb\n",
+                "lacks its line \">>>>>>> REPLACE\"",
+            ),
+            (
+                "<<<<<<< SEARCH\na\n>>>>>>> REPLACE\n",
+                "lacks its line \"=======\"",
+            ),
+            (
+                "<<<<<<< SEARCH\na\n=======\nb\n<<<<<<< SEARCH\nc\n=======\nd\n>>>>>>> REPLACE\n",
+                "line 5 of `edits`",
+            ),
+            (
+                "<<<<<<< SEARCH\na\n=======\nb\n>>>>>> REPLACE\n",
+                "must be \">>>>>>> REPLACE\"",
+            ),
+            (
+                "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n<<<<<<< Search\nc\n",
+                "line 6 of `edits` is outside",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! A tool's input: its JSON Schema, derived from the type that it is read into, and reading it with tolerance for the small
+//! slips of models.
+
+use std::collections::BTreeSet;
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Other names for a field, which models use because other tools have them.
+pub(super) type Aliases = &'static [(&'static str, &'static str)];
+
+/// Names that mean the same in every tool that has the field.
+const COMMON: Aliases = &[
+    ("file_path", "path"),
+    ("filepath", "path"),
+    ("filename", "path"),
+    ("file", "path"),
+    ("directory", "path"),
+    ("dir", "path"),
+    ("folder", "path"),
+    ("contents", "content"),
+    ("file_text", "content"),
+    ("text", "content"),
+    ("offset", "start_line"),
+    ("line_start", "start_line"),
+    ("line_end", "end_line"),
+    ("query", "pattern"),
+    ("regex", "pattern"),
+    ("glob", "file_pattern"),
+    ("include", "file_pattern"),
+    ("cmd", "command"),
+    ("script", "command"),
+    ("timeout", "timeout_s"),
+    ("workdir", "cwd"),
+    ("working_directory", "cwd"),
+    ("branch", "branch_name"),
+    ("name", "branch_name"),
+    ("diff", "patch"),
+    ("msg", "message"),
+    ("old_str", "old_string"),
+    ("new_str", "new_string"),
+    ("search", "old_string"),
+    ("replace", "new_string"),
+];
+
+/// The schema of an input: an object, each field with its type and description.
+pub(super) fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("title");
+        object.remove("description");
+        object.entry("properties").or_insert_with(|| Map::new().into());
+        object
+            .entry("required")
+            .or_insert_with(|| Vec::<Value>::new().into());
+        let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+        properties.into_iter().flat_map(Map::values_mut).for_each(plain);
+    }
+    schema
+}
+
+/// Without what says nothing to a model: that an optional field may be null, and how wide a number is.
+fn plain(property: &mut Value) {
+    let Some(property) = property.as_object_mut() else {
+        return;
+    };
+    property.remove("format");
+    property.remove("default");
+    if let Some(Value::Array(types)) = property.get("type") {
+        let first = types.iter().find(|name| *name != "null").cloned();
+        property.insert("type".to_owned(), first.unwrap_or(Value::Null));
+    }
+}
+
+/// An input as its tool takes it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Read {
+    pub(super) input: Value,
+    /// Fields that the tool does not have; they were left out.
+    pub(super) ignored: Vec<String>,
+}
+
+/// Makes an input fit its schema where what was meant is plain: numbers and truth values as text, other names of a field,
+/// fields that there are not.
+///
+/// # Errors
+/// A text for the model that names the field.
+pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
+    let given = object(text)?;
+    let none = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&none);
+    let named: BTreeSet<String> = given.keys().cloned().collect();
+    let (mut input, mut ignored) = (Map::new(), Vec::new());
+    for (name, value) in given {
+        let known = known_as(&name, properties)
+            .filter(|known| *known == name || !(named.contains(*known) || input.contains_key(*known)));
+        match known {
+            None => ignored.push(name),
+            Some(_) if value.is_null() => {}
+            Some(known) => {
+                let kind = properties[known]["type"].as_str().unwrap_or_default();
+                let value = fitted(value, kind)
+                    .map_err(|wanted| format!("`{name}` must be {wanted}. Call the tool again with that."))?;
+                input.insert(known.to_owned(), value);
+            }
+        }
+    }
+    let required = schema["required"].as_array().into_iter().flatten();
+    let missing: Vec<&str> = required
+        .filter_map(Value::as_str)
+        .filter(|name| !input.contains_key(*name))
+        .collect();
+    if missing.is_empty() {
+        return Ok(Read {
+            input: input.into(),
+            ignored,
+        });
+    }
+    let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+    Err(format!(
+        "`{}` is missing. The fields are: {}. Call the tool again.",
+        missing.join("`, `"),
+        names.join(", ")
+    ))
+}
+
+/// The object that a text holds, also as JSON within JSON.
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| format!("The input is not valid JSON: {error}."))?;
+    match value {
+        Value::Object(object) => Ok(object),
+        Value::Null => Ok(Map::new()),
+        Value::String(inner) if inner.trim_start().starts_with('{') => object(&inner),
+        _ => Err("The input must be a JSON object. Call the tool again with one.".to_owned()),
+    }
+}
+
+fn known_as<'a>(name: &'a str, properties: &Map<String, Value>) -> Option<&'a str> {
+    if properties.contains_key(name) {
+        return Some(name);
+    }
+    let other = COMMON
+        .iter()
+        .find(|(other, known)| *other == name && properties.contains_key(*known));
+    other.map(|(_, known)| *known)
+}
+
+/// The value as a type of JSON Schema; else what it must be.
+fn fitted(value: Value, kind: &str) -> Result<Value, &'static str> {
+    match (kind, value) {
+        ("integer", value) => whole(&value).map(Value::from).ok_or("a whole number"),
+        ("boolean", Value::Bool(is)) => Ok(is.into()),
+        ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" | "yes" | "1" => Ok(true.into()),
+            "false" | "no" | "0" => Ok(false.into()),
+            _ => Err("true or false"),
+        },
+        ("boolean", _) => Err("true or false"),
+        ("string", Value::Number(number)) => Ok(number.to_string().into()),
+        ("string", Value::Bool(is)) => Ok(is.to_string().into()),
+        // What else a list may mean is its tool's to say.
+        ("string", Value::Array(lines)) => Ok(joined(&lines).map_or(Value::Array(lines), Value::from)),
+        ("string", Value::Object(_)) => Err("text"),
+        (_, value) => Ok(value),
+    }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64().or_else(|| {
+            let float = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && float.abs() < 1e15)?;
+            format!("{float:.0}").parse().ok()
+        }),
+        Value::String(text) => {
+            let text = text.trim();
+            text.strip_suffix(".0").unwrap_or(text).parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// Lines given as a list.
+fn joined(lines: &[Value]) -> Option<String> {
+    let lines: Option<Vec<&str>> = lines.iter().map(Value::as_str).collect();
+    lines.map(|lines| lines.join("\n"))
+}
+
+/// An input that fits its schema as the tool's own type.
+///
+/// # Errors
+/// A text for the model.
+pub(super) fn parse<T: DeserializeOwned>(input: Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(input).map_err(|error| {
+        format!(
+            "`{}` cannot be read. Call the tool again with input that fits its schema.",
+            error.path()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Input {
+        /// Path relative to the root
+        path: String,
+        /// First line
+        start_line: Option<i64>,
+        /// Keep it
+        #[serde(default)]
+        force: bool,
+    }
+
+    fn taken(text: &str) -> Result<(Input, Vec<String>), String> {
+        let Read { input, ignored } = read(text, &schema::<Input>())?;
+        Ok((parse(input)?, ignored))
+    }
+
+    #[test]
+    fn a_schema_is_an_object_with_plain_types() {
+        assert_eq!(
+            schema::<Input>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string", "description": "Path relative to the root" },
+                    "start_line": { "type": "integer", "description": "First line" },
+                    "force": { "type": "boolean", "description": "Keep it" },
+                },
+                "required": ["path"],
+                "additionalProperties": false,
+            })
+        );
+    }
+
+    #[test]
+    fn small_slips_are_forgiven() {
+        let input = |start_line, force| Input {
+            path: "a".to_owned(),
+            start_line,
+            force,
+        };
+        for (text, wanted) in [
+            (
+                r#"{"path": "a", "start_line": "3", "force": "true"}"#,
+                input(Some(3), true),
+            ),
+            (r#"{"path": "a", "start_line": 3.0}"#, input(Some(3), false)),
+            (r#"{"file_path": "a", "offset": "-1"}"#, input(Some(-1), false)),
+            (r#"{"path": ["a"], "start_line": null}"#, input(None, false)),
+            (r#""{\"path\": \"a\"}""#, input(None, false)),
+        ] {
+            assert_eq!(taken(text), Ok((wanted, Vec::new())), "{text}");
+        }
+        let (_, ignored) = taken(r#"{"path": "a", "reason": "why", "file": "b"}"#).unwrap();
+        assert_eq!(ignored, ["file", "reason"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_an_error_in_plain_words_that_names_the_field() {
+        for (text, words) in [
+            ("{}", "`path` is missing. The fields are: "),
+            (r#"{"path": {}}"#, "`path` must be text"),
+            (
+                r#"{"path": "a", "start_line": "x"}"#,
+                "`start_line` must be a whole number",
+            ),
+            (
+                r#"{"path": "a", "start_line": 1.5}"#,
+                "`start_line` must be a whole number",
+            ),
+            (
+                r#"{"path": "a", "force": "maybe"}"#,
+                "`force` must be true or false",
+            ),
+            ("[1]", "must be a JSON object"),
+            ("{", "not valid JSON"),
+        ] {
+            let error = taken(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+            assert!(
+                !error.contains("usize") && !error.contains("expected a"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! A unified diff as text.
+
+/// The name of no file.
+pub(super) const NOWHERE: &str = "/dev/null";
+
+/// What a patch does to one file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FilePatch {
+    pub(super) old: String,
+    pub(super) new: String,
+    pub(super) hunks: Vec<Hunk>,
+}
+
+/// One hunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hunk {
+    /// First line in the old file, from 1; absent when the patch does not say.
+    pub(super) start: Option<usize>,
+    /// Lines that the header announces for the old and the new file.
+    counts: Option<(usize, usize)>,
+    /// What stands behind the numbers: mostly the function that the hunk lies in.
+    pub(super) heading: String,
+    pub(super) lines: Vec<Line>,
+    /// Whether the last line of the old file, and of the new one, is said to go without a line end.
+    pub(super) open: (bool, bool),
+}
+
+/// One line of a hunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Context(String),
+    /// An empty line without the blank in front: context, or the space between two parts of a patch.
+    Blank,
+    Removed(String),
+    Added(String),
+}
+
+impl Hunk {
+    /// The lines of the old file.
+    pub(super) fn old(&self) -> Vec<String> {
+        let old = self.lines.iter().filter_map(|line| match line {
+            Line::Context(text) | Line::Removed(text) => Some(text.clone()),
+            Line::Blank => Some(String::new()),
+            Line::Added(_) => None,
+        });
+        old.collect()
+    }
+
+    /// The same without the blank lines at its end, when there are any.
+    pub(super) fn trimmed(&self) -> Option<Self> {
+        let blank = self
+            .lines
+            .iter()
+            .rev()
+            .take_while(|line| **line == Line::Blank)
+            .count();
+        let mut trimmed = self.clone();
+        trimmed.lines.truncate(self.lines.len() - blank);
+        (blank > 0).then_some(trimmed)
+    }
+
+    fn has_all(&self) -> bool {
+        let (old, new) = self.sizes();
+        self.counts
+            .is_none_or(|(wanted_old, wanted_new)| old >= wanted_old && new >= wanted_new)
+    }
+
+    fn sizes(&self) -> (usize, usize) {
+        let is_old = |line: &&Line| !matches!(line, Line::Added(_));
+        let is_new = |line: &&Line| !matches!(line, Line::Removed(_));
+        (
+            self.lines.iter().filter(is_old).count(),
+            self.lines.iter().filter(is_new).count(),
+        )
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        let rest = || line.get(1..).unwrap_or_default().to_owned();
+        match line.as_bytes().first() {
+            Some(b'-') => self.lines.push(Line::Removed(rest())),
+            Some(b'+') => self.lines.push(Line::Added(rest())),
+            Some(b' ') => self.lines.push(Line::Context(rest())),
+            None => self.lines.push(Line::Blank),
+            Some(b'\\') => match self.lines.last() {
+                Some(Line::Removed(_)) => self.open.0 = true,
+                Some(Line::Added(_)) => self.open.1 = true,
+                Some(Line::Context(_) | Line::Blank) | None => self.open = (true, true),
+            },
+            // A line of context that lost its blank: found as it is or not at all.
+            Some(b'\t') => self.lines.push(Line::Context(line.to_owned())),
+            Some(_) => {
+                return Err(format!(
+                    "The line {:?} of a hunk begins with neither a blank, '-' nor '+'.",
+                    super::cut(line, 80)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files that a patch changes.
+///
+/// # Errors
+/// A text for the model.
+pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (mut files, mut in_hunk): (Vec<FilePatch>, bool) = (Vec::new(), false);
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let hunk = files
+            .last()
+            .and_then(|file| file.hunks.last())
+            .filter(|_| in_hunk);
+        let old = line.strip_prefix("--- ").filter(|old| is_header(old, hunk));
+        let new = lines.peek().and_then(|next| next.strip_prefix("+++ "));
+        if let (Some(old), Some(new)) = (old, new) {
+            let (old, new) = (name(old), name(new));
+            files.push(FilePatch {
+                old,
+                new,
+                hunks: Vec::new(),
+            });
+            lines.next();
+            in_hunk = false;
+        } else if let (Some(numbers), Some(file)) = (line.strip_prefix("@@"), files.last_mut()) {
+            file.hunks.push(opened(numbers));
+            in_hunk = true;
+        } else if is_between(line) {
+            refuse(line)?;
+            in_hunk = false;
+        } else if let Some(hunk) = files
+            .last_mut()
+            .and_then(|file| file.hunks.last_mut())
+            .filter(|_| in_hunk && !line.starts_with("```"))
+        {
+            hunk.add(line)?;
+        } else {
+            refuse(line)?;
+        }
+    }
+    let is_empty = |file: &FilePatch| file.hunks.is_empty() && file.new != NOWHERE && file.old != NOWHERE;
+    if files.is_empty() || files.iter().any(is_empty) {
+        return Err("The patch has no change. It needs --- a/path, +++ b/path and @@ hunks.".to_owned());
+    }
+    Ok(files)
+}
+
+/// Whether `--- ` begins a file: inside a hunk that is not complete it may be a removed line.
+fn is_header(old: &str, hunk: Option<&Hunk>) -> bool {
+    hunk.is_none_or(Hunk::has_all) || old.starts_with("a/") || old.starts_with(NOWHERE)
+}
+
+/// Lines that stand before the header of a file.
+fn is_between(line: &str) -> bool {
+    ["diff --git ", "Binary files ", "GIT binary patch", "index "]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+/// What a patch asks for besides changes of lines.
+fn refuse(line: &str) -> Result<(), String> {
+    let starts = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
+    if starts(&["Binary files ", "GIT binary patch"]) {
+        return Err("The patch has a binary file. Write it with run_command.".to_owned());
+    }
+    if starts(&["rename from ", "copy from "]) {
+        return Err("The patch renames or copies a file. Do that with run_command (mv, cp).".to_owned());
+    }
+    if starts(&["old mode "]) {
+        return Err("The patch changes the mode of a file. Do that with run_command (chmod).".to_owned());
+    }
+    Ok(())
+}
+
+/// `a/path` or `path`, a time behind a tab cut off.
+fn name(text: &str) -> String {
+    let text = text.split('\t').next().unwrap_or(text).trim();
+    let text = text
+        .strip_prefix("a/")
+        .or_else(|| text.strip_prefix("b/"))
+        .unwrap_or(text);
+    text.to_owned()
+}
+
+/// ` -12,3 +12,4 @@ heading`, or only a heading.
+fn opened(text: &str) -> Hunk {
+    let text = text.trim_start();
+    let (numbers, heading) = match text.split_once("@@") {
+        Some((numbers, heading)) => (numbers, heading),
+        None if text.starts_with('-') => (text, ""),
+        None => ("", text),
+    };
+    let range = |sign: char| -> Option<(usize, usize)> {
+        let word = numbers
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(sign))?;
+        let (start, count) = word.split_once(',').unwrap_or((word, "1"));
+        Some((start.parse().ok()?, count.parse().ok()?))
+    };
+    let (old, new) = (range('-'), range('+'));
+    Hunk {
+        start: old.map(|(start, _)| start),
+        counts: old.zip(new).map(|((_, old), (_, new))| (old, new)),
+        heading: heading.trim().to_owned(),
+        ..Hunk::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_lines_that_look_like_a_header_are_lines() {
+        let files = read("--- a/x.sql\n+++ b/x.sql\n@@ -1,3 +1 @@\n--- old comment\n+++ 1;\n-x\n select 1\n")
+            .unwrap();
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].hunks[0].old(), ["-- old comment", "x", "select 1"]);
+    }
+
+    #[test]
+    fn headers_are_read_with_numbers_or_without() {
+        let hunk = opened(" -12,3 +14 @@ def f():");
+        assert_eq!((hunk.start, hunk.counts), (Some(12), Some((3, 1))));
+        assert_eq!(hunk.heading, "def f():");
+        assert_eq!(opened(" def g():").heading, "def g():");
+        assert_eq!(opened("").start, None);
+    }
+
+    #[test]
+    fn what_is_not_a_change_of_lines_is_refused_with_the_way_to_do_it() {
+        let header = "diff --git a/x b/y\n";
+        for (line, way) in [
+            ("rename from x\nrename to y\n", "mv"),
+            ("old mode 100644\nnew mode 100755\n", "chmod"),
+            ("Binary files a/x and b/x differ\n", "run_command"),
+        ] {
+            let error = read(&format!("{header}{line}--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")).unwrap_err();
+            assert!(error.contains(way), "{error}");
+        }
+        let error = read("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\nThat is all.\n").unwrap_err();
+        assert!(error.contains("That is all."), "{error}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "([-+@ ]{0,3}[a-c/]{0,3}\n|--- a\n\\+\\+\\+ a\n|@@ -1 \\+1 @@\n){0,20}") {
+            let _ = read(&text);
+        }
+    }
+}

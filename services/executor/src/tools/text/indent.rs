@@ -1,0 +1,170 @@
+//! What the indentation of new lines shall be when those around them were given with another one than the file's.
+
+/// How the indentation that was given may relate to the file's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading<'a> {
+    Same,
+    /// The file's lines have this in front.
+    Missing(&'a str),
+    /// The given lines have this in front.
+    Excess(&'a str),
+    /// Only the first given line lost its indentation, which is this.
+    FirstLine(&'a str),
+    /// So many given blanks stand for one of the file's steps.
+    Steps {
+        blanks: usize,
+        step: &'a str,
+    },
+}
+
+/// Every reading that explains all given lines.
+#[derive(Debug)]
+pub(in crate::tools) struct Readings<'a>(Vec<Reading<'a>>);
+
+/// Steps that files are indented by.
+const STEPS: [&str; 4] = ["\t", "  ", "    ", "        "];
+
+impl<'a> Readings<'a> {
+    /// `given` and `found` are the same lines but for white space.
+    pub(in crate::tools) fn of(given: &'a [String], found: &'a [String]) -> Self {
+        let pairs: Vec<(&str, &str)> = given
+            .iter()
+            .zip(found)
+            .filter(|(given, _)| !given.trim().is_empty())
+            .map(|(given, found)| (indentation(given), indentation(found)))
+            .collect();
+        let Some((first_given, first_found)) = pairs.first().copied() else {
+            return Self(vec![Reading::Same]);
+        };
+        let mut readings = vec![Reading::Same];
+        if let Some(missing) = first_found.strip_suffix(first_given) {
+            readings.push(Reading::Missing(missing));
+        }
+        if let Some(excess) = first_given.strip_suffix(first_found) {
+            readings.push(Reading::Excess(excess));
+        }
+        if pairs.len() > 1 && first_given.is_empty() {
+            readings.push(Reading::FirstLine(first_found));
+        }
+        for step in STEPS {
+            readings.extend([2, 3, 4, 8].map(|blanks| Reading::Steps { blanks, step }));
+        }
+        let explains = |reading: &Reading<'_>| {
+            pairs
+                .iter()
+                .enumerate()
+                .all(|(at, (given, found))| reading.indent(given, at == 0).as_deref() == Some(*found))
+        };
+        readings.retain(explains);
+        // When nothing differs, nothing is to be changed.
+        readings.truncate(if readings.first() == Some(&Reading::Same) {
+            1
+        } else {
+            readings.len()
+        });
+        Self(readings)
+    }
+
+    /// New lines as every reading has them; nothing when there is no reading, or two that differ. `is_first`: whether the
+    /// first new line stands at the first given one.
+    pub(in crate::tools) fn apply(&self, new: &[String], is_first: bool) -> Option<Vec<String>> {
+        let mut read = self.0.iter().map(|reading| reading.lines(new, is_first));
+        let first = read.next()??;
+        read.all(|other| other.is_none_or(|other| other == first))
+            .then_some(first)
+    }
+}
+
+impl Reading<'_> {
+    fn lines(&self, new: &[String], is_first: bool) -> Option<Vec<String>> {
+        let line = |(at, line): (usize, &String)| {
+            if line.trim().is_empty() {
+                return Some(line.clone());
+            }
+            let indent = self.indent(indentation(line), is_first && at == 0)?;
+            Some(indent + line.trim_start())
+        };
+        new.iter().enumerate().map(line).collect()
+    }
+
+    /// The file's indentation for a given one.
+    fn indent(&self, given: &str, is_first: bool) -> Option<String> {
+        match self {
+            Self::Same => Some(given.to_owned()),
+            Self::Missing(missing) => Some(format!("{missing}{given}")),
+            Self::Excess(excess) => given.strip_prefix(excess).map(str::to_owned),
+            Self::FirstLine(indent) if is_first && given.is_empty() => Some((*indent).to_owned()),
+            Self::FirstLine(_) => Some(given.to_owned()),
+            Self::Steps { blanks, step } => {
+                let is_whole = given.bytes().all(|byte| byte == b' ') && given.len().is_multiple_of(*blanks);
+                is_whole.then(|| step.repeat(given.len() / blanks))
+            }
+        }
+    }
+}
+
+fn indentation(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn applied(given: &[&str], found: &[&str], new: &[&str]) -> Option<Vec<String>> {
+        let (given, found) = (lines(given), lines(found));
+        Readings::of(&given, &found).apply(&lines(new), true)
+    }
+
+    #[test]
+    fn a_shift_that_fits_every_line_is_applied() {
+        let found = ["    def f():", "        return 0"];
+        for (given, new, wanted) in [
+            (
+                ["def f():", "    return 0"],
+                ["def f():", "    return 1"],
+                ["    def f():", "        return 1"],
+            ),
+            (
+                ["        def f():", "            return 0"],
+                ["        def f():", "            return 1"],
+                ["    def f():", "        return 1"],
+            ),
+            // The first line lost its indentation, the others did not.
+            (
+                ["def f():", "        return 0"],
+                ["def f():", "        return 1"],
+                ["    def f():", "        return 1"],
+            ),
+            (
+                ["  def f():", "    return 0"],
+                ["  def f():", "    return 1"],
+                ["    def f():", "        return 1"],
+            ),
+        ] {
+            assert_eq!(applied(&given, &found, &new).unwrap(), wanted, "{given:?}");
+        }
+        let tabs = applied(
+            &["if x {", "    y()"],
+            &["if x {", "\ty()"],
+            &["if x {", "    if z {", "        y()"],
+        );
+        assert_eq!(tabs.unwrap(), ["if x {", "\tif z {", "\t\ty()"]);
+    }
+
+    #[test]
+    fn what_leaves_several_readings_or_none_is_not_guessed() {
+        // Two blanks may be missing, or stand for four.
+        assert_eq!(applied(&["  a"], &["    a"], &["  b", "    c"]), None);
+        // Where all readings agree there is nothing to guess.
+        assert_eq!(applied(&["  a"], &["    a"], &["  b"]), Some(lines(&["    b"])));
+        // No shift fits both lines.
+        assert_eq!(applied(&[" a", "   b"], &["  a", "  b"], &[" c", "   b"]), None);
+        // A new line that does not have what is too much.
+        assert_eq!(applied(&["    a", "      b"], &["a", "  b"], &["  c"]), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! Lines with their own line ends, so that an edit touches no others.
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+const BOM: char = '\u{feff}';
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Lf,
+    CrLf,
+    /// The last line of a text without a line end there.
+    None,
+}
+
+impl End {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::CrLf => "\r\n",
+            Self::None => "",
+        }
+    }
+}
+
+/// A text, line by line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Lines {
+    has_bom: bool,
+    texts: Vec<String>,
+    ends: Vec<End>,
+}
+
+/// Lines that take the place of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Splice {
+    /// The first line that is replaced, from 0.
+    pub(in crate::tools) at: usize,
+    /// How many are.
+    pub(in crate::tools) count: usize,
+    pub(in crate::tools) new: Vec<String>,
+    /// When the last line of the text is among the new ones: whether it ends with a line end; absent: as before.
+    pub(in crate::tools) ends: Option<bool>,
+}
+
+impl Lines {
+    /// Splits a text; joined again it is the same.
+    pub(in crate::tools) fn of(text: &str) -> Self {
+        let body = text.strip_prefix(BOM);
+        let (mut texts, mut ends) = (Vec::new(), Vec::new());
+        for line in body.unwrap_or(text).split_inclusive('\n') {
+            let (line, end) = match (line.strip_suffix("\r\n"), line.strip_suffix('\n')) {
+                (Some(line), _) => (line, End::CrLf),
+                (None, Some(line)) => (line, End::Lf),
+                (None, None) => (line, End::None),
+            };
+            texts.push(line.to_owned());
+            ends.push(end);
+        }
+        Self {
+            has_bom: body.is_some(),
+            texts,
+            ends,
+        }
+    }
+
+    /// The text of each line, without its end.
+    pub(in crate::tools) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// Puts lines into the place of others. A line that stays what it is keeps its own end; a new one ends as its neighbours
+    /// do.
+    pub(in crate::tools) fn splice(&mut self, splice: Splice) {
+        let range = splice.at..splice.at + splice.count;
+        let neighbour = self.neighbour(splice.at, splice.count);
+        let was_last = range.end == self.texts.len();
+        let last_end = self.ends.last().copied().unwrap_or(neighbour);
+        let kept = kept(&self.texts[range.clone()], &splice.new);
+        let old = self.ends[range.clone()].to_vec();
+        let mut ends: Vec<End> = kept
+            .into_iter()
+            .map(|kept| kept.map_or(neighbour, |at| old[at]))
+            .map(|end| if end == End::None { neighbour } else { end })
+            .collect();
+        // Lines put behind a last one without a line end give it one.
+        if let (Some(before), false) = (range.start.checked_sub(1), splice.new.is_empty())
+            && self.ends[before] == End::None
+        {
+            self.ends[before] = neighbour;
+        }
+        if let Some(last) = ends.last_mut().filter(|_| was_last) {
+            *last = match splice.ends {
+                Some(true) => neighbour,
+                Some(false) => End::None,
+                None => last_end,
+            };
+        }
+        if let (Some(before), Some(false), true) = (
+            range.start.checked_sub(1),
+            splice.ends,
+            was_last && ends.is_empty(),
+        ) {
+            self.ends[before] = End::None;
+        }
+        self.texts.splice(range.clone(), splice.new);
+        self.ends.splice(range, ends);
+    }
+
+    /// The text of all lines, each line end a `\n`.
+    pub(in crate::tools) fn body(&self) -> String {
+        let mut body = self.texts.join("\n");
+        if self.ends.last().is_some_and(|end| *end != End::None) {
+            body.push('\n');
+        }
+        body
+    }
+
+    /// Becomes another text, whose line ends are `\n` too.
+    pub(in crate::tools) fn become_body(&mut self, body: &str) {
+        let new = Self::of(body);
+        let same =
+            |pairs: &mut dyn Iterator<Item = (&String, &String)>| pairs.take_while(|(a, b)| a == b).count();
+        let front = same(&mut self.texts.iter().zip(&new.texts));
+        let back = same(
+            &mut self.texts[front..]
+                .iter()
+                .rev()
+                .zip(new.texts[front..].iter().rev()),
+        );
+        let (mut old_end, mut new_end) = (self.texts.len() - back, new.texts.len() - back);
+        let ends = new.ends.last().is_none_or(|end| *end != End::None);
+        if back > 0 && self.ends.last().is_some_and(|end| (*end != End::None) != ends) {
+            // Only the end of the last line may differ, and it is replaced with its line.
+            (old_end, new_end) = (self.texts.len(), new.texts.len());
+        }
+        let front = front.min(old_end.saturating_sub(usize::from(old_end == self.texts.len() && back == 0)));
+        self.splice(Splice {
+            at: front,
+            count: old_end - front,
+            new: new.texts[front..new_end].to_vec(),
+            ends: Some(ends),
+        });
+    }
+
+    /// How a new line ends here: as the first that is replaced, as the one before it, as the one after it.
+    fn neighbour(&self, at: usize, count: usize) -> End {
+        let replaced = self.ends.get(at).filter(|_| count > 0);
+        let near = [
+            replaced,
+            at.checked_sub(1).and_then(|at| self.ends.get(at)),
+            self.ends.get(at + count),
+        ];
+        let end = near
+            .into_iter()
+            .flatten()
+            .chain(&self.ends)
+            .find(|end| **end != End::None);
+        end.copied().unwrap_or(End::Lf)
+    }
+
+    /// The whole text.
+    pub(in crate::tools) fn join(&self) -> String {
+        let mut text = String::new();
+        if self.has_bom {
+            text.push(BOM);
+        }
+        for (line, end) in self.texts.iter().zip(&self.ends) {
+            text.push_str(line);
+            text.push_str(end.text());
+        }
+        text
+    }
+}
+
+/// For each new line the old one that it is, when it is one.
+pub(in crate::tools) fn kept<T: Ord + std::hash::Hash + Clone>(old: &[T], new: &[T]) -> Vec<Option<usize>> {
+    let mut kept = vec![None; new.len()];
+    for step in capture_diff_slices(Algorithm::Myers, old, new) {
+        if let DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } = step
+        {
+            for at in 0..len {
+                kept[new_index + at] = Some(old_index + at);
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spliced(text: &str, at: usize, count: usize, new: &[&str], ends: Option<bool>) -> String {
+        let mut lines = Lines::of(text);
+        lines.splice(Splice {
+            at,
+            count,
+            new: new.iter().map(|line| (*line).to_owned()).collect(),
+            ends,
+        });
+        lines.join()
+    }
+
+    #[test]
+    fn lines_that_stay_keep_their_ends_and_new_ones_follow_their_neighbours() {
+        assert_eq!(
+            spliced("a\r\nb\nc\r\n", 0, 2, &["a", "x", "b"], None),
+            "a\r\nx\r\nb\nc\r\n"
+        );
+        assert_eq!(spliced("a\nb\r\nc\n", 2, 1, &["x", "y"], None), "a\nb\r\nx\ny\n");
+        assert_eq!(spliced("a\r\n", 1, 0, &["b"], None), "a\r\nb\r\n");
+        assert_eq!(spliced("", 0, 0, &["a"], None), "a\n");
+    }
+
+    #[test]
+    fn the_end_of_a_text_stays_as_it_is_unless_it_is_to_change() {
+        assert_eq!(spliced("a\nb", 1, 1, &["c"], None), "a\nc");
+        assert_eq!(spliced("a\nb", 2, 0, &["c"], None), "a\nb\nc");
+        assert_eq!(spliced("a\nb", 1, 1, &["b"], Some(true)), "a\nb\n");
+        assert_eq!(spliced("a\nb\n", 1, 1, &["b"], Some(false)), "a\nb");
+        assert_eq!(spliced("a\nb", 0, 1, &["x"], None), "x\nb");
+        assert_eq!(spliced("a\nb", 1, 1, &[], None), "a\n");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_text_becomes_any_other_and_keeps_the_ends_of_lines_that_stay(
+            old in "(a\n|b\r\n|c\n){0,5}(a|b)?", new in "(a\n|b\n|x\n){0,5}(a|x)?",
+        ) {
+            let mut lines = Lines::of(&old);
+            lines.become_body(&new);
+            proptest::prop_assert_eq!(lines.body(), new);
+            let mut same = Lines::of(&old);
+            same.become_body(&Lines::of(&old).body());
+            proptest::prop_assert_eq!(same.join(), old);
+        }
+
+        #[test]
+        fn a_text_split_and_joined_is_the_same(text in "\u{feff}?[ab\r\n\u{2028}]{0,20}") {
+            proptest::prop_assert_eq!(Lines::of(&text).join(), text);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Where in a file lines are meant that somebody has written from memory.
+
+/// Comparisons of lines that one search may cost.
+const MAX_WORK: usize = 50_000_000;
+/// Lines of a file and of a search that are compared when nothing matches.
+const MAX_COMPARED: usize = 20_000;
+const MAX_WINDOW: usize = 50;
+/// Lines and bytes of each that are shown of the nearest text.
+const SHOWN_LINES: usize = 20;
+const SHOWN_BYTES: usize = 300;
+
+/// How well lines match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tools) enum Match {
+    Exact,
+    /// But for white space at the ends of lines.
+    TrailingSpace,
+    /// But for the indentation.
+    Indentation,
+    /// But for typographic quotes, dashes and blanks too.
+    Typography,
+}
+
+impl Match {
+    const ALL: [Self; 4] = [
+        Self::Exact,
+        Self::TrailingSpace,
+        Self::Indentation,
+        Self::Typography,
+    ];
+
+    fn is(self, line: &str, wanted: &str) -> bool {
+        match self {
+            Self::Exact => line == wanted,
+            Self::TrailingSpace => line.trim_end() == wanted.trim_end(),
+            Self::Indentation => line.trim() == wanted.trim(),
+            Self::Typography => plain(line.trim()).eq(plain(wanted.trim())),
+        }
+    }
+}
+
+/// The characters that a keyboard has for those that an editor sets.
+fn plain(line: &str) -> impl Iterator<Item = char> {
+    line.chars().map(|c| match c {
+        '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => '\'',
+        '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2033}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{a0}' | '\u{2009}' | '\u{202f}' => ' ',
+        c => c,
+    })
+}
+
+/// Every place at which lines are, by the strictest rule that finds one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Places {
+    /// First lines, from 0, in order.
+    pub(in crate::tools) at: Vec<usize>,
+    pub(in crate::tools) by: Match,
+}
+
+/// Where lines occur; nothing when they do not.
+///
+/// # Errors
+/// A text for the model when that cannot be found out at a bearable cost.
+pub(in crate::tools) fn places(lines: &[String], wanted: &[String]) -> Result<Option<Places>, String> {
+    if wanted.is_empty() || wanted.len() > lines.len() {
+        return Ok(None);
+    }
+    let mut work = 0_usize;
+    for by in Match::ALL {
+        let mut at = Vec::new();
+        for start in 0..=lines.len() - wanted.len() {
+            let same = lines[start..]
+                .iter()
+                .zip(wanted)
+                .take_while(|(line, wanted)| by.is(line, wanted));
+            let count = same.count();
+            work += count + 1;
+            if work > MAX_WORK {
+                return Err("there are too many similar lines. Name fewer lines.".to_owned());
+            }
+            if count == wanted.len() {
+                at.push(start);
+            }
+        }
+        if !at.is_empty() {
+            return Ok(Some(Places { at, by }));
+        }
+    }
+    Ok(None)
+}
+
+/// The part of the file that looks most like what was meant.
+pub(in crate::tools) fn nearest(lines: &[String], wanted: &[String]) -> String {
+    let wanted: Vec<&str> = wanted
+        .iter()
+        .take(MAX_WINDOW)
+        .map(|line| head(line.trim()))
+        .collect();
+    let score = |start: usize| -> usize {
+        let window = lines.iter().skip(start).take(wanted.len());
+        window
+            .zip(&wanted)
+            .map(|(line, wanted)| similar_bytes(head(line.trim()), wanted))
+            .sum()
+    };
+    let scored = (0..lines.len().min(MAX_COMPARED)).map(|start| (score(start), start));
+    let best = scored.max_by_key(|(score, start)| (*score, usize::MAX - start));
+    let Some((_, best)) = best.filter(|(score, _)| *score > 0) else {
+        return "Read the file again.".to_owned();
+    };
+    let end = (best + wanted.len().clamp(1, SHOWN_LINES)).min(lines.len());
+    format!("The nearest text is:\n{}", super::numbered(lines, best..end))
+}
+
+fn head(line: &str) -> &str {
+    crate::tools::cut(line, SHOWN_BYTES)
+}
+
+/// Bytes in common at both ends: cheap, and enough to find the place that was meant.
+fn similar_bytes(line: &str, wanted: &str) -> usize {
+    let same = |a: &mut dyn Iterator<Item = (u8, u8)>| a.take_while(|(a, b)| a == b).count();
+    let front = same(&mut line.bytes().zip(wanted.bytes()));
+    let back = same(&mut line.bytes().rev().zip(wanted.bytes().rev()));
+    (front + back).min(line.len()).min(wanted.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn found(text: &str, wanted: &str) -> Option<(Vec<usize>, Match)> {
+        places(&lines(text), &lines(wanted))
+            .unwrap()
+            .map(|places| (places.at, places.by))
+    }
+
+    #[test]
+    fn the_strictest_rule_that_finds_lines_counts() {
+        assert_eq!(found("a\n a\na", "a"), Some((vec![0, 2], Match::Exact)));
+        assert_eq!(found("a \n  a", "a"), Some((vec![0], Match::TrailingSpace)));
+        assert_eq!(found("\ta", "a"), Some((vec![0], Match::Indentation)));
+        assert_eq!(
+            found("say \u{201c}hi\u{201d}", "say \"hi\""),
+            Some((vec![0], Match::Typography))
+        );
+        assert_eq!(found("a", "b"), None);
+        assert_eq!(found("a", "a\nb"), None);
+    }
+
+    #[test]
+    fn a_search_that_would_take_minutes_is_refused_and_a_long_line_is_not_shown_whole() {
+        let (many, some) = (vec!["a".to_owned(); 40_000], vec!["a".to_owned(); 20_000]);
+        places(&many, &some).unwrap_err();
+        let shown = nearest(&["x".repeat(15_000_000)], &["xx".to_owned()]);
+        assert!(shown.len() < 1000, "{}", shown.len());
+        nearest(&vec!["abc".repeat(100); 20_000], &vec!["abd".repeat(100); 5000]);
+    }
+}

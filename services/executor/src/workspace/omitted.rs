@@ -1,0 +1,109 @@
+//! What of a worktree cannot be a part of a tree, and why.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::Problem;
+
+/// How many are named.
+pub(super) const MAX_NAMED: usize = 20;
+
+/// Files and folders that a look at the worktree left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Omitted {
+    /// The first of them, each with the reason.
+    named: Vec<String>,
+    count: usize,
+}
+
+impl Omitted {
+    /// Leaves a path out.
+    pub(super) fn add(&mut self, path: &Path, why: &str) {
+        self.count += 1;
+        if self.named.len() < MAX_NAMED {
+            let path = path.to_string_lossy();
+            let path: String = path.chars().filter(|c| !c.is_control()).take(200).collect();
+            let path = if path.is_empty() { "." } else { &path };
+            self.named.push(format!("{path}: {why}"));
+        }
+    }
+
+    /// The first of them, each with the reason.
+    pub(crate) fn named(&self) -> &[String] {
+        &self.named
+    }
+
+    /// For the model; empty when nothing was left out.
+    pub(super) fn told(&self) -> String {
+        if self.count == 0 {
+            return String::new();
+        }
+        let more = self.count - self.named.len();
+        let more = if more > 0 {
+            format!("\n  and {more} more")
+        } else {
+            String::new()
+        };
+        format!(
+            "\n[{} path(s) are not part of any commit; what was committed of them before stays:\n  {}{more}]",
+            self.count,
+            self.named.join("\n  ")
+        )
+    }
+}
+
+/// Why a file cannot be read; nothing when it is simply gone.
+///
+/// # Errors
+/// What concerns more than this file: then nothing can be said about the worktree.
+pub(super) fn reason(error: &io::Error) -> Result<Option<String>, Problem> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Ok(None),
+        // Neither the disk nor the limit of open files is the file's fault.
+        io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => Err(Problem::Trouble(error.to_string())),
+        io::ErrorKind::PermissionDenied => Ok(Some("permission denied (chmod helps)".to_owned())),
+        io::ErrorKind::InvalidFilename => Ok(Some("its path is too long".to_owned())),
+        _ => Ok(Some(error.to_string())),
+    }
+}
+
+/// What a walk could not enter, and why.
+pub(super) fn unwalked(error: &ignore::Error, root: &Path) -> Option<(PathBuf, String)> {
+    let path = path_of(error).and_then(|path| path.strip_prefix(root).ok());
+    let why = match error.io_error() {
+        Some(error) => reason(error).ok()??,
+        None => error.to_string(),
+    };
+    Some((path.unwrap_or(Path::new("")).to_owned(), why))
+}
+
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        ignore::Error::Loop { child, .. } => Some(child),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_paths_the_first_are_named_and_the_rest_is_counted() {
+        let mut omitted = Omitted::default();
+        assert_eq!(omitted.told(), "");
+        for number in 0..25 {
+            omitted.add(Path::new(&format!("a\u{1b}{number}")), "permission denied");
+        }
+        let told = omitted.told();
+        assert!(
+            told.contains("[25 path(s)") && told.contains("  a0: permission denied\n"),
+            "{told}"
+        );
+        assert!(told.ends_with("and 5 more]"), "{told}");
+    }
+}

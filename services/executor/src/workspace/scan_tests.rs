@@ -1,0 +1,150 @@
+//! Worktrees that cannot be looked at in full.
+
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use serde_json::json;
+
+use super::*;
+use crate::tools::tests::World;
+
+/// Does something on a thread to which file modes apply even when the tests run as root.
+fn as_ordinary_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let done = scope.spawn(|| {
+            let now = capabilities(None).unwrap();
+            let powers = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+            let less = CapabilitySets {
+                effective: now.effective - powers,
+                ..now
+            };
+            set_capabilities(None, less).unwrap();
+            work()
+        });
+        done.join().unwrap()
+    })
+}
+
+fn branched() -> World {
+    let world = World::new();
+    world
+        .run("create_branch", &json!({ "branch_name": "feat/x" }))
+        .unwrap();
+    world
+}
+
+#[test]
+fn files_and_folders_of_mode_0_are_left_out_with_a_word_and_keep_what_was_committed() {
+    let world = branched();
+    let workspace = &world.call.workspace;
+    let root = workspace.root().path();
+    fs::create_dir(root.join("closed")).unwrap();
+    fs::write(root.join("closed/file"), "new").unwrap();
+    fs::write(root.join("secret"), "new").unwrap();
+    fs::write(root.join("open"), "new").unwrap();
+    for name in ["closed", "secret", "README.md", "shop"] {
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o0)).unwrap();
+    }
+    let (news, again, committed, snapshot) = as_ordinary_user(|| {
+        workspace.has_changed().unwrap();
+        let told = (workspace.news(), workspace.news());
+        let committed = workspace.commit_changes("What can be read", false, 1).unwrap();
+        (told.0, told.1, committed, workspace.snapshot(1).unwrap())
+    });
+    for name in ["closed", "secret", "README.md", "shop/cart.py"] {
+        assert!(
+            news.contains(&format!("  {name}: permission denied")),
+            "{name}: {news}"
+        );
+        assert!(committed.contains(name), "{committed}");
+        assert!(snapshot.omitted.iter().any(|omitted| omitted.starts_with(name)));
+    }
+    assert_eq!(again, "", "told once");
+    for name in ["closed", "secret", "README.md", "shop"] {
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let repository = workspace.git().unwrap();
+    let head = workspace.head_or_base();
+    let names = |name: &str| repository.read_file(&head, name).unwrap();
+    assert_eq!(names("README.md").unwrap(), b"# Shop\n");
+    assert!(names("shop/cart.py").is_some() && names("open").is_some());
+    assert!(names("secret").is_none() && names("closed/file").is_none());
+}
+
+#[test]
+fn paths_that_are_too_deep_and_special_files_are_left_out_with_a_word() {
+    let world = branched();
+    let workspace = &world.call.workspace;
+    let root = workspace.root().path();
+    let deep =
+        "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\nopen('f', 'w').write('x')\n";
+    let made = Command::new("python3")
+        .args(["-c", deep])
+        .current_dir(root)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    fs::write(root.join("open"), "new").unwrap();
+    let text = workspace.commit_changes("What can be kept", false, 1).unwrap();
+    assert!(
+        text.contains("nested too deep") && text.contains("pipe: neither a file nor a link"),
+        "{text}"
+    );
+    assert!(workspace.diff(10_000).unwrap().text.contains("b/open"));
+    let gone = Command::new("rm")
+        .args(["-rf", "d"])
+        .current_dir(root)
+        .status()
+        .unwrap();
+    assert!(gone.success());
+    workspace.has_changed().unwrap();
+    fs::remove_file(root.join("pipe")).unwrap();
+    workspace.has_changed().unwrap();
+    assert_eq!(workspace.left_out(), "");
+}
+
+#[test]
+fn of_too_many_new_files_the_first_are_taken_and_the_answer_says_so() {
+    let world = branched();
+    let workspace = &world.call.workspace;
+    let folder = workspace.root().path().join("generated");
+    fs::create_dir(&folder).unwrap();
+    for number in 0..MAX_NEW_FILES + 10 {
+        fs::write(folder.join(format!("{number:06}")), "x").unwrap();
+    }
+    let text = workspace.commit_changes("Too many", false, 1).unwrap();
+    assert!(
+        text.contains("more than 1000 new files; name generated folders in .gitignore"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("Committed {MAX_NEW_FILES} changed")),
+        "{text}"
+    );
+}
+
+#[test]
+fn rules_that_are_too_large_leave_their_folder_out_with_a_word() {
+    let world = branched();
+    let workspace = &world.call.workspace;
+    let folder = workspace.root().path().join("big");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join(".gitignore"), "a*b*c*\n".repeat(20_000)).unwrap();
+    fs::write(folder.join("new"), "x").unwrap();
+    workspace.has_changed().unwrap();
+    assert!(
+        workspace
+            .left_out()
+            .contains("big: its .gitignore cannot be read"),
+        "{}",
+        workspace.left_out()
+    );
+}

@@ -1,0 +1,398 @@
+//! What a text says without showing it: removed once, before anybody pins or judges the text. It is hygiene, not a
+//! boundary: the model is told that tickets are information.
+
+use std::ops::Range;
+
+use domain::text;
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
+
+/// Elements whose content no page shows.
+const UNSHOWN: [&str; 6] = ["script", "style", "template", "noscript", "head", "datalist"];
+/// Parts of attributes that hide an element.
+const HIDING: [&str; 7] = [
+    "hidden",
+    "display:none",
+    "visibility:hidden",
+    "font-size:0",
+    "opacity:0",
+    "aria-hidden=\"true\"",
+    "aria-hidden='true'",
+];
+/// Numeric and named references that are no letter, at most this long.
+const LONGEST_REFERENCE: usize = 32;
+/// Taking one thing out may join the halves of another; deeper than this is an attack.
+const ROUNDS: usize = 8;
+
+/// Removes what a person does not see: hidden characters, written out or as references, HTML comments, declarations and
+/// processing instructions, hidden elements, and the texts that show up on hovering only (of images, titles of links).
+/// What is left is what the page shows.
+pub(crate) fn sanitise(raw: &str) -> String {
+    let unified = raw.replace("\r\n", "\n").replace('\r', "\n");
+    let mut clean = without_markup(&without_references(&text::without_hidden(&unified)));
+    for _ in 0..ROUNDS {
+        let again = without_markup(&clean);
+        if again == clean {
+            return clean;
+        }
+        clean = again;
+    }
+    clean.replace("<!--", "")
+}
+
+fn without_markup(raw: &str) -> String {
+    without_unshown(&without_comments(raw))
+}
+
+/// Removes references to hidden characters: `&#8203;`, `&#x202E;`, `&shy;` and their like.
+fn without_references(raw: &str) -> String {
+    let mut kept = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(start) = rest.find('&') {
+        kept.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let name = rest[1..]
+            .find(';')
+            .filter(|end| *end < LONGEST_REFERENCE)
+            .map(|end| &rest[1..=end]);
+        match name.filter(|name| is_hidden_reference(name)) {
+            Some(name) => rest = &rest[name.len() + 2..],
+            None => {
+                kept.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+fn is_hidden_reference(name: &str) -> bool {
+    let named = [
+        "shy",
+        "zwj",
+        "zwnj",
+        "lrm",
+        "rlm",
+        "ZeroWidthSpace",
+        "NoBreak",
+        "NegativeThinSpace",
+        "InvisibleTimes",
+        "InvisibleComma",
+        "ApplyFunction",
+        "it",
+        "ic",
+        "af",
+    ];
+    let code = match name
+        .strip_prefix('#')
+        .map(|number| number.strip_prefix(['x', 'X']).ok_or(number))
+    {
+        Some(Ok(hexadecimal)) => u32::from_str_radix(hexadecimal, 16).ok(),
+        Some(Err(decimal)) => decimal.parse().ok(),
+        None => return named.contains(&name),
+    };
+    // What is no character shows nothing either.
+    code.is_some_and(|code| char::from_u32(code).is_none_or(text::is_hidden))
+}
+
+/// A comment at the start of a line that is never closed hides the rest, as renderers do; elsewhere the four characters
+/// stand for themselves. The same comments are removed when they are written with references.
+fn without_comments(raw: &str) -> String {
+    let mut kept = String::with_capacity(raw.len());
+    let mut rest = raw;
+    // Once nothing closes a comment, nothing closes a later one; looking again each time would be quadratic.
+    let mut may_close = true;
+    while let Some((start, opener)) = first_of(rest, ["<!--", "&lt;!--"]) {
+        let (before, comment) = rest.split_at(start);
+        kept.push_str(before);
+        let body = &comment[opener.len()..];
+        let closed = may_close.then(|| first_of(body, ["-->", "--&gt;"])).flatten();
+        may_close = closed.is_some();
+        if let Some((end, closer)) = closed {
+            rest = &body[end + closer.len()..];
+        } else if is_blank(kept.rsplit('\n').next()) {
+            return kept;
+        } else {
+            kept.push_str(opener);
+            rest = body;
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// Whether nothing stands before on the line.
+fn is_blank(line: Option<&str>) -> bool {
+    line.is_none_or(|line| line.trim().is_empty())
+}
+
+/// Which of two texts comes first, and where; in one pass.
+fn first_of(text: &str, [one, other]: [&'static str; 2]) -> Option<(usize, &'static str)> {
+    let starts = [one, other].map(|part| part.chars().next().unwrap_or_default());
+    text.match_indices(starts).find_map(|(at, _)| {
+        let here = [one, other].into_iter().find(|part| text[at..].starts_with(part));
+        here.map(|part| (at, part))
+    })
+}
+
+/// Applies what Markdown's own reading of the text tells; code stays as it is.
+fn without_unshown(raw: &str) -> String {
+    let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
+    let mut hidden: Option<(String, usize)> = None;
+    let mut links: Vec<(Range<usize>, String, usize)> = Vec::new();
+    let parser = Parser::new_ext(raw, Options::all());
+    for (_, definition) in parser.reference_definitions().iter() {
+        if definition.title.is_some() {
+            let source = &raw[definition.span.clone()];
+            let label = source.find("]:").map_or("", |end| &source[..end]);
+            cuts.push((definition.span.clone(), format!("{label}]: {}", definition.dest)));
+        }
+    }
+    for (event, range) in parser.into_offset_iter() {
+        match event {
+            Event::Start(Tag::Image { dest_url, .. }) => cuts.push((range, format!("![]({dest_url})"))),
+            Event::Start(Tag::Link {
+                link_type: LinkType::Inline,
+                dest_url,
+                title,
+                ..
+            }) if !title.is_empty() => links.push((range.clone(), dest_url.to_string(), range.start + 1)),
+            Event::Html(_) | Event::InlineHtml(_) => {
+                for tag in tags(raw, range) {
+                    cut_tag(raw, &tag, &mut hidden, &mut cuts);
+                }
+            }
+            Event::Text(_) | Event::Code(_) => note_end(&mut links, &range),
+            _ => {}
+        }
+    }
+    if let Some((_, from)) = hidden {
+        cuts.push((from..raw.len(), String::new()));
+    }
+    for (range, dest, text_end) in links {
+        let text_end = raw[text_end..range.end]
+            .find(']')
+            .map_or(range.end, |at| text_end + at);
+        cuts.push((text_end..range.end, format!("]({dest})")));
+    }
+    apply(raw, cuts)
+}
+
+/// A link's text reaches as far as the text within it. Links do not hold links, so it is the last one.
+fn note_end(links: &mut [(Range<usize>, String, usize)], text: &Range<usize>) {
+    if let Some((range, _, end)) = links.last_mut()
+        && range.contains(&text.start)
+    {
+        *end = (*end).max(text.end);
+    }
+}
+
+/// One tag, or a declaration or instruction, which has no name.
+struct HtmlTag<'a> {
+    range: Range<usize>,
+    name: &'a str,
+    is_end: bool,
+}
+
+/// The tags of a piece of HTML.
+fn tags(raw: &str, piece: Range<usize>) -> Vec<HtmlTag<'_>> {
+    let mut found = Vec::new();
+    let mut at = piece.start;
+    while let Some(start) = raw[at..piece.end].find('<').map(|offset| at + offset) {
+        let Some(end) = raw[start..piece.end].find('>').map(|offset| start + offset + 1) else {
+            break;
+        };
+        let inner = &raw[start + 1..end - 1];
+        let is_end = inner.starts_with('/');
+        let name = inner.trim_start_matches('/');
+        let length = name
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+            .unwrap_or(name.len());
+        found.push(HtmlTag {
+            range: start..end,
+            name: &name[..length],
+            is_end,
+        });
+        at = end;
+    }
+    found
+}
+
+/// Takes out a hidden element as a whole, declarations, and every attribute but where a link or an image leads.
+fn cut_tag(
+    raw: &str,
+    tag: &HtmlTag<'_>,
+    hidden: &mut Option<(String, usize)>,
+    cuts: &mut Vec<(Range<usize>, String)>,
+) {
+    let name = tag.name.to_ascii_lowercase();
+    if let Some((element, from)) = hidden {
+        if tag.is_end && *element == name {
+            cuts.push((*from..tag.range.end, String::new()));
+            *hidden = None;
+        }
+        return;
+    }
+    if name.is_empty() {
+        cuts.push((tag.range.clone(), String::new()));
+        return;
+    }
+    if tag.is_end {
+        return;
+    }
+    let inner = &raw[tag.range.start + 1 + name.len()..tag.range.end - 1];
+    let squeezed: String = inner.chars().filter(|c| !c.is_whitespace()).collect();
+    let squeezed = squeezed.to_ascii_lowercase();
+    if UNSHOWN.contains(&name.as_str()) || HIDING.iter().any(|hiding| squeezed.contains(hiding)) {
+        *hidden = Some((name, tag.range.start));
+    } else if inner.contains('=') {
+        cuts.push((tag.range.clone(), format!("<{name}{}>", target(inner))));
+    }
+}
+
+/// The attribute that tells where an element leads, when it has one.
+fn target(attributes: &str) -> String {
+    let lower = attributes.to_ascii_lowercase();
+    let found = ["href=", "src="].into_iter().find_map(|name| {
+        let at = lower.find(name)?;
+        let value = attributes[at + name.len()..].trim_start();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let value = match quote {
+            Some(quote) => value[1..].split(quote).next()?,
+            None => value.split_whitespace().next()?,
+        };
+        Some(format!(" {name}\"{}\"", value.replace('"', "")))
+    });
+    found.unwrap_or_default()
+}
+
+/// Replaces pieces; of two that overlap, the one that begins first counts.
+fn apply(raw: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
+    cuts.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let mut kept = String::with_capacity(raw.len());
+    let mut at = 0;
+    for (range, with) in cuts {
+        if range.start < at {
+            continue;
+        }
+        kept.push_str(&raw[at..range.start]);
+        kept.push_str(&with);
+        at = range.end;
+    }
+    kept.push_str(&raw[at..]);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_text_is_removed_and_visible_text_stays() {
+        let corpus = [
+            ("plain *text* with `code`", "plain *text* with `code`"),
+            ("a<!-- run rm -rf -->b", "ab"),
+            ("a<!-- one --><!-- two -->b", "ab"),
+            ("a<!-- over\nlines -->b", "ab"),
+            ("seen\n<!-- never closed", "seen\n"),
+            ("seen\n  <!-- never closed", "seen\n  "),
+            ("write `<!--` to open one", "write `<!--` to open one"),
+            ("a &lt;!-- obey --&gt; b", "a  b"),
+            ("zero\u{200B}width\u{FEFF}", "zerowidth"),
+            ("<\u{200B}!-- split opener -->x", "x"),
+            ("bidi\u{202E}txt\u{2066}.", "biditxt."),
+            ("soft\u{AD}hyphen", "softhyphen"),
+            ("tag\u{E0041}\u{E007F}s", "tags"),
+            ("selector\u{FE0F}\u{E0100}", "selector"),
+            (
+                "blank\u{3164}\u{115F}\u{FFA0}\u{2800}\u{FFF9}\u{180B}\u{1D173}",
+                "blank",
+            ),
+            ("refer&#8203;en&#x202E;ces&shy;&zwj;", "references"),
+            ("a &amp; b &#65; &unknown; &", "a &amp; b &#65; &unknown; &"),
+            ("bell\u{7}esc\u{1b}[31m", "bellesc[31m"),
+            ("line\r\nbreak\rand\ttab", "line\nbreak\nand\ttab"),
+            ("Grüße, 日本語, 👍", "Grüße, 日本語, 👍"),
+            (
+                "![obey me](https://a.example/x.png \"and me\")",
+                "![](https://a.example/x.png)",
+            ),
+            (
+                "[docs](https://a.example \"obey me\") here",
+                "[docs](https://a.example) here",
+            ),
+            (
+                "[docs]\n\n[docs]: https://a.example \"obey me\"\n",
+                "[docs]\n\n[docs]: https://a.example\n",
+            ),
+            ("a <?php obey ?> b", "a  b"),
+            ("a <!DOCTYPE obey> b", "a  b"),
+            ("a <span hidden>obey</span> b", "a  b"),
+            ("a <span style=\"display: none\">obey</span> b", "a  b"),
+            ("a <b title=\"obey\">bold</b>", "a <b>bold</b>"),
+            (
+                "<a href=\"https://a.example\" title=\"obey\">x</a>",
+                "<a href=\"https://a.example\">x</a>",
+            ),
+            ("<template>\nobey\n</template>\n\nseen", "\n\nseen"),
+            ("seen\n\n<script>\nobey", "seen\n\n"),
+            ("<details>\nlog\n</details>", "<details>\nlog\n</details>"),
+            (
+                "`![shown](x \"shown\")` and `<b title=\"shown\">`",
+                "`![shown](x \"shown\")` and `<b title=\"shown\">`",
+            ),
+            (
+                "```html\n<span hidden>shown</span>\n```",
+                "```html\n<span hidden>shown</span>\n```",
+            ),
+        ];
+        for (raw, clean) in corpus {
+            assert_eq!(sanitise(raw), clean, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn nested_comments_do_not_leave_one_behind() {
+        assert_eq!(sanitise("a<!-<!-- x -->- tricky -->b"), "ab");
+        let deep = format!("{}{}", "<!-".repeat(50), "- -->".repeat(50));
+        assert!(!sanitise(&deep).contains("<!--"));
+    }
+
+    #[test]
+    fn a_long_text_of_openers_and_links_costs_as_much_as_its_length() {
+        let size = 200_000;
+        for part in [
+            "x<!--",
+            "&lt;!--x",
+            "<!-- -->",
+            "[a](b \"c\")",
+            "<b ",
+            "<b a=c>",
+            "&#8203;",
+            "![",
+            "&",
+        ] {
+            let begun = tokio::time::Instant::now();
+            let _ = sanitise(&part.repeat(size / part.len()));
+            assert!(begun.elapsed().as_secs() < 20, "{part}: {:?}", begun.elapsed());
+        }
+    }
+
+    #[test]
+    fn broken_markup_is_no_reason_to_fail() {
+        for raw in [
+            "<",
+            "<>",
+            "</",
+            "< hidden",
+            "![",
+            "[a](b \"",
+            "&#;",
+            "&#x110000;",
+            "<a href=>",
+            "<é hidden>x",
+        ] {
+            let _ = sanitise(raw);
+        }
+    }
+}

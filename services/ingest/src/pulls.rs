@@ -1,0 +1,351 @@
+//! Polls of our open pull requests: one conditional listing for each repository, and the checks of a few.
+//!
+//! The listing costs nothing of GitHub's limit while nothing changed. Checks change without their pull request, so they
+//! are read one pull request after another, within an allowance that does not grow with the number of them; what a
+//! webhook or GitHub's log of deliveries tells needs none of this.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use domain::{CommitId, PullRequestRecord, PullRequestStatus, RepositoryName, Source, Timestamp};
+use github::{ETag, Polled, PullRequest};
+use queue::Revision;
+use tokio::time::Instant;
+
+use crate::{
+    catch_up::news,
+    detect,
+    outcome::{Failure, Outcome},
+    router::Router,
+};
+
+/// How many pull requests' checks may be read in an hour, at two requests each.
+pub const CHECKS_AN_HOUR: f64 = 150.0;
+/// How many at once.
+const CHECKS_AT_ONCE: f64 = 20.0;
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
+/// Checks that ended may be run again.
+const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// Repository and number.
+type Place = (RepositoryName, u64);
+
+/// Our open pull requests, as the index and GitHub tell.
+pub(crate) struct OpenPullRequests {
+    open: BTreeMap<Place, Tracked>,
+    /// How far the index is read.
+    read_to: Revision,
+    tags: BTreeMap<RepositoryName, ETag>,
+    allowance: Allowance,
+    /// GitHub asked to be left alone until then.
+    rests_until: Option<Instant>,
+}
+
+struct Tracked {
+    head: Option<CommitId>,
+    due: Instant,
+    wait: Duration,
+}
+
+impl Tracked {
+    fn new(head: Option<CommitId>) -> Self {
+        Self {
+            head,
+            due: Instant::now(),
+            wait: FIRST_WAIT,
+        }
+    }
+
+    fn has_head(&mut self, head: &CommitId) {
+        if self.head.as_ref() != Some(head) {
+            self.head = Some(head.clone());
+            (self.due, self.wait) = (Instant::now(), FIRST_WAIT);
+        }
+    }
+
+    /// The next look, later each time while the checks are not complete.
+    fn looked(&mut self, is_settled: bool) {
+        let wait = if is_settled { SETTLED_WAIT } else { self.wait };
+        self.due = Instant::now() + wait;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// What may be spent, filled up with time.
+struct Allowance {
+    left: f64,
+    filled: Instant,
+}
+
+impl Allowance {
+    fn new() -> Self {
+        Self {
+            left: CHECKS_AT_ONCE,
+            filled: Instant::now(),
+        }
+    }
+
+    fn spend(&mut self) -> bool {
+        let filled = self.filled.elapsed().as_secs_f64() * CHECKS_AN_HOUR / 3600.0;
+        (self.left, self.filled) = ((self.left + filled).min(CHECKS_AT_ONCE), Instant::now());
+        let is_enough = self.left >= 1.0;
+        if is_enough {
+            self.left -= 1.0;
+        }
+        is_enough
+    }
+}
+
+impl OpenPullRequests {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: BTreeMap::new(),
+            read_to: Revision::default(),
+            tags: BTreeMap::new(),
+            allowance: Allowance::new(),
+            rests_until: None,
+        }
+    }
+
+    /// One round; gives how much of what it found no webhook had told. A failure of one repository does not keep the
+    /// others from their turn, a limit of GitHub does.
+    pub(crate) async fn poll(&mut self, router: &Router) -> u64 {
+        if self.rests_until.is_some_and(|end| Instant::now() < end) {
+            return 0;
+        }
+        if let Err(error) = self.read_index(router).await {
+            tracing::warn!(%error, "the index of pull requests could not be read");
+        }
+        let repositories: BTreeSet<RepositoryName> = self
+            .open
+            .keys()
+            .map(|(repository, _)| repository.clone())
+            .collect();
+        let mut recovered = 0;
+        for repository in repositories {
+            match self.look_at(router, &repository).await {
+                Ok(found) => recovered += found,
+                Err(failure) => {
+                    tracing::warn!(%repository, %failure, "poll of the pull requests failed");
+                    if self.rests(&failure) {
+                        return recovered;
+                    }
+                }
+            }
+        }
+        recovered + self.look_at_checks(router).await
+    }
+
+    fn rests(&mut self, failure: &Failure) -> bool {
+        if let Failure::Later {
+            after: Some(after), ..
+        } = failure
+        {
+            self.rests_until = Some(Instant::now() + *after);
+        }
+        failure.is_limit()
+    }
+
+    /// What the reporter wrote since the last round.
+    async fn read_index(&mut self, router: &Router) -> Result<(), queue::Error> {
+        let index = router.queue.pull_requests();
+        let (changed, read_to) = index.changes_after(self.read_to).await?;
+        for record in changed {
+            let place = place(&record);
+            match record.status {
+                PullRequestStatus::Open => {
+                    // It may have ended between the last listing and now.
+                    self.tags.remove(&place.0);
+                    self.open.insert(place, Tracked::new(record.head));
+                }
+                PullRequestStatus::Merged | PullRequestStatus::Closed => drop(self.open.remove(&place)),
+            }
+        }
+        self.read_to = read_to;
+        Ok(())
+    }
+
+    /// What changed in one repository since the last look.
+    async fn look_at(&mut self, router: &Router, repository: &RepositoryName) -> Result<u64, Failure> {
+        // The first look sees everything: a pull request may have ended before there was one.
+        let look = router
+            .look_from(format!("reconciled:pulls:{repository}"), Timestamp::default())
+            .await?;
+        let known = self.tags.get(repository);
+        let polled = router
+            .outside
+            .changed_pull_requests(repository, look.since, known)
+            .await?;
+        let (changed, etag, is_complete) = match polled {
+            Polled::Unchanged => return Ok(0),
+            Polled::Changed {
+                pull_requests,
+                etag,
+                is_complete,
+            } => (pull_requests, etag, is_complete),
+        };
+        let mut seen = BTreeSet::new();
+        let mut recovered = 0;
+        for pull_request in &changed {
+            let place = (repository.clone(), pull_request.number);
+            recovered += self.saw(router, &place, pull_request).await?;
+            seen.insert(place);
+        }
+        if !is_complete {
+            recovered += self.look_at_others(router, repository, &seen).await?;
+        }
+        router.looked(&look, look.now).await?;
+        match etag {
+            Some(etag) => drop(self.tags.insert(repository.clone(), etag)),
+            None => drop(self.tags.remove(repository)),
+        }
+        Ok(recovered)
+    }
+
+    /// More changed than a listing shows: each of ours that it does not show is asked for.
+    async fn look_at_others(
+        &mut self,
+        router: &Router,
+        repository: &RepositoryName,
+        seen: &BTreeSet<Place>,
+    ) -> Result<u64, Failure> {
+        let is_other = |place: &&Place| place.0 == *repository && !seen.contains(*place);
+        let others: Vec<Place> = self.open.keys().filter(is_other).cloned().collect();
+        let mut recovered = 0;
+        for place in others {
+            let now = router.outside.pull_request(repository, place.1).await?;
+            recovered += self.saw(router, &place, &now).await?;
+        }
+        Ok(recovered)
+    }
+
+    /// How a pull request is now; those that are not ours are of no interest.
+    async fn saw(&mut self, router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+        let Some(tracked) = self.open.get_mut(place) else {
+            return Ok(0);
+        };
+        if detect::closing(now).is_none() {
+            tracked.has_head(&now.head);
+            return Ok(0);
+        }
+        let Some(record) = self.still_open(router, place).await? else {
+            return Ok(0);
+        };
+        // A listing does not tell who merged.
+        let now = router.outside.pull_request(&place.0, place.1).await?;
+        let Some(closing) = detect::closing(&now) else {
+            return Ok(0);
+        };
+        let ours = &record.pull_request;
+        let outcome = router
+            .closed(&record.ticket, ours, &closing, Source::Poll)
+            .await?;
+        self.open.remove(place);
+        Ok(news(&[outcome]))
+    }
+
+    /// What the index says now: somebody may have purged the ticket, which no change of the index tells.
+    async fn still_open(
+        &mut self,
+        router: &Router,
+        place: &Place,
+    ) -> Result<Option<PullRequestRecord>, queue::Error> {
+        let known = router.queue.pull_requests().get(&place.0, place.1).await?;
+        let open = known.filter(|record| record.status == PullRequestStatus::Open);
+        if open.is_none() {
+            self.open.remove(place);
+        }
+        Ok(open)
+    }
+
+    /// The checks that are due, as far as the allowance goes.
+    async fn look_at_checks(&mut self, router: &Router) -> u64 {
+        let now = Instant::now();
+        let mut due: Vec<(Instant, Place)> = self
+            .open
+            .iter()
+            .filter(|(_, tracked)| tracked.due <= now)
+            .map(|(place, tracked)| (tracked.due, place.clone()))
+            .collect();
+        due.sort();
+        let mut recovered = 0;
+        for (_, place) in due {
+            if !self.allowance.spend() {
+                break;
+            }
+            match self.checks_of(router, &place).await {
+                Ok(found) => recovered += found,
+                Err(failure) => {
+                    let (repository, number) = &place;
+                    tracing::warn!(%repository, number, %failure, "poll of the checks failed");
+                    if self.rests(&failure) {
+                        break;
+                    }
+                }
+            }
+        }
+        recovered
+    }
+
+    async fn checks_of(&mut self, router: &Router, place: &Place) -> Result<u64, Failure> {
+        let Some(tracked) = self.open.get_mut(place) else {
+            return Ok(0);
+        };
+        // What fails comes again later, too.
+        tracked.looked(false);
+        let Some(head) = tracked.head.clone() else {
+            return Ok(0);
+        };
+        let Some(record) = self.still_open(router, place).await? else {
+            return Ok(0);
+        };
+        let outcome = router
+            .checks(&record.ticket, &record.pull_request, &head, Source::Poll)
+            .await?;
+        if let (false, Some(tracked)) = (matches!(outcome, Outcome::Nothing(_)), self.open.get_mut(place)) {
+            tracked.looked(true);
+        }
+        Ok(news(&[outcome]))
+    }
+}
+
+fn place(record: &PullRequestRecord) -> Place {
+    let ours = &record.pull_request;
+    (ours.repository.clone(), ours.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_allowance_is_spent_at_once_and_then_by_the_hour() {
+        let mut allowance = Allowance::new();
+        let spent = |allowance: &mut Allowance| (0..1_000).take_while(|_| allowance.spend()).count();
+        assert_eq!(spent(&mut allowance), 20);
+        let mut hour = 0;
+        for _ in 0..60 {
+            tokio::time::advance(Duration::from_secs(60)).await;
+            hour += spent(&mut allowance);
+        }
+        assert!((149..=150).contains(&hour), "{hour}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn checks_are_looked_at_less_often_the_longer_they_take_and_at_once_for_a_new_head() {
+        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()));
+        let wait = |tracked: &mut Tracked| {
+            tracked.looked(false);
+            (tracked.due - Instant::now()).as_secs()
+        };
+        let waits: Vec<u64> = (0..7).map(|_| wait(&mut tracked)).collect();
+        assert_eq!(waits, [60, 120, 240, 480, 960, 1_800, 1_800]);
+        tracked.has_head(&"b".repeat(40).parse().unwrap());
+        assert_eq!(tracked.due, Instant::now());
+        tracked.looked(true);
+        assert_eq!(tracked.due - Instant::now(), SETTLED_WAIT);
+    }
+}

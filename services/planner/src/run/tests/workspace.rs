@@ -1,0 +1,139 @@
+use domain::{Fact, StopReason, ToolStatus};
+use serde_json::json;
+
+use super::play::{Play, change, end, info, push, tools};
+use crate::run::{Action, Message, decide, transcript};
+
+const REASON: &str = "the pack is larger than 256 MiB";
+
+fn lose(play: &mut Play) {
+    let snapshot = play.state.work().snapshot.clone();
+    play.append(Fact::WorkspaceRestored {
+        workspace: info(),
+        snapshot,
+        repository: None,
+    });
+}
+
+fn calls(play: &mut Play, name: &str) {
+    play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == name));
+}
+
+fn fails_to_save(play: &mut Play) {
+    play.until(|action| *action == Action::TakeSnapshot);
+    play.append(Fact::SnapshotFailed {
+        reason: REASON.to_owned(),
+        repository: None,
+    });
+}
+
+fn shown(play: &Play) -> String {
+    let results = transcript(&play.state).unwrap().messages.into_iter();
+    let results = results.filter_map(|message| match message {
+        Message::ToolResults(results) => Some(results),
+        Message::User(_) | Message::Assistant(_) => None,
+    });
+    results
+        .flatten()
+        .map(|(_, result)| result.content)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn a_call_that_cost_its_workspace_twice_is_answered_with_an_error_instead_of_run_again() {
+    let deadly = ("edit_file", json!({ "path": "s.yaml" }));
+    let mut play = Play::with([tools(&[("read_file", json!({})), deadly]), end("I give up.")]);
+    for _ in 0..2 {
+        calls(&mut play, "edit_file");
+        lose(&mut play);
+    }
+    let again = play.until(|action| {
+        matches!(action, Action::CallTool { call, .. } if call.name == "edit_file")
+            || matches!(action, Action::AskModel { .. })
+    });
+    assert!(matches!(again, Action::AskModel { .. }), "{again:?}");
+    assert_eq!(play.last_result().status, ToolStatus::Error);
+    assert!(shown(&play).contains("stopped twice while this call ran"));
+    // The other call of the reply, which was only voided, has run again.
+    assert!(shown(&play).contains("read_file did it"));
+}
+
+#[test]
+fn losses_count_for_each_call_on_its_own() {
+    let mut play = Play::with([tools(&change())]);
+    calls(&mut play, "edit_file");
+    lose(&mut play);
+    calls(&mut play, "commit_changes");
+    lose(&mut play);
+    calls(&mut play, "commit_changes");
+}
+
+#[test]
+fn changes_that_cannot_be_saved_are_told_once_and_nothing_runs_again() {
+    let look = tools(&[("read_file", json!({}))]);
+    let mut play = Play::with([tools(&change()), look, end("Too large.")]);
+    fails_to_save(&mut play);
+    let before = play.entries.len();
+    assert_eq!(play.drive(), Action::Rest);
+    let after = &play.entries[before..];
+    let ran = after.iter().filter_map(|entry| match &entry.fact {
+        Fact::ToolRequested { call, .. } => Some(call.name.as_str()),
+        _ => None,
+    });
+    assert_eq!(ran.collect::<Vec<_>>(), ["read_file"]);
+    assert!(!after.iter().any(|entry| matches!(
+        entry.fact,
+        Fact::SnapshotTaken { .. } | Fact::SnapshotFailed { .. } | Fact::WorkspaceRestored { .. }
+    )));
+    assert_eq!(shown(&play).matches(REASON).count(), 1, "{}", shown(&play));
+    let StopReason::NoChange { summary } = play.reason() else {
+        panic!("{:?}", play.reason())
+    };
+    assert!(
+        summary.contains(REASON) && summary.contains("Too large."),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_further_change_is_saved_and_then_pushed() {
+    let mut play = Play::with([
+        tools(&change()),
+        tools(&[push()]),
+        tools(&change()),
+        tools(&[push()]),
+    ]);
+    fails_to_save(&mut play);
+    play.until(|action| matches!(action, Action::CallTool { .. }));
+    assert!(
+        play.last_result().content.contains(REASON),
+        "push_branch says why"
+    );
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(play.state.work().unkept.is_none());
+    play.pushed();
+    assert!(play.state.work().pushed.is_some());
+}
+
+#[test]
+fn what_a_snapshot_omitted_is_told_to_the_ticket_when_nothing_came_of_the_work() {
+    let mut play = Play::with([tools(&[("edit_file", json!({}))]), end("Cannot be done.")]);
+    play.until(|action| *action == Action::TakeSnapshot);
+    let mut snapshot = play.snapshot();
+    snapshot.files_changed = 0;
+    snapshot.omitted = vec!["secret/: permission denied".to_owned()];
+    play.append(Fact::SnapshotTaken {
+        snapshot,
+        repository: None,
+    });
+    assert_eq!(play.drive(), Action::Rest);
+    let StopReason::NoChange { summary } = play.reason() else {
+        panic!("{:?}", play.reason())
+    };
+    assert!(
+        summary.contains("Not saved: secret/: permission denied."),
+        "{summary}"
+    );
+    assert_eq!(decide(&play.state), Action::Rest);
+}
