@@ -10,6 +10,8 @@ use serde::Deserialize;
 use super::say;
 use crate::local;
 
+/// The user whose key `nats.nkey_seed` must be for the check of NATS.
+const DOCTOR: &str = "ingest";
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 
 /// How a check went, and what to say about it.
@@ -126,11 +128,11 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
     let nats = match &sections.nats {
         Some(settings) => {
             within(async {
-                let queue = queue::Queue::connect(settings, "journeyman-doctor")
+                let queue = queue::Queue::connect(settings, DOCTOR)
                     .await
                     .map_err(|error| error.to_string())?;
                 queue.ping().await.map_err(|error| error.to_string())?;
-                Ok(settings.url.clone())
+                Ok(settings.addresses())
             })
             .await
         }
@@ -144,7 +146,7 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
                     .await
                     .map_err(|error| error.to_string())?;
                 leases.ping().await.map_err(|error| error.to_string())?;
-                Ok("answers".to_owned())
+                Ok(settings.address())
             })
             .await
         }
