@@ -12,16 +12,18 @@ KUBERNETES_VERSION = "1.32"
 SECRETS_DIR = "/run/secrets/journeyman/"
 # The capability table: the one Secret of each service, and the settings that it may fill.
 CAPABILITIES = {
-    "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader"}),
-    "planner": ("planner-secrets", {"model", "planner"}),
+    "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader", "nats"}),
+    "planner": ("planner-secrets", {"model", "planner", "nats", "redis"}),
     "executor": (None, set()),
-    "reporter": ("reporter-secrets", {"github_writer", "jira_writer"}),
+    "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats"}),
     "egress": ("egress-secrets", {"egress"}),
 }
+# What the servers read: Redis the hash of its one user's password. NATS knows public keys only.
+SERVER_SECRETS = {"redis": {"redis-acl"}}
 # What the egress proxy must not reach even without its own check.
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
 EXECUTOR_SECTIONS = {"executor", "telemetry"}
-SECRET_KEYS = {"private_key", "token", "api_token", "api_key", "grant_key", "github_webhook_secrets", "jira_webhook_secrets", "sha256", "password"}
+SECRET_KEYS = {"nkey_seed", "private_key", "token", "api_token", "api_key", "grant_key", "github_webhook_secrets", "jira_webhook_secrets", "sha256", "password"}
 
 problems: list[str] = []
 
@@ -205,7 +207,8 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                 if name == "executor":
                     check_runner(where, pod)
             else:
-                require(not secret_names(pod), f"{where}: reads {sorted(secret_names(pod))}")
+                may_read = SERVER_SECRETS.get(name, set())
+                require(secret_names(pod) == may_read, f"{where}: reads {sorted(secret_names(pod))}, may read {sorted(may_read)}")
         for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():
             check_settings(where, name, text, known, example)
     require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the five services")

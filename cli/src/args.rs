@@ -137,6 +137,10 @@ pub enum Command {
     },
     /// Make a key pair for grants: the private key for the planner, the public key for executor, reporter and egress
     GrantKey,
+    /// Make the keys and the password that services prove their identity with to NATS and Redis
+    ServiceKeys,
+    /// Print the users of NATS and what each may do, as k8s/base/settings/nats-users.conf holds them
+    NatsUsers,
 }
 
 /// Where the settings are.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use servers::{NatsServer, RedisServer};
+use servers::{NatsOptions, NatsServer, RedisOptions, RedisServer};
 
 /// The real servers that were started, ended on drop, and the data folder's lock.
 pub struct Servers {
@@ -37,17 +37,25 @@ impl Servers {
         }
     }
 
-    /// Starts NATS over the folder's store and gives its URL.
-    pub(crate) async fn start_nats(&mut self, data: &Path) -> anyhow::Result<String> {
-        let nats = self.nats.insert(NatsServer::start_in(&data.join("nats")).await?);
+    /// Starts NATS over the folder's store, for the users of an `authorization` block alone, and gives its URL.
+    pub(crate) async fn start_nats(&mut self, data: &Path, authorization: String) -> anyhow::Result<String> {
+        let options = NatsOptions {
+            data_dir: Some(data.join("nats")),
+            authorization: Some(authorization),
+            ..NatsOptions::default()
+        };
+        let nats = self.nats.insert(NatsServer::start_with(options).await?);
         Ok(nats.url())
     }
 
-    /// Starts Redis and gives its URL.
-    pub(crate) async fn start_redis(&mut self, data: &Path) -> anyhow::Result<String> {
-        let redis = self
-            .redis
-            .insert(RedisServer::start_in(&data.join("redis")).await?);
+    /// Starts Redis for the users of an ACL file alone, and gives its URL.
+    pub(crate) async fn start_redis(&mut self, data: &Path, acl: String) -> anyhow::Result<String> {
+        let options = RedisOptions {
+            data_dir: Some(data.join("redis")),
+            acl: Some(acl),
+            ..RedisOptions::default()
+        };
+        let redis = self.redis.insert(RedisServer::start_with(options).await?);
         Ok(redis.url())
     }
 

@@ -4,6 +4,7 @@ pub mod api;
 pub mod args;
 mod backing;
 mod commands;
+pub mod credentials;
 mod derived;
 mod hidden;
 pub mod local;

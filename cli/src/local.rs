@@ -14,6 +14,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::backing::Servers;
+use crate::credentials::Credentials;
 use crate::derived::{Glance, bind_all, derive, set};
 
 /// How long `/readyz` may take; the services themselves give up on an unreachable server after a minute.
@@ -37,6 +38,8 @@ pub struct Plan {
 pub struct Prepared {
     /// Every setting that follows from the start itself, and those of the plan.
     pub environment: Vec<(String, String)>,
+    /// What only one service each may know on top of them.
+    pub credentials: Credentials,
     /// Base URL of ingest: webhooks and API.
     pub url: String,
     /// An API token with the role admin.
@@ -103,15 +106,19 @@ impl Prepared {
             listeners.each_ref(),
         )?;
         check_all(file.as_deref(), &environment)?;
+        let mut credentials = Credentials::default();
         if glance.nats.url.is_none() {
-            set(&mut environment, "NATS__URL", servers.start_nats(&data).await?);
+            let url = servers.start_nats(&data, credentials.for_nats()).await?;
+            set(&mut environment, "NATS__URL", url);
         }
         if glance.redis.url.is_none() {
-            set(&mut environment, "REDIS__URL", servers.start_redis(&data).await?);
+            let url = servers.start_redis(&data, credentials.for_redis()).await?;
+            set(&mut environment, "REDIS__URL", url);
         }
         let url = format!("http://{}", listeners[0].local_addr()?);
         Ok(Self {
             environment,
+            credentials,
             url,
             token,
             file,
@@ -127,6 +134,7 @@ impl Prepared {
     pub async fn serve(self) -> anyhow::Result<Local> {
         let Self {
             environment,
+            credentials,
             url,
             token,
             file,
@@ -139,14 +147,15 @@ impl Prepared {
         let source = Source {
             file: file.as_deref(),
             environment: &environment,
+            credentials: &credentials,
             shutdown: &shutdown,
         };
         let health = [&ingest, &planner, &reporter, &egress].map(TcpListener::local_addr);
-        source.spawn(&mut services, egress, egress::serve)?;
-        source.spawn(&mut services, reporter, reporter::serve)?;
-        source.spawn(&mut services, executor, executor::serve)?;
-        source.spawn(&mut services, planner, planner::serve)?;
-        source.spawn(&mut services, ingest, ingest::serve)?;
+        source.spawn(&mut services, "egress", egress, egress::serve)?;
+        source.spawn(&mut services, "reporter", reporter, reporter::serve)?;
+        source.spawn(&mut services, "executor", executor, executor::serve)?;
+        source.spawn(&mut services, "planner", planner, planner::serve)?;
+        source.spawn(&mut services, "ingest", ingest, ingest::serve)?;
         let mut local = Local {
             url,
             token,
@@ -229,6 +238,7 @@ fn flatten(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow:
 struct Source<'a> {
     file: Option<&'a Path>,
     environment: &'a [(String, String)],
+    credentials: &'a Credentials,
     shutdown: &'a CancellationToken,
 }
 
@@ -236,6 +246,7 @@ impl Source<'_> {
     fn spawn<C, F, Fut>(
         &self,
         services: &mut JoinSet<anyhow::Result<()>>,
+        name: &'static str,
         listener: TcpListener,
         serve: F,
     ) -> anyhow::Result<()>
@@ -244,7 +255,8 @@ impl Source<'_> {
         F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
-        let config: C = settings::load(self.file, self.environment.iter().cloned())?;
+        let own = self.credentials.of(name);
+        let config: C = settings::load(self.file, self.environment.iter().chain(own).cloned())?;
         config.check()?;
         services.spawn(serve(config, listener, self.shutdown.clone()));
         Ok(())

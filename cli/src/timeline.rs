@@ -1,6 +1,8 @@
 //! A run's journal as lines for people: elapsed time, who, what.
 
-use domain::{Entry, Fact, News, Receipt, ReportOutcome, ReportRequest, Timestamp, ToolStatus};
+use domain::{
+    Entry, Fact, News, Receipt, ReportOutcome, ReportRequest, Timestamp, ToolStatus, text::visible,
+};
 use serde_json::Value;
 
 /// Longest text of a line's last column.
@@ -13,7 +15,7 @@ pub fn line(entry: &Entry, start: Timestamp) -> Option<String> {
     Some(row(entry.at.unix_ms() - start.unix_ms(), who, &what))
 }
 
-/// One line of a timeline.
+/// One line of a timeline, without a character that would steer a terminal.
 pub fn row(elapsed_ms: i64, who: &str, what: &str) -> String {
     format!("{elapsed_ms:>7} ms  {who:<9} {}", shorten(what))
 }
@@ -152,7 +154,7 @@ fn arguments(input: &Value) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = visible(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     match flat.char_indices().nth(WIDTH) {
         Some((end, _)) => format!("{}…", &flat[..end]),
         None => flat,
@@ -183,6 +185,24 @@ mod tests {
             line(&stopped, Timestamp::from_unix_ms(1_000)).unwrap(),
             "    500 ms  person    ada asked to stop"
         );
+    }
+
+    #[test]
+    fn no_text_of_a_stranger_steers_the_terminal() {
+        // Window title, clipboard, clear screen, carriage return, right-to-left override.
+        for steering in [
+            "\u{1b}]0;x\u{7}",
+            "\u{1b}]52;c;eA==\u{7}",
+            "\u{1b}[2J",
+            "\u{9b}2J",
+            "a\rb\u{8}",
+            "\u{202e}",
+        ] {
+            let by = format!("ada{steering}end");
+            let line = line(&entry(Fact::StopRequested { by }), Timestamp::default()).unwrap();
+            assert!(!line.chars().any(domain::text::is_hidden), "{line:?}");
+            assert!(line.contains("end"), "{line:?}");
+        }
     }
 
     #[test]

@@ -87,13 +87,13 @@ async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
     }
 }
 
+/// A ready replica in turn. When none is, those that still answer are asked, as kube-proxy does it: one that ends may have
+/// been noticed before its successor.
 async fn connect(replicas: &[Replica], turn: &AtomicUsize) -> Option<TcpStream> {
     let first = turn.fetch_add(1, Ordering::Relaxed);
-    for step in 0..replicas.len() {
-        let replica = &replicas[(first + step) % replicas.len()];
-        if !replica.ready.load(Ordering::Acquire) {
-            continue;
-        }
+    let in_turn = || (0..replicas.len()).map(|step| &replicas[(first + step) % replicas.len()]);
+    let is_ready = |replica: &&Replica| replica.ready.load(Ordering::Acquire);
+    for replica in in_turn().filter(is_ready).chain(in_turn()) {
         let connected = tokio::time::timeout(PROBE_LIMIT, TcpStream::connect(&replica.address)).await;
         if let Ok(Ok(stream)) = connected {
             let _ = stream.set_nodelay(true);

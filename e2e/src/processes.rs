@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
+use journeyman::credentials::Credentials;
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
@@ -61,6 +62,7 @@ struct Replica {
 /// The running processes; killed and reaped on drop.
 pub struct Processes {
     environment: Vec<(String, String)>,
+    credentials: Credentials,
     logs: PathBuf,
     replicas: Vec<Replica>,
     /// Those of ingest and of the reporter's git gate, where there is more than one replica.
@@ -72,8 +74,12 @@ impl Processes {
     ///
     /// # Errors
     /// When a binary is missing or a service does not become ready; the error has the end of its log.
-    pub async fn start(environment: Vec<(String, String)>, logs: &Path) -> anyhow::Result<Self> {
-        Self::start_replicas(environment, logs, 1).await
+    pub async fn start(
+        environment: Vec<(String, String)>,
+        credentials: Credentials,
+        logs: &Path,
+    ) -> anyhow::Result<Self> {
+        Self::start_replicas(environment, credentials, logs, 1).await
     }
 
     /// The same with several processes of each service: planners know every executor, ingest and the git gate are
@@ -83,11 +89,13 @@ impl Processes {
     /// As for [`Processes::start`].
     pub async fn start_replicas(
         environment: Vec<(String, String)>,
+        credentials: Credentials,
         logs: &Path,
         count: usize,
     ) -> anyhow::Result<Self> {
         let mut processes = Self {
             environment,
+            credentials,
             logs: logs.to_owned(),
             replicas: Vec::new(),
             balancers: Vec::new(),
@@ -317,6 +325,7 @@ impl Processes {
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
             .envs(self.environment.iter().filter(|(name, _)| mine(name)).cloned())
+            .envs(self.credentials.of(replica.service).iter().cloned())
             .envs(replica.own.iter().cloned())
             .current_dir(&self.logs)
             .stdin(Stdio::null())

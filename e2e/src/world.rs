@@ -9,6 +9,7 @@ use anyhow::Context;
 use domain::{Entry, Fact, RunId, StopReason};
 use journeyman::{
     api::Client,
+    credentials::Credentials,
     local::{Local, Plan, Prepared, Servers},
 };
 use tempfile::TempDir;
@@ -69,6 +70,7 @@ pub struct World {
     pub url: String,
     services: Services,
     environment: Vec<(String, String)>,
+    credentials: Credentials,
     folder: TempDir,
 }
 
@@ -112,12 +114,14 @@ impl World {
             prepared.token.clone(),
             prepared.environment.clone(),
         );
+        let credentials = prepared.credentials.clone();
         let services = match options.mode {
             Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
             Mode::Processes => {
                 let servers = prepared.release();
                 let count = options.replicas.max(1);
-                let started = Processes::start_replicas(environment.clone(), folder.path(), count);
+                let started =
+                    Processes::start_replicas(environment.clone(), credentials.clone(), folder.path(), count);
                 Services::Processes(started.await?, servers)
             }
         };
@@ -138,6 +142,7 @@ impl World {
             url,
             services,
             environment,
+            credentials,
             folder,
         })
     }
@@ -154,11 +159,11 @@ impl World {
     /// # Errors
     /// When it cannot be reached.
     pub async fn queue(&self) -> anyhow::Result<queue::Queue> {
-        let settings = queue::Settings {
-            url: self.setting("NATS__URL").context("nats url")?.to_owned(),
-            ..queue::Settings::default()
-        };
-        Ok(queue::Queue::connect(&settings, "story").await?)
+        // As ingest, which reads everything, and as a process of its own loads its settings.
+        let own = self.credentials.of("ingest");
+        let config: ingest::Config =
+            bootstrap::settings::load(None, self.environment.iter().chain(own).cloned())?;
+        Ok(queue::Queue::connect(&config.nats, "ingest").await?)
     }
 
     /// The rules file, to change it.

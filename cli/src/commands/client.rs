@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use domain::{Entry, RunId, TicketKey, Timestamp};
 use futures::TryStreamExt;
 
-use super::say;
+use super::{say, say_json};
 use crate::{api::Client, args, timeline};
 
 pub(super) async fn journal(
@@ -32,7 +32,7 @@ pub(super) async fn journal(
 fn print(entry: &Entry, json: bool, start: &mut Option<Timestamp>) -> anyhow::Result<()> {
     let start = *start.get_or_insert(entry.at);
     if json {
-        say(&serde_json::to_string(entry)?);
+        say_json(entry)?;
     } else if let Some(line) = timeline::line(entry, start) {
         say(&line);
     }

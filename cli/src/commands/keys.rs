@@ -1,12 +1,13 @@
-//! Tokens for the API and key pairs for grants.
+//! Tokens for the API, key pairs for grants, and what services prove their identity with.
 
 use std::process::ExitCode;
 
 use anyhow::bail;
+use queue::{Identity, Role};
 use secrecy::ExposeSecret;
 
 use super::say;
-use crate::local::new_token;
+use crate::{credentials::new_password, local::new_token};
 
 pub(super) fn token(name: &str, role: &str) -> anyhow::Result<ExitCode> {
     let is_name = !name.is_empty()
@@ -48,4 +49,68 @@ pub(super) fn grant_key() -> ExitCode {
         ));
     }
     ExitCode::SUCCESS
+}
+
+/// The entries of `k8s/secrets.example.yaml` for NATS and Redis, and the public keys that the server knows.
+pub(super) fn service_keys() -> ExitCode {
+    let (password, sha256) = new_password();
+    let mut public = Vec::new();
+    for role in Role::ALL {
+        let identity = Identity::generate();
+        let seed = identity.seed.expose_secret();
+        say(&format!(
+            "# {}-secrets, a secret:\nnats-nkey-seed: {seed}",
+            role.name()
+        ));
+        if role == Role::Planner {
+            say(&format!("redis-password: {password}"));
+        }
+        say("");
+        public.push(format!("{}={}", variable(role), identity.public_key));
+    }
+    let acl = lease::acl(&sha256).replace('\n', "\n  ");
+    say(&format!(
+        "# redis-acl, with the password's hash:\nusers.acl: |\n  {}\n",
+        acl.trim_end()
+    ));
+    say(&format!("# ConfigMap nats-users, public:\n{}", public.join("\n")));
+    ExitCode::SUCCESS
+}
+
+/// What `k8s/base/settings/nats-users.conf` must hold.
+pub(super) fn nats_users() -> ExitCode {
+    say(users_of_a_cluster().trim_end());
+    ExitCode::SUCCESS
+}
+
+fn users_of_a_cluster() -> String {
+    let variables = Role::ALL.map(|role| (role, format!("${}", variable(role))));
+    let users = variables.each_ref().map(|(role, name)| (*role, name.as_str()));
+    format!(
+        "# Rendered from the topology of streams: journeyman nats-users. Public keys come from the environment.\n{}",
+        queue::authorization(&users)
+    )
+}
+
+fn variable(role: Role) -> String {
+    format!("NATS_{}", role.name().to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_of_the_manifests_are_those_of_the_topology() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../k8s/base/settings/nats-users.conf"
+        );
+        let stored = std::fs::read_to_string(file).unwrap();
+        let wanted = users_of_a_cluster();
+        assert!(
+            stored == wanted,
+            "k8s/base/settings/nats-users.conf differs: write the output of `journeyman nats-users` there"
+        );
+    }
 }

@@ -61,6 +61,8 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor(settings) => doctor::run(settings_file(settings.settings)).await,
         Command::Token { name, role } => keys::token(&name, &role),
         Command::GrantKey => Ok(keys::grant_key()),
+        Command::ServiceKeys => Ok(keys::service_keys()),
+        Command::NatsUsers => Ok(keys::nats_users()),
     }
 }
 
@@ -77,8 +79,34 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_setting { EXIT_SETTINGS } else { 1 })
 }
 
-#[expect(clippy::print_stdout, reason = "what a command prints is its result")]
+/// Prints a result. Much of it was written by strangers, so characters that would steer the terminal are spelled out.
 fn say(line: &str) {
+    print_line(&domain::text::visible(line));
+}
+
+/// Prints a value as one line of JSON, in which such characters are escaped: it stays the same value.
+fn say_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print_line(&escaped(&serde_json::to_string(value)?));
+    Ok(())
+}
+
+/// JSON whose hidden characters are written as `\uXXXX`. Outside of strings there are none.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if domain::text::is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+#[expect(clippy::print_stdout, reason = "what a command prints is its result")]
+fn print_line(line: &str) {
     println!("{line}");
 }
 
@@ -87,5 +115,21 @@ fn say(line: &str) {
     reason = "the operator must hear it whatever the log settings are"
 )]
 fn say_error(line: &str) {
-    eprintln!("{line}");
+    eprintln!("{}", domain::text::visible(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn json_for_a_terminal_is_the_same_value_without_a_hidden_character() {
+        let value =
+            json!({"title": "\u{1b}]0;x\u{7}", "bidi": "a\u{202e}b", "tag": "\u{e0041}", "plain": "Grüße\n"});
+        let text = escaped(&value.to_string());
+        assert!(!text.chars().any(domain::text::is_hidden), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
 }

@@ -5,6 +5,7 @@ pub mod health;
 pub mod http;
 pub mod rules;
 mod run;
+pub mod service;
 pub mod settings;
 pub mod telemetry;
 

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{RunFence, TicketKey};
 use redis::{
-    Client, FromRedisValue, Script, ScriptInvocation,
+    Client, FromRedisValue, IntoConnectionInfo as _, Script, ScriptInvocation,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
+use secrecy::ExposeSecret as _;
 use tokio::time::{Instant, timeout};
 
 use crate::{Lease, Settings, lease::Hold, outage::Outage};
@@ -14,6 +15,8 @@ use crate::{Lease, Settings, lease::Hold, outage::Outage};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest wait for an answer.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Every key begins so.
+pub(crate) const PREFIX: &str = "journeyman:lease:";
 const SHORTEST_TTL: Duration = Duration::from_millis(300);
 
 const TAKE: &str = "
@@ -60,7 +63,7 @@ impl Leases {
     /// # Errors
     /// [`Error::Address`].
     pub fn open(settings: &Settings) -> Result<Self, Error> {
-        let client = Client::open(settings.url.as_str()).map_err(|_| Error::Address)?;
+        let client = client(settings).map_err(|_| Error::Address)?;
         let address: Arc<str> = client.get_connection_info().addr().to_string().into();
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
@@ -127,9 +130,22 @@ impl Leases {
     }
 }
 
+fn client(settings: &Settings) -> redis::RedisResult<Client> {
+    let info = settings.url.as_str().into_connection_info()?;
+    // The user may not say what its library is called.
+    let mut login = info.redis_settings().clone().set_skip_set_lib_name();
+    if let Some(username) = &settings.username {
+        login = login.set_username(username);
+    }
+    if let Some(password) = &settings.password {
+        login = login.set_password(password.expose_secret());
+    }
+    Client::open(info.set_redis_settings(login))
+}
+
 /// The braces make one hash slot of everything about a ticket.
 fn key(ticket: &TicketKey) -> String {
-    format!("journeyman:lease:{{{ticket}}}")
+    format!("{PREFIX}{{{ticket}}}")
 }
 
 /// Texts of fences compare as the fences do.

@@ -3,11 +3,13 @@
 //! The lease saves double work; fences and compare-and-set elsewhere make it correct. So work goes on without Redis, and
 //! what was begun without a lease gets one when Redis answers again.
 
+mod acl;
 mod lease;
 mod leases;
 mod outage;
 mod settings;
 
+pub use acl::{USER, acl};
 pub use lease::{Lease, Lost};
 pub use leases::{Error, Leases};
 pub use settings::Settings;

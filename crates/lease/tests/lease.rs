@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::{RunFence, TicketKey};
 use lease::{Error, Leases, Lost, Settings};
-use servers::RedisServer;
+use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -44,11 +44,74 @@ fn settings(server: &RedisServer) -> Settings {
     Settings {
         url: server.url(),
         ttl_ms: 600,
+        ..Settings::default()
     }
 }
 
 fn fence(sequence: u64, delivered: u64) -> RunFence {
     RunFence::new(1, sequence, delivered)
+}
+
+/// SHA-256 of `secret`.
+const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+
+/// The answer to one command of the user whose leases they are.
+async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<redis::Value> {
+    let url = server.url().replace("redis://", "redis://planner:secret@");
+    let client = redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut built = redis::cmd(command[0]);
+    built.arg(&command[1..]);
+    built.query_async(&mut connection).await
+}
+
+#[tokio::test]
+async fn the_user_of_the_leases_may_do_nothing_else_and_nobody_else_may_do_anything() {
+    let server = RedisServer::start_with(RedisOptions {
+        acl: Some(lease::acl(SECRET)),
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap();
+    let known = |username: &str, password: &str| Settings {
+        username: Some(username.to_owned()),
+        password: Some(password.into()),
+        ..settings(&server)
+    };
+    let leases = Leases::connect(&known(lease::USER, "secret")).await.unwrap();
+    let ticket = TicketKey::jira("ENG-12").unwrap();
+    let lease = leases.take(&ticket, fence(1, 1)).await.unwrap();
+    // Past two renewals.
+    tokio::time::sleep(Duration::from_millis(450)).await;
+    assert!(leases.take(&ticket, fence(1, 1)).await.is_none());
+    lease.release().await;
+    assert!(leases.take(&ticket, fence(1, 1)).await.is_some());
+
+    for stranger in [
+        settings(&server),
+        known("planner", "guess"),
+        known("default", "secret"),
+    ] {
+        let refused = Leases::connect(&stranger).await;
+        assert!(matches!(refused, Err(Error::Unavailable { .. })), "{stranger:?}");
+    }
+    let others: [&[&str]; 8] = [
+        &["GET", "other"],
+        &["SET", "journeyman:other", "1"],
+        &["EVAL", "return redis.call('GET', 'other')", "0"],
+        &["KEYS", "*"],
+        &["FLUSHALL"],
+        &["CONFIG", "GET", "*"],
+        &["ACL", "LIST"],
+        &["PUBLISH", "channel", "words"],
+    ];
+    for command in others {
+        let refused = as_user(&server, command).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("permission") || refused.contains("can't access"),
+            "{command:?}: {refused}"
+        );
+    }
 }
 
 #[tokio::test]

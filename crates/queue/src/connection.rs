@@ -1,19 +1,29 @@
 //! The connection to the server: what everything in this crate talks through.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_nats::{
-    ConnectOptions,
+    ConnectOptions, Event,
     jetstream::{self, context::ContextBuilder, object_store::ObjectStore},
 };
 use domain::RecordKind;
-use tokio::{sync::OnceCell, time::timeout};
+use secrecy::ExposeSecret as _;
+use tokio::{
+    sync::{OnceCell, watch},
+    time::timeout,
+};
 
-use crate::{error::Error, once_a_minute::OnceAMinute, settings::Settings};
+use crate::{error::Error, once_a_minute::OnceAMinute, permissions, settings::Settings};
 
 /// Limit of one request to the server.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that answers none of three pings is given up: after six to nine seconds of silence.
+const PING_INTERVAL: Duration = Duration::from_secs(3);
+/// Limit for one server of several, so that one that is gone does not hold up the way to the next.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause before a reconnect grows by this, up to a second.
+const RECONNECT_STEP: Duration = Duration::from_millis(100);
 const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 
@@ -24,26 +34,17 @@ pub(crate) struct Connection {
     pub(crate) object_store: OnceCell<ObjectStore>,
     pub(crate) settings: Settings,
     pub(crate) newer_written: OnceAMinute<RecordKind>,
+    /// Rises each time the connection is lost.
+    losses: watch::Receiver<u64>,
 }
 
 impl Connection {
     /// Connects (10 s limit) and refuses a server older than 2.12.5.
     pub(crate) async fn open(settings: &Settings, client_name: &str) -> Result<Self, Error> {
-        let mut options = ConnectOptions::new()
-            .name(client_name)
-            .connection_timeout(REQUEST_TIMEOUT)
-            .request_timeout(Some(REQUEST_TIMEOUT));
-        if let Some(path) = &settings.credentials_file {
-            options = options.credentials_file(path).await.map_err(|error| {
-                Error::Topology(format!("nats.credentials_file {}: {error}", path.display()))
-            })?;
-        }
-        let addresses: Vec<&str> = settings.url.split(',').map(str::trim).collect();
-        let shown = addresses
-            .iter()
-            .map(|url| without_user(url))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let (losses, lost) = watch::channel(0);
+        let options = options(settings, client_name, losses).await?;
+        let addresses: Vec<&str> = settings.urls().collect();
+        let shown = settings.addresses();
         let connecting = timeout(CONNECT_TIMEOUT, options.connect(addresses.as_slice()));
         let client = failpoint::around_kind("queue.connect", client_name, connecting)
             .await
@@ -60,12 +61,24 @@ impl Connection {
             object_store: OnceCell::new(),
             settings: settings.clone(),
             newer_written: OnceAMinute::default(),
+            losses: lost,
         })
     }
 
     /// How long the server waits for a sign of life of a message's holder.
     pub(crate) fn ack_wait(&self) -> Duration {
         Duration::from_millis(self.settings.ack_wait_ms.max(SHORTEST_ACK_WAIT_MS))
+    }
+
+    /// The outcome of a request; nothing when the connection is lost meanwhile, because no answer comes then.
+    pub(crate) async fn unless_lost<T>(&self, asking: impl Future<Output = T>) -> Option<T> {
+        let mut losses = self.losses.clone();
+        losses.mark_unchanged();
+        tokio::select! {
+            biased;
+            outcome = asking => Some(outcome),
+            Ok(()) = losses.changed() => None,
+        }
     }
 
     /// One round trip.
@@ -78,11 +91,45 @@ impl Connection {
     }
 }
 
-/// The address without user and password.
-fn without_user(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
-    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    format!("{scheme}://{host}")
+async fn options(
+    settings: &Settings,
+    client_name: &str,
+    losses: watch::Sender<u64>,
+) -> Result<ConnectOptions, Error> {
+    let losses = Arc::new(losses);
+    let mut options = ConnectOptions::new()
+        .name(client_name)
+        .custom_inbox_prefix(permissions::inbox_prefix(client_name))
+        .ping_interval(PING_INTERVAL)
+        .connection_timeout(SERVER_TIMEOUT)
+        .reconnect_delay_callback(|tries| RECONNECT_STEP * u32::try_from(tries).unwrap_or(10).min(10))
+        .event_callback(move |event| note(event, losses.clone()))
+        .request_timeout(Some(REQUEST_TIMEOUT));
+    if let Some(seed) = &settings.nkey_seed {
+        options = options.nkey(seed.expose_secret().to_owned());
+    }
+    if let Some(path) = &settings.credentials_file {
+        options = options
+            .credentials_file(path)
+            .await
+            .map_err(|error| Error::Topology(format!("nats.credentials_file {}: {error}", path.display())))?;
+    }
+    Ok(options)
+}
+
+/// A refused request looks like one without an answer; only this event has the server's reason.
+async fn note(event: Event, losses: Arc<watch::Sender<u64>>) {
+    if event == Event::Disconnected {
+        losses.send_modify(|count| *count += 1);
+    }
+    match event {
+        Event::Connected => tracing::info!("connected to nats"),
+        Event::ServerError(_) | Event::ClientError(_) => tracing::error!(%event, "trouble with nats"),
+        Event::Disconnected | Event::LameDuckMode | Event::SlowConsumer(_) => {
+            tracing::warn!(%event, "trouble with nats");
+        }
+        Event::Draining | Event::Closed => tracing::debug!(%event, "connection to nats"),
+    }
 }
 
 fn check_version(version: &str, address: &str) -> Result<(), Error> {
@@ -123,11 +170,5 @@ mod tests {
                 .to_string();
             assert!(error.contains("nats://here:4222 is too old: 2.12.5"), "{error}");
         }
-    }
-
-    #[test]
-    fn addresses_are_shown_without_user_and_password() {
-        assert_eq!(without_user("nats://me:secret@nats:4222"), "nats://nats:4222");
-        assert_eq!(without_user("nats:4222"), "nats://nats:4222");
     }
 }

@@ -122,7 +122,7 @@ impl Deliveries {
                 () = shutdown.cancelled() => break,
                 slot = slots.clone().acquire_owned() => slot,
             };
-            match pull::one(&consumer, &shutdown).await {
+            match pull::one(&self.connection, &consumer, &shutdown).await {
                 Ok(Some(message)) => {
                     let (queue, handler) = (self.clone(), handler.clone());
                     tasks.spawn(async move {

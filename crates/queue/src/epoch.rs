@@ -28,7 +28,7 @@ impl Stored for EpochRecord {
 pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> Result<u64, Error> {
     let (stream_created, consumer_created) = created(connection, names).await?;
     let table = Table::<EpochRecord>::new(connection.clone(), Bucket::Control);
-    let key = format!("epoch:{}", names.wakeups);
+    let key = key(names);
     for _ in 0..10 {
         let found = table.get(&key).await?;
         let (epoch, revision) = match found {
@@ -52,6 +52,11 @@ pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> R
         }
     }
     Err(Error::Conflict)
+}
+
+/// Where a log's epoch stands among the control records.
+pub(crate) fn key(names: &LogNames) -> String {
+    format!("epoch:{}", names.wakeups)
 }
 
 async fn created(connection: &Connection, names: &LogNames) -> Result<(String, String), Error> {

@@ -209,7 +209,7 @@ impl<T: Keyed> KeyedLog<T> {
     ) -> Result<(), Error> {
         let consumer = self.connection.consumer(stream, WAKER).await?;
         while !shutdown.is_cancelled() {
-            match pull::one(&consumer, shutdown).await {
+            match pull::one(&self.connection, &consumer, shutdown).await {
                 Ok(Some(message)) => self.wake_for(ticket_of(&message.subject), message).await,
                 Ok(None) => {}
                 Err(error) => pause_after(&error, stream, shutdown).await,

@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_nats::jetstream::object_store::{InfoErrorKind, ObjectInfo, ObjectStore};
+use async_nats::jetstream::object_store::{ObjectInfo, ObjectStore};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE};
 use bytes::Bytes;
 use domain::{ObjectRef, RecordKind};
-use tokio::{io::AsyncReadExt as _, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
     connection::Connection,
     digest::sha256_hex,
     error::Error,
-    names::{OBJECTS, STORE, object_meta},
+    names::{OBJECTS, STORE, object_chunks, object_meta},
     wire::{Refusal, replacing},
 };
 
@@ -93,7 +93,7 @@ impl Objects {
 
     /// Says anew that the object is wanted, so that nobody who thinks it is not removes it; false when it is not stored.
     async fn dated_anew(&self, object: &ObjectRef) -> Result<bool, Error> {
-        let subject = object_meta(&BASE64_URL_SAFE.encode(&object.sha256));
+        let subject = meta_of(object);
         for _ in 0..TRIES {
             let Some(stored) = self.connection.last(OBJECTS, &subject).await? else {
                 return Ok(false);
@@ -115,24 +115,32 @@ impl Objects {
     }
 
     async fn read(&self, object: &ObjectRef) -> Result<Bytes, Error> {
-        let what = || format!("object {}", object.sha256);
-        let store = self.store().await?;
-        if !is_stored(store, object).await? {
-            return Err(Error::corrupt(what(), "it is not stored"));
-        }
-        let mut reader = store
-            .get(object.sha256.as_str())
-            .await
-            .map_err(|error| Error::unavailable("read an object", error))?;
-        let mut bytes = Vec::with_capacity(usize::try_from(object.size_bytes).unwrap_or_default());
-        reader
-            .read_to_end(&mut bytes)
-            .await
-            .map_err(|error| Error::corrupt(what(), error))?;
+        let missing = || Error::corrupt(format!("object {}", object.sha256), "it is not stored");
+        // The messages of the stream are read without a consumer: a user that may create consumers can have one deliver
+        // to any subject.
+        let info = self.info(object).await?.ok_or_else(missing)?;
+        let chunks = self
+            .connection
+            .range(OBJECTS, &object_chunks(&info.nuid), 0)
+            .await?;
+        let bytes: Vec<u8> = chunks
+            .iter()
+            .flat_map(|chunk| chunk.payload.iter().copied())
+            .collect();
         if sha256_hex(&bytes) != object.sha256 {
-            return Err(Error::corrupt(what(), "its content differs from its name"));
+            return Err(Error::corrupt(
+                format!("object {}", object.sha256),
+                "its content differs from its name",
+            ));
         }
         Ok(bytes.into())
+    }
+
+    /// The description of an object that is stored whole.
+    async fn info(&self, object: &ObjectRef) -> Result<Option<ObjectInfo>, Error> {
+        let last = self.connection.last(OBJECTS, &meta_of(object)).await?;
+        let info: Option<ObjectInfo> = last.and_then(|stored| serde_json::from_slice(&stored.payload).ok());
+        Ok(info.filter(|info| !info.deleted && info.size as u64 == object.size_bytes))
     }
 
     async fn store(&self) -> Result<&ObjectStore, Error> {
@@ -144,12 +152,9 @@ impl Objects {
     }
 }
 
-async fn is_stored(store: &ObjectStore, object: &ObjectRef) -> Result<bool, Error> {
-    match store.info(&object.sha256).await {
-        Ok(info) => Ok(!info.deleted && info.size as u64 == object.size_bytes),
-        Err(error) if error.kind() == InfoErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::unavailable("look for an object", error)),
-    }
+/// The subject of an object's description.
+fn meta_of(object: &ObjectRef) -> String {
+    object_meta(&BASE64_URL_SAFE.encode(&object.sha256))
 }
 
 fn late(doing: &str) -> Error {

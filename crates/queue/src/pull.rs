@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::error::Error;
+use crate::{connection::Connection, error::Error};
 
 /// How long a pull request waits at the server.
 const PULL_EXPIRES: Duration = Duration::from_secs(5);
@@ -23,6 +23,7 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The next message; `None` when nothing came in time or at shutdown. A message that comes too late for a shutdown is
 /// given back at once.
 pub(crate) async fn one(
+    connection: &Arc<Connection>,
     consumer: &PullConsumer,
     shutdown: &CancellationToken,
 ) -> Result<Option<jetstream::Message>, Error> {
@@ -30,10 +31,11 @@ pub(crate) async fn one(
         return Ok(None);
     }
     let (sender, mut receiver) = oneshot::channel();
-    let consumer = consumer.clone();
+    let (connection, consumer) = (connection.clone(), consumer.clone());
     tokio::spawn(async move {
         let stream = consumer.cached_info().stream_name.as_str();
-        let pulled = failpoint::around_kind("queue.message.take", stream, pull(&consumer)).await;
+        let pulling = pull(&connection, &consumer);
+        let pulled = failpoint::around_kind("queue.message.take", stream, pulling).await;
         if let Err(Ok(Some(message))) = sender.send(pulled) {
             give_back(&message).await;
         }
@@ -51,7 +53,7 @@ pub(crate) async fn one(
     }
 }
 
-async fn pull(consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Error> {
+async fn pull(connection: &Connection, consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::unavailable("pull", error);
     let batch = consumer
         .batch()
@@ -60,9 +62,11 @@ async fn pull(consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Err
         .messages()
         .await;
     let mut batch = batch.map_err(|error| failed(&error))?;
-    match timeout(PULL_EXPIRES + PULL_GRACE, batch.next()).await {
-        Ok(message) => message.transpose().map_err(|error| failed(&error)),
-        Err(_) => Ok(None),
+    let waiting = timeout(PULL_EXPIRES + PULL_GRACE, batch.next());
+    match connection.unless_lost(waiting).await {
+        Some(Ok(message)) => message.transpose().map_err(|error| failed(&error)),
+        Some(Err(_)) => Ok(None),
+        None => Err(failed(&"the connection was lost")),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     keyed_log::KeyedLog,
     names::{self, Bucket},
     objects::Objects,
+    permissions::Role,
     pull_requests::PullRequests,
     purge,
     settings::Settings,
@@ -50,6 +51,15 @@ impl Queue {
     pub async fn ensure_topology(&self) -> Result<(), Error> {
         let ensured = Box::pin(topology::ensure(&self.connection));
         failpoint::around("queue.topology.ensure", ensured).await
+    }
+
+    /// Looks whether what a service needs has been created: [`Queue::ensure_topology`] is the reporter's part.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] names the stream that is not there yet.
+    pub async fn check_topology(&self, role: Role) -> Result<(), Error> {
+        let checked = Box::pin(topology::check(&self.connection, role));
+        failpoint::around("queue.topology.ensure", checked).await
     }
 
     /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.

@@ -1,11 +1,12 @@
 //! The `[nats]` section of the settings.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
+use secrecy::SecretString;
 use serde::Deserialize;
 
 /// `[nats]` of the settings.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// `nats://host:port`, several separated by commas.
@@ -15,6 +16,8 @@ pub struct Settings {
     /// After this long without a sign of life of its holder a message goes to somebody else; progress is reported four
     /// times as often. Recovery after a crash takes about this long. At least 1000; the same for all services.
     pub ack_wait_ms: u64,
+    /// The seed of the service's nkey, when the server knows its public key.
+    pub nkey_seed: Option<SecretString>,
     /// A NATS credentials file, when the server asks for one.
     pub credentials_file: Option<PathBuf>,
     /// Records of a newer format than this are taken for a newer release's. Not a setting: tests of rollouts lower it, so that
@@ -29,8 +32,60 @@ impl Default for Settings {
             url: "nats://127.0.0.1:4222".into(),
             replicas: 1,
             ack_wait_ms: 8_000,
+            nkey_seed: None,
             credentials_file: None,
             newest_format: u32::MAX,
         }
+    }
+}
+
+impl Settings {
+    /// The servers' addresses, without the user and password that a URL may hold: for logs, errors and people.
+    pub fn addresses(&self) -> String {
+        let addresses: Vec<String> = self.urls().map(without_user).collect();
+        addresses.join(", ")
+    }
+
+    /// Each server's URL as it is.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
+        self.url.split(',').map(str::trim)
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("url", &self.addresses())
+            .field("replicas", &self.replicas)
+            .field("ack_wait_ms", &self.ack_wait_ms)
+            .field("nkey_seed", &self.nkey_seed)
+            .field("credentials_file", &self.credentials_file)
+            .finish()
+    }
+}
+
+fn without_user(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_shown_a_user_a_password_or_a_seed() {
+        let settings = Settings {
+            url: "nats://me:hunter2@nats-0:4222, nats-1:4222".into(),
+            nkey_seed: Some("SUAHUNTER2".into()),
+            ..Settings::default()
+        };
+        assert_eq!(settings.addresses(), "nats://nats-0:4222, nats://nats-1:4222");
+        let shown = format!("{settings:?}").to_lowercase();
+        assert!(
+            !shown.contains("hunter2") && shown.contains("nats-0:4222"),
+            "{shown}"
+        );
     }
 }

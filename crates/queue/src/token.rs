@@ -48,7 +48,7 @@ impl<T: Keyed> Tokens<T> {
     /// The next token (fetches exactly one); `None` at shutdown. Survives reconnects.
     pub async fn next(&mut self) -> Option<Token<T>> {
         while !self.shutdown.is_cancelled() {
-            match pull::one(&self.consumer, &self.shutdown).await {
+            match pull::one(&self.connection, &self.consumer, &self.shutdown).await {
                 Ok(Some(message)) => match self.token(message).await {
                     Some(token) => return Some(token),
                     None => continue,

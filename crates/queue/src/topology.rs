@@ -10,6 +10,7 @@ use async_nats::jetstream::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     connection::Connection,
@@ -20,8 +21,12 @@ use crate::{
         self, Bucket, DEAD, DELIVERIES, JOURNAL, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
         ROUTER, TIMERS, TRIGGERS, WAKER,
     },
+    permissions::Role,
 };
 
+/// How long one look for what the reporter creates lasts, and the pause within it.
+const OWNER_PATIENCE: Duration = Duration::from_secs(5);
+const OWNER_PAUSE: Duration = Duration::from_millis(50);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// Delayed redeliveries count against it, so it is far above the work that is ever in hand.
@@ -183,6 +188,35 @@ pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
     }
     for names in [&TRIGGERS, &REPORTS] {
         epoch::current(connection, names).await?;
+    }
+    Ok(())
+}
+
+/// Looks whether the streams and durable consumers of a role are there, and waits a moment for the reporter, which
+/// usually starts at the same time.
+pub(crate) async fn check(connection: &Connection, role: Role) -> Result<(), Error> {
+    let give_up = Instant::now() + OWNER_PATIENCE;
+    loop {
+        match look(connection, role).await {
+            Err(Error::Unavailable(_)) if Instant::now() < give_up => sleep(OWNER_PAUSE).await,
+            looked => return looked,
+        }
+    }
+}
+
+async fn look(connection: &Connection, role: Role) -> Result<(), Error> {
+    for name in role.streams() {
+        match connection.context.get_stream(&name).await {
+            Ok(_) => {}
+            Err(error) if is_missing_stream(&error.kind()) => {
+                let problem = format!("stream {name} does not exist yet: the reporter creates it");
+                return Err(Error::Unavailable(problem));
+            }
+            Err(error) => return Err(Error::unavailable(&format!("look for stream {name}"), error)),
+        }
+    }
+    for (stream, durable) in role.consumers() {
+        connection.consumer(stream, durable).await?;
     }
     Ok(())
 }

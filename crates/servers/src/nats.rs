@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::process::{DataDir, Process, files};
+use crate::process::{DataDir, Process, write_private};
 use crate::{Error, find_program};
 
 const NAME: &str = "nats-server";
@@ -34,13 +34,15 @@ pub struct NatsOptions {
     pub port: Option<u16>,
     /// When messages reach the disk.
     pub sync: FileSync,
+    /// The `authorization` block of its configuration; without it everybody on this machine may do everything.
+    pub authorization: Option<String>,
 }
 
 /// A running `nats-server` with a file store. Dropping it kills and reaps the process.
 pub struct NatsServer {
     process: Process,
     program: PathBuf,
-    sync: FileSync,
+    settings: Settings,
     port: u16,
     // Declared last: the directory may go only after the process.
     data: DataDir,
@@ -74,11 +76,15 @@ impl NatsServer {
     pub async fn start_with(options: NatsOptions) -> Result<Self, Error> {
         let program = find_program(NAME, options.program.as_deref(), VARIABLE)?;
         let data = DataDir::new(options.data_dir.as_deref())?;
-        let (process, port) = launch(&program, data.path(), options.port, options.sync).await?;
+        let settings = Settings {
+            sync: options.sync,
+            authorization: options.authorization,
+        };
+        let (process, port) = launch(&program, data.path(), options.port, &settings).await?;
         Ok(Self {
             process,
             program,
-            sync: options.sync,
+            settings,
             port,
             data,
         })
@@ -119,7 +125,7 @@ impl NatsServer {
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await;
         (self.process, self.port) =
-            launch(&self.program, self.data.path(), Some(self.port), self.sync).await?;
+            launch(&self.program, self.data.path(), Some(self.port), &self.settings).await?;
         Ok(())
     }
 }
@@ -136,27 +142,36 @@ async fn launch(
     program: &Path,
     data: &Path,
     port: Option<u16>,
-    sync: FileSync,
+    settings: &Settings,
 ) -> Result<(Process, u16), Error> {
-    let settings = data.join("nats.conf");
-    std::fs::write(&settings, settings_text(data, port, sync)).map_err(|source| files(&settings, source))?;
-    let args = [Path::new("--config"), settings.as_path()];
+    let file = data.join("nats.conf");
+    write_private(&file, &settings.text(data, port))?;
+    let args = [Path::new("--config"), file.as_path()];
     let mut process = Process::spawn(NAME, program, &args, &data.join("nats.log"))?;
     let port = process.ready(async |pid| answering_port(data, pid).await).await?;
     Ok((process, port))
 }
 
-fn settings_text(data: &Path, port: Option<u16>, sync: FileSync) -> String {
-    let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
-    let sync = match sync {
-        FileSync::Interval => "2m",
-        FileSync::Always => "always",
-    };
-    let data = data.display();
-    format!(
-        "host: \"127.0.0.1\"\nport: {port}\nports_file_dir: \"{data}\"\nmax_payload: {MAX_PAYLOAD}\n\
-         jetstream {{ store_dir: \"{data}/nats\", sync_interval: {sync} }}\n"
-    )
+/// What stays the same over restarts.
+struct Settings {
+    sync: FileSync,
+    authorization: Option<String>,
+}
+
+impl Settings {
+    fn text(&self, data: &Path, port: Option<u16>) -> String {
+        let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
+        let sync = match self.sync {
+            FileSync::Interval => "2m",
+            FileSync::Always => "always",
+        };
+        let data = data.display();
+        let authorization = self.authorization.as_deref().unwrap_or_default();
+        format!(
+            "host: \"127.0.0.1\"\nport: {port}\nports_file_dir: \"{data}\"\nmax_payload: {MAX_PAYLOAD}\n\
+             jetstream {{ store_dir: \"{data}/nats\", sync_interval: {sync} }}\n{authorization}"
+        )
+    }
 }
 
 /// The port from the file that the server writes for this process, once something greets there.

@@ -1,6 +1,8 @@
 //! One child process: spawned with its output in a log file, awaited until it answers, stopped, always reaped.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -52,6 +54,22 @@ pub(crate) fn files(path: &Path, source: std::io::Error) -> Error {
         path: path.to_path_buf(),
         source,
     }
+}
+
+/// Writes a settings file that only this user can read: it may hold what others must not know.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
+    let written = || {
+        let mut file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        // One of an earlier start may be there with other rights.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.write_all(text.as_bytes())
+    };
+    written().map_err(|source| files(path, source))
 }
 
 /// A running child. Dropping it kills and reaps it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::process::{DataDir, Process, files};
+use crate::process::{DataDir, Process, files, write_private};
 use crate::{Error, find_program};
 
 const NAME: &str = "redis-server";
@@ -23,12 +23,15 @@ pub struct RedisOptions {
     pub data_dir: Option<PathBuf>,
     /// The port on 127.0.0.1; without it a free one.
     pub port: Option<u16>,
+    /// The lines of an ACL file; without it everybody on this machine may do everything.
+    pub acl: Option<String>,
 }
 
 /// A running `redis-server` without persistence. Dropping it kills and reaps the process.
 pub struct RedisServer {
     process: Process,
     program: PathBuf,
+    acl: Option<String>,
     port: u16,
     // Declared last: the directory may go only after the process.
     data: DataDir,
@@ -62,32 +65,18 @@ impl RedisServer {
     pub async fn start_with(options: RedisOptions) -> Result<Self, Error> {
         let program = program(options.program.as_deref())?;
         let data = DataDir::new(options.data_dir.as_deref())?;
-        if let Some(port) = options.port {
-            let process = launch(&program, data.path(), port).await?;
-            return Ok(Self {
-                process,
-                program,
-                port,
-                data,
-            });
-        }
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let port = free_port(data.path()).await?;
-            match launch(&program, data.path(), port).await {
-                Ok(process) => {
-                    return Ok(Self {
-                        process,
-                        program,
-                        port,
-                        data,
-                    });
-                }
-                Err(error) if tries == PORT_TRIES => return Err(error),
-                Err(error) => tracing::debug!(port, %error, "trying another port"),
-            }
-        }
+        let acl = options.acl;
+        let (process, port) = match options.port {
+            Some(port) => (launch(&program, data.path(), port, acl.as_deref()).await?, port),
+            None => launch_anywhere(&program, data.path(), acl.as_deref()).await?,
+        };
+        Ok(Self {
+            process,
+            program,
+            acl,
+            port,
+            data,
+        })
     }
 
     /// Where clients connect, such as `redis://127.0.0.1:6379`; the same after a restart.
@@ -138,7 +127,7 @@ impl RedisServer {
     /// See [`RedisServer::start`].
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await;
-        self.process = launch(&self.program, self.data.path(), self.port).await?;
+        self.process = launch(&self.program, self.data.path(), self.port, self.acl.as_deref()).await?;
         Ok(())
     }
 }
@@ -156,13 +145,31 @@ fn program(explicit: Option<&Path>) -> Result<PathBuf, Error> {
         .or_else(|missing| find_program(OTHER_NAME, explicit, VARIABLE).map_err(|_| missing))
 }
 
-async fn launch(program: &Path, data: &Path, port: u16) -> Result<Process, Error> {
+async fn launch_anywhere(program: &Path, data: &Path, acl: Option<&str>) -> Result<(Process, u16), Error> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let port = free_port(data).await?;
+        match launch(program, data, port, acl).await {
+            Ok(process) => return Ok((process, port)),
+            Err(error) if tries == PORT_TRIES => return Err(error),
+            Err(error) => tracing::debug!(port, %error, "trying another port"),
+        }
+    }
+}
+
+async fn launch(program: &Path, data: &Path, port: u16, acl: Option<&str>) -> Result<Process, Error> {
     let settings = data.join("redis.conf");
-    let text = format!(
+    let mut text = format!(
         "bind 127.0.0.1\nport {port}\ndir \"{}\"\nsave \"\"\nappendonly no\ndaemonize no\n",
         data.display()
     );
-    std::fs::write(&settings, text).map_err(|source| files(&settings, source))?;
+    if let Some(acl) = acl {
+        let users = data.join("users.acl");
+        write_private(&users, acl)?;
+        text.push_str(&format!("aclfile \"{}\"\n", users.display()));
+    }
+    write_private(&settings, &text)?;
     let mut process = Process::spawn(NAME, program, &[settings.as_path()], &data.join("redis.log"))?;
     process.ready(async |_| answers(port).await).await?;
     Ok(process)
@@ -179,7 +186,9 @@ async fn free_port(data: &Path) -> Result<u16, Error> {
 }
 
 async fn answers(port: u16) -> Option<()> {
-    ask(port, "PING").await?.starts_with("+PONG").then_some(())
+    let answer = ask(port, "PING").await?;
+    // With users of its own, the server asks who we are.
+    (answer.starts_with("+PONG") || answer.starts_with("-NOAUTH")).then_some(())
 }
 
 /// The first line of the answer to one command.

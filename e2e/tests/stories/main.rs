@@ -13,6 +13,7 @@ mod recovery;
 mod rolling;
 mod skips;
 mod steering;
+mod strangers;
 
 use domain::StopReason;
 use e2e::World;

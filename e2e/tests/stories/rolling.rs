@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use domain::Row;
-use e2e::{Mode, Options, World};
+use e2e::{Mode, Options, WEBHOOK_SECRET, World};
 use testkit::{
     eventually, fixture,
     github::{Conclusion, PullRequestState},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::comments;
 
@@ -100,5 +101,68 @@ async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
     keys.iter().for_each(|key| assert_once(&world, key));
     assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), TICKETS);
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), TICKETS + 1);
+    world.stop().await.unwrap();
+}
+
+/// Signed webhooks until told to stop; gives how many were sent, and every one that was not accepted.
+async fn send_webhooks(
+    url: String,
+    client: reqwest::Client,
+    stop: CancellationToken,
+) -> (usize, Vec<String>) {
+    let (mut sent, mut lost) = (0, Vec::new());
+    while !stop.is_cancelled() {
+        sent += 1;
+        let id = format!("{:032x}", fastrand::u128(..));
+        let body = format!("{{\"id\": \"{id}\"}}");
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
+        let tag = ring::hmac::sign(&key, body.as_bytes());
+        let tag: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let request = client
+            .post(format!("{url}/webhooks/github"))
+            .header("x-github-event", "star")
+            .header("x-github-delivery", &id)
+            .header("x-hub-signature-256", format!("sha256={tag}"));
+        match request.body(body).send().await {
+            Ok(answer) if answer.status() == 202 => {}
+            Ok(answer) => lost.push(answer.status().to_string()),
+            Err(error) => lost.push(format!("{error:?}")),
+        }
+    }
+    (sent, lost)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_webhook_is_lost_while_every_ingest_process_is_replaced() {
+    let mut world = World::start(Options {
+        mode: Mode::Processes,
+        replicas: 2,
+        settings: vec![("INGEST__DRAIN_MS", "1500".to_owned())],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let stop = CancellationToken::new();
+    let mut senders = tokio::task::JoinSet::new();
+    // A connection for each webhook, as GitHub does it, and connections that stay, as those of a load balancer.
+    for kept in [0, 0, 1, 1] {
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(kept);
+        let client = client.build().unwrap();
+        senders.spawn(send_webhooks(world.url.clone(), client, stop.clone()));
+    }
+    for name in ["ingest", "ingest-2", "ingest", "ingest-2"] {
+        let processes = world.processes().unwrap();
+        processes.drain(name).await.unwrap();
+        processes.restart(name).await.unwrap();
+    }
+    stop.cancel();
+    let (mut sent, mut lost) = (0, Vec::new());
+    while let Some(sender) = senders.join_next().await {
+        let (some, not_accepted) = sender.unwrap();
+        sent += some;
+        lost.extend(not_accepted);
+    }
+    assert!(sent > 100, "{sent}");
+    assert!(lost.is_empty(), "{} of {sent}: {lost:#?}", lost.len());
     world.stop().await.unwrap();
 }

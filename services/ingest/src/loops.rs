@@ -2,15 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bootstrap::rules::RulesStore;
+use bootstrap::{rules::RulesStore, service};
 use futures::FutureExt as _;
 use queue::Queue;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Settings, collector::Collector, poller::Poller, router::Router, sweeper::Sweeper, work::CONNECT_PAUSE,
-};
+use crate::{Settings, collector::Collector, poller::Poller, router::Router, sweeper::Sweeper};
 
 /// How soon another process takes over a loop whose process died.
 const TAKEOVER: Duration = Duration::from_secs(15);
@@ -93,16 +91,7 @@ where
     F: Fn() -> Fut + Send,
     Fut: Future<Output = Result<(), queue::Error>> + Send,
 {
-    while !shutdown.is_cancelled() {
-        if let Err(error) = Box::pin(run()).await {
-            tracing::warn!(part = name, %error, "starting again");
-        }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(CONNECT_PAUSE) => {}
-        }
-    }
-    Ok(())
+    service::keep_running(name, &shutdown, |_| false, run).await
 }
 
 async fn keep_rules(rules: Arc<RulesStore>, shutdown: CancellationToken) {

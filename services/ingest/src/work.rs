@@ -6,10 +6,10 @@ use std::{
 };
 
 use anyhow::Context;
-use bootstrap::{health::Health, http, rules::RulesStore};
+use bootstrap::{health::Health, http, rules::RulesStore, service};
 use futures::FutureExt as _;
 use queue::Queue;
-use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet, time::Instant};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -22,9 +22,6 @@ use crate::{
     server::Webhooks,
 };
 
-pub(crate) const CONNECT_PAUSE: Duration = Duration::from_secs(2);
-const CONNECT_LIMIT: Duration = Duration::from_secs(60);
-const PING_INTERVAL: Duration = Duration::from_secs(5);
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
 /// What lives as long as the service.
@@ -59,7 +56,11 @@ impl Service {
         let app = self.app(&config);
         let limits = config.ingest.limits();
         let http = tokio::spawn(http::serve(listener, app, limits, self.shutdown.clone()));
-        let result = match self.connect(&config.nats).await {
+        let addresses = config.nats.addresses();
+        let connecting = service::connect("nats", &addresses, &self.shutdown, is_fatal, || {
+            connect_once(&config.nats)
+        });
+        let result = match connecting.await {
             Ok(Some(queue)) => self.work(&config, queue, &mut tasks).await,
             Ok(None) => Ok(()),
             Err(error) => Err(error),
@@ -84,28 +85,6 @@ impl Service {
         };
         let webhooks = Webhooks::new(&config.ingest, Arc::clone(&self.queue)).router();
         api::router(state).merge(webhooks).merge(self.health.router())
-    }
-
-    /// `None` at shutdown.
-    async fn connect(&self, settings: &queue::Settings) -> anyhow::Result<Option<Queue>> {
-        let deadline = Instant::now() + CONNECT_LIMIT;
-        loop {
-            let tried = tokio::select! {
-                () = self.shutdown.cancelled() => return Ok(None),
-                tried = Box::pin(connect_once(settings)) => tried,
-            };
-            match tried {
-                Ok(queue) => return Ok(Some(queue)),
-                Err(error @ queue::Error::Unavailable(_)) if Instant::now() < deadline => {
-                    tracing::warn!(%error, "nats is not reachable, trying again");
-                }
-                Err(error) => return Err(error).context("nats cannot be used"),
-            }
-            tokio::select! {
-                () = self.shutdown.cancelled() => return Ok(None),
-                () = tokio::time::sleep(CONNECT_PAUSE) => {}
-            }
-        }
     }
 
     async fn work(
@@ -140,28 +119,19 @@ impl Service {
     }
 }
 
+/// Whether trying again cannot help.
+const fn is_fatal(error: &queue::Error) -> bool {
+    !matches!(error, queue::Error::Unavailable(_))
+}
+
 /// Ready means that a delivery can be stored.
 async fn watch_queue(queue: Queue, health: Health, shutdown: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(PING_INTERVAL) => {}
-        }
-        let ping = tokio::time::timeout(PING_INTERVAL, queue.ping()).await;
-        let answers = matches!(ping, Ok(Ok(())));
-        if answers != health.is_ready() && !shutdown.is_cancelled() {
-            tracing::warn!(
-                ready = answers,
-                "readiness changed: nats {}",
-                if answers { "answers" } else { "is silent" }
-            );
-            health.set_ready(answers);
-        }
-    }
+    let answers = async || queue.ping().await.is_ok();
+    service::follow("nats", &health, &shutdown, answers).await;
 }
 
 async fn connect_once(settings: &queue::Settings) -> Result<Queue, queue::Error> {
     let queue = Queue::connect(settings, "ingest").await?;
-    queue.ensure_topology().await?;
+    queue.check_topology(queue::Role::Ingest).await?;
     Ok(queue)
 }

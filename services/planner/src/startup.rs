@@ -1,11 +1,11 @@
 //! Connects to what the planner cannot work without, patiently for a minute.
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::sync::Arc;
 
+use bootstrap::service;
 use grant::Signer;
 use lease::Leases;
 use queue::Queue;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -15,9 +15,6 @@ use crate::model::ChatModel;
 use crate::run::Retries;
 use crate::slots::{SlotKeeper, Slots};
 use crate::ticket::TicketDesk;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// A desk with its connections; `None` when the shutdown came first.
 ///
@@ -31,11 +28,12 @@ pub(crate) async fn desk(
     let model = ChatModel::new(&config.model)?;
     let connect = || async {
         let queue = Queue::connect(&config.nats, "planner").await?;
-        queue.ensure_topology().await?;
+        queue.check_topology(queue::Role::Planner).await?;
         Ok::<_, queue::Error>(queue)
     };
-    let fatal = |error: &queue::Error| matches!(error, queue::Error::Topology(_));
-    let Some(queue) = patiently("nats", &config.nats.url, shutdown, connect, fatal).await? else {
+    let is_fatal = |error: &queue::Error| !matches!(error, queue::Error::Unavailable(_));
+    let addresses = config.nats.addresses();
+    let Some(queue) = service::connect("nats", &addresses, shutdown, is_fatal, connect).await? else {
         return Ok(None);
     };
     let leases = Leases::open(&config.redis)?;
@@ -56,46 +54,4 @@ pub(crate) async fn desk(
     };
     let desk = TicketDesk::new(queue.clone(), leases.clone(), driver);
     Ok(Some((desk, queue, leases)))
-}
-
-/// Tries every two seconds for a minute.
-async fn patiently<T, E, F, Fut>(
-    what: &'static str,
-    url: &str,
-    shutdown: &CancellationToken,
-    connect: F,
-    is_fatal: impl Fn(&E) -> bool,
-) -> anyhow::Result<Option<T>>
-where
-    E: Display,
-    F: Fn() -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-{
-    let address = without_credentials(url);
-    let start = Instant::now();
-    loop {
-        let tried = tokio::select! {
-            tried = connect() => tried,
-            () = shutdown.cancelled() => return Ok(None),
-        };
-        match tried {
-            Ok(connected) => return Ok(Some(connected)),
-            Err(error) if is_fatal(&error) || start.elapsed() > PATIENCE => {
-                anyhow::bail!("{what} at {address}: {error}");
-            }
-            Err(error) => tracing::warn!(address, %error, "{what} is not reachable, trying again"),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
-            () = shutdown.cancelled() => return Ok(None),
-        }
-    }
-}
-
-/// The address without user and password.
-fn without_credentials(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        (Some(_) | None, _) => url.to_owned(),
-    }
 }

@@ -84,6 +84,7 @@ impl World {
             redis: lease::Settings {
                 url: self.redis.url(),
                 ttl_ms: 1_500,
+                ..lease::Settings::default()
             },
             telemetry: bootstrap::telemetry::Settings::default(),
             planner: PlannerSettings {

@@ -1,12 +1,12 @@
 //! Puts the reporter together and runs it until shutdown.
 
-use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use bootstrap::{health::Health, http, rules::RulesStore};
+use bootstrap::{health::Health, http, rules::RulesStore, service};
 use grant::Verifier;
 use queue::Queue;
-use tokio::{net::TcpListener, time::Instant};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,10 +20,6 @@ use crate::{
     worker::Worker,
 };
 
-const CONNECT_INTERVAL: Duration = Duration::from_secs(2);
-const CONNECT_LIMIT: Duration = Duration::from_secs(60);
-/// How often NATS is asked whether it is there.
-const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// How long clones in progress may take to end at shutdown.
 const HTTP_DRAIN: Duration = Duration::from_secs(3);
 
@@ -56,7 +52,11 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         let (rules, shutdown) = (rules.clone(), shutdown.clone());
         async move { rules.run(shutdown).await }
     });
-    let worked = match connect(&config.nats, &shutdown).await {
+    let addresses = config.nats.addresses();
+    let connecting = service::connect("nats", &addresses, &shutdown, is_fatal, || {
+        try_connect(&config.nats)
+    });
+    let worked = match connecting.await {
         Ok(Some(queue)) => Box::pin(work(&config, queue, github, mirrors, rules, &health, &shutdown)).await,
         Ok(None) => Ok(()),
         Err(error) => Err(error),
@@ -115,16 +115,19 @@ async fn work(
     let reports = queue.reports();
     health.set_ready(true);
     tracing::info!("reporter ready");
+    // Ready means that a report can be settled.
     let readiness = async {
-        watch_queue(&queue, health, shutdown).await;
+        service::follow("nats", health, shutdown, async || queue.ping().await.is_ok()).await;
         health.set_ready(false);
         Ok(())
     };
-    tokio::try_join!(
-        lasting("reports", shutdown, || worker.run(config.reporter.slots)),
-        lasting("report waker", shutdown, || reports.run_waker(shutdown.clone())),
-        readiness,
-    )?;
+    let working = service::keep_running("reports", shutdown, is_fatal, || {
+        worker.run(config.reporter.slots)
+    });
+    let waking = service::keep_running("report waker", shutdown, is_fatal, || {
+        reports.run_waker(shutdown.clone())
+    });
+    tokio::try_join!(working, waking, readiness)?;
     Ok(())
 }
 
@@ -140,76 +143,9 @@ fn mirrors_folder(settings: &Settings) -> anyhow::Result<PathBuf> {
     Ok(data_dir.join("mirrors"))
 }
 
-/// Ready means that a report can be settled.
-async fn watch_queue(queue: &Queue, health: &Health, shutdown: &CancellationToken) {
-    while shutdown
-        .run_until_cancelled(tokio::time::sleep(PING_INTERVAL))
-        .await
-        .is_some()
-    {
-        let answers = shutdown.run_until_cancelled(queue.ping()).await;
-        let Some(answers) = answers.map(|answered| answered.is_ok()) else {
-            return;
-        };
-        if answers != health.is_ready() {
-            tracing::warn!(ready = answers, "nats answers or is silent: readiness changed");
-            health.set_ready(answers);
-        }
-    }
-}
-
-/// Works until shutdown; begins again when NATS went away before the work had begun.
-async fn lasting<F: Future<Output = Result<(), queue::Error>>>(
-    what: &'static str,
-    shutdown: &CancellationToken,
-    work: impl Fn() -> F,
-) -> anyhow::Result<()> {
-    loop {
-        match Box::pin(work()).await {
-            Err(error @ queue::Error::Unavailable(_)) if !shutdown.is_cancelled() => {
-                tracing::warn!(what, %error, "nats went away; beginning again");
-                let pause = tokio::time::sleep(CONNECT_INTERVAL);
-                if shutdown.run_until_cancelled(pause).await.is_none() {
-                    return Ok(());
-                }
-            }
-            ended => return ended.context(what),
-        }
-    }
-}
-
-/// Connects and checks the streams, one try every 2 s for at most 60 s; `None` at shutdown.
-async fn connect(settings: &queue::Settings, shutdown: &CancellationToken) -> anyhow::Result<Option<Queue>> {
-    let give_up = Instant::now() + CONNECT_LIMIT;
-    loop {
-        let error = match shutdown
-            .run_until_cancelled(Box::pin(try_connect(settings)))
-            .await
-        {
-            None => return Ok(None),
-            Some(Ok(queue)) => return Ok(Some(queue)),
-            Some(Err(error)) => error,
-        };
-        if matches!(error, queue::Error::Topology(_)) || Instant::now() >= give_up {
-            return Err(error).with_context(|| format!("nats at {}", addresses(&settings.url)));
-        }
-        tracing::warn!(address = %addresses(&settings.url), %error, "nats is not reachable, trying again");
-        if shutdown
-            .run_until_cancelled(tokio::time::sleep(CONNECT_INTERVAL))
-            .await
-            .is_none()
-        {
-            return Ok(None);
-        }
-    }
-}
-
-/// The addresses without the user and password that a URL may hold.
-fn addresses(urls: &str) -> String {
-    urls.split(',')
-        .map(|url| url.rsplit(['@', '/']).next().unwrap_or_default())
-        .collect::<Vec<_>>()
-        .join(",")
+/// Whether trying again cannot help.
+const fn is_fatal(error: &queue::Error) -> bool {
+    !matches!(error, queue::Error::Unavailable(_))
 }
 
 async fn try_connect(settings: &queue::Settings) -> Result<Queue, queue::Error> {

@@ -11,6 +11,8 @@ use serde::Deserialize;
 use super::say;
 use crate::local;
 
+/// The user whose key `nats.nkey_seed` must be for the check of NATS.
+const DOCTOR: &str = "ingest";
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 /// Records of a newer release are met again and again as long as they are left alone.
 const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
@@ -129,13 +131,13 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
     let nats = match &sections.nats {
         Some(settings) => {
             within(async {
-                let queue = queue::Queue::connect(settings, "journeyman-doctor")
+                let queue = queue::Queue::connect(settings, DOCTOR)
                     .await
                     .map_err(|error| error.to_string())?;
                 queue.ping().await.map_err(|error| error.to_string())?;
                 let met = queue.newer_records().await.map_err(|error| error.to_string())?;
                 newer_records(&met, bootstrap::now())?;
-                Ok(settings.url.clone())
+                Ok(settings.addresses())
             })
             .await
         }
@@ -149,7 +151,7 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
                     .await
                     .map_err(|error| error.to_string())?;
                 leases.ping().await.map_err(|error| error.to_string())?;
-                Ok("answers".to_owned())
+                Ok(settings.address())
             })
             .await
         }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_owes_a_request_or_its_body_goes_before_a_connection_between_two_requests() {
+    async fn a_peer_that_owes_a_request_or_its_body_goes_before_a_connection_between_two_requests() {
         let table = Table::new(2, 2);
         let [kept, owing] = [(); 2].map(|()| table.admit(peer("192.0.2.1")).unwrap());
         kept.watch.answered();

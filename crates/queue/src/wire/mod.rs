@@ -145,11 +145,11 @@ impl Connection {
             .headers(headers)
             .payload(payload)
             .timeout(Some(REQUEST_TIMEOUT));
-        let reply = self
-            .client
-            .send_request(subject.to_owned(), request)
-            .await
-            .map_err(|error| failed(&error))?;
+        let answer = self
+            .unless_lost(self.client.send_request(subject.to_owned(), request))
+            .await;
+        let reply = answer.ok_or_else(|| failed(&"the connection was lost"))?;
+        let reply = reply.map_err(|error| failed(&error))?;
         match serde_json::from_slice(&reply.payload).map_err(|error| failed(&error))? {
             Response::Ok(ack) => Ok(ack),
             Response::Err { error } => Err(match error.error_code() {

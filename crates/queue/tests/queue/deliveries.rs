@@ -9,21 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use domain::Origin;
 use queue::{Disposition, WebhookDelivery};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::world::{World, now, soon, stays_away};
-
-fn delivery(id: &str) -> WebhookDelivery {
-    WebhookDelivery {
-        source: Origin::GitHub(None),
-        id: id.to_owned(),
-        event: "issue_comment".to_owned(),
-        received_at: now(),
-        body: Bytes::from_static(b"{\"action\":\"created\"}"),
-    }
-}
+use crate::world::{World, delivery, soon, stays_away};
 
 async fn messages_of(world: &World, stream: &str) -> u64 {
     world

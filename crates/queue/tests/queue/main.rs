@@ -8,9 +8,11 @@
 mod bodies;
 mod corrupt;
 mod deliveries;
+mod identities;
 mod journals;
 mod logs;
 mod model;
+mod silence;
 mod singletons;
 mod tables;
 mod topology;

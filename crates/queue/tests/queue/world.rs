@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use domain::{
-    Entry, Fact, Reason, Report, ReportId, RunFence, RunId, SkipReason, Source, TicketKey, Timestamp,
+    Entry, Fact, Origin, Reason, Report, ReportId, RunFence, RunId, SkipReason, Source, TicketKey, Timestamp,
     Trigger, TriggerKey,
 };
-use queue::{Queue, Settings};
+use queue::{Queue, Settings, WebhookDelivery};
 use servers::NatsServer;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +59,16 @@ pub(crate) async fn soon<T>(coming: impl Future<Output = T>) -> T {
 /// True when it does not come within a moment.
 pub(crate) async fn stays_away<T>(coming: impl Future<Output = T>) -> bool {
     timeout(Duration::from_millis(300), coming).await.is_err()
+}
+
+pub(crate) fn delivery(id: &str) -> WebhookDelivery {
+    WebhookDelivery {
+        source: Origin::GitHub(None),
+        id: id.to_owned(),
+        event: "issue_comment".to_owned(),
+        received_at: now(),
+        body: bytes::Bytes::from_static(b"{\"action\":\"created\"}"),
+    }
 }
 
 pub(crate) fn ticket(number: u64) -> TicketKey {

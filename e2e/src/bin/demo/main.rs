@@ -50,5 +50,5 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 #[expect(clippy::print_stdout, reason = "the demo is its output")]
 fn say(line: &str) {
-    println!("{line}");
+    println!("{}", domain::text::visible(line));
 }

@@ -68,8 +68,9 @@ impl Play {
         let prepared = Prepared::new(plan).await?;
         let client = Client::new(&prepared.url, prepared.token.clone())?;
         let (environment, url) = (prepared.environment.clone(), prepared.url.clone());
+        let credentials = prepared.credentials.clone();
         let servers = prepared.release();
-        let processes = Processes::start(environment, folder.path()).await?;
+        let processes = Processes::start(environment, credentials, folder.path()).await?;
         standins.ask(&Ask::SendWebhooks { url }).await?;
         say(&format!(
             "ready after {} ms\n",

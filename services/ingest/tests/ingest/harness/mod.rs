@@ -133,6 +133,8 @@ impl Harness {
         jira.set_groups("Rita Reporter", &["agents"]);
         prepare(&mut config, &jira);
         let queue = Queue::connect(&config.nats, "test").await.expect("queue");
+        // The reporter's part.
+        queue.ensure_topology().await.expect("topology");
         if !nats_is_up {
             nats.stop().await;
         }

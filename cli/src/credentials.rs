@@ -1,0 +1,86 @@
+//! What each service proves its identity with to the NATS and the Redis of this start: made afresh, kept in memory, and given to
+//! that service alone. The servers' files hold public keys and a hash.
+
+use std::collections::BTreeMap;
+
+use queue::{Identity, Role};
+use ring::digest::{SHA256, digest};
+use secrecy::ExposeSecret;
+
+/// The settings, as environment variables, that one service gets beyond those that all share.
+#[derive(Clone, Default)]
+pub struct Credentials(BTreeMap<&'static str, Vec<(String, String)>>);
+
+impl Credentials {
+    /// Those of a service by its name; executor and egress have none.
+    pub fn of(&self, service: &str) -> &[(String, String)] {
+        self.0.get(service).map_or(&[], Vec::as_slice)
+    }
+
+    /// A key pair for each service that uses NATS; gives the server's `authorization` block.
+    pub(crate) fn for_nats(&mut self) -> String {
+        let identities = Role::ALL.map(|role| (role, Identity::generate()));
+        for (role, identity) in &identities {
+            self.add(
+                role.name(),
+                "NATS__NKEY_SEED",
+                identity.seed.expose_secret().to_owned(),
+            );
+        }
+        let users = identities
+            .each_ref()
+            .map(|(role, identity)| (*role, identity.public_key.as_str()));
+        queue::authorization(&users)
+    }
+
+    /// A password for the planner; gives the lines of the server's ACL file.
+    pub(crate) fn for_redis(&mut self) -> String {
+        let (password, sha256) = new_password();
+        self.add("planner", "REDIS__USERNAME", lease::USER.to_owned());
+        self.add("planner", "REDIS__PASSWORD", password);
+        lease::acl(&sha256)
+    }
+
+    fn add(&mut self, service: &'static str, key: &str, value: String) {
+        let own = self.0.entry(service).or_default();
+        own.push((format!("JOURNEYMAN__{key}"), value));
+    }
+}
+
+/// A random password and its SHA-256, hexadecimal.
+pub(crate) fn new_password() -> (String, String) {
+    let [first, second] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());
+    let password = first + &second;
+    let hash = digest(&SHA256, password.as_bytes());
+    let sha256 = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    (password, sha256)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_service_gets_its_own_and_the_servers_learn_no_secret() {
+        let mut credentials = Credentials::default();
+        let nats = credentials.for_nats();
+        let redis = credentials.for_redis();
+        let mut seen = Vec::new();
+        for (service, count) in [
+            ("ingest", 1),
+            ("planner", 3),
+            ("reporter", 1),
+            ("executor", 0),
+            ("egress", 0),
+        ] {
+            let own = credentials.of(service);
+            assert_eq!(own.len(), count, "{service}");
+            for (name, value) in own.iter().filter(|(name, _)| !name.ends_with("USERNAME")) {
+                assert!(!nats.contains(value) && !redis.contains(value), "{name}");
+                assert!(!seen.contains(value), "{name} of {service} is shared");
+                seen.push(value.clone());
+            }
+        }
+        assert!(redis.starts_with("user default off\n"), "{redis}");
+    }
+}

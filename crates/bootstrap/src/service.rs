@@ -1,0 +1,203 @@
+//! What the parts of a service have in common: connecting with patience, loops that last, readiness that follows a
+//! connection.
+
+use std::{fmt::Display, future::Future, time::Duration};
+
+use anyhow::Context as _;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::health::Health;
+
+/// Pause between two tries.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How long a server may be out of reach at the start.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a server is asked whether it is there, and how long it may take to say so.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Connects to a server, one try every 2 s for at most 60 s; `None` at shutdown. `address` is for log and error: without
+/// credentials.
+///
+/// # Errors
+/// The last try's error, or the first one that is fatal.
+pub async fn connect<T, E, F, Fut>(
+    server: &'static str,
+    address: &str,
+    shutdown: &CancellationToken,
+    is_fatal: impl Fn(&E) -> bool,
+    attempt: F,
+) -> anyhow::Result<Option<T>>
+where
+    E: std::error::Error + Send + Sync + 'static,
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match shutdown.run_until_cancelled(Box::pin(attempt())).await {
+            None => return Ok(None),
+            Some(Ok(connected)) => return Ok(Some(connected)),
+            Some(Err(error)) if is_fatal(&error) || Instant::now() >= give_up => {
+                return Err(error).with_context(|| format!("{server} at {address}"));
+            }
+            Some(Err(error)) => tracing::warn!(address, %error, "{server} is not reachable, trying again"),
+        }
+        if pause(shutdown).await.is_none() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Runs a loop that ends by itself at shutdown; when it ends before, it starts again after 2 s.
+///
+/// # Errors
+/// One that is fatal.
+pub async fn keep_running<E, F, Fut>(
+    part: &'static str,
+    shutdown: &CancellationToken,
+    is_fatal: impl Fn(&E) -> bool,
+    run: F,
+) -> anyhow::Result<()>
+where
+    E: Display + Into<anyhow::Error>,
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<(), E>>,
+{
+    while !shutdown.is_cancelled() {
+        match Box::pin(run()).await {
+            Ok(()) => {}
+            Err(error) if is_fatal(&error) => return Err(error.into()).context(part),
+            Err(error) => tracing::warn!(part, %error, "starting again"),
+        }
+        if pause(shutdown).await.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps readiness at what a server answers, asked every 5 s, until shutdown.
+pub async fn follow<F, Fut>(server: &'static str, health: &Health, shutdown: &CancellationToken, answers: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = bool>,
+{
+    let asking = async {
+        loop {
+            tokio::time::sleep(PING_INTERVAL).await;
+            let ready = tokio::time::timeout(PING_INTERVAL, answers())
+                .await
+                .unwrap_or(false);
+            if ready != health.is_ready() && !shutdown.is_cancelled() {
+                let state = if ready { "answers" } else { "is silent" };
+                tracing::warn!(ready, "readiness changed: {server} {state}");
+                health.set_ready(ready);
+            }
+        }
+    };
+    shutdown.run_until_cancelled(asking).await;
+}
+
+/// `None` when the shutdown came first.
+async fn pause(shutdown: &CancellationToken) -> Option<()> {
+    shutdown.run_until_cancelled(tokio::time::sleep(PAUSE)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        sync::atomic::{AtomicU32, Ordering},
+    };
+
+    use super::*;
+
+    fn failed(kind: io::ErrorKind) -> Result<(), io::Error> {
+        Err(kind.into())
+    }
+
+    const fn never(_: &io::Error) -> bool {
+        false
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_comes_late_is_waited_for_and_one_that_never_comes_is_an_error() {
+        let (shutdown, tries) = (CancellationToken::new(), AtomicU32::new(0));
+        let late = || async {
+            if tries.fetch_add(1, Ordering::Relaxed) < 10 {
+                failed(io::ErrorKind::ConnectionRefused)
+            } else {
+                Ok(())
+            }
+        };
+        let connected = connect("redis", "here", &shutdown, never, late).await;
+        assert_eq!(connected.unwrap(), Some(()));
+        let start = Instant::now();
+        let absent = || async { failed(io::ErrorKind::ConnectionRefused) };
+        let error = connect("redis", "here", &shutdown, never, absent)
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("redis at here"), "{error}");
+        assert_eq!(start.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_get_better_is_not_tried_again_and_a_shutdown_ends_the_wait() {
+        let shutdown = CancellationToken::new();
+        let start = Instant::now();
+        let refused = || async { failed(io::ErrorKind::InvalidInput) };
+        let is_fatal = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
+        assert!(
+            connect("nats", "here", &shutdown, is_fatal, refused)
+                .await
+                .is_err()
+        );
+        assert!(keep_running("loop", &shutdown, is_fatal, refused).await.is_err());
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        shutdown.cancel();
+        assert!(
+            connect("nats", "here", &shutdown, never, refused)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_ends_early_starts_again_until_shutdown() {
+        let (shutdown, rounds) = (CancellationToken::new(), AtomicU32::new(0));
+        let run = || async {
+            if rounds.fetch_add(1, Ordering::Relaxed) == 2 {
+                shutdown.cancel();
+            }
+            failed(io::ErrorKind::TimedOut)
+        };
+        keep_running("loop", &shutdown, never, run).await.unwrap();
+        assert_eq!(rounds.into_inner(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readiness_follows_the_answers_and_silence_counts_as_none() {
+        let (shutdown, health) = (CancellationToken::new(), Health::new());
+        let round = AtomicU32::new(0);
+        let answers = || async {
+            match round.fetch_add(1, Ordering::Relaxed) {
+                0 => true,
+                1 => std::future::pending().await,
+                _ => true,
+            }
+        };
+        let seen = async {
+            let mut seen = Vec::new();
+            for seconds in [6, 10, 5] {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                seen.push(health.is_ready());
+            }
+            shutdown.cancel();
+            seen
+        };
+        let ((), seen) = tokio::join!(follow("nats", &health, &shutdown, answers), seen);
+        assert_eq!(seen, [true, false, true]);
+    }
+}

@@ -1,0 +1,248 @@
+//! What each service may do at the NATS server: rendered from the topology, so that no list has to be kept beside it.
+
+use std::fmt::Write as _;
+
+use domain::{NewerRecord, RecordKind};
+
+use crate::{
+    epoch,
+    names::{
+        self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS,
+        REPORTS, ROUTER, TIMERS, TRIGGERS, WAKER,
+    },
+};
+
+/// A service with a user of its own. Executor and egress have none: they know neither the server nor a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Stores deliveries, appends triggers, collects what is not needed any more, serves the API.
+    Ingest,
+    /// Takes tickets, writes journals and rows, asks for reports.
+    Planner,
+    /// Settles reports, keeps the ledger, and owns the topology: it is the service that strangers' text reaches least.
+    Reporter,
+}
+
+/// The subjects of one user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// What it may publish to.
+    pub publish: Vec<String>,
+    /// What it may subscribe to.
+    pub subscribe: Vec<String>,
+}
+
+impl Role {
+    /// Every service with a user.
+    pub const ALL: [Self; 3] = [Self::Ingest, Self::Planner, Self::Reporter];
+
+    /// The name that the service connects under, and the end of the prefix of its inboxes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::Planner => "planner",
+            Self::Reporter => "reporter",
+        }
+    }
+
+    /// The streams that this service needs before it can work.
+    pub(crate) fn streams(self) -> Vec<String> {
+        let mut streams: Vec<String> = [DEAD, JOURNAL, OBJECTS].map(str::to_owned).into();
+        streams.extend(self.logs().iter().map(|log| log.stream.to_owned()));
+        streams.extend(self.tokens().iter().map(|log| log.wakeups.to_owned()));
+        streams.extend(self.buckets().iter().map(|bucket| bucket.stream()));
+        match self {
+            Self::Ingest => streams.extend([DELIVERIES, TIMERS].map(str::to_owned)),
+            Self::Planner => streams.push(TIMERS.to_owned()),
+            Self::Reporter => {}
+        }
+        streams
+    }
+
+    /// The logs that it reads.
+    const fn logs(self) -> &'static [&'static LogNames] {
+        &[&TRIGGERS, &REPORTS]
+    }
+
+    /// The logs whose tokens it publishes or takes.
+    const fn tokens(self) -> &'static [&'static LogNames] {
+        match self {
+            Self::Ingest => &[&TRIGGERS, &REPORTS],
+            Self::Planner => &[&TRIGGERS],
+            Self::Reporter => &[&REPORTS],
+        }
+    }
+
+    /// The buckets that it reads.
+    const fn buckets(self) -> &'static [Bucket] {
+        match self {
+            Self::Ingest => &Bucket::ALL,
+            Self::Planner => &[Bucket::Tickets, Bucket::Control, Bucket::Slots],
+            Self::Reporter => &[
+                Bucket::Effects,
+                Bucket::Branches,
+                Bucket::PullRequests,
+                Bucket::Control,
+            ],
+        }
+    }
+
+    /// The one service that writes a bucket; epochs in the control records come on top.
+    const fn writes(self, bucket: Bucket) -> bool {
+        match bucket {
+            Bucket::Tickets | Bucket::Slots => matches!(self, Self::Planner),
+            Bucket::Effects | Bucket::Branches | Bucket::PullRequests => matches!(self, Self::Reporter),
+            Bucket::Control => matches!(self, Self::Ingest),
+        }
+    }
+
+    /// The durable consumers that it takes messages from, by stream.
+    pub(crate) const fn consumers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Ingest => &[(DELIVERIES, ROUTER), (TRIGGERS.stream, WAKER), (TIMERS, WAKER)],
+            Self::Planner => &[(TRIGGERS.wakeups, TRIGGERS.workers)],
+            Self::Reporter => &[(REPORTS.stream, WAKER), (REPORTS.wakeups, REPORTS.workers)],
+        }
+    }
+
+    /// What the service may do.
+    pub fn permissions(self) -> Permissions {
+        let mut allowed = Permissions::default();
+        allowed.subscribe.push(format!("{}.>", self.inbox_prefix()));
+        allowed.publish("$JS.API.INFO");
+        for stream in self.streams() {
+            allowed.read(&stream);
+        }
+        for (stream, durable) in self.consumers() {
+            allowed.consume(stream, durable);
+        }
+        // Every service may store a body that is too large for a message, a letter about what it cannot handle, and that it
+        // met a record of a newer release.
+        allowed.publish(OBJECT_CHUNKS);
+        allowed.publish(OBJECT_METAS);
+        allowed.publish(format!("$JS.API.STREAM.PURGE.{OBJECTS}"));
+        allowed.publish(names::letters());
+        for kind in RecordKind::ALL {
+            let met = NewerRecord::key(kind);
+            allowed.publish(Bucket::Control.subject(&Key::from(met.as_str())));
+        }
+        for log in self.tokens() {
+            allowed.publish(log.tokens());
+        }
+        let buckets = Bucket::ALL.into_iter().filter(|bucket| self.writes(*bucket));
+        for bucket in buckets {
+            allowed.publish(bucket.all());
+        }
+        match self {
+            Self::Ingest => allowed.ingest(),
+            Self::Planner => allowed.planner(),
+            Self::Reporter => allowed.reporter(),
+        }
+        allowed.publish.sort();
+        allowed.publish.dedup();
+        allowed
+    }
+
+    /// Answers come here, and no other service can hear them.
+    pub(crate) fn inbox_prefix(self) -> String {
+        inbox_prefix(self.name())
+    }
+}
+
+/// The inboxes of a client.
+pub(crate) fn inbox_prefix(client_name: &str) -> String {
+    format!("_INBOX.{client_name}")
+}
+
+impl Permissions {
+    fn ingest(&mut self) {
+        self.publish(names::deliveries());
+        self.publish(TRIGGERS.records());
+        // A dead report goes back where it came from.
+        self.publish(REPORTS.records());
+        self.follow(JOURNAL);
+        // Purging a ticket, expiring journals, collecting objects.
+        for stream in Role::Ingest.streams() {
+            self.publish(format!("$JS.API.STREAM.PURGE.{stream}"));
+            self.publish(format!("$JS.API.STREAM.MSG.DELETE.{stream}"));
+        }
+    }
+
+    fn planner(&mut self) {
+        self.publish(names::journals());
+        self.publish(REPORTS.records());
+        self.publish(names::timers_set());
+        self.epoch(&TRIGGERS);
+        // It hears of appends while it works on the ticket.
+        self.subscribe.push(TRIGGERS.records());
+    }
+
+    fn reporter(&mut self) {
+        self.publish(TRIGGERS.records());
+        self.publish(REPORTS.records());
+        self.epoch(&REPORTS);
+        for what in ["INFO", "CREATE", "UPDATE"] {
+            self.publish(format!("$JS.API.STREAM.{what}.*"));
+        }
+        for what in ["INFO", "CREATE", "DURABLE.CREATE"] {
+            self.publish(format!("$JS.API.CONSUMER.{what}.>"));
+        }
+        self.read(TRIGGERS.wakeups);
+        self.epoch(&TRIGGERS);
+    }
+
+    fn publish(&mut self, subject: impl Into<String>) {
+        self.publish.push(subject.into());
+    }
+
+    fn read(&mut self, stream: &str) {
+        self.publish(format!("$JS.API.STREAM.INFO.{stream}"));
+        self.publish(format!("$JS.API.STREAM.MSG.GET.{stream}"));
+        self.publish(format!("$JS.API.DIRECT.GET.{stream}"));
+        self.publish(format!("$JS.API.DIRECT.GET.{stream}.>"));
+    }
+
+    /// Messages of a durable consumer.
+    fn consume(&mut self, stream: &str, durable: &str) {
+        self.publish(format!("$JS.API.CONSUMER.INFO.{stream}.{durable}"));
+        self.publish(format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}"));
+        self.publish(format!("$JS.ACK.{stream}.{durable}.>"));
+    }
+
+    /// The epoch of a log, which makes the fences of its tokens rise.
+    fn epoch(&mut self, log: &LogNames) {
+        self.publish(Bucket::Control.subject(&Key::from(epoch::key(log).as_str())));
+    }
+
+    /// Consumers that come and go with a reader. A user that may create them can also have one deliver to any subject, so
+    /// only the API has this right, whose callers follow journals.
+    fn follow(&mut self, stream: &str) {
+        self.publish(format!("$JS.API.CONSUMER.CREATE.{stream}"));
+        self.publish(format!("$JS.API.CONSUMER.CREATE.{stream}.>"));
+        self.publish(format!("$JS.API.CONSUMER.INFO.{stream}.*"));
+        self.publish(format!("$JS.API.CONSUMER.DELETE.{stream}.*"));
+        self.publish(format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.*"));
+        self.publish(format!("$JS.ACK.{stream}.*.>"));
+    }
+}
+
+/// The server's `authorization` block: one user for each role with its public key. A key may be a variable of the
+/// server's configuration (`$NAME`).
+pub fn authorization(users: &[(Role, &str)]) -> String {
+    let mut text = String::from("authorization {\n  users: [\n");
+    for (role, key) in users {
+        let Permissions { publish, subscribe } = role.permissions();
+        let _ = writeln!(text, "    {{ # {}\n      nkey: {key}", role.name());
+        text.push_str("      permissions: {\n");
+        for (what, subjects) in [("publish", publish), ("subscribe", subscribe)] {
+            let _ = writeln!(text, "        {what}: {{ allow: [");
+            for subject in subjects {
+                let _ = writeln!(text, "          \"{subject}\"");
+            }
+            text.push_str("        ] }\n");
+        }
+        text.push_str("      }\n    }\n");
+    }
+    text.push_str("  ]\n}\n");
+    text
+}

@@ -1,0 +1,322 @@
+//! Each service has a user of its own: it can do its part, and nothing else.
+
+use std::time::Duration;
+
+use async_nats::{ConnectOptions, Event};
+use domain::RecordKind;
+use futures::StreamExt as _;
+use queue::{Bucket, DeadLetter, Disposition, Identity, Queue, Role, Settings, authorization};
+use secrecy::ExposeSecret as _;
+use servers::{NatsOptions, NatsServer};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{Text, delivery, entry, report, run, soon, text, ticket, trigger};
+
+struct Users {
+    server: NatsServer,
+    identities: [(Role, Identity); 3],
+}
+
+impl Users {
+    async fn start() -> Self {
+        let identities = Role::ALL.map(|role| (role, Identity::generate()));
+        let users = identities
+            .each_ref()
+            .map(|(role, identity)| (*role, identity.public_key.as_str()));
+        let server = NatsServer::start_with(NatsOptions {
+            authorization: Some(authorization(&users)),
+            ..NatsOptions::default()
+        });
+        Self {
+            server: server.await.unwrap(),
+            identities,
+        }
+    }
+
+    fn seed(&self, role: Role) -> secrecy::SecretString {
+        let mut all = self.identities.iter();
+        all.find(|(other, _)| *other == role).unwrap().1.seed.clone()
+    }
+
+    async fn queue(&self, role: Role) -> Queue {
+        let settings = Settings {
+            url: self.server.url(),
+            nkey_seed: Some(self.seed(role)),
+            ..Settings::default()
+        };
+        Queue::connect(&settings, role.name()).await.unwrap()
+    }
+
+    /// The server's own client as this role, and what the server refuses it.
+    async fn raw(&self, role: Role) -> (async_nats::Client, mpsc::UnboundedReceiver<String>) {
+        let (sender, refusals) = mpsc::unbounded_channel();
+        let options = ConnectOptions::new()
+            .nkey(self.seed(role).expose_secret().to_owned())
+            .event_callback(move |event| {
+                let sender = sender.clone();
+                async move {
+                    if let Event::ServerError(error) = event {
+                        let _ = sender.send(error.to_string());
+                    }
+                }
+            });
+        (options.connect(self.server.url()).await.unwrap(), refusals)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_service_can_do_its_part_as_its_own_user() {
+    let users = Users::start().await;
+    let [ingest, planner, reporter] = [
+        users.queue(Role::Ingest).await,
+        users.queue(Role::Planner).await,
+        users.queue(Role::Reporter).await,
+    ];
+    assert!(
+        ingest.check_topology(Role::Ingest).await.is_err(),
+        "nothing is there yet"
+    );
+    reporter.ensure_topology().await.unwrap();
+    reporter.ensure_topology().await.unwrap();
+    ingest.check_topology(Role::Ingest).await.unwrap();
+    planner.check_topology(Role::Planner).await.unwrap();
+    let stop = CancellationToken::new();
+    deliveries(&ingest, &stop).await;
+    work(&ingest, &planner, &stop).await;
+    reports(&planner, &reporter, &stop).await;
+    upkeep(&ingest).await;
+    stop.cancel();
+}
+
+async fn deliveries(ingest: &Queue, stop: &CancellationToken) {
+    // Larger than a message: it goes through the object store.
+    let mut large = delivery("large");
+    large.body = vec![b'x'; 600 * 1024].into();
+    assert!(ingest.deliveries().publish(&large).await.unwrap());
+    let (sender, mut handled) = mpsc::unbounded_channel();
+    let (queue, stop) = (ingest.deliveries(), stop.clone());
+    tokio::spawn(async move {
+        let handler = move |delivery: queue::WebhookDelivery| {
+            let sender = sender.clone();
+            async move {
+                let _ = sender.send(delivery.body.len());
+                Disposition::Reject {
+                    reason: "for the dead letters".to_owned(),
+                }
+            }
+        };
+        queue.consume(1, stop, handler).await
+    });
+    assert_eq!(soon(handled.recv()).await, Some(600 * 1024));
+}
+
+async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
+    let (triggers, shutdown) = (ingest.triggers(), stop.clone());
+    tokio::spawn(async move { triggers.run_waker(shutdown).await });
+    let ticket = ticket(1);
+    let mut watch = planner.triggers().watch(&ticket).await.unwrap();
+    ingest.triggers().append(&trigger(&ticket, "one")).await.unwrap();
+    soon(watch.changed()).await;
+    let mut tokens = planner.triggers().tokens(stop.clone()).await.unwrap();
+    let token = soon(tokens.next()).await.unwrap();
+    assert_eq!(planner.triggers().read_after(&ticket, 0).await.unwrap().len(), 1);
+    let run = run(1);
+    planner
+        .journal()
+        .append(&run, 0, &entry(0, "nonce"))
+        .await
+        .unwrap();
+    let rows = planner.table::<Text>(Bucket::Tickets);
+    rows.put("jira:ENG-1", &text("row"), None).await.unwrap();
+    let slots = planner.table::<Text>(Bucket::Slots);
+    slots.put("pool", &text("waiting"), None).await.unwrap();
+    planner
+        .timers()
+        .set(&ticket, domain::Timestamp::from_unix_ms(1))
+        .await
+        .unwrap();
+    assert!(
+        planner
+            .table::<Text>(Bucket::Control)
+            .get("stop-all")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    token.finish().await.unwrap();
+    let mut live = ingest.journal().follow(&run, 0).await.unwrap();
+    assert_eq!(soon(live.next()).await.unwrap().unwrap().position, 0);
+    assert_eq!(
+        ingest.table::<Text>(Bucket::Tickets).list().await.unwrap().len(),
+        1
+    );
+}
+
+async fn reports(planner: &Queue, reporter: &Queue, stop: &CancellationToken) {
+    let pack = vec![7; 3 * 1024 * 1024];
+    let object = planner.objects().put(pack.clone().into()).await.unwrap();
+    assert_eq!(planner.objects().put(pack.clone().into()).await.unwrap(), object);
+    assert_eq!(reporter.objects().get(&object).await.unwrap(), pack);
+    let (log, shutdown) = (reporter.reports(), stop.clone());
+    tokio::spawn(async move { log.run_waker(shutdown).await });
+    planner.reports().append(&report(&ticket(1), 1)).await.unwrap();
+    let mut tokens = reporter.reports().tokens(stop.clone()).await.unwrap();
+    let token = soon(tokens.next()).await.unwrap();
+    for bucket in [Bucket::Effects, Bucket::Branches, Bucket::PullRequests] {
+        let table = reporter.table::<Text>(bucket);
+        let revision = table.put("key", &text("value"), None).await.unwrap();
+        table.put("key", &text("other"), Some(revision)).await.unwrap();
+    }
+    reporter
+        .triggers()
+        .append(&trigger(&ticket(1), "settled"))
+        .await
+        .unwrap();
+    let letter = DeadLetter {
+        what: RecordKind::Report,
+        id: "one".to_owned(),
+        ticket: None,
+        reason: "a test".to_owned(),
+        at: domain::Timestamp::default(),
+    };
+    reporter
+        .dead_letters()
+        .publish(&letter, "body".into())
+        .await
+        .unwrap();
+    planner
+        .dead_letters()
+        .publish(&letter, "body".into())
+        .await
+        .unwrap();
+    token.finish().await.unwrap();
+}
+
+async fn upkeep(ingest: &Queue) {
+    let letters = ingest.dead_letters();
+    let listed = letters.list(10).await.unwrap();
+    assert!(listed.len() >= 2, "{listed:?}");
+    let (sequence, _) = listed
+        .iter()
+        .find(|(_, letter)| letter.what == RecordKind::Report)
+        .unwrap();
+    assert!(letters.remove(*sequence).await.unwrap());
+    let control = ingest.table::<Text>(Bucket::Control);
+    control.put("stop-all", &text("on"), None).await.unwrap();
+    control.delete("stop-all").await.unwrap();
+    ingest.reports().wake(&ticket(1)).await.unwrap();
+    ingest.forget_ticket(&ticket(1)).await.unwrap();
+    let far = domain::Timestamp::parse("2100-01-01T00:00:00Z").unwrap();
+    let search = ingest.objects().unreferenced(far, 0).await.unwrap();
+    for garbage in &search.garbage {
+        assert!(ingest.objects().remove(garbage).await.unwrap());
+    }
+    assert!(!search.garbage.is_empty());
+    ingest.objects().remove_torn(far).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_service_can_do_anothers_part() {
+    let users = Users::start().await;
+    users.queue(Role::Reporter).await.ensure_topology().await.unwrap();
+    let everybody = [
+        "$JS.API.STREAM.DELETE.JOURNAL",
+        "$JS.API.CONSUMER.DELETE.WAKEUPS.planners",
+        "$SYS.REQ.SERVER.PING",
+    ];
+    let cases: [(Role, &[&str]); 3] = [
+        (
+            Role::Ingest,
+            &[
+                "journeyman.journal.x",
+                "$KV.tickets.x",
+                "$KV.effects.x",
+                "$KV.branches.x",
+                "$KV.pull-requests.x",
+                "$KV.slots.x",
+                "$JS.API.STREAM.CREATE.OTHER",
+                "$JS.API.STREAM.UPDATE.TRIGGERS",
+                "$JS.API.CONSUMER.CREATE.REPORTS.x",
+                "$JS.API.CONSUMER.MSG.NEXT.WAKEUPS.planners",
+                "_INBOX.planner.x",
+            ],
+        ),
+        (
+            Role::Planner,
+            &[
+                "journeyman.deliveries.github",
+                "journeyman.triggers.x.y",
+                "journeyman.report-wakeups.x",
+                "$KV.effects.x",
+                "$KV.branches.x",
+                "$KV.pull-requests.x",
+                "$KV.control.stop-all",
+                "$KV.control.epoch=3AREPORT=5FWAKEUPS",
+                "$JS.API.STREAM.MSG.GET.KV_effects",
+                "$JS.API.DIRECT.GET.DELIVERIES",
+                "$JS.API.STREAM.PURGE.JOURNAL",
+                "$JS.API.STREAM.MSG.DELETE.JOURNAL",
+                "$JS.API.STREAM.UPDATE.TRIGGERS",
+                "$JS.API.CONSUMER.CREATE.OBJ_objects.x",
+                "$JS.ACK.DELIVERIES.router.1.1.1.1.1",
+                "_INBOX.reporter.x",
+            ],
+        ),
+        (
+            Role::Reporter,
+            &[
+                "journeyman.deliveries.github",
+                "journeyman.journal.x",
+                "journeyman.wakeups.x",
+                "journeyman.timers.set.x",
+                "$KV.tickets.x",
+                "$KV.slots.x",
+                "$KV.control.stop-all",
+                "$JS.API.STREAM.MSG.GET.KV_tickets",
+                "$JS.API.STREAM.PURGE.KV_effects",
+                "$JS.API.CONSUMER.MSG.NEXT.DELIVERIES.router",
+                "_INBOX.ingest.x",
+            ],
+        ),
+    ];
+    for (role, own) in cases {
+        let (client, mut refusals) = users.raw(role).await;
+        for subject in own.iter().chain(&everybody) {
+            client.publish(*subject, "{}".into()).await.unwrap();
+            let refused = soon(refusals.recv()).await.unwrap();
+            assert!(refused.contains(subject), "{}: {refused}", role.name());
+        }
+        for subject in [">", "journeyman.reports.>", "$KV.>", "_INBOX.>", "$JS.ACK.>"] {
+            let _heard = client.subscribe(subject).await.unwrap();
+            let refused = soon(refusals.recv()).await.unwrap();
+            assert!(refused.contains(subject), "{}: {refused}", role.name());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_key_nobody_gets_in() {
+    let users = Users::start().await;
+    let anonymous = Settings {
+        url: users.server.url(),
+        ..Settings::default()
+    };
+    let refused = Queue::connect(&anonymous, "stranger").await;
+    let refused = refused.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("authorization"), "{refused}");
+    let stranger = Settings {
+        url: users.server.url(),
+        nkey_seed: Some(Identity::generate().seed),
+        ..Settings::default()
+    };
+    assert!(Queue::connect(&stranger, "ingest").await.is_err());
+    // A seed that is none is an error, not a panic.
+    let nonsense = Settings {
+        url: users.server.url(),
+        nkey_seed: Some("nonsense".into()),
+        ..Settings::default()
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(20), Queue::connect(&nonsense, "ingest"));
+    assert!(refused.await.unwrap().is_err());
+}
