@@ -60,6 +60,8 @@ pub enum Conclusion {
     Success,
     /// At least one check failed, was cancelled or timed out.
     Failure,
+    /// No check has reported, however long one waited.
+    Absent,
 }
 
 /// All checks of one commit of a pull request, complete.

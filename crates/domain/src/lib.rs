@@ -2,6 +2,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod change;
+mod ci;
 mod commit;
 mod control;
 mod fact;
@@ -36,6 +37,7 @@ pub use change::{
     BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
     PullRequestStatus,
 };
+pub use ci::{CiRequired, CiRules};
 pub use commit::CommitId;
 pub use control::StopAll;
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
@@ -56,8 +58,8 @@ pub use report::{PushBranch, Receipt, Report, ReportCursor, ReportOutcome, Repor
 pub use repository::RepositoryName;
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
-    AgentRules, Approval, BranchingRules, CiRules, CommitRules, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
+    AgentRules, Approval, BranchingRules, CommitRules, DbtProject, DbtRules, ExecutorRules, JiraRules,
+    PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
 };
 pub use skip::SkipReason;
 pub use slots::{SlotQueue, SlotWaiter};

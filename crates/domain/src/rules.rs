@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{host::HostPattern, instance::Instance, repository::RepositoryName, ticket::TicketKey};
+use crate::{
+    ci::CiRules, host::HostPattern, instance::Instance, repository::RepositoryName, ticket::TicketKey,
+};
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,16 +245,6 @@ pub enum Approval {
     None,
     /// The run waits for `approve`, `reject` or `revise` before the first push.
     BeforePush,
-}
-
-/// Continuous integration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CiRules {
-    /// The system, told to the model.
-    pub system: String,
-    /// Repairs to try first on red CI, e.g. `pre-commit`, `dbt_compile`; told to the model as commands to run.
-    pub auto_fix: Vec<String>,
 }
 
 /// Where and how commands run.
