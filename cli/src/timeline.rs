@@ -98,6 +98,10 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::PushBranch(push) => format!("push {} at {}", push.branch, push.head.short()),
         ReportRequest::OpenPullRequest { title, .. } => format!("open draft pull request \"{title}\""),
         ReportRequest::ChecksPassed { pull_request, .. } => format!("mark #{} ready", pull_request.number),
+        ReportRequest::ChecksAbsent { pull_request, .. } => format!(
+            "no check reports on #{}: mark it ready if none is configured",
+            pull_request.number
+        ),
         ReportRequest::ChecksFailed { pull_request, .. } => {
             format!("tell that CI of #{} is red", pull_request.number)
         }

@@ -64,6 +64,8 @@ pub enum Conclusion {
     Success,
     /// At least one check failed, was cancelled or timed out.
     Failure,
+    /// No check has reported, however long one waited.
+    Absent,
 }
 
 /// All checks of one commit of a pull request, complete.

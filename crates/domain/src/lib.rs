@@ -2,6 +2,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod change;
+mod ci;
 mod commit;
 mod control;
 mod fact;
@@ -38,6 +39,7 @@ pub use change::{
     BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
     PullRequestStatus,
 };
+pub use ci::{CiRequired, CiRules};
 pub use commit::CommitId;
 pub use control::{NewerRecord, StopAll};
 pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
@@ -58,9 +60,8 @@ pub use report::{PushBranch, Receipt, Report, ReportCursor, ReportOutcome, Repor
 pub use repository::RepositoryName;
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
-    AgentRules, Approval, BranchingRules, CiRules, CommitRules, CommitStyle, DbtProject, DbtRules,
-    ExecutorRules, JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules,
-    is_program_name,
+    AgentRules, Approval, BranchingRules, CommitRules, CommitStyle, DbtProject, DbtRules, ExecutorRules,
+    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
 };
 pub use skip::{SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};

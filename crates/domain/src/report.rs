@@ -100,6 +100,13 @@ pub enum ReportRequest {
         /// The commit that was checked.
         head: CommitId,
     },
+    /// No check reports: mark the pull request ready unless one is configured to, tell the ticket.
+    ChecksAbsent {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// The commit on which nothing reported.
+        head: CommitId,
+    },
     /// CI is red: tell the ticket, keep the draft.
     ChecksFailed {
         /// The pull request.

@@ -105,7 +105,7 @@ impl Reason {
         match self {
             Self::JobRequested(request) => Some(request.job),
             Self::ChecksCompleted(checks) => Some(match checks.conclusion {
-                Conclusion::Success => Job::MarkReady,
+                Conclusion::Success | Conclusion::Absent => Job::MarkReady,
                 Conclusion::Failure => Job::FixCi,
             }),
             Self::PullRequestMerged { .. } | Self::PullRequestClosed { .. } => Some(Job::Finish),

@@ -269,6 +269,32 @@ impl Repository {
         Ok(Some(self.git.find_blob(entry.id())?.content().to_vec()))
     }
 
+    /// The names of the files in a folder of a commit, without those beneath it; none where there is no such folder. The
+    /// empty path is the root.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the commit is not there.
+    pub fn files_in(&self, commit: &CommitId, folder: &str) -> Result<Vec<String>, Error> {
+        let mut tree = self.commit(commit)?.tree()?;
+        if !folder.is_empty() {
+            let found = tree.get_path(Path::new(folder));
+            let Some(id) = found
+                .ok()
+                .filter(|entry| entry.kind() == Some(git2::ObjectType::Tree))
+                .map(|entry| entry.id())
+            else {
+                return Ok(Vec::new());
+            };
+            tree = self.git.find_tree(id)?;
+        }
+        let files = tree
+            .iter()
+            .filter(|entry| entry.kind() == Some(git2::ObjectType::Blob));
+        Ok(files
+            .filter_map(|entry| Some(entry.name().ok()?.to_owned()))
+            .collect())
+    }
+
     /// What a commit names but does not hold.
     ///
     /// # Errors

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::{
     Comment, CommentId, Error, GitRemote, Identity, PullRequest, Repository, Settings,
-    client::{Client, Method, encode_path},
+    client::{Client, Method, encode, encode_path},
     permissions::Access,
-    wire::{WireComment, WirePullRequest, WireRef},
+    wire::{WireBranch, WireBranchRule, WireComment, WirePullRequest, WireRef},
 };
 
 const PAGE: usize = 100;
@@ -93,6 +93,31 @@ impl Writer {
         let found =
             Error::none_if_missing(self.client.get::<WireRef>(repository, Access::Write, &path).await)?;
         Ok(found.map(|found| found.object.sha))
+    }
+
+    /// The checks that must pass before a merge into a branch, by branch protection and by rulesets.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] when they may not be read.
+    pub async fn required_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<String>, Error> {
+        let path = format!("/branches/{}", encode(branch));
+        let found = self
+            .client
+            .get::<WireBranch>(repository, Access::Write, &path)
+            .await;
+        let mut required = Error::none_if_missing(found)?.map_or_else(Vec::new, WireBranch::required);
+        let path = format!("/rules/branches/{}?per_page={PAGE}", encode(branch));
+        let found = self
+            .client
+            .get::<Vec<WireBranchRule>>(repository, Access::Write, &path)
+            .await;
+        let rules = Error::none_if_missing(found)?.unwrap_or_default();
+        required.extend(rules.iter().flat_map(WireBranchRule::required));
+        Ok(required)
     }
 
     /// Opens a pull request from a branch of the same repository.

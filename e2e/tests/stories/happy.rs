@@ -159,3 +159,24 @@ async fn repeat_every_message(world: &World, key: &str) {
         reports.wake(&ticket).await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_without_checks_hands_its_pull_request_over_and_says_so() {
+    let world = World::start(Options {
+        settings: vec![
+            ("INGEST__POLL_INTERVAL_S", "1".to_owned()),
+            ("INGEST__CHECKS_ABSENT_S", "1".to_owned()),
+        ],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let ready = async || (!only_pull_request(&world).draft).then_some(());
+    world.until("a ready pull request", ready).await.unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let said = comments(&world, &key);
+    assert!(said[0].contains("No check reports"), "{said:#?}");
+    world.stop().await.unwrap();
+}

@@ -249,7 +249,7 @@ pub(crate) fn news(outcomes: &[Outcome]) -> u64 {
             trigger,
             appended: Appended::New(_),
         } => Some(trigger),
-        Outcome::Appended { .. } | Outcome::Known(_) | Outcome::Nothing(_) => None,
+        Outcome::Appended { .. } | Outcome::Known(_) | Outcome::NoChecks | Outcome::Nothing(_) => None,
     });
     new.inspect(
         |trigger| tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll"),

@@ -51,6 +51,9 @@ pub struct Settings {
     pub own_accounts: BTreeSet<String>,
     /// Seconds between two polls of Jira and GitHub, 1 to 86,400.
     pub poll_interval_s: u64,
+    /// Seconds after which a commit on which no check reports counts as one without checks, 1 to 86,400. CI that is slow to
+    /// begin needs more.
+    pub checks_absent_s: u64,
     /// Seconds between two looks for tickets whose wake-up was lost, 1 to 86,400.
     pub sweep_interval_s: u64,
     /// Days that the journal of a run is kept after its end; 0: for ever.
@@ -90,6 +93,7 @@ impl Default for Settings {
             api_tokens: BTreeMap::new(),
             own_accounts: BTreeSet::new(),
             poll_interval_s: 60,
+            checks_absent_s: 600,
             sweep_interval_s: 60,
             journal_days: 90,
             object_grace_h: 24,
@@ -184,6 +188,9 @@ impl Settings {
         }
         if !(1..=86_400).contains(&self.poll_interval_s) {
             return refuse("poll_interval_s", "must be between 1 and 86400");
+        }
+        if !(1..=86_400).contains(&self.checks_absent_s) {
+            return refuse("checks_absent_s", "must be between 1 and 86400");
         }
         if !(1..=86_400).contains(&self.sweep_interval_s) {
             return refuse("sweep_interval_s", "must be between 1 and 86400");

@@ -208,6 +208,18 @@ pub(crate) enum ChecksVerdict {
     },
 }
 
+/// That no check reports on a head, once per head.
+pub(crate) fn no_checks(pull_request: &PullRequestRef, head: &CommitId) -> (TriggerKey, Reason) {
+    let summary = ChecksSummary {
+        pull_request: pull_request.clone(),
+        head: head.clone(),
+        conclusion: domain::Conclusion::Absent,
+        failed: Vec::new(),
+    };
+    let key = TriggerKey::new(format!("checks:{}:{head}:absent", pull_request.repository));
+    (key, Reason::ChecksCompleted(summary))
+}
+
 /// Folds the checks of `head` into one verdict. Its key changes when a check runs again or ends differently.
 pub(crate) fn checks(pull_request: &PullRequestRef, head: &CommitId, checks: &[Check]) -> ChecksVerdict {
     if checks.is_empty() {

@@ -51,8 +51,9 @@ fn spawn_once(
     let (queue, stop) = (&router.queue, shutdown);
     let (routed, stopped) = (router.clone(), stop.clone());
     let interval = Duration::from_secs(settings.poll_interval_s);
+    let settle = Duration::from_secs(settings.checks_absent_s);
     tasks.spawn(once(queue, "poller", stop, move || {
-        Box::pin(Poller::new(routed.clone(), interval).run(stopped.clone()))
+        Box::pin(Poller::new(routed.clone(), interval, settle).run(stopped.clone()))
     }));
     let (swept, stopped) = (queue.clone(), stop.clone());
     let (interval, journal_days) = (

@@ -23,6 +23,8 @@ pub(crate) enum Outcome {
     },
     /// The ticket's log had it before, at this sequence.
     Known(u64),
+    /// No check has reported on the commit yet.
+    NoChecks,
     /// Nothing follows from it.
     Nothing(String),
 }

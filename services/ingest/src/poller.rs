@@ -30,7 +30,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    pub(crate) fn new(router: Router, interval: Duration) -> Self {
+    pub(crate) fn new(router: Router, interval: Duration, settle: Duration) -> Self {
         let recovered = opentelemetry::global::meter("journeyman")
             .u64_counter("journeyman.deliveries.recovered")
             .with_description(
@@ -41,7 +41,7 @@ impl Poller {
             router,
             interval,
             memory: Memory::default(),
-            pull_requests: OpenPullRequests::new(),
+            pull_requests: OpenPullRequests::new(settle),
             jira_rests_until: None,
             recovered,
         }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{CommitId, PullRequestRecord, PullRequestStatus, RepositoryName, Source, Timestamp};
+use domain::{CiRequired, CommitId, PullRequestRecord, PullRequestStatus, RepositoryName, Source, Timestamp};
 use github::{ETag, Polled, PullRequest};
 use queue::Revision;
 use tokio::time::Instant;
@@ -39,6 +39,8 @@ pub(crate) struct OpenPullRequests {
     /// How far the index is read.
     read_to: Revision,
     tags: BTreeMap<RepositoryName, ETag>,
+    /// How long a commit without checks may still get some.
+    settle: Duration,
     allowance: Allowance,
     /// GitHub asked to be left alone until then.
     rests_until: Option<Instant>,
@@ -46,6 +48,8 @@ pub(crate) struct OpenPullRequests {
 
 struct Tracked {
     head: Option<CommitId>,
+    /// Since when that is its head, as far as this process saw.
+    since: Instant,
     due: Instant,
     wait: Duration,
 }
@@ -54,6 +58,7 @@ impl Tracked {
     fn new(head: Option<CommitId>) -> Self {
         Self {
             head,
+            since: Instant::now(),
             due: Instant::now(),
             wait: FIRST_WAIT,
         }
@@ -62,7 +67,7 @@ impl Tracked {
     fn has_head(&mut self, head: &CommitId) {
         if self.head.as_ref() != Some(head) {
             self.head = Some(head.clone());
-            (self.due, self.wait) = (Instant::now(), FIRST_WAIT);
+            (self.since, self.due, self.wait) = (Instant::now(), Instant::now(), FIRST_WAIT);
         }
     }
 
@@ -71,6 +76,15 @@ impl Tracked {
         let wait = if is_settled { SETTLED_WAIT } else { self.wait };
         self.due = Instant::now() + wait;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
+    }
+
+    /// Whether no check has reported for so long that none will. While it has not, the next look is no later than that.
+    fn is_silent_for(&mut self, settle: Duration) -> bool {
+        let end = self.since + settle;
+        if Instant::now() < end {
+            self.due = self.due.min(end);
+        }
+        Instant::now() >= end
     }
 }
 
@@ -100,11 +114,12 @@ impl Allowance {
 }
 
 impl OpenPullRequests {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(settle: Duration) -> Self {
         Self {
             open: BTreeMap::new(),
             read_to: Revision::default(),
             tags: BTreeMap::new(),
+            settle,
             allowance: Allowance::new(),
             rests_until: None,
         }
@@ -302,14 +317,29 @@ impl OpenPullRequests {
         let Some(record) = self.still_open(router, place).await? else {
             return Ok(0);
         };
-        let outcome = router
-            .checks(&record.ticket, &record.pull_request, &head, Source::Poll)
-            .await?;
-        if let (false, Some(tracked)) = (matches!(outcome, Outcome::Nothing(_)), self.open.get_mut(place)) {
+        let (ticket, ours) = (&record.ticket, &record.pull_request);
+        let mut outcome = router.checks(ticket, ours, &head, Source::Poll).await?;
+        let Some(tracked) = self.open.get_mut(place) else {
+            return Ok(0);
+        };
+        if matches!(outcome, Outcome::NoChecks)
+            && may_lack_checks(router, &place.0)
+            && tracked.is_silent_for(self.settle)
+        {
+            outcome = router.no_checks(ticket, ours, &head).await?;
+        }
+        if matches!(outcome, Outcome::Appended { .. } | Outcome::Known(_)) {
             tracked.looked(true);
         }
         Ok(news(&[outcome]))
     }
+}
+
+/// Whether the rules let a pull request be ready without checks; the reporter looks whether any are configured.
+fn may_lack_checks(router: &Router, repository: &RepositoryName) -> bool {
+    let book = router.rules.book();
+    let rules = book.for_repository(repository);
+    rules.is_some_and(|rules| rules.ci.required != CiRequired::Always)
 }
 
 fn place(record: &PullRequestRecord) -> Place {
@@ -347,5 +377,23 @@ mod tests {
         assert_eq!(tracked.due, Instant::now());
         tracked.looked(true);
         assert_eq!(tracked.due - Instant::now(), SETTLED_WAIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_is_silent_once_it_has_been_for_the_whole_time_and_is_looked_at_right_then() {
+        let settle = Duration::from_secs(600);
+        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()));
+        let mut looks = Vec::new();
+        loop {
+            tokio::time::sleep_until(tracked.due).await;
+            looks.push(tracked.since.elapsed().as_secs());
+            tracked.looked(false);
+            if tracked.is_silent_for(settle) {
+                break;
+            }
+        }
+        assert_eq!(looks, [0, 60, 180, 420, 600]);
+        tracked.has_head(&"b".repeat(40).parse().unwrap());
+        assert!(!tracked.is_silent_for(settle), "a new head may get checks");
     }
 }

@@ -48,6 +48,7 @@ impl Router {
                 tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), ?appended, "trigger appended");
             }
             Ok(Outcome::Known(sequence)) => tracing::debug!(sequence, "known already"),
+            Ok(Outcome::NoChecks) => tracing::debug!("no check reports yet"),
             Ok(Outcome::Nothing(why)) => tracing::debug!(why, "nothing follows"),
             Err(failure) => tracing::warn!(%failure, "delivery not handled"),
         }
@@ -227,7 +228,7 @@ impl Router {
     ) -> Result<Outcome, Failure> {
         let checks = self.outside.checks(&ours.repository, head).await?;
         match detect::checks(ours, head, &checks) {
-            ChecksVerdict::None => Ok(Outcome::Nothing("no checks".to_owned())),
+            ChecksVerdict::None => Ok(Outcome::NoChecks),
             ChecksVerdict::Incomplete => Ok(Outcome::Nothing("checks are not complete".to_owned())),
             ChecksVerdict::Complete { key, at, summary } => {
                 let at = at.unwrap_or_else(bootstrap::now);
@@ -242,6 +243,18 @@ impl Router {
                 .await
             }
         }
+    }
+
+    /// Appends that no check reports on a head.
+    pub(crate) async fn no_checks(
+        &self,
+        ticket: &TicketKey,
+        ours: &PullRequestRef,
+        head: &CommitId,
+    ) -> Result<Outcome, Failure> {
+        let (key, reason) = detect::no_checks(ours, head);
+        let trigger = trigger(ticket, key, bootstrap::now(), Source::Poll, None, reason);
+        self.outcome(trigger).await
     }
 
     /// Appends the end of a pull request of ours.

@@ -9,6 +9,7 @@ mod inspect;
 #[cfg(test)]
 mod interleave_tests;
 mod ledger;
+mod made;
 mod message;
 mod mirror;
 mod outgoing;

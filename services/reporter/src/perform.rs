@@ -258,6 +258,7 @@ fn is_telling(effect: &Effect) -> bool {
         | Effect::ShowChange(_)
         | Effect::OpenPullRequest(_)
         | Effect::MarkReady { .. }
+        | Effect::MarkReadyUnchecked { .. }
         | Effect::AddLabels { .. } => false,
         // Our own index: what keeps it from being written leaves the report unsettled anyway.
         Effect::RecordEnd { .. } => true,

@@ -1,11 +1,11 @@
 //! What a report asks for: a report and the repository's rules become an ordered list of effects, without any I/O.
 
 use domain::{
-    CommitId, ObjectRef, PullRequestRef, PullRequestStatus, PushBranch, Receipt, Report, ReportRequest,
+    CiRequired, CommitId, PullRequestRef, PullRequestStatus, PushBranch, Report, ReportRequest,
     RepositoryName, Rules, TicketKey,
 };
-use serde::{Deserialize, Serialize};
 
+pub(crate) use crate::made::{Made, Moved, Shown};
 use crate::message::Say;
 
 /// One outward write.
@@ -28,6 +28,15 @@ pub(crate) enum Effect {
         pull_request: PullRequestRef,
         /// The commit whose checks passed; another head is refused.
         head: CommitId,
+    },
+    /// Take a draft out of draft on which no check reports, unless something is configured to.
+    MarkReadyUnchecked {
+        /// The draft.
+        pull_request: PullRequestRef,
+        /// The commit without checks; another head is refused.
+        head: CommitId,
+        /// What the rules say.
+        required: CiRequired,
     },
     /// Move a Jira issue.
     Transition {
@@ -73,6 +82,7 @@ impl Effect {
             Self::OpenPullRequest(_) => "open_pull_request",
             Self::LinkPullRequest { .. } => "link_pull_request",
             Self::MarkReady { .. } => "mark_ready",
+            Self::MarkReadyUnchecked { .. } => "mark_ready_unchecked",
             Self::Transition { .. } => "transition",
             Self::AddLabels { .. } => "add_labels",
             Self::Unassign { .. } => "unassign",
@@ -90,6 +100,7 @@ impl Effect {
             | Self::OpenPullRequest(_)
             | Self::LinkPullRequest { .. }
             | Self::MarkReady { .. }
+            | Self::MarkReadyUnchecked { .. }
             | Self::Transition { .. }
             | Self::AddLabels { .. }
             | Self::Unassign { .. }
@@ -114,98 +125,6 @@ pub(crate) struct Draft {
     pub(crate) body: String,
 }
 
-/// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Made {
-    /// The head that is on the remote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pushed: Option<CommitId>,
-    /// The pull request that is open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pull_request: Option<PullRequestRef>,
-    /// What became of the transition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) moved: Option<Moved>,
-    /// The comment that was written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) comment: Option<String>,
-    /// The change that people are asked about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) shown: Option<Shown>,
-}
-
-/// A change as people see it before it is pushed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shown {
-    /// The commit that would be pushed.
-    pub(crate) head: CommitId,
-    /// All of it, in git's format.
-    pub(crate) diff: ObjectRef,
-    /// How many files differ.
-    pub(crate) files: usize,
-    /// What a comment shows of it.
-    pub(crate) excerpt: String,
-    /// How many lines a comment does not show.
-    pub(crate) hidden_lines: usize,
-    /// Of which files.
-    pub(crate) hidden_files: Vec<String>,
-}
-
-impl Made {
-    /// Adds what a later effect made.
-    pub(crate) fn merge(&mut self, later: Self) {
-        self.pushed = later.pushed.or(self.pushed.take());
-        self.pull_request = later.pull_request.or(self.pull_request.take());
-        self.moved = later.moved.or(self.moved.take());
-        self.comment = later.comment.or(self.comment.take());
-        self.shown = later.shown.or(self.shown.take());
-    }
-
-    /// What the asker gets when every effect is done.
-    pub(crate) fn into_receipt(self, request: &ReportRequest) -> Receipt {
-        if let (ReportRequest::DecisionNeeded(_), Some(Shown { head, diff, .. })) = (request, self.shown) {
-            return Receipt::DecisionAsked { head, diff };
-        }
-        match (request, self.pushed, self.pull_request) {
-            (ReportRequest::PushBranch(push), Some(head), _) => Receipt::Pushed {
-                branch: push.branch.clone(),
-                head,
-            },
-            (ReportRequest::OpenPullRequest { .. }, _, Some(pull_request)) => {
-                Receipt::PullRequestOpened(pull_request)
-            }
-            _ => Receipt::Told,
-        }
-    }
-}
-
-/// What became of a transition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Moved {
-    /// It has this status now.
-    To(String),
-    /// The workflow offers no way to it from where the issue is.
-    Unavailable {
-        /// The status that was wanted.
-        wanted: String,
-        /// The status that the issue keeps.
-        status: String,
-        /// Statuses that can be reached from there.
-        reachable: Vec<String>,
-    },
-    /// Jira refused it.
-    Refused {
-        /// The status that was wanted.
-        wanted: String,
-        /// Jira's reason.
-        detail: String,
-        /// The fields that a person has to fill in for it.
-        #[serde(default)]
-        asks_for: Vec<String>,
-    },
-}
-
 /// The repository whose rules govern a report, when the request names one.
 pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> {
     match request {
@@ -214,6 +133,7 @@ pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> 
         }
         ReportRequest::PushBranch(push) | ReportRequest::DecisionNeeded(push) => Some(&push.repository),
         ReportRequest::ChecksPassed { pull_request, .. }
+        | ReportRequest::ChecksAbsent { pull_request, .. }
         | ReportRequest::ChecksFailed { pull_request, .. }
         | ReportRequest::Merged { pull_request, .. }
         | ReportRequest::Closed { pull_request, .. } => Some(&pull_request.repository),
@@ -288,6 +208,15 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
             let moved = moved(report, &[&agent.review_status]);
             std::iter::once(ready).chain(moved).collect()
         }
+        ReportRequest::ChecksAbsent { pull_request, head } => {
+            let ready = Effect::MarkReadyUnchecked {
+                pull_request: pull_request.clone(),
+                head: head.clone(),
+                required: rules.ci.required,
+            };
+            let moved = moved(report, &[&agent.review_status]);
+            std::iter::once(ready).chain(moved).collect()
+        }
         ReportRequest::Merged { pull_request, .. } => {
             let usual = ["done", "closed", "complete", "completed", "resolved"];
             let goals: Vec<&str> = std::iter::once(agent.done_status.as_str()).chain(usual).collect();
@@ -325,6 +254,7 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
         ReportRequest::OpenPullRequest { .. } => Say::Opened,
         ReportRequest::WorkStarted { job, repository } => Say::Started { job, repository },
         ReportRequest::ChecksPassed { pull_request, .. } => Say::Ready { pull_request },
+        ReportRequest::ChecksAbsent { pull_request, .. } => Say::Unchecked { pull_request },
         ReportRequest::ChecksFailed {
             pull_request, failed, ..
         } => Say::ChecksFailed { pull_request, failed },
@@ -395,7 +325,7 @@ fn moved(report: &Report, goals: &[&str]) -> Vec<Effect> {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, RunFence, RunId, SkipReason, Timestamp};
+    use domain::{Job, ObjectRef, RunFence, RunId, SkipReason, Timestamp};
 
     use super::*;
 

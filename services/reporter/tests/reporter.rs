@@ -11,6 +11,7 @@ mod gate;
 mod leaks;
 mod pushes;
 mod rig;
+mod unchecked;
 
 use std::time::Duration;
 

@@ -4,10 +4,10 @@ mod sections;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{repository::RepositoryName, ticket::TicketKey};
+use crate::{ci::CiRules, repository::RepositoryName, ticket::TicketKey};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, CiRules, CommitRules, CommitStyle, DbtProject, DbtRules,
-    ExecutorRules, JiraRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
+    AgentRules, Approval, BranchingRules, CommitRules, CommitStyle, DbtProject, DbtRules, ExecutorRules,
+    JiraRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
 };
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.

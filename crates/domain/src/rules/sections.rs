@@ -237,16 +237,6 @@ pub enum Approval {
     BeforePush,
 }
 
-/// Continuous integration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CiRules {
-    /// The system, told to the model.
-    pub system: String,
-    /// Repairs to try first on red CI, e.g. `pre-commit`, `dbt_compile`; told to the model as commands to run.
-    pub auto_fix: Vec<String>,
-}
-
 /// Where and how commands run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

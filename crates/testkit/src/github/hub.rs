@@ -96,6 +96,7 @@ impl Hub {
             comments: Vec::new(),
             checks: Vec::new(),
             permissions: BTreeMap::new(),
+            required_checks: BTreeMap::new(),
         };
         world.repos.insert(name.to_owned(), repo);
         Ok(head)

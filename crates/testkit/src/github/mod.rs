@@ -1,6 +1,7 @@
 //! A GitHub that behaves: stateful REST and GraphQL, App auth, real git smart HTTP, signed webhooks, strict about who writes.
 
 mod auth;
+mod branches;
 mod chaos;
 mod comments;
 mod events;
@@ -177,6 +178,18 @@ impl FakeGitHub {
         files: &[(&str, &str)],
     ) -> anyhow::Result<String> {
         self.hub.commit(repository, branch, message, files)
+    }
+
+    /// The checks that must pass before a merge into a branch.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn require_checks(&self, repository: &str, branch: &str, checks: &[&str]) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let checks = checks.iter().map(|check| (*check).to_owned()).collect();
+        let required = &mut world.repo(repository)?.required_checks;
+        required.insert(branch.to_owned(), checks);
+        Ok(())
     }
 
     /// Renames or transfers a repository; calls by the old name are redirected.

@@ -11,7 +11,7 @@ use axum::routing::{any, get, patch, post};
 
 use super::auth::{not_found, refuse};
 use super::hub::Hub;
-use super::{comments, git_http, graphql, pulls, quota, rest};
+use super::{branches, comments, git_http, graphql, pulls, quota, rest};
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
     let repo = Router::new()
@@ -41,6 +41,8 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .route("/commits/{sha}/status", get(rest::combined_status))
         .route("/collaborators/{login}/permission", get(rest::permission))
         .route("/git/ref/{*name}", get(rest::git_ref))
+        .route("/branches/{branch}", get(branches::branch))
+        .route("/rules/branches/{branch}", get(branches::rules))
         .route("/merges", any(forbidden_merge));
     Router::new()
         .route("/app", get(rest::app))

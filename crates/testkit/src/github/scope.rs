@@ -119,7 +119,7 @@ pub(super) fn needed(method: &Method, path: &str) -> (Option<String>, Vec<(&'sta
         ["issues", ..] => vec![("issues", level), ("pull_requests", level)],
         ["commits", _, "check-runs"] => vec![("checks", level)],
         ["commits", _, "status"] => vec![("statuses", level)],
-        ["git", ..] => vec![("contents", level)],
+        ["git" | "branches", ..] => vec![("contents", level)],
         _ => vec![("metadata", level)],
     };
     (Some(format!("{owner}/{name}")), needed)

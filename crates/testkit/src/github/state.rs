@@ -75,6 +75,8 @@ pub(super) struct Repo {
     pub(super) comments: Vec<Comment>,
     pub(super) checks: Vec<CheckRun>,
     pub(super) permissions: BTreeMap<String, String>,
+    /// The checks that a branch asks for before a merge, by branch.
+    pub(super) required_checks: BTreeMap<String, Vec<String>>,
 }
 
 /// An account; whatever ends in `[bot]` is an App's.

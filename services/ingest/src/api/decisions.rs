@@ -93,6 +93,7 @@ pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> 
     let (ticket, key) = (order.ticket.to_string(), order.key.as_str().to_owned());
     match Box::pin(router.retry(order)).await? {
         Outcome::Nothing(why) => Err(Problem::Conflict(why)),
+        Outcome::NoChecks => Err(Problem::Conflict("no check has reported".to_owned())),
         Outcome::Known(sequence)
         | Outcome::Appended {
             appended: Appended::New(sequence) | Appended::Known(sequence),

@@ -157,6 +157,51 @@ async fn pull_requests_are_polled_by_one_conditional_listing_and_never_again_whe
     h.stop().await;
 }
 
+/// The keys of the triggers of a ticket on whose pull request no check reports, after some polls.
+async fn unchecked(defaults: &str, polls: usize) -> Vec<String> {
+    let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
+    forge
+        .create_repository("acme/shop", &[("a.txt", "a\n")])
+        .expect("repository");
+    let branch = "feat/ENG-1-x";
+    let head = forge
+        .commit("acme/shop", branch, "x", &[("b.txt", "b")])
+        .expect("commit");
+    forge
+        .open_pull_request_as("acme/shop", "journeyman", branch, "x", "")
+        .expect("pull request");
+    let h = Harness::start_with(1, |config| {
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
+        config.ingest.checks_absent_s = 1;
+        std::fs::write(config.rules.dir.join("defaults.yaml"), defaults).expect("rules");
+    })
+    .await;
+    let mut ours = record("jira:ENG-1", branch, Some(1));
+    ours.head = head.parse().expect("commit");
+    h.keep(&ours).await;
+    let polled = async || {
+        let requests = forge.requests().into_iter();
+        let listings = requests.filter(|request| request.path.contains("/pulls?state=all"));
+        (listings.count() >= polls).then_some(())
+    };
+    eventually("polls", DEADLINE, polled).await.expect("polls");
+    let keys = h.trigger_keys("ENG-1").await;
+    h.stop().await;
+    keys
+}
+
+#[tokio::test]
+async fn a_head_on_which_no_check_reports_is_told_once_unless_the_rules_wait_for_one() {
+    let keys = unchecked("ci: {required: auto}\n", 6).await;
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    assert!(
+        keys[0].starts_with("checks:acme/shop:") && keys[0].ends_with(":absent"),
+        "{keys:?}"
+    );
+    assert!(unchecked("ci: {required: true}\n", 6).await.is_empty());
+}
+
 #[tokio::test]
 async fn a_closing_told_late_is_left_out_when_the_pull_request_is_open_again() {
     let h = Harness::start(NEVER).await;

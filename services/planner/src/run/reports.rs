@@ -26,6 +26,7 @@ impl RunState {
                 | ReportRequest::AddLabels { .. } => call.report = Some(id.clone()),
                 ReportRequest::WorkStarted { .. }
                 | ReportRequest::ChecksPassed { .. }
+                | ReportRequest::ChecksAbsent { .. }
                 | ReportRequest::ChecksFailed { .. }
                 | ReportRequest::Merged { .. }
                 | ReportRequest::Closed { .. }

@@ -188,6 +188,7 @@ impl RunState {
             | ReportRequest::PushBranch(_)
             | ReportRequest::OpenPullRequest { .. }
             | ReportRequest::ChecksPassed { .. }
+            | ReportRequest::ChecksAbsent { .. }
             | ReportRequest::ChecksFailed { .. }
             | ReportRequest::Merged { .. }
             | ReportRequest::Closed { .. }
@@ -301,6 +302,9 @@ impl Goal {
                 match checks.conclusion {
                     Conclusion::Success => {
                         tell(Job::MarkReady, ReportRequest::ChecksPassed { pull_request, head })
+                    }
+                    Conclusion::Absent => {
+                        tell(Job::MarkReady, ReportRequest::ChecksAbsent { pull_request, head })
                     }
                     Conclusion::Failure => tell(
                         Job::FixCi,

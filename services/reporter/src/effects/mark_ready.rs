@@ -1,9 +1,9 @@
 //! Take a draft out of draft.
 
-use domain::{CommitId, PullRequestRef, TicketKey};
+use domain::{CiRequired, CommitId, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
-use super::Outside;
+use super::{Outside, ci};
 use crate::{message, plan::Made, trouble::Trouble};
 
 /// Done when it is no draft, or closed: then there is nothing to hand over.
@@ -34,7 +34,29 @@ async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRe
     }
 }
 
-/// Marks it, if the checked commit is still its head.
+/// Marks it without a check, unless one is configured to report on it.
+pub(super) async fn create_unchecked(
+    outside: &Outside,
+    draft: &PullRequestRef,
+    head: &CommitId,
+    required: CiRequired,
+) -> Result<Made, Trouble> {
+    let awaited = match required {
+        CiRequired::Always => Some("ci.required: true".to_owned()),
+        CiRequired::Auto => ci::configured(outside, draft, head).await?,
+        CiRequired::Never => None,
+    };
+    if awaited.is_none() {
+        return create(outside, draft, head).await;
+    }
+    tracing::info!(repository = %draft.repository, number = draft.number, awaited, "no check has reported");
+    Ok(Made {
+        awaited,
+        ..Made::default()
+    })
+}
+
+/// Marks it, if the commit that was judged is still its head.
 pub(super) async fn create(
     outside: &Outside,
     draft: &PullRequestRef,
@@ -46,7 +68,7 @@ pub(super) async fn create(
         .await?;
     if found.head != *head {
         return Err(Trouble::Refused(format!(
-            "the checks passed on {} and the pull request is at {} now; it stays a draft until those pass",
+            "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
             head.short(),
             found.head.short()
         )));

@@ -1,5 +1,6 @@
 //! The effects on the outside: each one can look whether it is done, and do it.
 
+mod ci;
 mod comment;
 mod labels;
 mod letters;
@@ -65,7 +66,7 @@ impl Outside {
             Effect::OpenPullRequest(draft) => pull_request::look(self, asked, draft).await,
             // Repeating the link replaces it by itself.
             Effect::LinkPullRequest { .. } => Ok(None),
-            Effect::MarkReady { pull_request, .. } => {
+            Effect::MarkReady { pull_request, .. } | Effect::MarkReadyUnchecked { pull_request, .. } => {
                 mark_ready::look(self, &asked.report.ticket, pull_request).await
             }
             Effect::Transition { issue, goals } => transition::look(self, issue, goals).await,
@@ -83,6 +84,13 @@ impl Outside {
             Effect::OpenPullRequest(draft) => pull_request::create(self, asked, draft).await,
             Effect::LinkPullRequest { issue } => remote_link::create(self, asked, issue).await,
             Effect::MarkReady { pull_request, head } => mark_ready::create(self, pull_request, head).await,
+            Effect::MarkReadyUnchecked {
+                pull_request,
+                head,
+                required,
+            } => mark_ready::create_unchecked(self, pull_request, head, *required).await,
+            // What stays a draft is not handed over.
+            Effect::Transition { .. } if asked.made.awaited.is_some() => Ok(Made::default()),
             Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
             Effect::AddLabels { ticket, labels } => labels::create(self, ticket, labels).await,
             Effect::Unassign { issue } => unassign::create(self, issue).await,

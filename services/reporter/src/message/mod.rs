@@ -36,6 +36,8 @@ pub(crate) enum Say {
     Opened,
     /// Checks passed, over to the reviewers.
     Ready { pull_request: PullRequestRef },
+    /// No check reports: over to the reviewers, or it waits for one that is configured.
+    Unchecked { pull_request: PullRequestRef },
     /// Checks failed.
     ChecksFailed {
         pull_request: PullRequestRef,
@@ -87,6 +89,7 @@ impl Say {
             Self::Started { .. }
             | Self::Opened
             | Self::Ready { .. }
+            | Self::Unchecked { .. }
             | Self::ChecksFailed { .. }
             | Self::Merged { .. }
             | Self::Closed { .. }
@@ -114,6 +117,9 @@ pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&
         Say::Started { job, repository } => vec![started(*job, repository)],
         Say::Opened => vec![pull_request::opened(made.pull_request.as_ref())],
         Say::Ready { pull_request } => vec![pull_request::ready(pull_request)],
+        Say::Unchecked { pull_request } => {
+            vec![pull_request::unchecked(pull_request, made.awaited.as_deref())]
+        }
         Say::ChecksFailed { pull_request, failed } => pull_request::checks_failed(pull_request, failed),
         Say::Merged { pull_request, by } => {
             vec![format!("{} merged {}.", person(by), link(pull_request))]

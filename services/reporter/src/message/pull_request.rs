@@ -66,6 +66,22 @@ pub(super) fn ready(pull_request: &PullRequestRef) -> String {
     )
 }
 
+/// `awaited` is what should have reported.
+pub(super) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
+    let link = link(pull_request);
+    match awaited {
+        None => format!(
+            "No check reports on {link} and none is required, so it is ready for review without one. Please run the tests, \
+             review and merge it; Journeyman never merges."
+        ),
+        Some(awaited) => format!(
+            "No check has reported on {link}, although {} is there. It stays a draft until checks pass. If none will report, \
+             mark it ready for review yourself, or set `ci.required: false` in the repository's rules.",
+            code(awaited)
+        ),
+    }
+}
+
 pub(super) fn checks_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> Vec<String> {
     let list: Vec<String> = failed.iter().take(20).map(failed_check).collect();
     vec![

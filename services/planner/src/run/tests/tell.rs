@@ -25,6 +25,7 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
     };
     let cases = [
         (checks(Conclusion::Success), Job::MarkReady),
+        (checks(Conclusion::Absent), Job::MarkReady),
         (checks(Conclusion::Failure), Job::FixCi),
         (merged, Job::Finish),
         (closed, Job::Finish),

@@ -1,0 +1,91 @@
+//! Rules about continuous integration.
+
+use serde::{Deserialize, Serialize};
+
+/// Continuous integration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CiRules {
+    /// The system, told to the model.
+    pub system: String,
+    /// Repairs to try first on red CI, e.g. `pre-commit`, `dbt_compile`; told to the model as commands to run.
+    pub auto_fix: Vec<String>,
+    /// Whether a pull request on which no check reports stays a draft.
+    #[serde(skip_serializing_if = "CiRequired::is_auto")]
+    pub required: CiRequired,
+}
+
+/// Whether a pull request on which no check reports stays a draft. In YAML `auto`, `true` or `false`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Required", into = "Required")]
+pub enum CiRequired {
+    /// It does when something is configured to report.
+    #[default]
+    Auto,
+    /// It does.
+    Always,
+    /// It does not.
+    Never,
+}
+
+impl CiRequired {
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+/// How people write it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Required {
+    Said(bool),
+    Word(String),
+}
+
+impl TryFrom<Required> for CiRequired {
+    type Error = &'static str;
+
+    fn try_from(written: Required) -> Result<Self, Self::Error> {
+        match written {
+            Required::Said(true) => Ok(Self::Always),
+            Required::Said(false) => Ok(Self::Never),
+            Required::Word(word) if word == "auto" => Ok(Self::Auto),
+            Required::Word(_) => Err("must be auto, true or false"),
+        }
+    }
+}
+
+impl From<CiRequired> for Required {
+    fn from(required: CiRequired) -> Self {
+        match required {
+            CiRequired::Auto => Self::Word("auto".to_owned()),
+            CiRequired::Always => Self::Said(true),
+            CiRequired::Never => Self::Said(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_checks_are_required_is_a_word_or_yes_or_no_and_absent_when_it_is_the_default() {
+        let read = |json: &str| serde_json::from_str::<CiRules>(json);
+        for (json, required) in [
+            ("{}", CiRequired::Auto),
+            (r#"{"required": "auto"}"#, CiRequired::Auto),
+            (r#"{"required": true}"#, CiRequired::Always),
+            (r#"{"required": false}"#, CiRequired::Never),
+        ] {
+            let rules = read(json).unwrap();
+            assert_eq!(rules.required, required, "{json}");
+            let again = serde_json::to_string(&rules).unwrap();
+            assert_eq!(read(&again).unwrap(), rules);
+        }
+        let wrong = read(r#"{"required": "maybe"}"#).unwrap_err().to_string();
+        assert!(wrong.contains("auto, true or false"), "{wrong}");
+        let plain = serde_json::to_string(&CiRules::default()).unwrap();
+        assert!(!plain.contains("required"), "older releases read it: {plain}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether anything is configured to check a pull request.
+
+use domain::{CommitId, PullRequestRef};
+use git::Repository;
+
+use super::Outside;
+use crate::{mirror::blocking, trouble::Trouble};
+
+/// Where the common CI systems look for their files; an empty list of names: any YAML file of the folder.
+const PLACES: [(&str, &[&str]); 10] = [
+    (
+        "",
+        &[
+            ".gitlab-ci.yml",
+            ".gitlab-ci.yaml",
+            ".travis.yml",
+            ".drone.yml",
+            ".woodpecker.yml",
+            ".woodpecker.yaml",
+            ".cirrus.yml",
+            "appveyor.yml",
+            ".appveyor.yml",
+            "azure-pipelines.yml",
+            "azure-pipelines.yaml",
+            "bitbucket-pipelines.yml",
+            "buildspec.yml",
+            "cloudbuild.yaml",
+            "Jenkinsfile",
+        ],
+    ),
+    (".github/workflows", &[]),
+    (".gitea/workflows", &[]),
+    (".forgejo/workflows", &[]),
+    (".circleci", &[]),
+    (".buildkite", &[]),
+    (".woodpecker", &[]),
+    (".semaphore", &[]),
+    (".azure-pipelines", &[]),
+    (".teamcity", &["settings.kts", "pom.xml"]),
+];
+
+/// What should report on a commit of a pull request: a CI file of the commit, or a check that the target branch
+/// requires. Absent when there is nothing.
+pub(super) async fn configured(
+    outside: &Outside,
+    draft: &PullRequestRef,
+    head: &CommitId,
+) -> Result<Option<String>, Trouble> {
+    let mirror = outside.mirrors.fresh(&draft.repository).await?;
+    let commit = head.clone();
+    let file = blocking(move || ci_file(&Repository::open(&mirror)?, &commit)).await?;
+    match file {
+        Some(file) => Ok(Some(file)),
+        None => required_check(outside, draft).await,
+    }
+}
+
+fn ci_file(mirror: &Repository, head: &CommitId) -> Result<Option<String>, git::Error> {
+    for (folder, names) in PLACES {
+        let files = mirror.files_in(head, folder)?;
+        let found = files.into_iter().find(|file| is_ci_file(file, names));
+        if let Some(file) = found {
+            return Ok(Some(
+                format!("{folder}/{file}").trim_start_matches('/').to_owned(),
+            ));
+        }
+    }
+    Ok(None)
+}
+
+fn is_ci_file(file: &str, names: &[&str]) -> bool {
+    if names.is_empty() {
+        file.ends_with(".yml") || file.ends_with(".yaml")
+    } else {
+        names.contains(&file)
+    }
+}
+
+/// What GitHub does not let us read requires nothing as far as we know.
+async fn required_check(outside: &Outside, draft: &PullRequestRef) -> Result<Option<String>, Trouble> {
+    let now = outside
+        .github
+        .pull_request(&draft.repository, draft.number)
+        .await?;
+    let read = outside
+        .github
+        .required_checks(&draft.repository, &now.base_branch);
+    match read.await {
+        Ok(required) => Ok(required.into_iter().next()),
+        Err(github::Error::Forbidden { detail, .. }) => {
+            tracing::info!(repository = %draft.repository, detail, "required checks cannot be read");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,100 @@
+//! What effects made: their receipts in the ledger.
+
+use domain::{CommitId, ObjectRef, PullRequestRef, Receipt, ReportRequest};
+use serde::{Deserialize, Serialize};
+
+/// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// The head that is on the remote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pushed: Option<CommitId>,
+    /// The pull request that is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pull_request: Option<PullRequestRef>,
+    /// What became of the transition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) moved: Option<Moved>,
+    /// The comment that was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) comment: Option<String>,
+    /// The change that people are asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shown: Option<Shown>,
+    /// What should report on the pull request and has not; it stays a draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) awaited: Option<String>,
+}
+
+/// A change as people see it before it is pushed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    /// The commit that would be pushed.
+    pub(crate) head: CommitId,
+    /// All of it, in git's format.
+    pub(crate) diff: ObjectRef,
+    /// How many files differ.
+    pub(crate) files: usize,
+    /// What a comment shows of it.
+    pub(crate) excerpt: String,
+    /// How many lines a comment does not show.
+    pub(crate) hidden_lines: usize,
+    /// Of which files.
+    pub(crate) hidden_files: Vec<String>,
+}
+
+impl Made {
+    /// Adds what a later effect made.
+    pub(crate) fn merge(&mut self, later: Self) {
+        self.pushed = later.pushed.or(self.pushed.take());
+        self.pull_request = later.pull_request.or(self.pull_request.take());
+        self.moved = later.moved.or(self.moved.take());
+        self.comment = later.comment.or(self.comment.take());
+        self.shown = later.shown.or(self.shown.take());
+        self.awaited = later.awaited.or(self.awaited.take());
+    }
+
+    /// What the asker gets when every effect is done.
+    pub(crate) fn into_receipt(self, request: &ReportRequest) -> Receipt {
+        if let (ReportRequest::DecisionNeeded(_), Some(Shown { head, diff, .. })) = (request, self.shown) {
+            return Receipt::DecisionAsked { head, diff };
+        }
+        match (request, self.pushed, self.pull_request) {
+            (ReportRequest::PushBranch(push), Some(head), _) => Receipt::Pushed {
+                branch: push.branch.clone(),
+                head,
+            },
+            (ReportRequest::OpenPullRequest { .. }, _, Some(pull_request)) => {
+                Receipt::PullRequestOpened(pull_request)
+            }
+            _ => Receipt::Told,
+        }
+    }
+}
+
+/// What became of a transition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Moved {
+    /// It has this status now.
+    To(String),
+    /// The workflow offers no way to it from where the issue is.
+    Unavailable {
+        /// The status that was wanted.
+        wanted: String,
+        /// The status that the issue keeps.
+        status: String,
+        /// Statuses that can be reached from there.
+        reachable: Vec<String>,
+    },
+    /// Jira refused it.
+    Refused {
+        /// The status that was wanted.
+        wanted: String,
+        /// Jira's reason.
+        detail: String,
+        /// The fields that a person has to fill in for it.
+        #[serde(default)]
+        asks_for: Vec<String>,
+    },
+}

@@ -1,0 +1,89 @@
+//! Pull requests on which no check reports.
+
+use domain::{Receipt, ReportOutcome, ReportRequest};
+
+use crate::{
+    draft_of,
+    rig::{Rig, RigOptions},
+};
+
+const BRANCH: &str = "fix/ENG-1-totals";
+
+/// Opens the draft, tells that no check reports on it, and gives whether it is a draft still and what the ticket reads.
+async fn told(rig: &mut Rig) -> (bool, String) {
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let head = push.head.clone();
+    rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let opened = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
+    let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = opened else {
+        panic!("{opened:?}")
+    };
+    let absent = rig.report(6, ReportRequest::ChecksAbsent { pull_request, head });
+    assert_eq!(rig.settled(&absent).await, ReportOutcome::Done(Receipt::Told));
+    rig.deliver_everything_again(&[&absent]).await;
+    let is_draft = rig.github.pull_requests("acme/shop")[0].draft;
+    let said = rig.jira.comments("ENG-1").pop().unwrap().text;
+    (is_draft, said)
+}
+
+/// Rules beside those that every story has.
+fn with_rules(more: &'static str) -> RigOptions {
+    RigOptions {
+        agent: more,
+        ..RigOptions::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_checks_and_without_ci_a_draft_becomes_ready_and_the_ticket_says_so() {
+    let mut rig = Rig::start().await;
+    let (is_draft, said) = told(&mut rig).await;
+    assert!(!is_draft);
+    assert!(
+        said.contains("No check reports") && said.contains("run the tests"),
+        "{said}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ci_file_or_a_required_check_keeps_the_draft_and_the_ticket_names_it() {
+    let workflow = [(".github/workflows/ci.yaml", "on: push\n")];
+    let mut rig = Rig::start().await;
+    rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();
+    let (is_draft, said) = told(&mut rig).await;
+    assert!(is_draft);
+    assert!(
+        said.contains(".github/workflows/ci.yaml") && said.contains("ci.required: false"),
+        "{said}"
+    );
+    assert_eq!(
+        rig.jira.status("ENG-1").as_deref(),
+        Some("To Do"),
+        "it is not handed over"
+    );
+    rig.stop().await;
+
+    let mut rig = Rig::start().await;
+    rig.github
+        .require_checks("acme/shop", "main", &["build"])
+        .unwrap();
+    let (is_draft, said) = told(&mut rig).await;
+    assert!(is_draft && said.contains("build"), "{said}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_require_no_checks_or_always_some_are_obeyed_whatever_is_configured() {
+    let workflow = [(".github/workflows/ci.yml", "on: push\n")];
+    let mut rig = Rig::start_with(with_rules("ci: {required: false}\n")).await;
+    rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();
+    let (is_draft, said) = told(&mut rig).await;
+    assert!(!is_draft, "{said}");
+    rig.stop().await;
+
+    let mut rig = Rig::start_with(with_rules("ci: {required: true}\n")).await;
+    let (is_draft, said) = told(&mut rig).await;
+    assert!(is_draft && said.contains("ci.required: true"), "{said}");
+    rig.stop().await;
+}
