@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod crash_loop;
 mod egress;
 mod endings;
 mod happy;

@@ -1,0 +1,203 @@
+//! A ticket that brings the whole process down, as everything on one machine does, comes to an end by itself.
+
+use std::{
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use domain::{Row, RunStatus, TicketKey};
+use e2e::{Dialect, Outside, free_port};
+use queue::{Bucket, Queue};
+use rustix::process::Signal;
+use serde_json::json;
+use tempfile::TempDir;
+use testkit::{
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, RedisServer, ScriptedModel, Step, fixture,
+};
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, ChildStdin, Command},
+};
+
+/// Far above what it takes, for loaded machines.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A ticket, the outside, and what survives a crash of the process.
+struct Stage {
+    jira: FakeJira,
+    model: ScriptedModel,
+    environment: Vec<(String, String)>,
+    nats: NatsServer,
+    key: String,
+    folder: TempDir,
+    _github: FakeGitHub,
+    _redis: RedisServer,
+}
+
+impl Stage {
+    async fn start(script: Vec<Step>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let nats = NatsServer::start().await.unwrap();
+        let redis = RedisServer::start().await.unwrap();
+        let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+        github
+            .create_repository(fixture::REPOSITORY, &fixture::files())
+            .unwrap();
+        let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+        let model = ScriptedModel::start(script).await.unwrap();
+        let rules = folder.path().join("rules");
+        std::fs::create_dir_all(&rules).unwrap();
+        let text = format!(
+            "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: {}\n",
+            fixture::PROJECT
+        );
+        std::fs::write(rules.join("shop.yaml"), text).unwrap();
+        let outside = Outside {
+            github_api: github.api_url(),
+            github_git: github.git_url(),
+            jira: jira.url(),
+            model: model.url(),
+        };
+        let mut environment = outside.environment(Dialect::Anthropic, &rules);
+        let mut set = |key: &str, value: String| environment.push((format!("JOURNEYMAN__{key}"), value));
+        set("NATS__URL", nats.url());
+        set("NATS__ACK_WAIT_MS", "1000".to_owned());
+        set("REDIS__URL", redis.url());
+        set("REDIS__TTL_MS", "700".to_owned());
+        set("INGEST__POLL_INTERVAL_S", "1".to_owned());
+        for section in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
+            set(
+                &format!("{section}__LISTEN"),
+                format!("127.0.0.1:{}", free_port().unwrap()),
+            );
+        }
+        let (summary, description) = fixture::ticket();
+        let key = jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]);
+        jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+        Self {
+            jira,
+            model,
+            environment,
+            nats,
+            key,
+            folder,
+            _github: github,
+            _redis: redis,
+        }
+    }
+
+    /// The five services in one process that ends at a failpoint, or when the pipe is closed.
+    async fn services(&self, point: &str) -> (Child, ChildStdin) {
+        let data = self.folder.path().join("data");
+        std::fs::create_dir_all(&data).unwrap();
+        let mut child = Command::new(e2e::binary("crash_matrix").unwrap())
+            .args(["services", "--arm", point, "--data"])
+            .arg(&data)
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(log(self.folder.path()))
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let settings = format!("{}\n", serde_json::to_string(&self.environment).unwrap());
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(settings.as_bytes()).await.unwrap();
+        (child, input)
+    }
+
+    /// Starts the process again whenever it ended, until the ticket is as wanted; how often it ended.
+    async fn started_again_until(&self, point: &str, is_done: impl Fn(&Row) -> bool) -> u32 {
+        let settings = queue::Settings {
+            url: self.nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&settings, "test").await.unwrap();
+        let ticket = TicketKey::jira(&self.key).unwrap().to_string();
+        let ((mut services, mut input), mut deaths) = (self.services(point).await, 0);
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            assert!(tokio::time::Instant::now() < end, "no end, {deaths} deaths");
+            if let Ok(status) = tokio::time::timeout(LOOK, services.wait()).await {
+                assert!(was_aborted(status.unwrap()), "{}", self.log());
+                deaths += 1;
+                (services, input) = self.services(point).await;
+            }
+            let row = queue.table::<Row>(Bucket::Tickets).get(&ticket).await;
+            if let Ok(Some((row, _))) = row
+                && is_done(&row)
+            {
+                drop(input);
+                assert!(services.wait().await.unwrap().success(), "{}", self.log());
+                return deaths;
+            }
+        }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("services.log")).unwrap_or_default()
+    }
+}
+
+fn log(folder: &Path) -> std::fs::File {
+    let mut options = std::fs::File::options();
+    options
+        .create(true)
+        .append(true)
+        .open(folder.join("services.log"))
+        .unwrap()
+}
+
+fn was_aborted(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::ABORT.as_raw())
+}
+
+/// How long so many deaths take with the default settings, when the process is started again at once.
+fn by_default(deaths: u32) -> Duration {
+    Duration::from_millis(queue::Settings::default().ack_wait_ms) * deaths
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_the_whole_process_twice_is_answered_with_an_error() {
+    let script = vec![
+        Step::call("run_command", json!({ "command": "true" })),
+        Step::say("It cannot be run here.").expecting("stopped twice while this call ran"),
+    ];
+    let stage = Stage::start(script).await;
+    let is_over = |row: &Row| {
+        row.runs
+            .iter()
+            .any(|run| matches!(run.status, RunStatus::Finished { .. }))
+    };
+    let deaths = stage
+        .started_again_until("executor.command.run/before#1", |row| {
+            is_over(row) && row.pending.is_empty()
+        })
+        .await;
+    assert_eq!(deaths, 2);
+    assert!(by_default(deaths) < Duration::from_secs(60));
+    assert_eq!(stage.model.calls().len(), 2, "no reply is paid for twice");
+    let comments = stage.jira.comments(&stage.key);
+    assert!(
+        comments
+            .iter()
+            .any(|comment| comment.text.contains("cannot be run here")),
+        "{comments:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_ends_the_process_at_each_start_is_set_aside_within_a_minute() {
+    let stage = Stage::start(vec![Step::say("Never heard.")]).await;
+    let deaths = stage
+        .started_again_until("planner.model.call/before#1", |row| row.quarantined.is_some())
+        .await;
+    assert!((3..=6).contains(&deaths), "{deaths} deaths");
+    assert!(by_default(deaths) < Duration::from_secs(60));
+    assert_eq!(stage.model.calls().len(), 0);
+}
