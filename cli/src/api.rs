@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
-use domain::{Entry, Job, RunId, TicketKey, Verdict};
+use domain::{Entry, Job, LiveOutput, RunId, TicketKey, Verdict};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
 use ingest::api::types::{DeadDetail, DeadView, JobAccepted, RunView, StopAllView};
@@ -50,6 +50,15 @@ impl Access {
     pub fn forget(data: &Path) {
         let _ = std::fs::remove_file(data.join(ACCESS_FILE));
     }
+}
+
+/// What happens to a run while somebody follows it.
+#[derive(Debug)]
+pub enum Followed {
+    /// A new entry of its journal.
+    Entry(Box<Entry>),
+    /// A tool has printed something.
+    Output(LiveOutput),
 }
 
 /// A client with its token. Cheap to clone.
@@ -154,16 +163,36 @@ impl Client {
         &self,
         run: &RunId,
     ) -> anyhow::Result<impl Stream<Item = anyhow::Result<Entry>> + use<>> {
-        let path = format!("/v1/runs/{}/events", encode(&run.to_string()));
+        let events = self.follow_with_output(run).await?;
+        Ok(events.try_filter_map(async |event| {
+            Ok(match event {
+                Followed::Entry(entry) => Some(*entry),
+                Followed::Output(_) => None,
+            })
+        }))
+    }
+
+    /// The same, with what tools print between the entries.
+    ///
+    /// # Errors
+    /// Those of the API, in its words; the stream ends with an error when the connection is lost.
+    pub async fn follow_with_output(
+        &self,
+        run: &RunId,
+    ) -> anyhow::Result<impl Stream<Item = anyhow::Result<Followed>> + use<>> {
+        let path = format!("/v1/runs/{}/events?output=true", encode(&run.to_string()));
         let answer = self
             .request(Method::GET, &path)
             .send()
             .await
             .context("the API cannot be reached")?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
-        Ok(events
-            .map_err(anyhow::Error::from)
-            .and_then(|event| async move { Ok(serde_json::from_str(&event.data)?) }))
+        Ok(events.map_err(anyhow::Error::from).and_then(async |event| {
+            Ok(match event.event.as_str() {
+                "output" => Followed::Output(serde_json::from_str(&event.data)?),
+                _ => Followed::Entry(serde_json::from_str(&event.data)?),
+            })
+        }))
     }
 
     /// Stops one run.

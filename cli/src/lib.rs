@@ -8,6 +8,7 @@ pub mod credentials;
 mod derived;
 mod hidden;
 pub mod local;
+mod output;
 pub mod timeline;
 
 pub use commands::run;

@@ -6,7 +6,12 @@ use domain::{Entry, RunId, TicketKey, Timestamp};
 use futures::TryStreamExt;
 
 use super::{say, say_json};
-use crate::{api::Client, args, timeline};
+use crate::{
+    api::{Client, Followed},
+    args,
+    output::OutputLines,
+    timeline,
+};
 
 pub(super) async fn journal(
     run: &RunId,
@@ -17,9 +22,19 @@ pub(super) async fn journal(
     let client = Client::from_args(api)?;
     let mut start = None;
     if follow {
-        let mut events = std::pin::pin!(client.follow(run).await?);
-        while let Some(entry) = events.try_next().await? {
-            print(&entry, json, &mut start)?;
+        let mut events = std::pin::pin!(client.follow_with_output(run).await?);
+        let mut output = OutputLines::default();
+        while let Some(event) = events.try_next().await? {
+            match event {
+                Followed::Entry(entry) => {
+                    output.end().iter().for_each(|line| say(line));
+                    print(&entry, json, &mut start)?;
+                }
+                Followed::Output(piece) if !json => {
+                    output.push(&piece.text).iter().for_each(|line| say(line));
+                }
+                Followed::Output(_) => {}
+            }
         }
     } else {
         for entry in client.journal(run).await? {

@@ -161,6 +161,7 @@ impl Permissions {
         // A dead report goes back where it came from.
         self.publish(REPORTS.records());
         self.follow(JOURNAL);
+        self.subscribe.push(names::lives());
         // Purging a ticket, expiring journals, collecting objects.
         for stream in Role::Ingest.streams() {
             self.publish(format!("$JS.API.STREAM.PURGE.{stream}"));
@@ -170,6 +171,7 @@ impl Permissions {
 
     fn planner(&mut self) {
         self.publish(names::journals());
+        self.publish(names::lives());
         self.publish(REPORTS.records());
         self.publish(names::timers_set());
         self.epoch(&TRIGGERS);

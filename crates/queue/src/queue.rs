@@ -12,6 +12,7 @@ use crate::{
     error::Error,
     journal::Journal,
     keyed_log::KeyedLog,
+    live::Live,
     names::{self, Bucket},
     objects::Objects,
     permissions::Role,
@@ -93,6 +94,11 @@ impl Queue {
     /// The runs' journals.
     pub fn journal(&self) -> Journal {
         Journal::new(self.connection.clone())
+    }
+
+    /// What running tools print.
+    pub fn live(&self) -> Live {
+        Live::new(self.connection.clone())
     }
 
     /// Typed view of one key-value bucket.

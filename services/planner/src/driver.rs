@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::executors::{CallError, Caller, Executors, commit};
+use crate::live;
 use crate::model::ChatModel;
 use crate::run::{Action, IllegalFact, Retries, RunState, transcript};
 use crate::slots::Slots;
@@ -195,7 +196,8 @@ impl Driver {
             Instant::now(),
             telemetry::tool_span(&caller.run.to_string(), &call.name, id.as_str()),
         );
-        let called = retried(|| self.executors.call_tool(caller, info, &id, &call, at))
+        let output = live::output_of(self.queue.live(), caller.run.clone(), id.clone());
+        let called = retried(|| self.executors.call_tool(caller, info, &id, &call, at, &output))
             .instrument(span)
             .await;
         let result = match called {

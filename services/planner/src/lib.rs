@@ -4,6 +4,7 @@
 mod config;
 mod driver;
 mod executors;
+mod live;
 mod model;
 mod prompts;
 mod readiness;

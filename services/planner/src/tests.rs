@@ -15,6 +15,7 @@ use domain::{
     Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled, Row,
     RunStatus, Source, StopReason, Trigger, TriggerKey,
 };
+use futures::StreamExt as _;
 use queue::{Bucket, Queue};
 use serde_json::json;
 use testkit::{NatsServer, RedisServer, ScriptedModel, Step};
@@ -345,6 +346,29 @@ async fn a_call_that_costs_every_executor_is_answered_with_an_error_after_the_se
     let row = world.finished(1).await;
     assert_eq!(world.executor.deaths(), 2);
     assert_eq!(row.runs[0].status, COMPLETED, "the rest of the script ran");
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tool_prints_is_told_to_who_follows_the_run_and_is_not_in_the_journal() {
+    let world = World::start(script()).await;
+    let run = domain::RunId::new(ticket(), 1);
+    let mut output = world.queue.live().follow(&run).await.unwrap();
+    let planner = world.planner().await;
+    world.ask().await;
+    let row = world.finished(1).await;
+    assert_eq!(row.runs[0].id, run);
+    let told = tokio::time::timeout(Duration::from_secs(10), output.next()).await;
+    let told = told.unwrap().unwrap();
+    assert_eq!(told.text, "read_file prints this\n");
+    let entries = world.queue.journal().read(&run).await.unwrap();
+    let called = entries.iter().any(|(_, entry)| match &entry.fact {
+        Fact::ToolRequested { id, .. } => *id == told.call,
+        _ => false,
+    });
+    assert!(called, "{told:?}");
+    let journal = serde_json::to_string(&entries.iter().map(|(_, entry)| entry).collect::<Vec<_>>()).unwrap();
+    assert!(!journal.contains("prints this"));
     world.stop(planner).await;
 }
 

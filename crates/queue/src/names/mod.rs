@@ -61,6 +61,8 @@ const TIMERS_SET: &str = "journeyman.timers.set";
 const TIMERS_DUE: &str = "journeyman.timers.due";
 const JOURNAL_PREFIX: &str = "journeyman.journal";
 const DEAD_PREFIX: &str = "journeyman.dead";
+/// Of no stream: `journeyman.live.<ticket>.<sequence of the run>`.
+const LIVE_PREFIX: &str = "journeyman.live";
 
 impl LogNames {
     /// The subject of one record.
@@ -150,6 +152,20 @@ pub(crate) fn journal(run: &RunId) -> String {
         under(JOURNAL_PREFIX, &run.ticket().to_string()),
         run.sequence()
     )
+}
+
+/// The subject of what a run's tools print.
+pub(crate) fn live(run: &RunId) -> String {
+    format!(
+        "{}.{}",
+        under(LIVE_PREFIX, &run.ticket().to_string()),
+        run.sequence()
+    )
+}
+
+/// What the tools of every run print.
+pub(crate) fn lives() -> String {
+    format!("{LIVE_PREFIX}.>")
 }
 
 /// The journals of every run of a ticket.

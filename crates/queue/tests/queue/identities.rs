@@ -147,6 +147,15 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
     token.finish().await.unwrap();
     let mut live = ingest.journal().follow(&run, 0).await.unwrap();
     assert_eq!(soon(live.next()).await.unwrap().unwrap().position, 0);
+    let mut printed = ingest.live().follow(&run).await.unwrap();
+    // The server knows the subscription once it answers.
+    ingest.ping().await.unwrap();
+    let output = domain::LiveOutput {
+        call: run.call(1),
+        text: "hello".to_owned(),
+    };
+    planner.live().tell(&run, &output).await.unwrap();
+    assert_eq!(soon(printed.next()).await, Some(output));
     assert_eq!(
         ingest.table::<Text>(Bucket::Tickets).list().await.unwrap().len(),
         1

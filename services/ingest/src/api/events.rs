@@ -3,16 +3,19 @@
 use std::{convert::Infallible, sync::Arc};
 
 use axum::{
-    extract::{Path, State},
+    extract::{Path, Query, State, rejection::QueryRejection},
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
-use domain::{Entry, Fact, RunId};
+use domain::{Entry, Fact, LiveOutput, RunId};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{ApiState, Problem, Viewer, runs, types::ProblemView};
+use super::{
+    ApiState, Problem, Viewer, runs,
+    types::{EventsQuery, ProblemView},
+};
 
 type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 
@@ -25,6 +28,7 @@ struct OfRun<'a> {
 /// Streams the journal of one run: from the start, or after `Last-Event-ID`, until the run is finished.
 #[utoipa::path(get, path = "/v1/runs/{id}/events",
     params(("id" = String, Path, description = "Percent-encoded run id."),
+        EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "Position of the last entry seen.")),
     security(("bearer" = [])),
     responses((status = 200, content_type = "text/event-stream", body = String),
@@ -33,9 +37,11 @@ pub(super) async fn of_run(
     _: Viewer,
     State(state): State<ApiState>,
     Path(id): Path<String>,
+    query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Events, Problem> {
     let run: RunId = id.parse()?;
+    let Query(query) = query?;
     let router = state.router()?;
     let place = place(&state)?;
     runs::find(router, &run).await?;
@@ -44,11 +50,28 @@ pub(super) async fn of_run(
         .journal()
         .follow(&run, first_position(&headers)?)
         .await?;
-    Ok(respond(
-        &state,
-        place,
-        until_finished(entries).filter_map(async |entry| of_entry(entry)),
-    ))
+    let output = if query.output {
+        router.queue.live().follow(&run).await?
+    } else {
+        stream::empty().boxed()
+    };
+    let entries = until_finished(entries).filter_map(async |entry| of_entry(entry));
+    Ok(respond(&state, place, until_the_first_ends(entries, output)))
+}
+
+/// Journal entries with what tools print between them. Output has no id: it does not come again.
+fn until_the_first_ends(
+    entries: impl Stream<Item = Event> + Send + 'static,
+    output: BoxStream<'static, LiveOutput>,
+) -> impl Stream<Item = Event> + Send + 'static {
+    let entries = entries.map(Some).chain(stream::iter([None]));
+    let output = output.filter_map(async |output| {
+        let event = Event::default().event("output").json_data(output);
+        event.ok().map(Some)
+    });
+    stream::select(entries.boxed(), output.boxed())
+        .take_while(|event| std::future::ready(event.is_some()))
+        .filter_map(std::future::ready)
 }
 
 /// Streams the new journal entries of every run.

@@ -108,6 +108,15 @@ pub struct JournalQuery {
     pub from: Option<u64>,
 }
 
+/// What a stream of events shall hold besides the journal.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// What tools print while they run too, as events `output`: `{call, text}`.
+    #[serde(default)]
+    pub output: bool,
+}
+
 /// A ticket with its runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TicketView {

@@ -528,7 +528,7 @@ async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
     }
     let request = h
         .http
-        .get(h.url("/v1/runs/jira:ENG-1%405/events"))
+        .get(h.url("/v1/runs/jira:ENG-1%405/events?output=true"))
         .bearer_auth(VIEWER)
         .header("last-event-id", "0");
     let answer = request.send().await.expect("answer");
@@ -536,6 +536,20 @@ async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
     let mut stream = answer.bytes_stream();
     let first = stream.next().await.expect("first").expect("bytes");
     assert!(String::from_utf8_lossy(&first).contains("parked"));
+    let output = domain::LiveOutput {
+        call: run.call(1),
+        text: "tests run\n".to_owned(),
+    };
+    h.queue.live().tell(&run, &output).await.expect("tell");
+    let told = stream.next().await.expect("output").expect("bytes");
+    assert!(
+        String::from_utf8_lossy(&told).contains(r#"data: {"call":"#),
+        "{told:?}"
+    );
+    assert!(
+        String::from_utf8_lossy(&told).starts_with("event: output"),
+        "{told:?}"
+    );
     let over = entry(
         2,
         Fact::RunFinished {

@@ -14,7 +14,7 @@ use domain::{
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, transport::Channel, transport::Endpoint};
 use wire::executor_service_client::ExecutorServiceClient;
@@ -208,7 +208,7 @@ impl Executors {
         )
     }
 
-    /// Runs one tool to its result.
+    /// Runs one tool to its result; what it prints meanwhile goes to `output`.
     ///
     /// # Errors
     /// [`CallError`]; the call may then still run, and asking again with the same id finds out.
@@ -219,6 +219,7 @@ impl Executors {
         id: &CallId,
         call: &ToolCall,
         at: Timestamp,
+        output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<ToolResult, CallError> {
         let message = wire::CallToolRequest {
             workspace_id: info.id.clone(),
@@ -237,7 +238,11 @@ impl Executors {
         while let Some(event) = events.message().await? {
             match event.event {
                 Some(wire::call_tool_response::Event::Result(result)) => return Ok(tool_result(result)),
-                Some(wire::call_tool_response::Event::Output(_)) | None => {}
+                Some(wire::call_tool_response::Event::Output(chunk)) => {
+                    // Whoever looks misses what comes too fast.
+                    let _ = output.try_send(chunk.data);
+                }
+                None => {}
             }
         }
         Err(CallError::Trouble("the call ended without a result".to_owned()))

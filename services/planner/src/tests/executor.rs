@@ -220,10 +220,15 @@ impl ExecutorService for FakeExecutor {
             changed: name != "read_file",
             ..wire::ToolResult::default()
         };
-        let event = wire::CallToolResponse {
-            event: Some(wire::call_tool_response::Event::Result(result)),
+        let printed = wire::OutputChunk {
+            data: format!("{name} prints this\n").into_bytes(),
         };
-        Ok(Response::new(Box::pin(stream::iter([Ok(event)]))))
+        let events = [
+            wire::call_tool_response::Event::Output(printed),
+            wire::call_tool_response::Event::Result(result),
+        ];
+        let events = events.map(|event| Ok(wire::CallToolResponse { event: Some(event) }));
+        Ok(Response::new(Box::pin(stream::iter(events))))
     }
 
     async fn snapshot_workspace(

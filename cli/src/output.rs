@@ -1,0 +1,59 @@
+//! What tools print, as lines between those of a timeline.
+
+use domain::text::without_hidden;
+
+/// Longest line that is shown, in characters.
+const WIDTH: usize = 200;
+
+/// Makes lines of pieces that end anywhere.
+#[derive(Default)]
+pub(crate) struct OutputLines {
+    begun: String,
+}
+
+impl OutputLines {
+    /// The lines that this piece ends.
+    pub(crate) fn push(&mut self, piece: &str) -> Vec<String> {
+        // A bar of progress begins its line anew again and again.
+        self.begun
+            .push_str(&piece.replace("\r\n", "\n").replace('\r', "\n"));
+        let Some(end) = self.begun.rfind('\n') else {
+            return Vec::new();
+        };
+        let rest = self.begun.split_off(end + 1);
+        let ended = std::mem::replace(&mut self.begun, rest);
+        ended.lines().filter_map(shown).collect()
+    }
+
+    /// The line that was begun and is not ended.
+    pub(crate) fn end(&mut self) -> Option<String> {
+        shown(&std::mem::take(&mut self.begun))
+    }
+}
+
+/// Without what a terminal would obey.
+fn shown(line: &str) -> Option<String> {
+    let line: String = without_hidden(line).trim_end().chars().take(WIDTH).collect();
+    (!line.is_empty()).then(|| format!("{:>12}| {line}", ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_become_lines_without_control_characters() {
+        let mut lines = OutputLines::default();
+        assert_eq!(lines.push("one\ntw"), ["            | one"]);
+        assert_eq!(
+            lines.push("o\u{1b}]0;title\u{7}\r\n10%\r20%"),
+            ["            | two]0;title", "            | 10%"]
+        );
+        assert_eq!(lines.end().unwrap(), "            | 20%");
+        assert_eq!(lines.end(), None);
+        assert_eq!(
+            lines.push(&format!("{}\n", "x".repeat(5000)))[0].len(),
+            WIDTH + 14
+        );
+    }
+}

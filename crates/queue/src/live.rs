@@ -1,0 +1,43 @@
+//! What running tools print, for whoever looks at that moment. It is not kept, and who is too slow misses some.
+
+use std::sync::Arc;
+
+use domain::{LiveOutput, RunId};
+use futures::{StreamExt as _, future, stream::BoxStream};
+
+use crate::{connection::Connection, error::Error, names};
+
+/// Live output of runs. Cheap to clone.
+#[derive(Clone)]
+pub struct Live {
+    connection: Arc<Connection>,
+}
+
+impl Live {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection }
+    }
+
+    /// Tells whoever follows the run.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; what was to be told is then lost.
+    pub async fn tell(&self, run: &RunId, output: &LiveOutput) -> Result<(), Error> {
+        let subject = names::live(run);
+        let body = serde_json::to_vec(output).map_err(|error| Error::corrupt(&subject, error))?;
+        let told = self.connection.client.publish(subject, body.into()).await;
+        told.map_err(|error| Error::unavailable("tell live output", error))
+    }
+
+    /// What is told of a run from now on. What cannot be read is left out.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn follow(&self, run: &RunId) -> Result<BoxStream<'static, LiveOutput>, Error> {
+        let messages = self.connection.client.subscribe(names::live(run)).await;
+        let messages = messages.map_err(|error| Error::unavailable("follow live output", error))?;
+        let told = messages
+            .filter_map(|message| future::ready(serde_json::from_slice::<LiveOutput>(&message.payload).ok()));
+        Ok(told.boxed())
+    }
+}

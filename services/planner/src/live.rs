@@ -1,0 +1,175 @@
+//! What a tool prints while it runs, on its way to people who look: gathered, bounded, never kept and never waited for.
+
+use std::time::Duration;
+
+use domain::{CallId, LiveOutput, RunId};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+
+/// Pieces are gathered for this long.
+const GATHER: Duration = Duration::from_millis(100);
+/// A connection that takes nothing for this long loses a piece.
+const TELL_LIMIT: Duration = Duration::from_millis(500);
+/// Pieces from the executor that wait to be gathered.
+const WAITING: usize = 64;
+/// Shown of one call, in bytes in a second and in all.
+const PER_SECOND: usize = 32 * 1024;
+const PER_CALL: usize = 1024 * 1024;
+
+/// Where the output of one call goes; it ends when this is dropped.
+pub(crate) fn output_of(live: queue::Live, run: RunId, call: CallId) -> mpsc::Sender<Vec<u8>> {
+    let (sender, pieces) = mpsc::channel(WAITING);
+    tokio::spawn(tell(live, run, call, pieces));
+    sender
+}
+
+async fn tell(live: queue::Live, run: RunId, call: CallId, mut pieces: mpsc::Receiver<Vec<u8>>) {
+    let mut bounded = Bounded::default();
+    let mut is_over = false;
+    while !is_over {
+        is_over = gather(&mut pieces, &mut bounded).await;
+        let Some(text) = bounded.take(is_over) else {
+            continue;
+        };
+        let output = LiveOutput {
+            call: call.clone(),
+            text,
+        };
+        let told = tokio::time::timeout(TELL_LIMIT, live.tell(&run, &output)).await;
+        if !matches!(told, Ok(Ok(()))) {
+            tracing::debug!(%run, "a piece of live output was lost");
+        }
+    }
+}
+
+/// Takes the next piece and what comes shortly after it; true when there will be no more.
+async fn gather(pieces: &mut mpsc::Receiver<Vec<u8>>, bounded: &mut Bounded) -> bool {
+    let Some(first) = pieces.recv().await else {
+        return true;
+    };
+    bounded.push(&first, Instant::now());
+    let end = sleep(GATHER);
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            piece = pieces.recv() => match piece {
+                Some(piece) => bounded.push(&piece, Instant::now()),
+                None => return true,
+            },
+            () = &mut end => return false,
+        }
+    }
+}
+
+/// Output within its bounds.
+#[derive(Default)]
+struct Bounded {
+    pending: Vec<u8>,
+    /// Bytes that are missing before and after what is pending.
+    missing_before: usize,
+    missing_after: usize,
+    shown: usize,
+    /// When the current second began, and what was taken in it.
+    second: Option<Instant>,
+    in_second: usize,
+}
+
+impl Bounded {
+    /// Takes of the bytes what has room.
+    fn push(&mut self, bytes: &[u8], now: Instant) {
+        let is_past = |begun: Instant| now.duration_since(begun) >= Duration::from_secs(1);
+        if self.second.is_none_or(is_past) {
+            (self.second, self.in_second) = (Some(now), 0);
+        }
+        let room = (PER_SECOND - self.in_second).min(PER_CALL - self.shown);
+        // Once something is missing, the next piece begins behind the gap.
+        let taken = if self.missing_after > 0 {
+            0
+        } else {
+            room.min(bytes.len())
+        };
+        self.pending.extend_from_slice(&bytes[..taken]);
+        self.in_second += taken;
+        self.shown += taken;
+        self.missing_after += bytes.len() - taken;
+    }
+
+    /// What there is to show; of a character that is not complete yet the rest is awaited, unless this is the end.
+    fn take(&mut self, is_end: bool) -> Option<String> {
+        let whole = if is_end || self.missing_after > 0 {
+            self.pending.len()
+        } else {
+            whole_characters(&self.pending)
+        };
+        let rest = self.pending.split_off(whole);
+        let shown = std::mem::replace(&mut self.pending, rest);
+        let mut text = String::new();
+        if !shown.is_empty() {
+            text = gap(std::mem::take(&mut self.missing_before)) + &String::from_utf8_lossy(&shown);
+        }
+        self.missing_before += std::mem::take(&mut self.missing_after);
+        if is_end {
+            text.push_str(&gap(std::mem::take(&mut self.missing_before)));
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+fn gap(missing: usize) -> String {
+    match missing {
+        0 => String::new(),
+        bytes => format!("\n[{bytes} bytes are not shown]\n"),
+    }
+}
+
+/// The length without a character at the end that has only begun.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        // What is no text at all does not become one by waiting.
+        Ok(_) | Err(_) => bytes.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_bounded_by_second_and_by_call_and_the_gap_is_named() {
+        let (mut bounded, start) = (Bounded::default(), Instant::now());
+        for _ in 0..100 {
+            bounded.push(&[b'x'; 1024], start);
+        }
+        assert_eq!(bounded.take(false).unwrap().len(), PER_SECOND);
+        assert_eq!(bounded.take(false), None);
+        let missing = 100 * 1024 - PER_SECOND;
+        bounded.push(b"later", start + Duration::from_secs(1));
+        let later = bounded.take(false).unwrap();
+        assert_eq!(later, format!("\n[{missing} bytes are not shown]\nlater"));
+        let mut all = PER_SECOND + 5;
+        for second in 2..200 {
+            bounded.push(&[b'x'; PER_SECOND], start + Duration::from_secs(second));
+            all += bounded.take(false).map_or(0, |text| text.len());
+        }
+        assert_eq!(all, PER_CALL);
+        assert!(bounded.take(true).unwrap().ends_with("bytes are not shown]\n"));
+    }
+
+    #[test]
+    fn a_character_that_is_cut_between_pieces_is_shown_whole() {
+        let (mut bounded, now) = (Bounded::default(), Instant::now());
+        let text = "né".as_bytes();
+        bounded.push(&text[..2], now);
+        assert_eq!(bounded.take(false).unwrap(), "n");
+        bounded.push(&text[2..], now);
+        assert_eq!(bounded.take(false).unwrap(), "é");
+        bounded.push(&[b'a', 0xff, b'b'], now);
+        assert_eq!(bounded.take(false).unwrap(), "a\u{fffd}b");
+        bounded.push(&text[1..2], now);
+        assert_eq!(bounded.take(true).unwrap(), "\u{fffd}");
+        assert_eq!(bounded.take(true), None);
+    }
+}
