@@ -267,14 +267,36 @@ fn functions(lines: &[String]) -> Vec<(String, usize)> {
     found
 }
 
-/// The lines before the unit tests.
+/// The lines without the items that only tests have.
 fn production_lines(file: &Path) -> Vec<String> {
-    let text = fs::read_to_string(file).unwrap();
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let tests = lines
-        .windows(2)
-        .position(|pair| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod "));
-    lines[..tests.unwrap_or(lines.len())].to_vec()
+    without_test_items(&fs::read_to_string(file).unwrap())
+}
+
+fn without_test_items(text: &str) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            kept.push(line.to_owned());
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let end = format!("{}}}", " ".repeat(indent));
+        let mut item = lines
+            .by_ref()
+            .skip_while(|line| line.trim_start().starts_with("#["));
+        let first = item.next().unwrap_or_default();
+        if !first.ends_with(';') {
+            let _ = item.find(|line| *line == end);
+        }
+    }
+    kept
+}
+
+#[test]
+fn only_items_of_tests_escape_the_checks_of_the_sources() {
+    let text = "mod a;\n#[cfg(test)]\nmod tests;\nfn one() {}\n#[cfg(test)]\n#[allow(dead_code)]\nmod more {\n    fn x() {\n    }\n}\nfn two() {}";
+    assert_eq!(without_test_items(text), ["mod a;", "fn one() {}", "fn two() {}"]);
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {

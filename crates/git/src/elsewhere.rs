@@ -145,7 +145,7 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The rules about `filter`, macros included. A pattern that is no glob matches nothing.
+/// The rules about `filter`, macros included. A pattern that is not a glob matches nothing.
 fn parse(text: &str) -> Level {
     let mut macros: HashMap<&str, bool> = HashMap::new();
     let (mut patterns, mut is_lfs) = (GlobSetBuilder::new(), Vec::new());

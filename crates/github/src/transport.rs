@@ -287,7 +287,7 @@ pub(crate) fn failure(error: &octocrab::Error, write: bool) -> Error {
             check: "the App's private key".to_owned(),
         },
         octocrab::Error::Service { source, .. } if never_connected(&**source) => Error::Unavailable {
-            detail: "cannot connect".to_owned(),
+            detail: domain::text::with_causes("cannot connect", Some(&**source)),
         },
         octocrab::Error::InvalidUtf8 { .. }
         | octocrab::Error::Json { .. }

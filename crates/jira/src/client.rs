@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
 
-use domain::{TicketKey, Timestamp, json};
+use domain::{TicketKey, Timestamp, json, text};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -363,7 +363,8 @@ const fn lost(write: bool, detail: String) -> Error {
 fn failure(error: &reqwest::Error, write: bool) -> Error {
     if error.is_connect() {
         Error::Unavailable {
-            detail: "cannot connect".to_owned(),
+            // The error's own text has the URL, its causes have not.
+            detail: text::with_causes("cannot connect", std::error::Error::source(error)),
         }
     } else if error.is_builder() {
         Error::Rejected {

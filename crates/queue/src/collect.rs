@@ -1,6 +1,6 @@
 //! Collecting objects that nothing stored refers to any more.
 //!
-//! An object is named wherever its SHA-256 stands. Whoever stores it again dates it anew, and what was dated anew after
+//! An object is named wherever its SHA-256 stands. Whoever stores it again renews its date, and what was dated anew after
 //! it was looked at is not removed.
 
 use std::collections::{HashMap, HashSet};

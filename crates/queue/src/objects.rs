@@ -48,7 +48,7 @@ impl Objects {
         }
     }
 
-    /// Stores bytes under their SHA-256; storing them again only dates them anew.
+    /// Stores bytes under their SHA-256; storing them again only renews their dates.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the server does not take them within 60 s.
@@ -59,7 +59,7 @@ impl Objects {
         };
         let store = self.store().await?;
         let stored = async {
-            if self.dated_anew(&object).await? {
+            if self.has_renewed(&object).await? {
                 return Ok(());
             }
             let put = store.put(object.sha256.as_str(), &mut bytes.as_ref()).await;
@@ -92,7 +92,7 @@ impl Objects {
     }
 
     /// Says anew that the object is wanted, so that nobody who thinks it is not removes it; false when it is not stored.
-    async fn dated_anew(&self, object: &ObjectRef) -> Result<bool, Error> {
+    async fn has_renewed(&self, object: &ObjectRef) -> Result<bool, Error> {
         let subject = meta_of(object);
         for _ in 0..TRIES {
             let Some(stored) = self.connection.last(OBJECTS, &subject).await? else {

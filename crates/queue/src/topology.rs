@@ -177,7 +177,7 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
     wanted
 }
 
-/// Creates what is missing, migrates what is different, raises the epochs of what was made anew. Two services that do
+/// Creates what is missing, migrates what is different, raises the epochs of what was rebuilt. Two services that do
 /// this at once come to the same.
 pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
     for wanted in streams(connection.settings.replicas) {

@@ -146,7 +146,7 @@ pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
 }
 
 fn base(text: &str, rule: &AddressRule) -> Result<Url, String> {
-    let mut url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
+    let mut url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must be an http:// or https:// URL".to_owned());
     }

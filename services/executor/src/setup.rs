@@ -150,7 +150,7 @@ async fn run_one(
 fn search(programs: &[String]) -> Result<Option<String>, Status> {
     if let Some(wrong) = programs.iter().find(|name| !domain::is_program_name(name)) {
         return Err(Status::invalid_argument(format!(
-            "{wrong:?} is no program's name"
+            "{wrong:?} is not a program name"
         )));
     }
     let names = programs.join(" ");

@@ -222,7 +222,7 @@ impl SlotKeeper {
             .await;
         match found {
             Ok(found) => Ok(found.map_or(Known::Nothing, |(row, _)| Known::Row(Box::new(row)))),
-            // The ticket's own planner makes it anew.
+            // The ticket's own planner rebuilds it.
             Err(queue::Error::Corrupt { .. }) => Ok(Known::Nothing),
             Err(queue::Error::Newer { .. }) => Ok(Known::Newer),
             Err(error) => Err(error),

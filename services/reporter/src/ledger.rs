@@ -122,7 +122,7 @@ impl Ledger {
         }
     }
 
-    /// A row. One that cannot be read must not hold up its ticket: what it said is found out anew. One of a newer
+    /// A row. One that cannot be read must not hold up its ticket: what it said is found out again. One of a newer
     /// release is left to it.
     async fn read<V>(&self, table: &Table<V>, key: &Key) -> Result<Known<V>, Error>
     where
@@ -141,7 +141,7 @@ impl Ledger {
 
     async fn bury(&self, key: &Key, unreadable: &Unreadable) -> Result<(), Error> {
         tracing::error!(%key, problem = unreadable.problem(), "row of the ledger buried");
-        let advice = "it was written anew from what is outside, and there is nothing to do";
+        let advice = "it was rebuilt from what is outside, and there is nothing to do";
         let (id, ticket, now) = (key.to_string(), key.ticket(), bootstrap::now());
         let letter = DeadLetter::about(unreadable, RecordKind::Ledger, id, ticket, advice, now);
         Ok(self.letters.bury(&letter, unreadable).await?)
@@ -286,7 +286,7 @@ impl Ledger {
         let (known, last) = match self.read(&self.cursors, &key).await? {
             Known::Row(cursor, _) if cursor.fence > fence => return Err(Error::Superseded),
             Known::Row(cursor, revision) => (cursor, Some(revision)),
-            // Every report is looked at anew; what was settled says so in its outcome.
+            // Every report is looked at again; what was settled says so in its outcome.
             Known::Lost(revision) => (Cursor::default(), Some(revision)),
             Known::Nothing => (Cursor::default(), None),
         };

@@ -88,7 +88,7 @@ impl WayOut {
         if url.is_empty() {
             return Ok(None);
         }
-        let uri: Uri = url.parse().map_err(|_| "egress_url is no URL".to_owned())?;
+        let uri: Uri = url.parse().map_err(|_| "egress_url is not a URL".to_owned())?;
         let is_plain = uri.scheme_str() == Some("http") && uri.path() == "/" && uri.query().is_none();
         let authority = uri.authority().filter(|_| is_plain);
         let authority = authority.ok_or("egress_url must be such as http://egress:3128")?;

@@ -277,7 +277,7 @@ fn rewritten(lines: &Lines, hunk: &Hunk, at: usize, by: Match) -> Result<Vec<Str
             let starts_new = matches!(hunk.lines.first(), Some(Line::Removed(_) | Line::Added(_)));
             Readings::of(&old, found).apply(&added(hunk), starts_new).ok_or_else(|| {
                 format!(
-                    "its indentation differs from the file's, and it is not clear how the new lines shall be indented. Give the lines \
+                    "its indentation differs from the file's, and it is not clear how the new lines should be indented. Give the lines \
                      exactly as the file has them:\n{}",
                     numbered(lines.texts(), at..at + old.len())
                 )

@@ -256,7 +256,7 @@ fn rewritten(
             let starts_new = kept.first().is_some_and(Option::is_none);
             Readings::of(search, found).apply(&fresh, starts_new).ok_or_else(|| {
                 format!(
-                    "the indentation of the block differs from the file's, and it is not clear how the new lines shall be indented. \
+                    "the indentation of the block differs from the file's, and it is not clear how the new lines should be indented. \
                      Give the lines exactly as the file has them:\n{}",
                     numbered(lines.texts(), at..at + search.len())
                 )
@@ -445,7 +445,7 @@ mod tests {
                 None => assert!(
                     result
                         .unwrap_err()
-                        .contains("not clear how the new lines shall be indented")
+                        .contains("not clear how the new lines should be indented")
                 ),
             }
         }

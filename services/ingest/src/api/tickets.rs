@@ -54,7 +54,7 @@ pub(super) async fn show(
 }
 
 /// Forgets a ticket that nobody works on: its triggers, reports, journals, row, ledger, branches and dead letters. What stands on Jira
-/// and GitHub stays; a ticket that is still in the status that asks for work is taken up anew.
+/// and GitHub stays; a ticket that is still in the status that asks for work is taken up again.
 #[utoipa::path(delete, path = "/v1/tickets/{key}",
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
     responses((status = 204), (status = 403, body = ProblemView),

@@ -8,7 +8,7 @@ use lease::Lease;
 use queue::{Bucket, Revision, Watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{lanes::next_runs, mend, outage, steps::Steps};
+use super::{lanes::next_runs, outage, rebuild, steps::Steps};
 use crate::driver::{Driver, Outcome, Trouble};
 use crate::run::{Action, RunState, decide};
 use crate::telemetry;
@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
         fence: RunFence,
         shutdown: &'a CancellationToken,
     ) -> Result<Self, Trouble> {
-        let (row, revision) = mend::row_of(&driver.queue, ticket).await?;
+        let (row, revision) = rebuild::row_of(&driver.queue, ticket).await?;
         if row.fence > fence {
             return Err(Trouble::Lost);
         }

@@ -418,7 +418,7 @@ async fn rows_of_the_ledger_that_nobody_can_read_are_found_out_anew_and_nothing_
         .unwrap()
         .into_iter()
         .filter(|(_, row)| row.0.contains_key("broken"));
-    assert_eq!(broken.count(), 0, "each is written anew");
+    assert_eq!(broken.count(), 0, "each is rebuilt");
     rig.stop().await;
 }
 

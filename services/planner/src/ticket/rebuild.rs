@@ -1,4 +1,4 @@
-//! What cannot be read must not hold up its ticket: triggers are set aside, a row is made anew from the journals.
+//! What cannot be read must not hold up its ticket: triggers are set aside, a row is rebuilt from the journals.
 
 use domain::{
     Entry, Fact, Receipt, RecordKind, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus,
@@ -61,16 +61,16 @@ pub(super) async fn row_of(queue: &Queue, ticket: &TicketKey) -> Result<(Row, Op
     Ok(match rows.find(&ticket.to_string()).await? {
         Some(Found::Value(row, revision)) => (row, Some(revision)),
         Some(Found::Unreadable(newer)) if newer.is_newer() => return Err(queue::Error::from(newer).into()),
-        Some(Found::Unreadable(lost)) => (row_anew(queue, ticket, &lost).await?, Some(lost.revision())),
+        Some(Found::Unreadable(lost)) => (rebuilt_row(queue, ticket, &lost).await?, Some(lost.revision())),
         None => (Row::default(), None),
     })
 }
 
 /// The row of a ticket whose row cannot be read: its runs as their journals tell, and every trigger since the oldest
 /// live one folded again, which changes nothing where it was folded before.
-async fn row_anew(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Result<Row, Trouble> {
-    tracing::error!(%ticket, problem = lost.problem(), "row made anew from the journals");
-    let advice = "it was made anew from the ticket's journals, and there is nothing to do";
+async fn rebuilt_row(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Result<Row, Trouble> {
+    tracing::error!(%ticket, problem = lost.problem(), "row rebuilt from the journals");
+    let advice = "it was rebuilt from the ticket's journals, and there is nothing to do";
     let (id, about) = (ticket.to_string(), Some(ticket.clone()));
     let letter = DeadLetter::about(lost, RecordKind::Row, id, about, advice, bootstrap::now());
     queue.dead_letters().bury(&letter, lost).await?;
