@@ -1,6 +1,6 @@
 //! What may be read at Jira.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use domain::{TicketKey, Timestamp};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::{
     Account, Changed, ChangedIssue, Comment, Error, Issue, IssueStub, Settings, StatusChange, TextEdit,
     client::Client,
     permissions::{self, Needed},
-    wire::{self, WireGroup, WireIssue, WireRole, WireSearch, WireStub, WireTypeStatuses},
+    wire::{self, WireGroup, WireIssue, WireSearch, WireStub, WireTypeStatuses},
 };
 
 const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator";
@@ -150,34 +150,6 @@ impl Reader {
         let path = format!("/rest/api/3/user/groups?accountId={}", wire::encode(account));
         let found: Vec<WireGroup> = self.client.get(&path).await?;
         Ok(found.into_iter().map(|group| group.name).collect())
-    }
-
-    /// Whether an account plays a role in a project, by itself or through a group. Our account needs *Administer
-    /// projects* there to see that.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such project, role or account, or our account may not see it.
-    pub async fn has_project_role(&self, project: &str, role: &str, account: &str) -> Result<bool, Error> {
-        let path = format!("/rest/api/3/project/{}/role", wire::encode(project));
-        let roles: BTreeMap<String, String> = self.client.get(&path).await?;
-        let named = roles.iter().find(|(name, _)| name.eq_ignore_ascii_case(role));
-        let id = named.and_then(|(_, address)| address.rsplit('/').next());
-        let Some(id) = id else {
-            return Err(Error::NotFound {
-                what: format!("the role {role} of the project {project}"),
-            });
-        };
-        let found: WireRole = self.client.get(&format!("{path}/{}", wire::encode(id))).await?;
-        let (mut groups, mut is_member) = (Vec::new(), false);
-        for actor in found.actors {
-            is_member |= actor.user.is_some_and(|user| Account::from(user).id == account);
-            groups.extend(actor.group.map(|group| group.name));
-        }
-        if is_member || groups.is_empty() {
-            return Ok(is_member);
-        }
-        let own = self.groups(account).await?;
-        Ok(own.iter().any(|group| groups.contains(group)))
     }
 
     /// The names of the statuses that issues of a project can have.

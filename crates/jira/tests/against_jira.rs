@@ -274,24 +274,6 @@ async fn a_project_tells_its_statuses_and_an_unknown_one_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_project_role_is_played_by_people_and_by_members_of_groups() {
-    let site = site().await;
-    site.jira.set_project_role("ENG", "Leads", &["Mia"], &["staff"]);
-    site.jira.set_groups("Ole", &["staff"]);
-    let plays = async |role: &str, person: &str| {
-        let account = format!("557058:{person}");
-        site.reader.has_project_role("ENG", role, &account).await
-    };
-    assert!(plays("leads", "mia").await.unwrap() && plays("Leads", "ole").await.unwrap());
-    assert!(!plays("Leads", "eve").await.unwrap());
-    assert!(matches!(
-        plays("Nobody", "mia").await,
-        Err(Error::NotFound { .. })
-    ));
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
-}
-
-#[tokio::test]
 async fn a_status_with_quotes_is_a_value_and_no_query() {
     let site = site().await;
     let found = site

@@ -1,8 +1,8 @@
 //! Webhook deliveries: raw, kept until somebody has handled them.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use async_nats::{HeaderMap, header, jetstream};
+use async_nats::{HeaderMap, header};
 use bytes::Bytes;
 use domain::{Origin, RecordKind, Timestamp};
 use tokio::sync::Semaphore;
@@ -23,6 +23,42 @@ use crate::{
 };
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
+/// How long a delivery is given back for when too many of its origin wait here already.
+const PAUSE_WHEN_FULL: Duration = Duration::from_secs(2);
+
+/// The deliveries in hand, by subject, which is their origin.
+struct Desks {
+    slots: usize,
+    by_subject: HashMap<String, Desk>,
+}
+
+/// Those of one origin: places to wait in, as many again as are handled, and slots to be handled in.
+#[derive(Clone)]
+struct Desk {
+    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
+}
+
+impl Desks {
+    fn new(slots: usize) -> Self {
+        Self {
+            slots,
+            by_subject: HashMap::new(),
+        }
+    }
+
+    fn of(&mut self, subject: &str) -> Desk {
+        let slots = self.slots;
+        let made = || Desk {
+            places: Arc::new(Semaphore::new(slots * 2)),
+            slots: Arc::new(Semaphore::new(slots)),
+        };
+        self.by_subject
+            .entry(subject.to_owned())
+            .or_insert_with(made)
+            .clone()
+    }
+}
 
 /// One verified webhook call (or poll finding), raw.
 #[derive(Clone, Debug)]
@@ -97,7 +133,8 @@ impl Deliveries {
         Ok(!ack.duplicate)
     }
 
-    /// Handles deliveries, at most `slots` at once, until shutdown; then lets those in hand finish.
+    /// Handles deliveries, at most `slots` of each origin at once, until shutdown; then lets those in hand finish. An origin
+    /// whose service does not answer keeps no other from its turn.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start; later trouble is logged and tried again.
@@ -112,22 +149,26 @@ impl Deliveries {
         Fut: Future<Output = Disposition> + Send + 'static,
     {
         let consumer = self.connection.consumer(DELIVERIES, ROUTER).await?;
-        let (handler, slots, tasks) = (
-            Arc::new(handler),
-            Arc::new(Semaphore::new(slots.max(1))),
-            TaskTracker::new(),
-        );
+        let (handler, tasks) = (Arc::new(handler), TaskTracker::new());
+        let mut desks = Desks::new(slots.max(1));
         while !shutdown.is_cancelled() {
-            let slot = tokio::select! {
-                () = shutdown.cancelled() => break,
-                slot = slots.clone().acquire_owned() => slot,
-            };
             match pull::one(&self.connection, &consumer, &shutdown).await {
                 Ok(Some(message)) => {
-                    let (queue, handler) = (self.clone(), handler.clone());
+                    let (desk, (queue, handler)) =
+                        (desks.of(&message.subject), (self.clone(), handler.clone()));
+                    let (message, acker) = message.split();
+                    let held = Held::new(DELIVERIES, acker, self.connection.ack_wait());
+                    let Ok(place) = desk.places.try_acquire_owned() else {
+                        tasks.spawn(held.release(Some(PAUSE_WHEN_FULL)));
+                        continue;
+                    };
+                    let shutdown = shutdown.clone();
                     tasks.spawn(async move {
-                        queue.handle(message, handler.as_ref()).await;
-                        drop(slot);
+                        match shutdown.run_until_cancelled(desk.slots.acquire_owned()).await {
+                            Some(_slot) => queue.handle(message, held, handler.as_ref()).await,
+                            None => held.release(None).await,
+                        }
+                        drop(place);
                     });
                 }
                 Ok(None) => {}
@@ -139,13 +180,11 @@ impl Deliveries {
         Ok(())
     }
 
-    async fn handle<F, Fut>(&self, message: jetstream::Message, handler: &F)
+    async fn handle<F, Fut>(&self, message: async_nats::Message, held: Held, handler: &F)
     where
         F: Fn(WebhookDelivery) -> Fut,
         Fut: Future<Output = Disposition>,
     {
-        let (message, acker) = message.split();
-        let held = Held::new(DELIVERIES, acker, self.connection.ack_wait());
         let delivery = match self.decode(&message).await {
             Ok(delivery) => delivery,
             Err(Error::Corrupt { what, problem }) => {

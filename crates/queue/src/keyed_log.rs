@@ -20,7 +20,7 @@ use crate::{
     trace,
     unreadable::Unreadable,
     watch::Watch,
-    wire::{Compared, Refusal, Target},
+    wire::{Compared, Refusal, Stored, Target},
 };
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
@@ -156,6 +156,29 @@ impl<T: Keyed> KeyedLog<T> {
     /// [`Error::Unavailable`].
     pub async fn rewake(&self, ticket: &TicketKey) -> Result<bool, Error> {
         self.token(ticket, HeaderMap::new()).await
+    }
+
+    /// The ticket of each record after `after`, with its sequence, oldest first; and the sequence to ask with the next time.
+    /// Costs as much as what was appended.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn appended_after(&self, after: u64) -> Result<(Vec<(TicketKey, u64)>, u64), Error> {
+        let subject = self.names.records();
+        let range = self.connection.range(self.names.stream, &subject, after);
+        let appended = failpoint::around_kind("queue.log.read_each", self.names.stream, range).await?;
+        let newest = appended.last().map_or(after, |stored| stored.sequence);
+        let of_ticket =
+            |stored: &Stored| Some((self.names.ticket_of_record(&stored.subject)?, stored.sequence));
+        Ok((appended.iter().filter_map(of_ticket).collect(), newest))
+    }
+
+    /// Stream sequence of the last record of any ticket.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn newest(&self) -> Result<Option<u64>, Error> {
+        self.last(&self.names.records()).await
     }
 
     /// Every ticket with a record in the log.

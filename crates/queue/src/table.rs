@@ -181,6 +181,14 @@ impl<V: Stored + Send + Sync> Table<V> {
         self.list_under(&self.bucket.all()).await
     }
 
+    /// Every key of two parts whose second is `name`, with its value.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn list_named(&self, name: &str) -> Result<Vec<(Key, V)>, Error> {
+        self.list_under(&self.bucket.named(name)).await
+    }
+
     /// The same under a filter.
     pub(crate) async fn list_under(&self, filter: &str) -> Result<Vec<(Key, V)>, Error> {
         let all = self.connection.range(&self.stream, filter, 0);

@@ -64,7 +64,7 @@ pub struct Settings {
     /// The Jira group whose members may ask for work, order `/stop` and `/retry` in comments, and whose comments are
     /// instructions; `*`: everybody who can act on the ticket; empty: nobody.
     pub jira_trigger_group: String,
-    /// Deliveries handled at once, 1 to 256.
+    /// Deliveries of one origin handled at once, 1 to 256.
     pub router_slots: usize,
     /// Largest webhook body in bytes, at least 1,024.
     pub max_body_bytes: usize,

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long one delivery may occupy a slot; a service that does not answer must not hold back the others.
-const HANDLING_LIMIT: Duration = Duration::from_secs(30);
+const HANDLING_LIMIT: Duration = Duration::from_secs(20);
 
 /// Everything that a finding is judged with.
 #[derive(Clone)]

@@ -1,10 +1,13 @@
 //! The sweeper: finds tickets whose wake-up or timer was lost, and wakes them.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp};
 use opentelemetry::metrics::Counter;
-use queue::{Bucket, Found, Key, Queue};
+use queue::{Bucket, Key, Keyed, KeyedLog, Queue};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +19,58 @@ pub(crate) struct Sweeper {
     interval: Duration,
     /// How long a journal is kept after its run's end; 0: for ever.
     journal_days: u32,
+    triggers: Heard,
+    reports: Heard,
     swept: Counter<u64>,
+}
+
+/// The last record of each ticket in a log, as far as it was read.
+#[derive(Default)]
+struct Heard {
+    last: BTreeMap<TicketKey, u64>,
+    read_to: Option<u64>,
+}
+
+impl Heard {
+    /// Everything once, ticket by ticket, and afterwards what was appended: the bodies of a whole log would be much to
+    /// read. A log that was made anew is read anew.
+    async fn catch_up<T: Keyed>(&mut self, log: &KeyedLog<T>) -> Result<(), queue::Error> {
+        let newest = log.newest().await?.unwrap_or_default();
+        match self.read_to.filter(|read_to| *read_to <= newest) {
+            Some(read_to) => {
+                let (appended, newest) = log.appended_after(read_to).await?;
+                self.last.extend(appended);
+                self.read_to = Some(newest);
+            }
+            None => {
+                self.last.clear();
+                for ticket in log.tickets().await? {
+                    if let Some(last) = log.last_sequence(&ticket).await? {
+                        self.last.insert(ticket, last);
+                    }
+                }
+                self.read_to = Some(newest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the tickets that still have a record; others were purged or have aged out, and are forgotten.
+    async fn confirmed<T: Keyed>(
+        &mut self,
+        tickets: BTreeSet<TicketKey>,
+        log: &KeyedLog<T>,
+    ) -> Result<Vec<TicketKey>, queue::Error> {
+        let mut confirmed = Vec::new();
+        for ticket in tickets {
+            if log.last_sequence(&ticket).await?.is_some() {
+                confirmed.push(ticket);
+            } else {
+                self.last.remove(&ticket);
+            }
+        }
+        Ok(confirmed)
+    }
 }
 
 impl Sweeper {
@@ -29,12 +83,14 @@ impl Sweeper {
             queue,
             interval,
             journal_days,
+            triggers: Heard::default(),
+            reports: Heard::default(),
             swept,
         }
     }
 
     /// Sweeps after every interval, until shutdown.
-    pub(crate) async fn run(self, shutdown: CancellationToken) {
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut expired: Option<Instant> = None;
         loop {
             tokio::select! {
@@ -73,50 +129,55 @@ impl Sweeper {
         }
     }
 
-    /// One round; gives how many tickets had lost their token.
-    async fn sweep(&self, now: Timestamp) -> Result<u64, queue::Error> {
+    /// One round; gives how many tickets had lost their token. It costs a listing of the rows, one of the cursors, and
+    /// what was appended since the last round.
+    async fn sweep(&mut self, now: Timestamp) -> Result<u64, queue::Error> {
         let triggers = self.queue.triggers();
-        let mut unknown = triggers.tickets().await?;
+        self.triggers.catch_up(&triggers).await?;
+        let mut new: BTreeSet<TicketKey> = self.triggers.last.keys().cloned().collect();
         let mut woken = 0;
         for (key, row) in self.queue.table::<Row>(Bucket::Tickets).list().await? {
             let Some(ticket) = key.ticket() else {
                 continue;
             };
-            unknown.remove(&ticket);
-            let last = triggers.last_sequence(&ticket).await?;
+            new.remove(&ticket);
+            let last = self.triggers.last.get(&ticket).copied();
             if needs_waking(&row, last, now) && triggers.rewake(&ticket).await? {
                 woken += self.count(&ticket, "triggers");
             }
         }
-        woken += self.wake_new(unknown).await?;
-        woken += self.sweep_reports().await?;
-        Ok(woken)
+        // Those that no planner has seen yet, or whose row cannot be read: a planner mends it.
+        for ticket in self.triggers.confirmed(new, &triggers).await? {
+            if triggers.rewake(&ticket).await? {
+                woken += self.count(&ticket, "triggers");
+            }
+        }
+        Ok(woken + self.sweep_reports().await?)
     }
 
     /// Tickets with reports that nobody has settled.
-    async fn sweep_reports(&self) -> Result<u64, queue::Error> {
+    async fn sweep_reports(&mut self) -> Result<u64, queue::Error> {
         let reports = self.queue.reports();
+        self.reports.catch_up(&reports).await?;
+        let mut unsettled = self.reports.last.clone();
         let cursors = self.queue.table::<ReportCursor>(Bucket::Effects);
-        let mut woken = 0;
-        for ticket in reports.tickets().await? {
-            let settled = match cursors.find(Key::cursor(&ticket)).await? {
-                Some(Found::Value(cursor, _)) => cursor.sequence,
-                Some(Found::Unreadable(_)) | None => 0,
-            };
-            let last = reports.last_sequence(&ticket).await?;
-            if last.is_some_and(|last| last > settled) && reports.rewake(&ticket).await? {
-                woken += self.count(&ticket, "reports");
+        for (key, cursor) in cursors.list_named(Key::CURSOR).await? {
+            if let Some(ticket) = key.ticket()
+                && unsettled
+                    .get(&ticket)
+                    .is_some_and(|last| *last <= cursor.sequence)
+            {
+                unsettled.remove(&ticket);
             }
         }
-        Ok(woken)
-    }
-
-    /// Tickets that no planner has seen yet, or whose row cannot be read: a planner mends it.
-    async fn wake_new(&self, tickets: BTreeSet<TicketKey>) -> Result<u64, queue::Error> {
         let mut woken = 0;
-        for ticket in tickets {
-            if self.queue.triggers().rewake(&ticket).await? {
-                woken += self.count(&ticket, "triggers");
+        for ticket in self
+            .reports
+            .confirmed(unsettled.into_keys().collect(), &reports)
+            .await?
+        {
+            if reports.rewake(&ticket).await? {
+                woken += self.count(&ticket, "reports");
             }
         }
         Ok(woken)

@@ -28,19 +28,3 @@ impl From<WireAccount> for Account {
 pub(crate) struct WireGroup {
     pub(crate) name: String,
 }
-
-/// Who plays a role in a project.
-#[derive(Deserialize)]
-pub(crate) struct WireRole {
-    #[serde(default)]
-    pub(crate) actors: Vec<WireActor>,
-}
-
-/// An account or a group that plays a role.
-#[derive(Deserialize)]
-pub(crate) struct WireActor {
-    #[serde(rename = "actorUser")]
-    pub(crate) user: Option<WireAccount>,
-    #[serde(rename = "actorGroup")]
-    pub(crate) group: Option<WireGroup>,
-}

@@ -13,7 +13,7 @@ mod text;
 mod transition;
 mod value;
 
-pub(crate) use account::{WireAccount, WireGroup, WireRole};
+pub(crate) use account::{WireAccount, WireGroup};
 pub(crate) use address::{encode, issue_path};
 pub(crate) use comment::{MARKER, WireComment};
 pub(crate) use history::WireHistory;

@@ -21,9 +21,12 @@ impl Key {
         Self::from(ticket).and(report.as_str()).and("outcome")
     }
 
+    /// The last part of the key of every cursor.
+    pub const CURSOR: &str = "cursor";
+
     /// How far a ticket's reports are settled.
     pub fn cursor(ticket: &TicketKey) -> Self {
-        Self::from(ticket).and("cursor")
+        Self::from(ticket).and(Self::CURSOR)
     }
 
     /// The ticket's board of comments.

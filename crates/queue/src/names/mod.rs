@@ -256,6 +256,11 @@ impl Bucket {
         format!("{}.>", self.subject(key))
     }
 
+    /// Every key of two parts whose second is this.
+    pub(crate) fn named(self, name: &str) -> String {
+        format!("$KV.{}.*.{}", self.name(), encode(name))
+    }
+
     /// Every key.
     pub(crate) fn all(self) -> String {
         format!("$KV.{}.>", self.name())

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use domain::Origin;
 use queue::{Disposition, WebhookDelivery};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -170,4 +171,45 @@ async fn no_more_deliveries_are_taken_than_there_are_slots_and_those_in_hand_fin
     gate.add_permits(2);
     soon(consuming).await.unwrap().unwrap();
     assert_eq!(messages_of(&world, "DELIVERIES").await, 1);
+}
+
+#[tokio::test]
+async fn deliveries_of_one_origin_that_hang_keep_no_other_origin_from_its_turn() {
+    let world = World::new().await;
+    let of = |source: Origin, number: usize| WebhookDelivery {
+        source,
+        ..delivery(&number.to_string())
+    };
+    let deliveries = world.queue.deliveries();
+    for number in 0..10 {
+        deliveries.publish(&of(Origin::Jira(None), number)).await.unwrap();
+    }
+    let (sender, mut seen) = mpsc::unbounded_channel();
+    let answers = Arc::new(Semaphore::new(0));
+    let (consumer, shutdown, answering) = (deliveries.clone(), world.shutdown.clone(), answers.clone());
+    let consuming = tokio::spawn(async move {
+        let handler = move |delivery: WebhookDelivery| {
+            let (sender, answering) = (sender.clone(), answering.clone());
+            async move {
+                sender.send(delivery.source.clone()).unwrap();
+                if delivery.source == Origin::Jira(None) {
+                    answering.acquire().await.unwrap().forget();
+                }
+                Disposition::Done
+            }
+        };
+        consumer.consume(2, shutdown, handler).await
+    });
+    for _ in 0..2 {
+        assert_eq!(soon(seen.recv()).await, Some(Origin::Jira(None)));
+    }
+    deliveries.publish(&of(Origin::GitHub(None), 10)).await.unwrap();
+    assert_eq!(soon(seen.recv()).await, Some(Origin::GitHub(None)));
+    answers.add_permits(10);
+    for _ in 2..10 {
+        assert_eq!(soon(seen.recv()).await, Some(Origin::Jira(None)), "none is lost");
+    }
+    world.shutdown.cancel();
+    soon(consuming).await.unwrap().unwrap();
+    assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
 }

@@ -1,6 +1,6 @@
-//! Who is in which groups and roles, and which permissions an account lacks.
+//! Who is in which groups, and which permissions an account lacks.
 
-use super::desk::{Desk, Role};
+use super::desk::Desk;
 use super::state::Account;
 use crate::http::lock;
 
@@ -12,24 +12,6 @@ impl Desk {
 
     pub(super) fn groups(&self, account: &str) -> Vec<String> {
         lock(&self.groups).get(account).cloned().unwrap_or_default()
-    }
-
-    pub(super) fn set_role(&self, project: &str, name: &str, people: Vec<Account>, groups: Vec<String>) {
-        self.create_project(project);
-        let mut roles = lock(&self.roles);
-        roles.retain(|role| role.project != project || role.name != name);
-        roles.push(Role {
-            project: project.to_owned(),
-            name: name.to_owned(),
-            people,
-            groups,
-        });
-    }
-
-    pub(super) fn roles(&self, project: &str) -> Vec<Role> {
-        let roles = lock(&self.roles);
-        let of_project = roles.iter().filter(|role| role.project == project);
-        of_project.cloned().collect()
     }
 
     pub(super) fn withhold(&self, email: &str, permission: &str) {

@@ -21,18 +21,8 @@ pub(super) struct Desk {
     named: Vec<JiraTransition>,
     issues: Mutex<Issues>,
     pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
-    pub(super) roles: Mutex<Vec<Role>>,
     /// E-mail addresses of accounts and the keys of permissions that they lack.
     pub(super) withheld: Mutex<Vec<(String, String)>>,
-}
-
-/// Who plays a role in a project.
-#[derive(Debug, Clone)]
-pub(super) struct Role {
-    pub(super) project: String,
-    pub(super) name: String,
-    pub(super) people: Vec<Account>,
-    pub(super) groups: Vec<String>,
 }
 
 #[derive(Default)]
@@ -75,7 +65,6 @@ impl Desk {
                 ..Issues::default()
             }),
             groups: Mutex::default(),
-            roles: Mutex::default(),
             withheld: Mutex::default(),
         })
     }

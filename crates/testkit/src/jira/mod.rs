@@ -276,13 +276,6 @@ impl FakeJira {
         self.desk.restore();
     }
 
-    /// The people and groups that play a role in a project; there is no such role until then.
-    pub fn set_project_role(&self, project: &str, role: &str, people: &[&str], groups: &[&str]) {
-        let people = people.iter().map(|name| Account::person(name)).collect();
-        let groups = groups.iter().map(|name| (*name).to_owned()).collect();
-        self.desk.set_role(project, role, people, groups);
-    }
-
     /// A person becomes the assignee.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Projects over the REST interface: their statuses and who plays which role.
+//! Projects over the REST interface: their statuses and what an account may do there.
 
 use std::sync::Arc;
 
@@ -8,13 +8,10 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::desk::{Desk, Role};
+use super::desk::Desk;
 use super::extract::{Caller, writer};
 use super::rest::{Handled, refuse};
 use crate::http::answer;
-
-/// The id of the first role; the others follow.
-const FIRST_ROLE: usize = 10_100;
 
 fn missing(project: &str) -> Response {
     refuse(
@@ -68,69 +65,4 @@ pub(super) async fn permissions(
         })
         .collect();
     Ok(answer(StatusCode::OK, json!({"permissions": found})))
-}
-
-fn address(desk: &Desk, project: &str, index: usize) -> String {
-    format!(
-        "{}/rest/api/3/project/{project}/role/{}",
-        desk.url,
-        FIRST_ROLE + index
-    )
-}
-
-pub(super) async fn roles(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Path(project): Path<String>,
-) -> Handled {
-    if !desk.has_project(&project) {
-        return Err(missing(&project));
-    }
-    let roles = desk.roles(&project).into_iter().enumerate();
-    let named: Map<String, Value> = roles
-        .map(|(index, role)| (role.name, address(&desk, &project, index).into()))
-        .collect();
-    Ok(answer(StatusCode::OK, Value::Object(named)))
-}
-
-pub(super) async fn role(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Path((project, id)): Path<(String, usize)>,
-) -> Handled {
-    let index = id.checked_sub(FIRST_ROLE);
-    let found = index.and_then(|index| desk.roles(&project).into_iter().nth(index).zip(Some(index)));
-    let Some((role, index)) = found else {
-        return Err(refuse(
-            StatusCode::NOT_FOUND,
-            "The project role was not found in this project.",
-        ));
-    };
-    let body = json!({
-        "self": address(&desk, &project, index), "id": id, "name": role.name, "description": "",
-        "actors": actors(&role),
-    });
-    Ok(answer(StatusCode::OK, body))
-}
-
-fn actors(role: &Role) -> Vec<Value> {
-    let people = role.people.iter().map(|account| {
-        json!({
-            "displayName": account.name, "type": "atlassian-user-role-actor",
-            "actorUser": {"accountId": account.id},
-        })
-    });
-    let groups = role.groups.iter().map(|name| {
-        json!({
-            "displayName": name, "type": "atlassian-group-role-actor", "name": name,
-            "actorGroup": {"name": name, "displayName": name, "groupId": format!("id-{name}")},
-        })
-    });
-    let numbered = people.chain(groups).zip(10_240..);
-    numbered
-        .map(|(mut actor, id)| {
-            actor["id"] = id.into();
-            actor
-        })
-        .collect()
 }

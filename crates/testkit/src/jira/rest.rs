@@ -32,8 +32,6 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/rest/api/3/user/groups", get(people::groups))
         .route("/rest/api/3/mypermissions", get(projects::permissions))
         .route("/rest/api/3/project/{key}/statuses", get(projects::statuses))
-        .route("/rest/api/3/project/{key}/role", get(projects::roles))
-        .route("/rest/api/3/project/{key}/role/{id}", get(projects::role))
         .route("/rest/api/3/issue/{key}", get(get_issue).put(people::edit))
         .nest("/rest/api/3/issue/{key}", issue)
         .fallback(unknown)

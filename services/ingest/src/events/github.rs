@@ -369,6 +369,16 @@ mod tests {
         ] {
             assert!(event(name, &payload).is_err(), "{name}");
         }
+        let told = event("status", &json!({"sha": "secret", "state": 1}))
+            .unwrap_err()
+            .to_string();
+        assert!(!told.contains("secret"), "{told}");
+        let pull = json!({"action": "closed", "pull_request": {"number": "seven"}});
+        let told = event("pull_request", &pull).unwrap_err().to_string();
+        assert!(
+            told.contains("at pull_request") && !told.contains("seven"),
+            "{told}"
+        );
         assert_eq!(event("ping", &json!({})), Ok(Event::Other("ping".to_owned())));
     }
 }

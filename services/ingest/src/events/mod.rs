@@ -15,13 +15,29 @@ pub(crate) struct Unreadable {
 
 /// Reads a payload; the error names the place, never the content.
 fn read<T: serde::de::DeserializeOwned>(event: &str, body: &[u8]) -> Result<T, Unreadable> {
-    json::from_slice(body).map_err(|error| Unreadable {
+    let unreadable = |problem: String| Unreadable {
         event: event.chars().take(60).collect(),
-        problem: match error {
-            json::Error::TooDeep => error.to_string(),
-            json::Error::Unreadable(error) => problem(&error),
-        },
-    })
+        problem,
+    };
+    let mut deserializer = json::deserializer(body).map_err(|error| unreadable(error.to_string()))?;
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let place = place(&error.path().to_string());
+        unreadable(format!("{place}{}", problem(error.inner())))
+    })?;
+    deserializer.end().map_err(|error| unreadable(problem(&error)))?;
+    Ok(value)
+}
+
+/// Where in the payload, for the operator: names of fields and numbers of items. Whatever else stands in a path was a key
+/// of the payload.
+fn place(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
+    let plain: String = path.chars().filter(|c| is_plain(*c)).take(120).collect();
+    if plain.chars().any(char::is_alphanumeric) {
+        format!("at {plain}: ")
+    } else {
+        String::new()
+    }
 }
 
 fn problem(error: &serde_json::Error) -> String {

@@ -35,14 +35,20 @@ fn merged() -> Reason {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn upkeep_is_done_while_a_change_waits_for_the_model() {
+/// A change that waits for the model while an earlier pull request of the ticket is merged.
+async fn merged_meanwhile() -> (World, Planner) {
     let world = World::start(script()).await;
     world.model.set_latency(Duration::from_secs(600));
     let planner = world.planner().await;
     world.ask().await;
     world.until_the_model_is_asked().await;
     world.trigger("merged:6", merged()).await;
+    (world, planner)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn upkeep_is_done_while_a_change_waits_for_the_model() {
+    let (world, planner) = merged_meanwhile().await;
     let row = world
         .until("the hand-over is done", async || {
             let row = world.row().await?;
@@ -60,12 +66,7 @@ async fn upkeep_is_done_while_a_change_waits_for_the_model() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_ends_the_change_and_leaves_upkeep_to_complete() {
-    let world = World::start(script()).await;
-    world.model.set_latency(Duration::from_secs(600));
-    let planner = world.planner().await;
-    world.ask().await;
-    world.until_the_model_is_asked().await;
-    world.trigger("merged:6", merged()).await;
+    let (world, planner) = merged_meanwhile().await;
     world
         .trigger("comment:9", Reason::StopRequested { run: None })
         .await;

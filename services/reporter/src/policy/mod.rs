@@ -513,105 +513,81 @@ mod tests {
             .collect()
     }
 
+    /// An ordinary commit with one thing changed.
+    fn changed(change: impl Fn(&mut CommitInfo)) -> CommitInfo {
+        let mut commit = commit('a');
+        change(&mut commit);
+        commit
+    }
+
+    fn token() -> String {
+        format!("ghp_{}", "a1B2c3D4e5".repeat(4))
+    }
+
+    fn assert_each_breaks(cases: impl IntoIterator<Item = (CommitInfo, Violation)>) {
+        for (given, expected) in cases {
+            assert_eq!(breaches(given), [expected]);
+        }
+    }
+
     #[test]
-    fn a_commit_is_ours_follows_one_other_and_says_what_it_seems_to_say() {
+    fn a_commit_is_ours_and_follows_one_other() {
         assert_eq!(breaches(commit('a')), []);
         let id = || "a".repeat(12);
         let stranger = || "Ann <ann@acme.example>".to_owned();
-        let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
-        let parent = || commit('a').parents[0].clone();
-        for (given, expected) in [
+        let foreign = |who| Violation::ForeignAuthor { commit: id(), who };
+        let header = "gpgsig".to_owned();
+        assert_each_breaks([
             (
-                CommitInfo {
-                    parents: vec![parent(), parent()],
-                    ..commit('a')
-                },
+                changed(|commit| commit.parents.push(commit.parents[0].clone())),
                 Violation::Merge { commit: id() },
             ),
             (
-                CommitInfo {
-                    parents: Vec::new(),
-                    ..commit('a')
-                },
+                changed(|commit| commit.parents.clear()),
                 Violation::Merge { commit: id() },
             ),
+            (changed(|commit| commit.author = stranger()), foreign(stranger())),
             (
-                CommitInfo {
-                    author: stranger(),
-                    ..commit('a')
-                },
-                Violation::ForeignAuthor {
-                    commit: id(),
-                    who: stranger(),
-                },
+                changed(|commit| commit.committer = stranger()),
+                foreign(stranger()),
             ),
             (
-                CommitInfo {
-                    committer: stranger(),
-                    ..commit('a')
-                },
-                Violation::ForeignAuthor {
-                    commit: id(),
-                    who: stranger(),
-                },
+                changed(|commit| commit.author = format!("{} <a@b.example>", token())),
+                foreign("[GitHub token removed] <a@b.example>".to_owned()),
             ),
             (
-                CommitInfo {
-                    author: format!("{token} <a@b.example>"),
-                    ..commit('a')
-                },
-                Violation::ForeignAuthor {
-                    commit: id(),
-                    who: "[GitHub token removed] <a@b.example>".into(),
-                },
-            ),
-            (
-                CommitInfo {
-                    other_headers: vec!["gpgsig".into()],
-                    ..commit('a')
-                },
+                changed(|commit| commit.other_headers = vec![header.clone()]),
                 Violation::CommitHeader {
                     commit: id(),
-                    header: "gpgsig".into(),
+                    header: header.clone(),
                 },
             ),
+        ]);
+    }
+
+    #[test]
+    fn a_commit_says_what_it_seems_to_say() {
+        let id = || "a".repeat(12);
+        let says = |message: &str| changed(|commit| commit.message = message.to_owned());
+        let hidden = || Violation::HiddenCharacters { commit: id() };
+        assert_each_breaks([
+            (says("fix\u{202e}"), hidden()),
+            (says("fix\n\n\u{1b}[2J"), hidden()),
             (
-                CommitInfo {
-                    message: "fix\u{202e}".into(),
-                    ..commit('a')
-                },
-                Violation::HiddenCharacters { commit: id() },
-            ),
-            (
-                CommitInfo {
-                    message: "fix\n\n\u{1b}[2J".into(),
-                    ..commit('a')
-                },
-                Violation::HiddenCharacters { commit: id() },
-            ),
-            (
-                CommitInfo {
-                    message: format!("fix\n\n{token}"),
-                    ..commit('a')
-                },
+                says(&format!("fix\n\n{}", token())),
                 Violation::Secret {
                     kind: "GitHub token".into(),
                     place: Place::Message { commit: id() },
                 },
             ),
             (
-                CommitInfo {
-                    message: "fix\n\nCloses #99".into(),
-                    ..commit('a')
-                },
+                says("fix\n\nCloses #99"),
                 Violation::Command {
                     words: "Closes #99".into(),
                     commit: id(),
                 },
             ),
-        ] {
-            assert_eq!(breaches(given), [expected]);
-        }
+        ]);
     }
 
     #[test]
