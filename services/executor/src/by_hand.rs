@@ -217,6 +217,9 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
         if let Err(problem) = sandbox.require(task.min_level) {
             writeln!(out, "\n{problem}")?;
         }
+        if let Err(problem) = sandbox.require_process_limit() {
+            writeln!(out, "\n{problem}")?;
+        }
     }
     Ok(if meets {
         ExitCode::SUCCESS

@@ -57,6 +57,9 @@ pub struct Executor {
     /// What one command and everything it starts may use.
     #[serde(default)]
     pub limits: Limits,
+    /// Start although commands run as root, without namespaces, and nothing limits how many processes they make.
+    #[serde(default)]
+    pub allow_unlimited_processes: bool,
     /// Results of setup commands kept for later runs, all together, in MiB; 0: none.
     #[serde(default = "default_setup_cache_mib")]
     pub setup_cache_mib: u64,

@@ -58,6 +58,9 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let setup_cache_mib = sandbox.runner().map_or(settings.setup_cache_mib, |_| 0);
     let (level, probe) = (sandbox.level(), sandbox.probe());
     sandbox.require(settings.min_level).map_err(anyhow::Error::msg)?;
+    if !settings.allow_unlimited_processes {
+        sandbox.require_process_limit().map_err(anyhow::Error::msg)?;
+    }
     tracing::info!(
         ?level,
         landlock_abi = probe.offers.landlock,

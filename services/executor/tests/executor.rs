@@ -122,6 +122,7 @@ impl World {
                 limits: executor::Limits::default(),
                 exposed: Vec::new(),
                 forbidden_addresses: Vec::new(),
+                allow_unlimited_processes: true,
                 runner_socket: None,
                 setup_cache_mib: 1024,
                 disk_floor_mib: 0,

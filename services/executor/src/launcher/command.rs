@@ -195,7 +195,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 /// Tries everything out on processes that end with it and prints how that went.
 pub(crate) fn probe() -> Result<ExitCode, String> {
     // First of all: the trials below take from this process what it needs to look.
-    let memory_limit = group::memory_limit();
+    let (memory_limit, process_limit) = (group::memory_limit(), group::process_limit());
     let cgroup = group::probe();
     let namespaces_problem = try_namespaces().err();
     let uid = rustix::process::getuid().as_raw();
@@ -210,6 +210,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
         },
         landlock_abi: landlock,
         memory_limit,
+        process_limit,
         cgroup,
         namespaces_problem,
         gvisor: version.to_lowercase().contains("gvisor"),

@@ -109,20 +109,29 @@ pub(crate) fn probe() -> Option<Cgroup> {
     })
 }
 
-/// The memory limit of this process's container in bytes: the lowest of its group and the groups around it, of either
-/// version.
+/// The memory limit of this process's container in bytes.
 pub(crate) fn memory_limit() -> Option<u64> {
+    limit_around("memory", "memory.max", "memory.limit_in_bytes")
+}
+
+/// How many processes this process's container may have.
+pub(crate) fn process_limit() -> Option<u64> {
+    limit_around("pids", "pids.max", "pids.max")
+}
+
+/// The lowest limit of this process's group and the groups around it, of either version: the files that hold it.
+fn limit_around(controller: &str, second_file: &str, first_file: &str) -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let second = place(&groups, "0::", &mounts, |mount| mount.contains(" - cgroup2 "));
-    let first = place(&groups, ":memory:", &mounts, |mount| {
+    let first = place(&groups, &format!(":{controller}:"), &mounts, |mount| {
         mount.contains(" - cgroup ")
             && mount
                 .rsplit(' ')
                 .next()
-                .is_some_and(|options| options.split(',').any(|name| name == "memory"))
+                .is_some_and(|options| options.split(',').any(|name| name == controller))
     });
-    let limits = [(second, "memory.max"), (first, "memory.limit_in_bytes")];
+    let limits = [(second, second_file), (first, first_file)];
     limits
         .into_iter()
         .filter_map(|(place, file)| lowest(&place?, file))

@@ -105,6 +105,7 @@ impl Sandbox {
                 landlock_abi: 0,
                 cgroup: None,
                 memory_limit: None,
+                process_limit: None,
                 namespaces_problem: None,
                 gvisor: false,
                 uid: 0,
@@ -170,6 +171,27 @@ impl Sandbox {
             ));
         }
         Ok(())
+    }
+
+    /// Refuses to start commands whose number nothing holds: a storm of forks would take the machine before it is noticed.
+    ///
+    /// # Errors
+    /// What is missing, and how to go on, for the operator.
+    pub(crate) fn require_process_limit(&self) -> Result<(), String> {
+        let probe = &self.probe;
+        let has_group = probe.cgroup.as_ref().is_some_and(|group| group.processes);
+        // Of every other user the kernel counts the processes itself.
+        let is_held = probe.uid != 0 || probe.offers.namespaces || has_group || probe.process_limit.is_some();
+        if is_held {
+            return Ok(());
+        }
+        Err(
+            "executor.allow_unlimited_processes: commands run as root here, without namespaces and without a control group \
+             that limits processes, so nothing holds a storm of forks. Run the executor as another user, allow user namespaces, \
+             or give its container a limit of processes; or accept it with executor.allow_unlimited_processes = true \
+             (JOURNEYMAN__EXECUTOR__ALLOW_UNLIMITED_PROCESSES=true)"
+                .to_owned(),
+        )
     }
 
     /// What decides the level, in words.
@@ -301,6 +323,34 @@ fn is_open_and_silent(socket: impl AsFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_without_namespaces_needs_something_that_limits_processes() {
+        let root = Sandbox::without_launcher();
+        let refused = root.require_process_limit().unwrap_err();
+        assert!(
+            refused.contains("storm of forks") && refused.contains("allow_unlimited_processes = true"),
+            "{refused}"
+        );
+        let with = |change: fn(&mut Probe)| {
+            let mut sandbox = root.clone();
+            change(&mut sandbox.probe);
+            sandbox.require_process_limit()
+        };
+        assert_eq!(with(|probe| probe.uid = 1000), Ok(()));
+        assert_eq!(with(|probe| probe.offers.namespaces = true), Ok(()));
+        assert_eq!(with(|probe| probe.process_limit = Some(1024)), Ok(()));
+        let group = |processes| Cgroup {
+            folder: PathBuf::new(),
+            memory: true,
+            processes,
+        };
+        let mut grouped = root.clone();
+        grouped.probe.cgroup = Some(group(true));
+        assert_eq!(grouped.require_process_limit(), Ok(()));
+        grouped.probe.cgroup = Some(group(false));
+        assert!(grouped.require_process_limit().is_err());
+    }
 
     #[test]
     fn a_command_may_use_less_than_its_container() {

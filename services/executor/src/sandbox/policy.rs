@@ -153,6 +153,8 @@ pub(crate) struct Probe {
     pub(crate) cgroup: Option<Cgroup>,
     /// Bytes of memory that all commands together may use, with the process that starts them: the limit of its container.
     pub(crate) memory_limit: Option<u64>,
+    /// How many processes this process's container may have.
+    pub(crate) process_limit: Option<u64>,
     /// Why namespaces are not offered.
     pub(crate) namespaces_problem: Option<String>,
     /// Whether a user-space kernel lies beneath (gVisor).

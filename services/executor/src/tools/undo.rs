@@ -73,6 +73,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_in_whose_place_a_pipe_stands_comes_back() {
+        let world = World::new();
+        let path = world.call.workspace.root().path().join("README.md");
+        std::fs::remove_file(&path).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        assert!(world.call.workspace.has_changed().unwrap());
+        let text = world.run("undo", &json!({})).unwrap();
+        assert!(text.contains("README.md"), "{text}");
+        assert_eq!(world.file("README.md"), "# Shop\n");
+    }
+
+    #[test]
     fn a_commit_is_taken_back_and_its_work_stays_until_it_is_undone_too() {
         let world = World::new();
         let workspace = &world.call.workspace;

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use domain::CommitId;
 use git2::{Delta, DiffDelta, DiffOptions, Oid};
 
-use super::{Problem, Workspace, omitted::MAX_NAMED, paths::is_plain_name, scan::StatCache};
+use super::{Kind, Problem, Workspace, omitted::MAX_NAMED, paths::is_plain_name, scan::StatCache};
 
 /// Changes that can be undone.
 pub(super) const MAX_UNDO: usize = 50;
@@ -91,6 +91,7 @@ impl Workspace {
                 self.root().make_folder(path)?;
                 continue;
             }
+            self.clear_special(path)?;
             if let Some(stat) = self.write_blob(git.find_blob(file.id())?.content(), mode, path)? {
                 cache.put(path.to_owned(), stat, file.id());
             }
@@ -99,6 +100,15 @@ impl Workspace {
             .iter()
             .filter_map(|delta| Some(path_of(delta)?.display().to_string()))
             .collect())
+    }
+
+    /// A pipe or socket in the place of a file: it is in no tree, so no difference takes it away.
+    fn clear_special(&self, path: &Path) -> Result<(), Problem> {
+        match self.root().stat(path) {
+            Ok(Some(stat)) if stat.kind == Kind::Other => Ok(self.root().remove(path)?),
+            // What is wrong with the path is told when the file is written.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     fn take_away(&self, path: &Path) -> Result<(), Problem> {

@@ -120,7 +120,8 @@ async fn start(level: Level, canary: &Canary) -> Planted {
         lines.push_str(&format!("hidden = [{:?}]\n", folder.join("hidden")));
         lines.push_str(match level {
             Level::Full => "slots = 2\n",
-            Level::Pod => "slots = 2\nwithout = [\"namespaces\"]\n",
+            // As root nothing limits processes there.
+            Level::Pod => "slots = 2\nwithout = [\"namespaces\"]\nallow_unlimited_processes = true\n",
             Level::Runner => "slots = 1\nwithout = [\"namespaces\"]\n",
         });
         if level == Level::Runner {
