@@ -3,8 +3,10 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
