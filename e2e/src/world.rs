@@ -45,6 +45,8 @@ pub struct Options {
     pub script: Option<Vec<Step>>,
     /// More YAML for the repository's rules, top-level keys other than `repo` and `jira`.
     pub rules: String,
+    /// More files of rules, by name.
+    pub more_rules: Vec<(&'static str, String)>,
     /// More settings, as environment variables without `JOURNEYMAN__`; those of `OTEL_` as they are.
     pub settings: Vec<(&'static str, String)>,
     /// Do not send webhooks: the poller is the only door.
@@ -87,6 +89,9 @@ impl World {
         let jira = FakeJira::start(options.jira).await?;
         let model = ScriptedModel::start(options.script.unwrap_or_else(fixture::script)).await?;
         let rules = write_rules(folder.path(), &options.rules)?;
+        for (name, text) in &options.more_rules {
+            std::fs::write(rules.join(name), text)?;
+        }
         let outside = Outside {
             github_api: github.api_url(),
             github_git: github.git_url(),

@@ -1,14 +1,16 @@
 //! `journeyman process-ticket`: one ticket, now, to the end of its run.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::{Context, bail};
-use bootstrap::rules::RulesBook;
-use domain::{Entry, Fact, Job, StopReason, TicketKey, Timestamp};
+use bootstrap::rules::{Connections, RulesBook};
+use domain::{Entry, Fact, Instance, Job, StopReason, TicketKey, Timestamp};
 use futures::{Stream, TryStreamExt};
+use serde::{Deserialize, de::IgnoredAny};
 use tokio_util::sync::CancellationToken;
 
 use super::{say, say_error};
@@ -31,7 +33,8 @@ pub(super) async fn run(
         .join(rules.file_name().context("--config must name a file")?);
     let target = target.with_extension("yaml");
     std::fs::copy(rules, target).with_context(|| format!("cannot read {}", rules.display()))?;
-    refuse_problems(folder.path(), rules)?;
+    let connections = connections(file.as_deref())?;
+    refuse_problems(folder.path(), rules, &connections)?;
     let [shutdown, at_once] = bootstrap::signals();
     let plan = Plan {
         file,
@@ -50,9 +53,25 @@ pub(super) async fn run(
     worked
 }
 
+/// The instances that the settings name; what else they say of them is for the services.
+fn connections(file: Option<&Path>) -> anyhow::Result<Connections> {
+    let Instances { github, jira } = bootstrap::settings::load(file, std::env::vars())?;
+    Ok(Connections {
+        github: github.into_keys().collect(),
+        jira: jira.into_keys().collect(),
+    })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Instances {
+    github: BTreeMap<Instance, IgnoredAny>,
+    jira: BTreeMap<Instance, IgnoredAny>,
+}
+
 /// A file with a problem disables its repository, and the ticket would seem to belong to none.
-fn refuse_problems(folder: &Path, rules: &Path) -> anyhow::Result<()> {
-    match RulesBook::read(folder)?.problems().first() {
+fn refuse_problems(folder: &Path, rules: &Path, connections: &Connections) -> anyhow::Result<()> {
+    match RulesBook::read(folder, connections)?.problems().first() {
         None => Ok(()),
         Some(found) => {
             let line = if found.line == 0 {

@@ -6,13 +6,15 @@ use config::{Config, ConfigError, Environment, File, FileFormat};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 17] = [
     "nats",
     "redis",
     "telemetry",
     "rules",
     "ingest",
+    "github",
     "github_reader",
+    "jira",
     "jira_reader",
     "planner",
     "model",

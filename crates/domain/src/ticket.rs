@@ -80,6 +80,22 @@ impl TicketKey {
         }
     }
 
+    /// The ticket of the same key on this instance (absent: the default one).
+    #[must_use]
+    pub fn on(self, instance: Option<&Instance>) -> Self {
+        match self {
+            Self::Jira { project, number, .. } => Self::Jira {
+                instance: instance.cloned(),
+                project,
+                number,
+            },
+            Self::GitHub { repository, number } => Self::GitHub {
+                repository: repository.on(instance.cloned()),
+                number,
+            },
+        }
+    }
+
     /// How its own tracker and its people write it: `ENG-12`, `acme/shop#7`, whatever the instance. Not an identity.
     pub fn short(&self) -> String {
         match self {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use domain::Instance;
+
 /// Why a call to GitHub did not do what was asked. Holds no token and no body beyond GitHub's capped message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -24,6 +26,12 @@ pub enum Error {
         detail: String,
         /// The permission that GitHub says would suffice, e.g. `issues:write or pull_requests:write`.
         needs: Option<String>,
+    },
+    /// The settings have no such instance.
+    #[error("the settings have no section [github.{instance}]")]
+    UnknownInstance {
+        /// Its name.
+        instance: Instance,
     },
     /// It is at another address, which is not one of the same service.
     #[error("github redirects to {to}, which is not followed")]
@@ -78,6 +86,7 @@ impl Error {
             | Self::Unauthorized { .. }
             | Self::Forbidden { .. }
             | Self::Moved { .. }
+            | Self::UnknownInstance { .. }
             | Self::Conflict { .. }
             | Self::Rejected { .. }
             | Self::Malformed { .. } => false,

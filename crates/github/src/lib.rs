@@ -2,6 +2,7 @@
 //! a writer. No merge endpoint is called anywhere.
 
 mod client;
+mod clients;
 mod error;
 mod model;
 pub mod permissions;
@@ -18,7 +19,7 @@ pub use model::{
     Identity, Permission, Polled, PullRequest, PullRequestState, Repository, conclusion, mentions,
 };
 pub use reader::Reader;
-pub use settings::Settings;
+pub use settings::{Account, ReaderServer, Settings, WriterServer};
 pub use writer::Writer;
 
 #[cfg(test)]

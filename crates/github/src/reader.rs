@@ -1,11 +1,14 @@
 //! What may be read at GitHub.
 
-use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
+use std::collections::BTreeMap;
+
+use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp};
 
 use crate::{
     Check, Comment, ETag, Error, HookDelivery, Identity, Permission, Polled, PullRequest, Repository,
     Settings,
-    client::{Client, encode},
+    client::encode,
+    clients::Clients,
     permissions::Access,
     wire::{
         WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WirePermission,
@@ -22,17 +25,25 @@ const MAX_COMMENT_PAGES: usize = 5;
 /// Reads at GitHub; cheap to clone. Every call is tried three times.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    client: Client,
+    clients: Clients,
 }
 
 impl Reader {
-    /// A reader with its own connections; needs a tokio runtime. Connects to nothing yet.
+    /// A reader of the default instance with its own connections; needs a tokio runtime. Connects to nothing yet.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when the URL is none.
+    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when a URL is not valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Self::with_instances(settings, &BTreeMap::new())
+    }
+
+    /// The same for the default instance and those that repositories may name.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn with_instances(settings: &Settings, others: &BTreeMap<Instance, Settings>) -> Result<Self, Error> {
         Ok(Self {
-            client: Client::new(settings)?,
+            clients: Clients::new(settings, others)?,
         })
     }
 
@@ -41,7 +52,10 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the App is not installed there.
     pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
-        self.client.repository(repository, Access::Look).await
+        self.clients
+            .of(repository)?
+            .repository(repository, Access::Look)
+            .await
     }
 
     /// The latest checks of a commit: check runs and commit statuses, at most 300 of each.
@@ -52,7 +66,11 @@ impl Reader {
         let mut checks = Vec::new();
         for page in 1..=MAX_CHECK_PAGES {
             let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
-            let found: WireCheckRuns = self.client.get(repository, Access::Look, &path).await?;
+            let found: WireCheckRuns = self
+                .clients
+                .of(repository)?
+                .get(repository, Access::Look, &path)
+                .await?;
             let last = found.check_runs.len() < PAGE;
             checks.extend(found.check_runs.into_iter().map(Check::from));
             if last {
@@ -61,7 +79,11 @@ impl Reader {
         }
         for page in 1..=MAX_CHECK_PAGES {
             let path = format!("/commits/{commit}/status?per_page={PAGE}&page={page}");
-            let found: WireCombinedStatus = self.client.get(repository, Access::Look, &path).await?;
+            let found: WireCombinedStatus = self
+                .clients
+                .of(repository)?
+                .get(repository, Access::Look, &path)
+                .await?;
             let last = found.statuses.len() < PAGE;
             checks.extend(found.statuses.into_iter().map(Check::from));
             if last {
@@ -76,7 +98,10 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when there is none with that number.
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
-        self.client.pull_request(repository, Access::Look, number).await
+        self.clients
+            .of(repository)?
+            .pull_request(repository, Access::Look, number)
+            .await
     }
 
     /// Open pull requests, of anybody, that name the ticket in title, head branch or description. Looks at the 500
@@ -92,7 +117,11 @@ impl Reader {
         let mut matches = Vec::new();
         for page in 1..=MAX_PULL_REQUEST_PAGES {
             let path = format!("/pulls?state=open&per_page={PAGE}&page={page}");
-            let found: Vec<WirePullRequest> = self.client.get(repository, Access::Look, &path).await?;
+            let found: Vec<WirePullRequest> = self
+                .clients
+                .of(repository)?
+                .get(repository, Access::Look, &path)
+                .await?;
             let last = found.len() < PAGE;
             let found = found.into_iter().map(PullRequest::from);
             matches.extend(found.filter(|candidate| candidate.mentions(repository, ticket)));
@@ -115,7 +144,11 @@ impl Reader {
         let mut closed = Vec::new();
         for page in 1..=MAX_PULL_REQUEST_PAGES {
             let path = format!("/pulls?state=closed&sort=updated&direction=desc&per_page={PAGE}&page={page}");
-            let found: Vec<WirePullRequest> = self.client.get(repository, Access::Look, &path).await?;
+            let found: Vec<WirePullRequest> = self
+                .clients
+                .of(repository)?
+                .get(repository, Access::Look, &path)
+                .await?;
             let is_full = found.len() == PAGE;
             let seen = found.len();
             let before = closed.len();
@@ -143,7 +176,8 @@ impl Reader {
         let path = |page| format!("/pulls?state=all&sort=updated&direction=desc&per_page={PAGE}&page={page}");
         // Whatever changes becomes the first: the tag of the first page tells of every change.
         let first: Option<(Vec<WirePullRequest>, _)> = self
-            .client
+            .clients
+            .of(repository)?
             .get_unless(repository, Access::Look, &path(1), known)
             .await?;
         let Some((mut found, etag)) = first else {
@@ -162,7 +196,11 @@ impl Reader {
                 break false;
             }
             page += 1;
-            found = self.client.get(repository, Access::Look, &path(page)).await?;
+            found = self
+                .clients
+                .of(repository)?
+                .get(repository, Access::Look, &path(page))
+                .await?;
         };
         Ok(Polled::Changed {
             pull_requests: changed,
@@ -180,7 +218,8 @@ impl Reader {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Option<PullRequest>, Error> {
-        self.client
+        self.clients
+            .of(repository)?
             .find_pull_request_by_head(repository, Access::Look, branch)
             .await
     }
@@ -192,7 +231,8 @@ impl Reader {
     pub async fn permission(&self, repository: &RepositoryName, login: &str) -> Result<Permission, Error> {
         let path = format!("/collaborators/{}/permission", encode(login));
         let found = Error::none_if_missing(
-            self.client
+            self.clients
+                .of(repository)?
                 .get::<WirePermission>(repository, Access::Look, &path)
                 .await,
         )?;
@@ -215,7 +255,8 @@ impl Reader {
         for page in 1..=MAX_COMMENT_PAGES {
             let query = format!("since={since_s}&sort=updated&direction=asc&per_page={PAGE}&page={page}");
             let found: Vec<WireComment> = self
-                .client
+                .clients
+                .of(repository)?
                 .get(repository, Access::Look, &format!("/issues/comments?{query}"))
                 .await?;
             let is_last = found.len() < PAGE;
@@ -228,15 +269,28 @@ impl Reader {
         Ok(comments)
     }
 
-    /// GitHub's attempts since then to deliver webhooks to our App, newest first; the 1,000 latest at most.
+    /// The default instance (`None`) and the named ones.
+    pub fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
+        self.clients.instances()
+    }
+
+    /// An instance's attempts since then to deliver webhooks to our App, newest first; the 1,000 latest at most.
     ///
     /// # Errors
     /// [`Error::Unauthorized`] without an App: a token has no deliveries.
-    pub async fn hook_deliveries(&self, since: Timestamp) -> Result<Vec<HookDelivery>, Error> {
+    pub async fn hook_deliveries(
+        &self,
+        instance: Option<&Instance>,
+        since: Timestamp,
+    ) -> Result<Vec<HookDelivery>, Error> {
         let mut deliveries: Vec<HookDelivery> = Vec::new();
         let mut path = format!("/app/hook/deliveries?per_page={PAGE}");
         for _ in 0..MAX_DELIVERY_PAGES {
-            let (found, next) = self.client.get_as_app::<Vec<WireDelivery>>(&path).await?;
+            let (found, next) = self
+                .clients
+                .on(instance)?
+                .get_as_app::<Vec<WireDelivery>>(&path)
+                .await?;
             for wire in found {
                 let delivery = HookDelivery::try_from(wire)?;
                 if delivery.delivered_at < since {
@@ -256,9 +310,17 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when GitHub has forgotten it, [`Error::Unauthorized`] without an App.
-    pub async fn hook_payload(&self, id: u64) -> Result<serde_json::Value, Error> {
+    pub async fn hook_payload(
+        &self,
+        instance: Option<&Instance>,
+        id: u64,
+    ) -> Result<serde_json::Value, Error> {
         let path = format!("/app/hook/deliveries/{id}");
-        let (found, _) = self.client.get_as_app::<WireDeliveryDetail>(&path).await?;
+        let (found, _) = self
+            .clients
+            .on(instance)?
+            .get_as_app::<WireDeliveryDetail>(&path)
+            .await?;
         Ok(found.request.payload)
     }
 
@@ -267,6 +329,6 @@ impl Reader {
     /// # Errors
     /// [`Error::Unauthorized`] when they are no good.
     pub async fn whoami(&self) -> Result<Identity, Error> {
-        self.client.whoami().await
+        self.clients.on(None)?.whoami().await
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::is_readable_on_the_way;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 /// Where GitHub is and who we are there: an App (id and private key) or a token.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,6 +20,82 @@ pub struct Settings {
     pub token: Option<SecretString>,
     /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
     pub allow_insecure: bool,
+}
+
+/// An App (id and private key) or a token on a server besides the default one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Account {
+    /// Id of the GitHub App.
+    pub app_id: Option<u64>,
+    /// RSA private key of the GitHub App, PEM.
+    pub private_key: Option<SecretString>,
+    /// A personal access token instead of an App.
+    pub token: Option<SecretString>,
+}
+
+/// `[github.<instance>]` as ingest reads it: the writer's part is skipped unread.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReaderServer {
+    /// As in [`Settings`].
+    pub api_url: String,
+    /// As in [`Settings`].
+    pub git_url: String,
+    /// As in [`Settings`].
+    #[serde(default)]
+    pub allow_insecure: bool,
+    /// The account that reads.
+    pub reader: Account,
+    #[serde(default, rename = "writer")]
+    _writer: IgnoredAny,
+}
+
+/// `[github.<instance>]` as the reporter reads it: the reader's part is skipped unread.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriterServer {
+    /// As in [`Settings`].
+    pub api_url: String,
+    /// As in [`Settings`].
+    pub git_url: String,
+    /// As in [`Settings`].
+    #[serde(default)]
+    pub allow_insecure: bool,
+    /// The account that writes.
+    pub writer: Account,
+    #[serde(default, rename = "reader")]
+    _reader: IgnoredAny,
+}
+
+impl ReaderServer {
+    /// The server with the account that reads.
+    pub fn settings(&self) -> Settings {
+        on_server(&self.api_url, &self.git_url, self.allow_insecure, &self.reader)
+    }
+}
+
+impl WriterServer {
+    /// The server with the account that writes.
+    pub fn settings(&self) -> Settings {
+        on_server(&self.api_url, &self.git_url, self.allow_insecure, &self.writer)
+    }
+}
+
+fn on_server(api_url: &str, git_url: &str, allow_insecure: bool, account: &Account) -> Settings {
+    let Account {
+        app_id,
+        private_key,
+        token,
+    } = account.clone();
+    Settings {
+        api_url: api_url.to_owned(),
+        git_url: git_url.to_owned(),
+        app_id,
+        private_key,
+        token,
+        allow_insecure,
+    }
 }
 
 impl Default for Settings {

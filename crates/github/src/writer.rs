@@ -1,11 +1,14 @@
 //! What may be written at GitHub, and what a writer has to look at before. A write is never repeated inside.
 
-use domain::{CommitId, RepositoryName};
+use std::collections::BTreeMap;
+
+use domain::{CommitId, Instance, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
     Comment, CommentId, Error, GitRemote, Identity, PullRequest, Repository, Settings,
-    client::{Client, Method, encode, encode_path},
+    client::{Method, encode, encode_path},
+    clients::Clients,
     permissions::Access,
     wire::{WireBranch, WireBranchRule, WireComment, WirePullRequest, WireRef},
 };
@@ -20,17 +23,25 @@ const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(inp
 /// write again.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    client: Client,
+    clients: Clients,
 }
 
 impl Writer {
-    /// A writer with its own connections; needs a tokio runtime. Connects to nothing yet.
+    /// A writer of the default instance with its own connections; needs a tokio runtime. Connects to nothing yet.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when the URL is none.
+    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when a URL is not valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Self::with_instances(settings, &BTreeMap::new())
+    }
+
+    /// The same for the default instance and those that repositories may name.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn with_instances(settings: &Settings, others: &BTreeMap<Instance, Settings>) -> Result<Self, Error> {
         Ok(Self {
-            client: Client::new(settings)?,
+            clients: Clients::new(settings, others)?,
         })
     }
 
@@ -39,7 +50,10 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the App is not installed on the repository.
     pub async fn fetch_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
-        self.client.git_remote(repository, Access::Fetch).await
+        self.clients
+            .of(repository)?
+            .git_remote(repository, Access::Fetch)
+            .await
     }
 
     /// Where git pushes to.
@@ -47,7 +61,10 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the App is not installed on the repository.
     pub async fn push_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
-        self.client.git_remote(repository, Access::Push).await
+        self.clients
+            .of(repository)?
+            .git_remote(repository, Access::Push)
+            .await
     }
 
     /// The repository itself.
@@ -55,7 +72,10 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the App is not installed there.
     pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
-        self.client.repository(repository, Access::Write).await
+        self.clients
+            .of(repository)?
+            .repository(repository, Access::Write)
+            .await
     }
 
     /// One pull request.
@@ -63,7 +83,10 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when there is none with that number.
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
-        self.client.pull_request(repository, Access::Write, number).await
+        self.clients
+            .of(repository)?
+            .pull_request(repository, Access::Write, number)
+            .await
     }
 
     /// The pull request whose head is that branch of the repository: an open one if there is one, else the newest.
@@ -75,7 +98,8 @@ impl Writer {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Option<PullRequest>, Error> {
-        self.client
+        self.clients
+            .of(repository)?
             .find_pull_request_by_head(repository, Access::Write, branch)
             .await
     }
@@ -90,8 +114,12 @@ impl Writer {
         branch: &str,
     ) -> Result<Option<CommitId>, Error> {
         let path = format!("/git/ref/heads/{}", encode_path(branch));
-        let found =
-            Error::none_if_missing(self.client.get::<WireRef>(repository, Access::Write, &path).await)?;
+        let found = Error::none_if_missing(
+            self.clients
+                .of(repository)?
+                .get::<WireRef>(repository, Access::Write, &path)
+                .await,
+        )?;
         Ok(found.map(|found| found.object.sha))
     }
 
@@ -106,13 +134,15 @@ impl Writer {
     ) -> Result<Vec<String>, Error> {
         let path = format!("/branches/{}", encode(branch));
         let found = self
-            .client
+            .clients
+            .of(repository)?
             .get::<WireBranch>(repository, Access::Write, &path)
             .await;
         let mut required = Error::none_if_missing(found)?.map_or_else(Vec::new, WireBranch::required);
         let path = format!("/rules/branches/{}?per_page={PAGE}", encode(branch));
         let found = self
-            .client
+            .clients
+            .of(repository)?
             .get::<Vec<WireBranchRule>>(repository, Access::Write, &path)
             .await;
         let rules = Error::none_if_missing(found)?.unwrap_or_default();
@@ -136,7 +166,8 @@ impl Writer {
     ) -> Result<PullRequest, Error> {
         let body = json!({ "head": head, "base": base, "title": title, "body": body, "draft": draft });
         let made: WirePullRequest = self
-            .client
+            .clients
+            .of(repository)?
             .write(repository, Method::Post, "/pulls", &body)
             .await?;
         Ok(made.into())
@@ -153,14 +184,16 @@ impl Writer {
         node_id: &str,
     ) -> Result<(), Error> {
         match self
-            .client
+            .clients
+            .of(repository)?
             .graphql(repository, MARK_READY, json!({ "id": node_id }))
             .await
         {
             Ok(_) => Ok(()),
             Err(Error::Rejected { detail }) => {
                 let now = self
-                    .client
+                    .clients
+                    .of(repository)?
                     .pull_request(repository, Access::Write, number)
                     .await?;
                 if now.draft {
@@ -185,18 +218,19 @@ impl Writer {
     ) -> Result<CommentId, Error> {
         let path = format!("/issues/{number}/comments");
         let made: WireComment = self
-            .client
+            .clients
+            .of(repository)?
             .write(repository, Method::Post, &path, &json!({ "body": body }))
             .await?;
         Ok(CommentId(made.id))
     }
 
-    /// Login of the account that writes.
+    /// Login of the account that writes at an instance.
     ///
     /// # Errors
     /// [`Error`]; the first call asks GitHub.
-    pub async fn login(&self) -> Result<String, Error> {
-        self.client.our_login().await
+    pub async fn login(&self, instance: Option<&Instance>) -> Result<String, Error> {
+        self.clients.on(instance)?.our_login().await
     }
 
     /// The comments of an issue or pull request, oldest first; at most 2,000.
@@ -208,12 +242,16 @@ impl Writer {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<Comment>, Error> {
-        let us = self.client.our_login().await?;
-        let our_app = self.client.app_id();
+        let us = self.clients.of(repository)?.our_login().await?;
+        let our_app = self.clients.of(repository)?.app_id();
         let mut comments = Vec::new();
         for page in 1..=MAX_COMMENT_PAGES {
             let path = format!("/issues/{number}/comments?per_page={PAGE}&page={page}");
-            let found: Vec<WireComment> = self.client.get(repository, Access::Write, &path).await?;
+            let found: Vec<WireComment> = self
+                .clients
+                .of(repository)?
+                .get(repository, Access::Write, &path)
+                .await?;
             let last = found.len() < PAGE;
             comments.extend(found.into_iter().map(|wire| wire.into_comment(&us, our_app)));
             if last {
@@ -235,7 +273,8 @@ impl Writer {
     ) -> Result<(), Error> {
         let path = format!("/issues/comments/{comment}");
         let _: Value = self
-            .client
+            .clients
+            .of(repository)?
             .write(repository, Method::Patch, &path, &json!({ "body": body }))
             .await?;
         Ok(())
@@ -247,7 +286,7 @@ impl Writer {
     /// [`Error::NotFound`] when it was deleted already, [`Error::Forbidden`] when it is somebody else's.
     pub async fn delete_comment(&self, repository: &RepositoryName, comment: CommentId) -> Result<(), Error> {
         let path = format!("/issues/comments/{comment}");
-        self.client.delete(repository, &path).await
+        self.clients.of(repository)?.delete(repository, &path).await
     }
 
     /// Adds labels to an issue or pull request; those that it has already stay.
@@ -262,7 +301,8 @@ impl Writer {
     ) -> Result<(), Error> {
         let path = format!("/issues/{number}/labels");
         let _: Value = self
-            .client
+            .clients
+            .of(repository)?
             .write(repository, Method::Post, &path, &json!({ "labels": labels }))
             .await?;
         Ok(())
@@ -273,6 +313,6 @@ impl Writer {
     /// # Errors
     /// [`Error::Unauthorized`] when they are no good.
     pub async fn whoami(&self) -> Result<Identity, Error> {
-        self.client.whoami().await
+        self.clients.on(None)?.whoami().await
     }
 }

@@ -484,7 +484,7 @@ async fn a_token_serves_in_place_of_an_app() {
     assert_eq!(remote.token.expose_secret(), stand_in::WRITER_TOKEN);
     let deliveries = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let refused = deliveries
-        .hook_deliveries(Timestamp::from_unix_ms(0))
+        .hook_deliveries(None, Timestamp::from_unix_ms(0))
         .await
         .unwrap_err();
     assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
@@ -523,7 +523,7 @@ async fn webhook_deliveries_are_listed_newest_first_since_an_instant() {
     let deliveries = eventually("two deliveries", Duration::from_secs(10), async || {
         let found = hub
             .reader
-            .hook_deliveries(Timestamp::from_unix_ms(0))
+            .hook_deliveries(None, Timestamp::from_unix_ms(0))
             .await
             .ok()?;
         (found.len() >= 2).then_some(found)
@@ -537,7 +537,7 @@ async fn webhook_deliveries_are_listed_newest_first_since_an_instant() {
     );
     assert_eq!(deliveries[0].event, "push");
     let future = deliveries[0].delivered_at.plus_ms(60_000);
-    assert_eq!(hub.reader.hook_deliveries(future).await.unwrap(), []);
+    assert_eq!(hub.reader.hook_deliveries(None, future).await.unwrap(), []);
 }
 
 #[tokio::test]

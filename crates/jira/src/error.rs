@@ -53,6 +53,12 @@ pub enum Error {
         /// Status or class of the failure.
         detail: String,
     },
+    /// The settings have no such instance.
+    #[error("the settings have no section [{section}]")]
+    UnknownInstance {
+        /// What would name it.
+        section: String,
+    },
     /// A text is nested deeper than is read; asking again gives the same.
     #[error("{what} at jira is nested more than {} levels deep", domain::json::MAX_DEPTH)]
     TooDeep {
@@ -78,6 +84,7 @@ impl Error {
             | Self::Conflict { .. }
             | Self::Rejected { .. }
             | Self::TooDeep { .. }
+            | Self::UnknownInstance { .. }
             | Self::Malformed { .. } => false,
         }
     }

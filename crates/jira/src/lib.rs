@@ -3,6 +3,7 @@
 
 pub mod adf;
 mod client;
+mod clients;
 mod error;
 mod model;
 pub mod permissions;
@@ -17,5 +18,5 @@ pub use model::{
     StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;
-pub use settings::Settings;
+pub use settings::{Account as AccountSettings, ReaderSite, Settings, WriterSite};
 pub use writer::Writer;

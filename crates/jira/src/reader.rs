@@ -1,13 +1,13 @@
 //! What may be read at Jira.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{TicketKey, Timestamp};
+use domain::{Instance, TicketKey, Timestamp};
 use serde_json::json;
 
 use crate::{
-    Account, Changed, ChangedIssue, Comment, Error, Issue, IssueStub, Settings, StatusChange, TextEdit,
-    client::Client,
+    Account, Changed, Comment, Error, Issue, IssueStub, Settings, StatusChange, TextEdit,
+    clients::Clients,
     permissions::{self, Needed},
     wire::{self, WireGroup, WireIssue, WireSearch, WireStub, WireTypeStatuses},
 };
@@ -20,18 +20,41 @@ const MAX_COMMENTS: usize = 200;
 /// Reads at Jira; cheap to clone. Every call is tried three times.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    client: Client,
+    clients: Clients,
+    /// Where the questions about projects and accounts go.
+    instance: Option<Instance>,
 }
 
 impl Reader {
-    /// A reader with its own connections. Connects to nothing yet.
+    /// A reader of the default instance with its own connections. Connects to nothing yet.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when the URL is none.
+    /// [`Error::Rejected`] when the URL is not valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Self::with_instances(Some(settings), &BTreeMap::new())
+    }
+
+    /// The same for the default instance, if there is one, and those that tickets may name.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn with_instances(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            client: Client::new(settings)?,
+            clients: Clients::new(settings, others)?,
+            instance: None,
         })
+    }
+
+    /// The same reader, whose questions about projects and accounts go to this instance.
+    #[must_use]
+    pub fn on(&self, instance: Option<&Instance>) -> Self {
+        Self {
+            clients: self.clients.clone(),
+            instance: instance.cloned(),
+        }
     }
 
     /// An issue with its comments and its moves.
@@ -41,13 +64,14 @@ impl Reader {
     /// not Jira's, [`Error::TooDeep`] for a description that cannot be read.
     pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
         let found: WireIssue = self
-            .client
+            .clients
+            .of(key)?
             .get(&format!("{}?fields={FIELDS}", wire::issue_path(key)?))
             .await?;
-        let mut comments = self.client.comments(key).await?;
+        let mut comments = self.clients.of(key)?.comments(key).await?;
         comments.drain(..comments.len().saturating_sub(MAX_COMMENTS));
-        let changes = self.client.changes(key).await?;
-        found.into_issue(key, self.client.browse_url(key), comments, changes)
+        let changes = self.clients.of(key)?.changes(key).await?;
+        found.into_issue(key, self.clients.of(key)?.browse_url(key), comments, changes)
     }
 
     /// Issues of a project in a status, changed at or after `updated_since`; least recently changed first, at most
@@ -65,7 +89,9 @@ impl Reader {
         let (found, _) = self
             .search(&jql, &["updated", "status"], MAX_SEARCH_PAGES)
             .await?;
-        let stubs = found.into_iter().map(IssueStub::try_from);
+        let stubs = found
+            .into_iter()
+            .map(|stub| stub.into_stub(self.instance.as_ref()));
         let mut stubs = stubs.collect::<Result<Vec<_>, _>>()?;
         stubs.retain(|stub| updated_since.is_none_or(|since| stub.updated >= since));
         Ok(stubs)
@@ -85,7 +111,9 @@ impl Reader {
                 MAX_CHANGED_PAGES,
             )
             .await?;
-        let issues = found.into_iter().map(ChangedIssue::try_from);
+        let issues = found
+            .into_iter()
+            .map(|stub| stub.into_changed(self.instance.as_ref()));
         Ok(Changed {
             issues: issues.collect::<Result<_, _>>()?,
             is_complete,
@@ -97,7 +125,7 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn comments_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<Comment>, Error> {
-        self.client.comments_since(key, since).await
+        self.clients.of(key)?.comments_since(key, since).await
     }
 
     /// Edits of summary or description at or after an instant, oldest first, out of the issue's 2,000 latest changes.
@@ -105,7 +133,7 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn text_edits_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<TextEdit>, Error> {
-        let (_, mut edits) = self.client.changes(key).await?;
+        let (_, mut edits) = self.clients.of(key)?.changes(key).await?;
         edits.retain(|edit| edit.at >= since);
         Ok(edits)
     }
@@ -119,7 +147,11 @@ impl Reader {
             if let Some(token) = &token {
                 body["nextPageToken"] = json!(token);
             }
-            let found: WireSearch = self.client.query("/rest/api/3/search/jql", &body).await?;
+            let found: WireSearch = self
+                .clients
+                .on(self.instance.as_ref())?
+                .query("/rest/api/3/search/jql", &body)
+                .await?;
             token = found.next_page_token;
             hits.extend(found.issues);
             if token.is_none() {
@@ -138,7 +170,7 @@ impl Reader {
         key: &TicketKey,
         status: &str,
     ) -> Result<Option<StatusChange>, Error> {
-        let (changes, _) = self.client.changes(key).await?;
+        let (changes, _) = self.clients.of(key)?.changes(key).await?;
         Ok(changes.into_iter().rev().find(|change| change.to == status))
     }
 
@@ -148,7 +180,7 @@ impl Reader {
     /// [`Error::NotFound`] when there is no such account, [`Error::Forbidden`] when our account may not see groups.
     pub async fn groups(&self, account: &str) -> Result<Vec<String>, Error> {
         let path = format!("/rest/api/3/user/groups?accountId={}", wire::encode(account));
-        let found: Vec<WireGroup> = self.client.get(&path).await?;
+        let found: Vec<WireGroup> = self.clients.on(self.instance.as_ref())?.get(&path).await?;
         Ok(found.into_iter().map(|group| group.name).collect())
     }
 
@@ -158,7 +190,7 @@ impl Reader {
     /// [`Error::NotFound`] when there is no such project, or our account may not see it.
     pub async fn project_statuses(&self, project: &str) -> Result<BTreeSet<String>, Error> {
         let path = format!("/rest/api/3/project/{}/statuses", wire::encode(project));
-        let found: Vec<WireTypeStatuses> = self.client.get(&path).await?;
+        let found: Vec<WireTypeStatuses> = self.clients.on(self.instance.as_ref())?.get(&path).await?;
         let statuses = found.into_iter().flat_map(|kind| kind.statuses);
         Ok(statuses.map(|status| status.name).collect())
     }
@@ -168,7 +200,10 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when there is no such project, or our account may not see it.
     pub async fn lacking(&self, project: &str) -> Result<Vec<Needed>, Error> {
-        self.client.lacking(project, &permissions::READER).await
+        self.clients
+            .on(self.instance.as_ref())?
+            .lacking(project, &permissions::READER)
+            .await
     }
 
     /// Our own account.
@@ -176,6 +211,6 @@ impl Reader {
     /// # Errors
     /// [`Error::Unauthorized`] when the credentials are no good.
     pub async fn myself(&self) -> Result<Account, Error> {
-        self.client.myself().await
+        self.clients.on(self.instance.as_ref())?.myself().await
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::is_readable_on_the_way;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 /// Where Jira is and who we are there.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -16,6 +16,69 @@ pub struct Settings {
     pub api_token: SecretString,
     /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
     pub allow_insecure: bool,
+}
+
+/// An account of a site besides the default one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Account {
+    /// The account's address; empty: `api_token` is a personal access token, sent as a bearer token.
+    pub email: String,
+    /// The account's API token.
+    pub api_token: SecretString,
+}
+
+/// `[jira.<instance>]` as ingest reads it: the writer's part is skipped unread.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReaderSite {
+    /// As in [`Settings`].
+    pub base_url: String,
+    /// As in [`Settings`].
+    #[serde(default)]
+    pub allow_insecure: bool,
+    /// The account that reads.
+    pub reader: Account,
+    #[serde(default, rename = "writer")]
+    _writer: IgnoredAny,
+}
+
+/// `[jira.<instance>]` as the reporter reads it: the reader's part is skipped unread.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriterSite {
+    /// As in [`Settings`].
+    pub base_url: String,
+    /// As in [`Settings`].
+    #[serde(default)]
+    pub allow_insecure: bool,
+    /// The account that writes.
+    pub writer: Account,
+    #[serde(default, rename = "reader")]
+    _reader: IgnoredAny,
+}
+
+impl ReaderSite {
+    /// The site with the account that reads.
+    pub fn settings(&self) -> Settings {
+        on_site(&self.base_url, self.allow_insecure, &self.reader)
+    }
+}
+
+impl WriterSite {
+    /// The site with the account that writes.
+    pub fn settings(&self) -> Settings {
+        on_site(&self.base_url, self.allow_insecure, &self.writer)
+    }
+}
+
+fn on_site(base_url: &str, allow_insecure: bool, account: &Account) -> Settings {
+    Settings {
+        base_url: base_url.to_owned(),
+        email: account.email.clone(),
+        api_token: account.api_token.clone(),
+        allow_insecure,
+    }
 }
 
 impl Settings {

@@ -1,11 +1,14 @@
 //! What may be written at Jira, and what a writer has to look at before. A write is never repeated inside.
 
-use domain::TicketKey;
+use std::collections::BTreeMap;
+
+use domain::{Instance, TicketKey};
 use serde_json::{Value, json};
 
 use crate::{
     Account, Comment, CommentId, Error, Settings, Status, Transition, adf,
-    client::{Client, Method},
+    client::Method,
+    clients::Clients,
     permissions::{self, Needed},
     wire::{self, WireId, WireStatusOnly, WireTransitions},
 };
@@ -14,18 +17,34 @@ use crate::{
 /// again.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    client: Client,
+    clients: Clients,
 }
 
 impl Writer {
-    /// A writer with its own connections. Connects to nothing yet.
+    /// A writer of the default instance with its own connections. Connects to nothing yet.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when the URL is none.
+    /// [`Error::Rejected`] when the URL is not valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
+        Self::with_instances(Some(settings), &BTreeMap::new())
+    }
+
+    /// The same for the default instance, if there is one, and those that tickets may name.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn with_instances(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            client: Client::new(settings)?,
+            clients: Clients::new(settings, others)?,
         })
+    }
+
+    /// The page of an issue for people; absent when the settings have no such instance.
+    pub fn browse_url(&self, key: &TicketKey) -> Option<String> {
+        self.clients.of(key).ok().map(|client| client.browse_url(key))
     }
 
     /// Comments on an issue. The marker is hidden in the comment's properties; it comes back as [`Comment::marker`].
@@ -38,7 +57,7 @@ impl Writer {
         if !marker.is_empty() {
             body["properties"] = json!([{ "key": wire::MARKER, "value": { "id": marker } }]);
         }
-        let made: WireId = self.client.write(Method::Post, &path, &body).await?;
+        let made: WireId = self.clients.of(key)?.write(Method::Post, &path, &body).await?;
         Ok(CommentId(made.id))
     }
 
@@ -47,7 +66,7 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn list_comments(&self, key: &TicketKey) -> Result<Vec<Comment>, Error> {
-        self.client.comments(key).await
+        self.clients.of(key)?.comments(key).await
     }
 
     /// Replaces a comment's text; its marker stays.
@@ -62,7 +81,8 @@ impl Writer {
     ) -> Result<(), Error> {
         let path = format!("{}/comment/{}", wire::issue_path(key)?, wire::encode(&comment.0));
         let body = json!({ "body": adf::from_markdown(markdown) });
-        self.client
+        self.clients
+            .of(key)?
             .write(Method::Put, &path, &body)
             .await
             .map(|_: Value| ())
@@ -74,7 +94,8 @@ impl Writer {
     /// [`Error::NotFound`] when it was deleted already, [`Error::Forbidden`] when it is somebody else's.
     pub async fn delete_comment(&self, key: &TicketKey, comment: &CommentId) -> Result<(), Error> {
         let path = format!("{}/comment/{}", wire::issue_path(key)?, wire::encode(&comment.0));
-        self.client
+        self.clients
+            .of(key)?
             .write(Method::Delete, &path, &Value::Null)
             .await
             .map(|_: Value| ())
@@ -86,7 +107,7 @@ impl Writer {
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn status(&self, key: &TicketKey) -> Result<Status, Error> {
         let path = format!("{}?fields=status", wire::issue_path(key)?);
-        let found: WireStatusOnly = self.client.get(&path).await?;
+        let found: WireStatusOnly = self.clients.of(key)?.get(&path).await?;
         Ok(found.into())
     }
 
@@ -96,7 +117,7 @@ impl Writer {
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<Transition>, Error> {
         let path = format!("{}/transitions?expand=transitions.fields", wire::issue_path(key)?);
-        let found: WireTransitions = self.client.get(&path).await?;
+        let found: WireTransitions = self.clients.of(key)?.get(&path).await?;
         Ok(found.transitions.into_iter().map(Transition::from).collect())
     }
 
@@ -107,7 +128,8 @@ impl Writer {
     pub async fn transition(&self, key: &TicketKey, id: &str) -> Result<(), Error> {
         let path = format!("{}/transitions", wire::issue_path(key)?);
         let body = json!({ "transition": { "id": id } });
-        self.client
+        self.clients
+            .of(key)?
             .write(Method::Post, &path, &body)
             .await
             .map(|_: Value| ())
@@ -120,7 +142,8 @@ impl Writer {
     pub async fn add_labels(&self, key: &TicketKey, labels: &[String]) -> Result<(), Error> {
         let add: Vec<Value> = labels.iter().map(|label| json!({ "add": label })).collect();
         let body = json!({ "update": { "labels": add } });
-        self.client
+        self.clients
+            .of(key)?
             .write(Method::Put, &wire::issue_path(key)?, &body)
             .await
             .map(|_: Value| ())
@@ -133,7 +156,8 @@ impl Writer {
     pub async fn unassign(&self, key: &TicketKey) -> Result<(), Error> {
         let path = format!("{}/assignee", wire::issue_path(key)?);
         let body = json!({ "accountId": null });
-        self.client
+        self.clients
+            .of(key)?
             .write(Method::Put, &path, &body)
             .await
             .map(|_: Value| ())
@@ -152,7 +176,8 @@ impl Writer {
     ) -> Result<(), Error> {
         let path = format!("{}/remotelink", wire::issue_path(key)?);
         let body = json!({ "globalId": global_id, "object": { "url": url, "title": title } });
-        self.client
+        self.clients
+            .of(key)?
             .write(Method::Post, &path, &body)
             .await
             .map(|_: Value| ())
@@ -163,7 +188,10 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when there is no such project, or our account may not see it.
     pub async fn lacking(&self, project: &str) -> Result<Vec<Needed>, Error> {
-        self.client.lacking(project, &permissions::WRITER).await
+        self.clients
+            .on(None)?
+            .lacking(project, &permissions::WRITER)
+            .await
     }
 
     /// Our own account.
@@ -171,6 +199,6 @@ impl Writer {
     /// # Errors
     /// [`Error::Unauthorized`] when the credentials are no good.
     pub async fn myself(&self) -> Result<Account, Error> {
-        self.client.myself().await
+        self.clients.on(None)?.myself().await
     }
 }

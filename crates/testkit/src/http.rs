@@ -136,6 +136,8 @@ pub struct RecordedRequest {
     pub method: String,
     /// Path and query.
     pub path: String,
+    /// The `Authorization` header; empty without one.
+    pub authorization: String,
     /// The body, when it was JSON.
     pub body: Option<Value>,
     /// The status of the answer.
@@ -313,6 +315,7 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
         .uri
         .path_and_query()
         .map_or_else(|| parts.uri.path().to_owned(), ToString::to_string);
+    let authorization = header_text(&parts.headers, header::AUTHORIZATION.as_str()).to_owned();
     let recorded = serde_json::from_slice(&bytes).ok();
     let fault = log.take_fault(&method, &path);
     tokio::time::sleep(log.delay()).await;
@@ -329,6 +332,7 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
     log.record(RecordedRequest {
         method,
         path,
+        authorization,
         body: recorded,
         status: response.status().as_u16(),
     });

@@ -10,6 +10,7 @@ mod crash_loop;
 mod egress;
 mod endings;
 mod happy;
+mod instances;
 mod recovery;
 mod rolling;
 mod skips;

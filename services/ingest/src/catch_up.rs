@@ -1,7 +1,7 @@
 //! The second door for what only a webhook tells: orders in comments, and new or edited tickets to triage.
 
 use bytes::Bytes;
-use domain::{RepositoryName, Rules, Source, TicketKey, Timestamp};
+use domain::{Origin, RepositoryName, Rules, Source, TicketKey, Timestamp};
 use queue::{Appended, DeadLetter};
 
 use crate::{
@@ -22,8 +22,10 @@ impl Router {
     /// Reads what changed at a Jira project since the last look, and gives how much of it no webhook had told. A ticket
     /// that cannot be read keeps neither the others nor, in the end, the look from going on.
     pub(crate) async fn catch_up_jira(&self, rules: &Rules, memory: &mut Memory) -> Result<u64, Failure> {
-        let project = &rules.jira.project_key;
-        let look = self.look(format!("reconciled:jira:{project}")).await?;
+        let project = &rules.jira;
+        let origin = Origin::Jira(project.instance.clone());
+        let key = format!("reconciled:{origin}:{}", project.project_key);
+        let look = self.look(key).await?;
         let changed = self.outside.changed(project, look.since, look.now).await?;
         let mut round = Round::default();
         for issue in &changed.issues {

@@ -103,7 +103,11 @@ impl Router {
         if self.is_ours(&[account, &order.actor]) {
             return refused("our own account said it");
         }
-        if !self.instructors.include(&self.outside, Some(account)).await? {
+        if !self
+            .instructors
+            .include(&self.outside, order.ticket.instance(), Some(account))
+            .await?
+        {
             tracing::info!(ticket = %order.ticket, "order refused: its author may not give any");
             return refused("the author may not give orders");
         }

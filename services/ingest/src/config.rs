@@ -7,6 +7,7 @@ use std::{
 };
 
 use bootstrap::settings::{Error, TextList};
+use domain::Instance;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 
@@ -31,6 +32,65 @@ pub struct Config {
     pub github_reader: github::Settings,
     /// `[jira_reader]`.
     pub jira_reader: jira::Settings,
+    /// `[github.<instance>]`: GitHub servers besides the default one.
+    pub github: BTreeMap<Instance, github::ReaderServer>,
+    /// `[jira.<instance>]`: Jira sites besides the default one.
+    pub jira: BTreeMap<Instance, jira::ReaderSite>,
+}
+
+/// Secrets of the webhooks of instances, by their names.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InstanceSecrets {
+    /// Of `[github.<instance>]`.
+    pub github: BTreeMap<Instance, SecretList>,
+    /// Of `[jira.<instance>]`.
+    pub jira: BTreeMap<Instance, SecretList>,
+}
+
+impl Config {
+    pub(crate) fn github_servers(&self) -> BTreeMap<Instance, github::Settings> {
+        let servers = self.github.iter();
+        servers
+            .map(|(name, server)| (name.clone(), server.settings()))
+            .collect()
+    }
+
+    pub(crate) fn jira_sites(&self) -> BTreeMap<Instance, jira::Settings> {
+        let sites = self.jira.iter();
+        sites
+            .map(|(name, site)| (name.clone(), site.settings()))
+            .collect()
+    }
+
+    /// The instances that rules may name.
+    pub(crate) fn connections(&self) -> bootstrap::rules::Connections {
+        bootstrap::rules::Connections {
+            github: self.github.keys().cloned().collect(),
+            jira: self.jira.keys().cloned().collect(),
+        }
+    }
+
+    /// Each instance is usable, and its webhooks are signed.
+    fn check_instances(&self) -> Result<(), Error> {
+        let named = |(key, problem): (String, String)| Error::new(key, problem);
+        let secrets = &self.ingest.webhook_secrets;
+        let signed = |kind: &str, name: &Instance, list: Option<&SecretList>| {
+            let key = format!("ingest.webhook_secrets.{kind}.{name}");
+            list.filter(|list| !list.is_empty())
+                .map(drop)
+                .ok_or_else(|| Error::new(key, "must hold the secret of this instance's webhook"))
+        };
+        for (name, settings) in self.github_servers() {
+            settings.check(&format!("github.{name}")).map_err(named)?;
+            signed("github", &name, secrets.github.get(&name))?;
+        }
+        for (name, settings) in self.jira_sites() {
+            settings.check(&format!("jira.{name}")).map_err(named)?;
+            signed("jira", &name, secrets.jira.get(&name))?;
+        }
+        Ok(())
+    }
 }
 
 /// `[ingest]` of the settings.
@@ -43,6 +103,8 @@ pub struct Settings {
     pub github_webhook_secrets: SecretList,
     /// Secrets of the Jira webhook; several while they rotate.
     pub jira_webhook_secrets: SecretList,
+    /// Secrets of the webhooks of `[github.<instance>]` and `[jira.<instance>]`.
+    pub webhook_secrets: InstanceSecrets,
     /// Who may use the API: a name for each token.
     pub api_tokens: BTreeMap<String, ApiToken>,
     /// Names, logins and account ids of Journeyman's own accounts, as a list or separated by commas; what they do
@@ -90,6 +152,7 @@ impl Default for Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7401)),
             github_webhook_secrets: SecretList::default(),
             jira_webhook_secrets: SecretList::default(),
+            webhook_secrets: InstanceSecrets::default(),
             api_tokens: BTreeMap::new(),
             own_accounts: BTreeSet::new(),
             poll_interval_s: 60,
@@ -167,7 +230,8 @@ impl bootstrap::ServiceConfig for Config {
         self.ingest.check()?;
         let named = |(key, problem): (String, String)| Error::new(key, problem);
         self.github_reader.check("github_reader").map_err(named)?;
-        self.jira_reader.check("jira_reader").map_err(named)
+        self.jira_reader.check("jira_reader").map_err(named)?;
+        self.check_instances()
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use domain::Instance;
 use tokio::time::Instant;
 
 use crate::outside::{Outside, ReadError};
@@ -14,10 +15,13 @@ use crate::outside::{Outside, ReadError};
 const REMEMBERED: Duration = Duration::from_secs(60);
 const MOST_REMEMBERED: usize = 10_000;
 
+/// An account of an instance.
+type Whose = (Option<Instance>, String);
+
 /// The people whose words count, by the setting `ingest.jira_trigger_group`.
 pub(crate) struct Instructors {
     who: Who,
-    known: Mutex<HashMap<String, (Instant, bool)>>,
+    known: Mutex<HashMap<Whose, (Instant, bool)>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +54,16 @@ impl Instructors {
     }
 
     /// Whether an account is one of them. No account, that of a deleted person, is one of nobody's group.
-    pub(crate) async fn include(&self, outside: &Outside, account: Option<&str>) -> Result<bool, ReadError> {
+    pub(crate) async fn include(
+        &self,
+        outside: &Outside,
+        instance: Option<&Instance>,
+        account: Option<&str>,
+    ) -> Result<bool, ReadError> {
         match (&self.who, account) {
             (Who::Anybody, _) => Ok(true),
             (Who::Nobody, _) | (Who::Members(_), None | Some("")) => Ok(false),
-            (Who::Members(group), Some(account)) => self.is_member(outside, group, account).await,
+            (Who::Members(group), Some(account)) => self.is_member(outside, instance, group, account).await,
         }
     }
 
@@ -62,33 +71,41 @@ impl Instructors {
     pub(crate) async fn among<'a>(
         &self,
         outside: &Outside,
+        instance: Option<&Instance>,
         accounts: impl Iterator<Item = &'a str> + Send,
     ) -> Result<BTreeSet<String>, ReadError> {
         let mut found = BTreeSet::new();
         let distinct: BTreeSet<&str> = accounts.collect();
         for account in distinct {
-            if self.include(outside, Some(account)).await? {
+            if self.include(outside, instance, Some(account)).await? {
                 found.insert(account.to_owned());
             }
         }
         Ok(found)
     }
 
-    async fn is_member(&self, outside: &Outside, group: &str, account: &str) -> Result<bool, ReadError> {
-        if let Some(known) = self.remembered(account) {
+    async fn is_member(
+        &self,
+        outside: &Outside,
+        instance: Option<&Instance>,
+        group: &str,
+        account: &str,
+    ) -> Result<bool, ReadError> {
+        let whose = (instance.cloned(), account.to_owned());
+        if let Some(known) = self.remembered(&whose) {
             return Ok(known);
         }
-        let groups = outside.jira_groups(account).await?;
+        let groups = outside.jira_groups(instance, account).await?;
         let is_member = groups.iter().any(|name| name == group);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }
-        known.insert(account.to_owned(), (Instant::now(), is_member));
+        known.insert(whose, (Instant::now(), is_member));
         Ok(is_member)
     }
 
-    fn remembered(&self, account: &str) -> Option<bool> {
+    fn remembered(&self, account: &Whose) -> Option<bool> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, is_member) = known.get(account)?;
         (asked.elapsed() < REMEMBERED).then_some(*is_member)

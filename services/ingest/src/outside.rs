@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
+use domain::{CommitId, Instance, JiraRules, RepositoryName, TicketKey, Timestamp};
 
 /// A Jira issue as read from the API; raw text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(crate) enum ReadError {
     },
 }
 
-/// The two reader accounts.
+/// The reader accounts, of each instance one at Jira and one at GitHub.
 pub(crate) struct Outside {
     jira: jira::Reader,
     github: github::Reader,
@@ -78,8 +78,9 @@ impl Outside {
     }
 
     /// Tickets of a project in a status.
-    pub(crate) async fn ready(&self, project: &str, status: &str) -> Result<Vec<Ready>, ReadError> {
-        let search = self.jira.search_ready(project, status, None);
+    pub(crate) async fn ready(&self, project: &JiraRules, status: &str) -> Result<Vec<Ready>, ReadError> {
+        let jira = self.jira.on(project.instance.as_ref());
+        let search = jira.search_ready(&project.project_key, status, None);
         let stubs = failpoint::around("ingest.jira.search", search).await?;
         Ok(stubs
             .into_iter()
@@ -103,12 +104,13 @@ impl Outside {
     /// Tickets of a project that changed since then, least recently changed first.
     pub(crate) async fn changed(
         &self,
-        project: &str,
+        project: &JiraRules,
         since: Timestamp,
         now: Timestamp,
     ) -> Result<jira::Changed, ReadError> {
         let minutes = now.since(since).as_secs() / 60 + 1;
-        let search = self.jira.changed_within(project, minutes);
+        let jira = self.jira.on(project.instance.as_ref());
+        let search = jira.changed_within(&project.project_key, minutes);
         Ok(failpoint::around("ingest.jira.changed", search).await?)
     }
 
@@ -142,12 +144,18 @@ impl Outside {
         Ok(failpoint::around("ingest.github.comments", read).await?)
     }
 
-    /// GitHub's attempts to deliver webhooks since then, newest first; absent when our account is no App.
+    /// The GitHub instances: the default one (`None`) and the named ones.
+    pub(crate) fn github_instances(&self) -> Vec<Option<Instance>> {
+        self.github.instances().map(Option::<&Instance>::cloned).collect()
+    }
+
+    /// An instance's attempts to deliver webhooks since then, newest first; absent when our account is no App.
     pub(crate) async fn hook_deliveries(
         &self,
+        instance: Option<&Instance>,
         since: Timestamp,
     ) -> Result<Option<Vec<github::HookDelivery>>, ReadError> {
-        let read = self.github.hook_deliveries(since);
+        let read = self.github.hook_deliveries(instance, since);
         match failpoint::around("ingest.github.hook_deliveries", read).await {
             Err(github::Error::Unauthorized { .. }) => Ok(None),
             deliveries => Ok(Some(deliveries?)),
@@ -155,14 +163,23 @@ impl Outside {
     }
 
     /// What one of those attempts carried.
-    pub(crate) async fn hook_payload(&self, id: u64) -> Result<serde_json::Value, ReadError> {
-        let read = self.github.hook_payload(id);
+    pub(crate) async fn hook_payload(
+        &self,
+        instance: Option<&Instance>,
+        id: u64,
+    ) -> Result<serde_json::Value, ReadError> {
+        let read = self.github.hook_payload(instance, id);
         Ok(failpoint::around("ingest.github.hook_payload", read).await?)
     }
 
     /// The names of an account's groups; none for an account that is not known.
-    pub(crate) async fn jira_groups(&self, account: &str) -> Result<Vec<String>, ReadError> {
-        let read = self.jira.groups(account);
+    pub(crate) async fn jira_groups(
+        &self,
+        instance: Option<&Instance>,
+        account: &str,
+    ) -> Result<Vec<String>, ReadError> {
+        let jira = self.jira.on(instance);
+        let read = jira.groups(account);
         match failpoint::around("ingest.jira.groups", read).await {
             Err(jira::Error::NotFound { .. }) => Ok(Vec::new()),
             groups => Ok(groups?),
@@ -232,6 +249,7 @@ impl From<github::Error> for ReadError {
             github::Error::Unauthorized { .. }
             | github::Error::Forbidden { .. }
             | github::Error::Moved { .. }
+            | github::Error::UnknownInstance { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. }
             | github::Error::Unavailable { .. }
@@ -255,6 +273,7 @@ impl From<jira::Error> for ReadError {
             | jira::Error::Forbidden { .. }
             | jira::Error::Conflict { .. }
             | jira::Error::Rejected { .. }
+            | jira::Error::UnknownInstance { .. }
             | jira::Error::Unavailable { .. }
             | jira::Error::Unknown { .. } => Self::Later { detail, after: None },
             jira::Error::Malformed { .. } | jira::Error::TooDeep { .. } => Self::Unreadable(detail),

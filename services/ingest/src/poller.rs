@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{Rules, Source};
+use domain::{Instance, Rules, Source};
 use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -73,18 +73,22 @@ impl Poller {
 
     /// GitHub's own log of deliveries; where our account has none, the comments of each repository.
     async fn reconcile_github(&mut self) {
-        match self.router.reconcile(&mut self.memory).await {
-            Ok(Some(recovered)) => self.add(recovered, "github"),
-            Ok(None) => self.poll_comments().await,
-            Err(failure) => {
-                tracing::warn!(%failure, "github's log of deliveries could not be looked through")
+        for instance in self.router.outside.github_instances() {
+            match self.router.reconcile(instance.as_ref(), &mut self.memory).await {
+                Ok(Some(recovered)) => self.add(recovered, "github"),
+                Ok(None) => self.poll_comments(instance.as_ref()).await,
+                Err(failure) => {
+                    let instance = instance.as_ref().map(Instance::as_str);
+                    tracing::warn!(instance, %failure, "github's log of deliveries could not be looked through");
+                }
             }
         }
     }
 
-    async fn poll_comments(&mut self) {
+    async fn poll_comments(&mut self, instance: Option<&Instance>) {
         let book = self.router.rules.book();
-        for repository in book.repositories().filter_map(|rules| rules.repository().ok()) {
+        let repositories = book.repositories().filter_map(|rules| rules.repository().ok());
+        for repository in repositories.filter(|repository| repository.instance() == instance) {
             match self.router.catch_up_github(&repository, &mut self.memory).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => tracing::warn!(%repository, %failure, "comments could not be looked through"),
@@ -101,7 +105,7 @@ impl Poller {
             if self.jira_rests_until.is_some_and(|end| Instant::now() < end) {
                 return;
             }
-            if project.is_empty() || !polled.insert(project) {
+            if project.is_empty() || !polled.insert((rules.jira.instance.clone(), project)) {
                 continue;
             }
             let polled = async {
@@ -138,7 +142,7 @@ impl Poller {
         let ready = self
             .router
             .outside
-            .ready(&rules.jira.project_key, &rules.agent.status)
+            .ready(&rules.jira, &rules.agent.status)
             .await?;
         for found in ready {
             match self.poll_ticket(&found, rules).await {

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Origin, RecordKind, Stored, Timestamp};
+use domain::{Instance, Origin, RecordKind, Stored, Timestamp};
 use queue::{Bucket, Found, Revision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
 use crate::{memory::Memory, outcome::Failure, router::Router};
 
-const CURSOR: &str = "reconciled:github";
 /// How far each look goes back behind the last one: attempts appear late in the log.
 pub(crate) const OVERLAP_MS: i64 = 10 * 60 * 1000;
 const FIRST_LOOK_MS: i64 = 60 * 60 * 1000;
@@ -71,18 +70,23 @@ impl Router {
 
     /// Stores the deliveries that GitHub could not deliver, under their own ids, and gives how many were new; absent:
     /// a reader that is no App has no log. One whose content is gone is left out, visibly, and never asked for again.
-    pub(crate) async fn reconcile(&self, memory: &mut Memory) -> Result<Option<u64>, Failure> {
-        let look = self.look(CURSOR.to_owned()).await?;
-        let Some(log) = self.outside.hook_deliveries(look.since).await? else {
+    pub(crate) async fn reconcile(
+        &self,
+        instance: Option<&Instance>,
+        memory: &mut Memory,
+    ) -> Result<Option<u64>, Failure> {
+        let origin = Origin::GitHub(instance.cloned());
+        let look = self.look(format!("reconciled:{origin}")).await?;
+        let Some(log) = self.outside.hook_deliveries(instance, look.since).await? else {
             return Ok(None);
         };
         let (mut recovered, mut waits_from, mut others_were_read) = (0, None::<Timestamp>, false);
         for attempt in undelivered(log) {
-            let finding = format!("github delivery {}", attempt.guid);
+            let finding = format!("{origin} delivery {}", attempt.guid);
             if memory.knows(&finding) {
                 continue;
             }
-            match self.recover(&attempt, look.now).await {
+            match self.recover(&origin, &attempt, look.now).await {
                 Ok(is_new) => {
                     recovered += u64::from(is_new);
                     others_were_read = true;
@@ -106,10 +110,15 @@ impl Router {
     }
 
     /// Stores what one attempt carried; false when it is known.
-    async fn recover(&self, attempt: &github::HookDelivery, now: Timestamp) -> Result<bool, Failure> {
-        let body = self.outside.hook_payload(attempt.id).await?;
+    async fn recover(
+        &self,
+        origin: &Origin,
+        attempt: &github::HookDelivery,
+        now: Timestamp,
+    ) -> Result<bool, Failure> {
+        let body = self.outside.hook_payload(origin.instance(), attempt.id).await?;
         let delivery = WebhookDelivery {
-            source: Origin::GitHub(None),
+            source: origin.clone(),
             id: attempt.guid.clone(),
             event: attempt.event.clone(),
             received_at: now,

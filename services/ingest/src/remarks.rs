@@ -55,7 +55,10 @@ impl Router {
             author: pin::words(&said.actor),
             at: said.at,
             text: pin::words(text),
-            may_instruct: self.instructors.include(&self.outside, Some(account)).await?,
+            may_instruct: self
+                .instructors
+                .include(&self.outside, said.ticket.instance(), Some(account))
+                .await?,
         };
         let news = News::Comment {
             comment,

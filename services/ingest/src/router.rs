@@ -66,7 +66,7 @@ impl Router {
     }
 
     async fn jira(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
-        let entered = match events::jira::parse(&delivery.body)? {
+        let entered = match events::jira::parse(&delivery.body)?.on(delivery.source.instance()) {
             events::jira::Event::Entered(entered) => entered,
             events::jira::Event::Commented {
                 remark,
@@ -112,7 +112,7 @@ impl Router {
 
     async fn github(&self, delivery: &WebhookDelivery) -> Result<Outcome, Failure> {
         use events::github::Event;
-        match events::github::parse(&delivery.event, &delivery.body)? {
+        match events::github::parse(&delivery.event, &delivery.body)?.on(delivery.source.instance()) {
             Event::Other(what) => Ok(Outcome::Nothing(what)),
             Event::Ordered {
                 command,

@@ -1,6 +1,7 @@
 //! The webhooks: a signature, raw bytes within bounds, one durable publish, and an answer.
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     sync::{Arc, LazyLock, OnceLock},
     time::Duration,
@@ -8,20 +9,20 @@ use std::{
 
 use axum::{
     Router,
-    extract::{ConnectInfo, Request, State},
+    extract::{ConnectInfo, Path, Request, State},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
     routing::post,
 };
 use bootstrap::http::{Bodies, SparseLog};
-use domain::Origin;
+use domain::{Instance, Origin};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::time::timeout;
 
 use crate::{
-    config::Settings,
+    config::{SecretList, Settings},
     hex,
     signature::{Claimed, Keys, Verified},
 };
@@ -38,17 +39,45 @@ pub(crate) struct Webhooks {
 }
 
 struct Inner {
-    github: Keys,
-    jira: Keys,
+    github: SenderKeys,
+    jira: SenderKeys,
     queue: Arc<OnceLock<Queue>>,
     bodies: Bodies,
     publish_timeout: Duration,
     refusals: SparseLog,
 }
 
+/// What the webhooks of one sender are signed with: of the default instance and of the named ones.
+struct SenderKeys {
+    default: Keys,
+    named: BTreeMap<Instance, Keys>,
+}
+
+impl SenderKeys {
+    fn new(default: &SecretList, named: &BTreeMap<Instance, SecretList>) -> Self {
+        let named = named.iter();
+        Self {
+            default: Keys::new(default),
+            named: named
+                .map(|(name, secrets)| (name.clone(), Keys::new(secrets)))
+                .collect(),
+        }
+    }
+
+    /// Nothing for a name that the settings do not have.
+    fn of(&self, instance: Option<&str>) -> Option<(Option<&Instance>, &Keys)> {
+        let Some(wanted) = instance else {
+            return Some((None, &self.default));
+        };
+        let mut named = self.named.iter();
+        let (name, keys) = named.find(|(name, _)| name.as_str() == wanted)?;
+        Some((Some(name), keys))
+    }
+}
+
 /// How one sender signs and names its deliveries.
 struct Sender {
-    source: fn() -> Origin,
+    source: fn(Option<Instance>) -> Origin,
     signature: &'static str,
     id: &'static str,
     /// Absent: the body names the event.
@@ -56,13 +85,13 @@ struct Sender {
 }
 
 const GITHUB: Sender = Sender {
-    source: || Origin::GitHub(None),
+    source: Origin::GitHub,
     signature: "x-hub-signature-256",
     id: "x-github-delivery",
     event: Some("x-github-event"),
 };
 const JIRA: Sender = Sender {
-    source: || Origin::Jira(None),
+    source: Origin::Jira,
     signature: "x-hub-signature",
     id: "x-atlassian-webhook-identifier",
     event: None,
@@ -93,8 +122,8 @@ impl Webhooks {
     pub(crate) fn new(settings: &Settings, queue: Arc<OnceLock<Queue>>) -> Self {
         Self {
             inner: Arc::new(Inner {
-                github: Keys::new(&settings.github_webhook_secrets),
-                jira: Keys::new(&settings.jira_webhook_secrets),
+                github: SenderKeys::new(&settings.github_webhook_secrets, &settings.webhook_secrets.github),
+                jira: SenderKeys::new(&settings.jira_webhook_secrets, &settings.webhook_secrets.jira),
                 queue,
                 bodies: Bodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
                 publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
@@ -106,21 +135,32 @@ impl Webhooks {
     pub(crate) fn router(&self) -> Router {
         Router::new()
             .route("/webhooks/github", post(github))
+            .route("/webhooks/github/{instance}", post(github))
             .route("/webhooks/jira", post(jira))
+            .route("/webhooks/jira/{instance}", post(jira))
             .with_state(self.clone())
     }
 
-    async fn accept(&self, sender: &Sender, keys: &Keys, request: Request) -> StatusCode {
+    async fn accept(
+        &self,
+        sender: &Sender,
+        keys: &SenderKeys,
+        instance: Option<String>,
+        request: Request,
+    ) -> StatusCode {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|peer| peer.0.ip());
-        match self.take(sender, keys, request).await {
+        let Some((instance, keys)) = keys.of(instance.as_deref()) else {
+            return self.refuse(sender, peer, Refused(StatusCode::NOT_FOUND, "instance"));
+        };
+        match self.take(sender, instance, keys, request).await {
             Ok(()) => StatusCode::ACCEPTED,
             Err(refused) => self.refuse(sender, peer, refused),
         }
     }
 
     fn refuse(&self, sender: &Sender, peer: Option<IpAddr>, Refused(status, reason): Refused) -> StatusCode {
-        let source = (sender.source)().service();
+        let source = (sender.source)(None).service();
         let labels = [
             KeyValue::new("journeyman.source", source),
             KeyValue::new("journeyman.reason", reason),
@@ -141,7 +181,13 @@ impl Webhooks {
     }
 
     /// What the head says is looked at before the body is read, so that a stranger cannot make the service read.
-    async fn take(&self, sender: &Sender, keys: &Keys, request: Request) -> Result<(), Refused> {
+    async fn take(
+        &self,
+        sender: &Sender,
+        instance: Option<&Instance>,
+        keys: &Keys,
+        request: Request,
+    ) -> Result<(), Refused> {
         let (head, body) = request.into_parts();
         let unauthorized = |_| Refused(StatusCode::UNAUTHORIZED, "signature");
         let claimed = Claimed::read(&head.headers, sender.signature).map_err(unauthorized)?;
@@ -153,7 +199,8 @@ impl Webhooks {
         if !is_object(verified.body()) {
             return Err(Refused(StatusCode::BAD_REQUEST, "not a JSON object"));
         }
-        self.publish(queue, &named.delivery(sender, &verified)).await
+        let delivery = named.delivery(sender, instance, &verified);
+        self.publish(queue, &delivery).await
     }
 
     /// While NATS is known to be away, a sender hears it at once: it waits only seconds for an answer.
@@ -216,7 +263,7 @@ impl Named {
         })
     }
 
-    fn delivery(self, sender: &Sender, verified: &Verified) -> WebhookDelivery {
+    fn delivery(self, sender: &Sender, instance: Option<&Instance>, verified: &Verified) -> WebhookDelivery {
         let body = verified.body().clone();
         let event = self.event.unwrap_or_else(|| {
             let name = serde_json::from_slice::<JiraName>(&body);
@@ -224,7 +271,7 @@ impl Named {
         });
         let event = event.chars().filter(char::is_ascii_graphic);
         WebhookDelivery {
-            source: (sender.source)(),
+            source: (sender.source)(instance.cloned()),
             id: self.id.unwrap_or_else(|| hex::sha256(&body)),
             event: event.take(EVENT_CHARS).collect(),
             received_at: bootstrap::now(),
@@ -239,13 +286,22 @@ fn is_object(body: &[u8]) -> bool {
     first == Some(&b'{') && serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }
 
-async fn github(State(webhooks): State<Webhooks>, request: Request) -> Response {
-    let status = webhooks.accept(&GITHUB, &webhooks.inner.github, request).await;
+/// The part of the path that names an instance; absent for the default one.
+type InstancePath = Option<Path<String>>;
+
+async fn github(State(webhooks): State<Webhooks>, instance: InstancePath, request: Request) -> Response {
+    let instance = instance.map(|Path(name)| name);
+    let status = webhooks
+        .accept(&GITHUB, &webhooks.inner.github, instance, request)
+        .await;
     status.into_response()
 }
 
-async fn jira(State(webhooks): State<Webhooks>, request: Request) -> Response {
-    let status = webhooks.accept(&JIRA, &webhooks.inner.jira, request).await;
+async fn jira(State(webhooks): State<Webhooks>, instance: InstancePath, request: Request) -> Response {
+    let instance = instance.map(|Path(name)| name);
+    let status = webhooks
+        .accept(&JIRA, &webhooks.inner.jira, instance, request)
+        .await;
     status.into_response()
 }
 

@@ -103,7 +103,10 @@ impl Router {
         let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
         let editors = editors.filter_map(|edit| Some(edit.by.as_ref()?.id.as_str()));
         let people = authors.chain(editors);
-        let instructors = self.instructors.among(&self.outside, people).await?;
+        let instructors = self
+            .instructors
+            .among(&self.outside, request.ticket.instance(), people)
+            .await?;
         let repository = rules
             .repository()
             .map_err(|problem| Failure::Never(problem.to_string()))?;
@@ -159,7 +162,11 @@ impl Router {
             return Ok(Err(Verdict::Nothing("our own account did it")));
         }
         let id = account.map(|account| account.id.as_str());
-        if self.instructors.include(&self.outside, id).await? {
+        if self
+            .instructors
+            .include(&self.outside, request.ticket.instance(), id)
+            .await?
+        {
             return Ok(Ok(approval));
         }
         tracing::info!(ticket = %request.ticket, "no work: who asks for it may not");

@@ -31,7 +31,7 @@ impl Router {
         }
         if !self
             .instructors
-            .include(&self.outside, Some(&entered.actor.id))
+            .include(&self.outside, entered.ticket.instance(), Some(&entered.actor.id))
             .await?
         {
             tracing::info!(ticket = %entered.ticket, "no triage: who wrote the text may not ask for it");

@@ -37,11 +37,13 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(config: &Config, shutdown: CancellationToken) -> anyhow::Result<Self> {
-        let jira = jira::Reader::new(&config.jira_reader).context("jira_reader")?;
-        let github = github::Reader::new(&config.github_reader).context("github_reader")?;
+        let jira = jira::Reader::with_instances(Some(&config.jira_reader), &config.jira_sites());
+        let jira = jira.context("jira_reader or an instance of jira")?;
+        let github = github::Reader::with_instances(&config.github_reader, &config.github_servers());
+        let github = github.context("github_reader or an instance of github")?;
         Ok(Self {
             health: Health::new(),
-            rules: Arc::new(RulesStore::open(&config.rules)?),
+            rules: Arc::new(RulesStore::open(&config.rules, config.connections())?),
             outside: Arc::new(Outside::new(jira, github)),
             tokens: Arc::new(Tokens::new(&config.ingest.api_tokens)?),
             queue: Arc::default(),

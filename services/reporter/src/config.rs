@@ -7,6 +7,7 @@ use std::{
 };
 
 use bootstrap::{ServiceConfig, rules, settings, telemetry};
+use domain::Instance;
 use serde::Deserialize;
 
 use crate::policy::LimitSettings;
@@ -32,6 +33,36 @@ pub struct Config {
     /// `[jira_writer]`; absent where no ticket lives on Jira.
     #[serde(default)]
     pub jira_writer: Option<jira::Settings>,
+    /// `[github.<instance>]`: GitHub servers besides the default one.
+    #[serde(default)]
+    pub github: BTreeMap<Instance, github::WriterServer>,
+    /// `[jira.<instance>]`: Jira sites besides the default one.
+    #[serde(default)]
+    pub jira: BTreeMap<Instance, jira::WriterSite>,
+}
+
+impl Config {
+    pub(crate) fn github_servers(&self) -> BTreeMap<Instance, github::Settings> {
+        let servers = self.github.iter();
+        servers
+            .map(|(name, server)| (name.clone(), server.settings()))
+            .collect()
+    }
+
+    pub(crate) fn jira_sites(&self) -> BTreeMap<Instance, jira::Settings> {
+        let sites = self.jira.iter();
+        sites
+            .map(|(name, site)| (name.clone(), site.settings()))
+            .collect()
+    }
+
+    /// The instances that rules may name.
+    pub(crate) fn connections(&self) -> rules::Connections {
+        rules::Connections {
+            github: self.github.keys().cloned().collect(),
+            jira: self.jira.keys().cloned().collect(),
+        }
+    }
 }
 
 /// `[reporter]`.
@@ -174,8 +205,14 @@ impl ServiceConfig for Config {
                 .as_ref()
                 .map_or(Ok(()), |jira| jira.check("jira_writer")),
         ];
+        let servers = self.github_servers().into_iter();
+        let servers = servers.map(|(name, settings)| settings.check(&format!("github.{name}")));
+        let sites = self.jira_sites().into_iter();
+        let sites = sites.map(|(name, settings)| settings.check(&format!("jira.{name}")));
         sections
             .into_iter()
+            .chain(servers)
+            .chain(sites)
             .collect::<Result<(), _>>()
             .map_err(|(key, problem)| settings::Error::new(key, problem))
     }

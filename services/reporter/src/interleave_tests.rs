@@ -74,8 +74,7 @@ impl Scene {
                     github.clone(),
                 )),
                 github,
-                jira: Some(jira),
-                jira_url: self.jira.url(),
+                jira,
                 objects: self.queue.objects(),
                 branches: self.queue.branches(),
                 pull_requests: self.queue.pull_requests(),
@@ -84,7 +83,7 @@ impl Scene {
                 limits: Settings::default().limits(),
             },
             ledger: Ledger::new(&self.queue),
-            rules: RulesStore::open(&rules::Settings { dir }).unwrap(),
+            rules: RulesStore::open(&rules::Settings { dir }, rules::Connections::default()).unwrap(),
             windows: Windows {
                 unknown: Duration::from_millis(100),
                 list_lag: Duration::ZERO,

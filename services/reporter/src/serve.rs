@@ -30,8 +30,9 @@ const HTTP_DRAIN: Duration = Duration::from_secs(3);
 /// credential cannot be read, or when the socket fails.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
-    let rules = RulesStore::open(&config.rules)?;
-    let github = github::Writer::new(&config.github_writer).context("github_writer")?;
+    let rules = RulesStore::open(&config.rules, config.connections())?;
+    let github = github::Writer::with_instances(&config.github_writer, &config.github_servers())
+        .context("github_writer or an instance of github")?;
     let (mirrors, floor) = (
         mirrors_folder(&config.reporter)?,
         git::DiskFloor(config.reporter.disk_floor_mib << 20),
@@ -82,17 +83,8 @@ async fn work(
     let ledger = Ledger::new(&queue);
     let outside = Outside {
         github,
-        jira: config
-            .jira_writer
-            .as_ref()
-            .map(jira::Writer::new)
-            .transpose()
-            .context("jira_writer")?,
-        jira_url: config
-            .jira_writer
-            .as_ref()
-            .map(|jira| jira.base_url.clone())
-            .unwrap_or_default(),
+        jira: jira::Writer::with_instances(config.jira_writer.as_ref(), &config.jira_sites())
+            .context("jira_writer or an instance of jira")?,
         mirrors,
         objects: queue.objects(),
         branches: queue.branches(),

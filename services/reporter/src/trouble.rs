@@ -80,9 +80,10 @@ impl From<github::Error> for Trouble {
                 section: "github_writer",
                 detail,
             },
-            github::Error::Moved { .. } | github::Error::Conflict { .. } | github::Error::Rejected { .. } => {
-                Self::Refused(detail)
-            }
+            github::Error::Moved { .. }
+            | github::Error::UnknownInstance { .. }
+            | github::Error::Conflict { .. }
+            | github::Error::Rejected { .. } => Self::Refused(detail),
             github::Error::RateLimited { retry_after } => Self::Later {
                 detail,
                 after: Some(retry_after),
@@ -99,6 +100,7 @@ impl From<jira::Error> for Trouble {
         let detail = error.to_string();
         match error {
             jira::Error::NotFound { .. } => Self::Missing(detail),
+            jira::Error::UnknownInstance { .. } => Self::Failed(detail),
             jira::Error::Unauthorized { check } => Self::Credentials {
                 section: "jira_writer",
                 detail: check,

@@ -1,5 +1,6 @@
-//! The four accounts: who they are, what they may do, and that no two are one.
+//! The accounts, two of each service: who they are, what they may do, and that no two are one.
 
+use domain::Instance;
 use github::permissions as app;
 
 use super::{Finding, Findings, Sections, within};
@@ -26,30 +27,56 @@ struct Answer {
 }
 
 pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects: &[String]) {
-    let github_reader = match &sections.github_reader {
+    let (reader, writer) = (sections.github_reader.as_ref(), sections.github_writer.as_ref());
+    github(findings, None, reader, writer).await;
+    let (reader, writer) = (sections.jira_reader.as_ref(), sections.jira_writer.as_ref());
+    jira(findings, None, reader, writer, projects).await;
+}
+
+/// The two accounts of one GitHub.
+pub(super) async fn github(
+    findings: &mut Findings,
+    instance: Option<&Instance>,
+    reader: Option<&github::Settings>,
+    writer: Option<&github::Settings>,
+) {
+    let reader = match reader {
         Some(settings) => seen(github_reader(settings)).await,
         None => Seen::missing(),
     };
-    let github_writer = match &sections.github_writer {
+    let writer = match writer {
         Some(settings) => seen(github_writer(settings)).await,
         None => Seen::missing(),
     };
-    let jira_reader = match &sections.jira_reader {
+    tell(findings, "GitHub", instance, reader, writer);
+}
+
+/// The two accounts of one Jira.
+pub(super) async fn jira(
+    findings: &mut Findings,
+    instance: Option<&Instance>,
+    reader: Option<&jira::Settings>,
+    writer: Option<&jira::Settings>,
+    projects: &[String],
+) {
+    let reader = match reader {
         Some(settings) => seen(jira_reader(settings, projects)).await,
         None => Seen::missing(),
     };
-    let jira_writer = match &sections.jira_writer {
+    let writer = match writer {
         Some(settings) => seen(jira_writer(settings, projects)).await,
         None => Seen::missing(),
     };
-    let github = two_accounts(&github_reader, &github_writer);
-    let jira = two_accounts(&jira_reader, &jira_writer);
-    findings.add("github reader", github_reader.finding);
-    findings.add("github writer", github_writer.finding);
-    findings.add("two GitHub accounts", github);
-    findings.add("jira reader", jira_reader.finding);
-    findings.add("jira writer", jira_writer.finding);
-    findings.add("two Jira accounts", jira);
+    tell(findings, "Jira", instance, reader, writer);
+}
+
+fn tell(findings: &mut Findings, service: &str, instance: Option<&Instance>, reader: Seen, writer: Seen) {
+    let two = two_accounts(&reader, &writer);
+    let place = instance.map(|name| format!(" {name}")).unwrap_or_default();
+    let key = service.to_lowercase();
+    findings.add(&format!("{key}{place} reader"), reader.finding);
+    findings.add(&format!("{key}{place} writer"), writer.finding);
+    findings.add(&format!("two {service} accounts{place}"), two);
 }
 
 /// Within the time of one check.

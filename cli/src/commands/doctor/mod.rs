@@ -1,11 +1,16 @@
 //! `journeyman doctor`: one line a check, with what to do about what fails.
 
 mod accounts;
+mod instances;
 
 use std::{future::Future, path::Path, process::ExitCode, time::Duration};
 
-use bootstrap::{ServiceConfig, rules::RulesBook, settings};
-use domain::{NewerRecord, Timestamp};
+use bootstrap::{
+    ServiceConfig,
+    rules::{Connections, RulesBook},
+    settings,
+};
+use domain::{Instance, NewerRecord, Timestamp};
 use serde::Deserialize;
 
 use super::say;
@@ -73,8 +78,10 @@ pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<Exit
     }
     services(&mut findings, file, &environment);
     connections(&mut findings, &sections).await;
-    let projects = rules(&mut findings, &sections.rules);
-    accounts::check(&mut findings, &sections, &projects).await;
+    let instances = instances::load(&mut findings, file);
+    let projects = rules(&mut findings, &sections.rules, &instances.connections());
+    accounts::check(&mut findings, &sections, &projects.of(None)).await;
+    instances.check(&mut findings, &projects).await;
     if one_machine {
         let own = "`up` has an executor of its own";
         findings.add("pools", Finding::Skipped(own.to_owned()));
@@ -181,20 +188,39 @@ fn newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
     ))
 }
 
+/// The Jira projects that the rules name.
+#[derive(Default)]
+struct Projects(Vec<(Option<Instance>, String)>);
+
+impl Projects {
+    /// Those of one site.
+    fn of(&self, instance: Option<&Instance>) -> Vec<String> {
+        let on_it = self.0.iter().filter(|(site, _)| site.as_ref() == instance);
+        on_it.map(|(_, project)| project.clone()).collect()
+    }
+}
+
 /// Shows what the rules say and what is wrong with them; gives the Jira projects that they name.
-fn rules(findings: &mut Findings, settings: &bootstrap::rules::Settings) -> Vec<String> {
-    let book = match RulesBook::read(&settings.dir) {
+fn rules(
+    findings: &mut Findings,
+    settings: &bootstrap::rules::Settings,
+    connections: &Connections,
+) -> Projects {
+    let book = match RulesBook::read(&settings.dir, connections) {
         Ok(book) => book,
         Err(error) => {
             findings.add(
                 "rules",
                 Finding::Failed(format!("cannot read {}: {error}", settings.dir.display())),
             );
-            return Vec::new();
+            return Projects::default();
         }
     };
     for rules in book.repositories() {
-        let name = format!("{}/{}", rules.repo.owner, rules.repo.name);
+        let path = || format!("{}/{}", rules.repo.owner, rules.repo.name);
+        let name = rules
+            .repository()
+            .map_or_else(|_| path(), |name| name.to_string());
         findings.add(
             "rules",
             Finding::Ok(format!("{name} (Jira project {:?})", rules.jira.project_key)),
@@ -213,8 +239,13 @@ fn rules(findings: &mut Findings, settings: &bootstrap::rules::Settings) -> Vec<
             Finding::Failed(format!("{} holds no repository", settings.dir.display())),
         );
     }
-    let projects = book.repositories().map(|rules| rules.jira.project_key.clone());
-    projects.filter(|project| !project.is_empty()).collect()
+    let named = book.repositories().map(|rules| &rules.jira);
+    let named = named.filter(|jira| !jira.project_key.is_empty());
+    Projects(
+        named
+            .map(|jira| (jira.instance.clone(), jira.project_key.clone()))
+            .collect(),
+    )
 }
 
 async fn pools(findings: &mut Findings, file: Option<&Path>) {

@@ -8,9 +8,12 @@ mod file;
 mod keys;
 mod store;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use domain::{RepositoryName, Rules, TicketKey};
+use domain::{Instance, RepositoryName, Rules, TicketKey};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -31,6 +34,15 @@ impl Default for Settings {
             dir: PathBuf::from("configs"),
         }
     }
+}
+
+/// The instances besides the default ones that the settings have a connection to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Of GitHub.
+    pub github: BTreeSet<Instance>,
+    /// Of Jira.
+    pub jira: BTreeSet<Instance>,
 }
 
 /// What is wrong in one file.
@@ -60,7 +72,7 @@ impl RulesBook {
     ///
     /// # Errors
     /// Only when the directory itself cannot be read.
-    pub fn read(dir: &Path) -> std::io::Result<Self> {
+    pub fn read(dir: &Path, connections: &Connections) -> std::io::Result<Self> {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
@@ -78,11 +90,11 @@ impl RulesBook {
             }
         }
         files.sort();
-        Ok(Self::parse(&files))
+        Ok(Self::parse(&files, connections))
     }
 
     /// The rules in files given by name and text.
-    pub fn parse(files: &[(String, String)]) -> Self {
+    pub fn parse(files: &[(String, String)], connections: &Connections) -> Self {
         let mut book = Self::default();
         let mut broken_defaults = None;
         let (mut defaults, mut repositories) = (Vec::new(), Vec::new());
@@ -107,7 +119,11 @@ impl RulesBook {
                 book.problems.push(file.inherits_from_broken(broken));
                 continue;
             }
-            match finish(file, &defaults, inherited.clone(), &book.rules) {
+            let place = Place {
+                file,
+                defaults: &defaults,
+            };
+            match finish(place, inherited.clone(), &book.rules, connections) {
                 Ok(rules) => book.rules.push(rules),
                 Err(problem) => book.problems.push(problem),
             }
@@ -138,57 +154,82 @@ impl RulesBook {
     }
 }
 
-/// The rules of a repository over the defaults. A value that makes no sense is reported where it stands, which may be in
-/// a file of defaults.
-fn finish(
-    file: &RulesFile,
-    defaults: &[RulesFile],
-    mut merged: Value,
-    known: &[Rules],
-) -> Result<Rules, FileProblem> {
-    merge(&mut merged, file.value.clone());
-    let problem = |key: &str, problem: String| {
-        let mut sources = std::iter::once(file).chain(defaults.iter().rev());
-        let source = sources.find(|source| source.line(key).is_some()).unwrap_or(file);
+/// A repository's file and the defaults that it inherits.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    file: &'a RulesFile,
+    defaults: &'a [RulesFile],
+}
+
+impl Place<'_> {
+    /// A value that makes no sense is reported where it stands, which may be in a file of defaults.
+    fn problem(self, key: &str, problem: String) -> FileProblem {
+        let mut sources = std::iter::once(self.file).chain(self.defaults.iter().rev());
+        let source = sources
+            .find(|source| source.line(key).is_some())
+            .unwrap_or(self.file);
         FileProblem {
             file: source.name.clone(),
-            line: source.line(key).or_else(|| file.line("repo")).unwrap_or_default(),
+            line: source
+                .line(key)
+                .or_else(|| self.file.line("repo"))
+                .unwrap_or_default(),
             key: key.to_owned(),
             problem,
-            repository: file.repository(),
+            repository: self.file.repository(),
         }
-    };
+    }
+}
+
+/// The rules of a repository over the defaults.
+fn finish(
+    place: Place<'_>,
+    mut merged: Value,
+    known: &[Rules],
+    connections: &Connections,
+) -> Result<Rules, FileProblem> {
+    merge(&mut merged, place.file.value.clone());
     let rules: Rules = serde_path_to_error::deserialize(merged)
-        .map_err(|error| problem(&error.path().to_string(), error.inner().to_string()))?;
-    rules.check().map_err(|error| problem(error.key, error.problem))?;
-    // The clients know one GitHub and one Jira: a repository of another instance would be looked for at the wrong server.
-    for (key, instance) in [
-        ("repo.instance", &rules.repo.instance),
-        ("jira.instance", &rules.jira.instance),
+        .map_err(|error| place.problem(&error.path().to_string(), error.inner().to_string()))?;
+    rules
+        .check()
+        .map_err(|error| place.problem(error.key, error.problem))?;
+    is_connected(&rules, connections).map_err(|(key, problem)| place.problem(key, problem))?;
+    is_alone(&rules, known).map_err(|(key, problem)| place.problem(key, problem.to_owned()))?;
+    Ok(rules)
+}
+
+/// A repository of an instance without a connection would be looked for at the wrong server.
+fn is_connected(rules: &Rules, connections: &Connections) -> Result<(), (&'static str, String)> {
+    for (key, service, instance, known) in [
+        (
+            "repo.instance",
+            "github",
+            &rules.repo.instance,
+            &connections.github,
+        ),
+        ("jira.instance", "jira", &rules.jira.instance, &connections.jira),
     ] {
-        if let Some(instance) = instance {
-            let words =
-                format!("there is no connection to the instance {instance}, only to the default ones");
-            return Err(problem(key, words));
+        if let Some(instance) = instance.as_ref().filter(|instance| !known.contains(instance)) {
+            let problem = format!(
+                "there is no connection to the instance {instance}: the settings have no [{service}.{instance}]"
+            );
+            return Err((key, problem));
         }
     }
-    let same_project = |other: &&Rules| {
-        let project = |rules: &Rules| (rules.jira.instance.clone(), rules.jira.project_key.clone());
-        !rules.jira.project_key.is_empty() && project(other) == project(&rules)
-    };
+    Ok(())
+}
+
+/// No two files are about one repository or one Jira project.
+fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, &'static str)> {
+    let project = |rules: &Rules| (rules.jira.instance.clone(), rules.jira.project_key.clone());
     if known.iter().any(|other| other.repository() == rules.repository()) {
-        return Err(problem(
-            "repo.name",
-            "an earlier file has rules for the same repository".to_owned(),
-        ));
+        return Err(("repo.name", "an earlier file has rules for the same repository"));
     }
-    if known.iter().any(|other| same_project(&other)) {
-        return Err(problem(
-            "jira.project_key",
-            "an earlier file claims the same Jira project".to_owned(),
-        ));
+    if !rules.jira.project_key.is_empty() && known.iter().any(|other| project(other) == project(rules)) {
+        return Err(("jira.project_key", "an earlier file claims the same Jira project"));
     }
-    Ok(rules)
+    Ok(())
 }
 
 #[cfg(test)]

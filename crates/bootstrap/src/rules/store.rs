@@ -8,7 +8,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{FileProblem, RulesBook, Settings};
+use super::{Connections, FileProblem, RulesBook, Settings};
 use crate::settings;
 
 /// How often the directory is read again: soon for a person who saves a file, cheap for a few dozen files.
@@ -18,6 +18,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct RulesStore {
     dir: PathBuf,
+    connections: Arc<Connections>,
     book: Arc<RwLock<Arc<RulesBook>>>,
 }
 
@@ -26,8 +27,8 @@ impl RulesStore {
     ///
     /// # Errors
     /// `rules.dir` when the directory cannot be read.
-    pub fn open(settings: &Settings) -> Result<Self, settings::Error> {
-        let book = RulesBook::read(&settings.dir).map_err(|error| {
+    pub fn open(settings: &Settings, connections: Connections) -> Result<Self, settings::Error> {
+        let book = RulesBook::read(&settings.dir, &connections).map_err(|error| {
             settings::Error::new(
                 "rules.dir",
                 format!("cannot read {}: {error}", settings.dir.display()),
@@ -36,6 +37,7 @@ impl RulesStore {
         log_problems(&book);
         Ok(Self {
             dir: settings.dir.clone(),
+            connections: Arc::new(connections),
             book: Arc::new(RwLock::new(Arc::new(book))),
         })
     }
@@ -61,7 +63,7 @@ impl RulesStore {
 
     /// Reads the directory now. A directory that cannot be read keeps the rules as they were.
     pub fn reload(&self) {
-        match RulesBook::read(&self.dir) {
+        match RulesBook::read(&self.dir, &self.connections) {
             Ok(book) if book != *self.book() => {
                 tracing::info!(
                     repositories = book.repositories().count(),

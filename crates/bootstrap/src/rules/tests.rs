@@ -10,7 +10,7 @@ fn book(files: &[(&str, &str)]) -> RulesBook {
         .iter()
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
         .collect();
-    RulesBook::parse(&files)
+    RulesBook::parse(&files, &Connections::default())
 }
 
 #[test]
@@ -168,6 +168,39 @@ fn a_repository_of_an_instance_without_a_connection_is_refused_and_not_looked_fo
 }
 
 #[test]
+fn the_same_project_and_path_on_two_instances_are_two_things() {
+    let files = [
+        (
+            "here.yaml",
+            "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n",
+        ),
+        (
+            "there.yaml",
+            "repo: {owner: acme, name: shop, instance: ghe}\njira: {project_key: ENG, instance: dc}\n",
+        ),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let instance = |name: &str| std::iter::once(name.parse().unwrap()).collect();
+    let connections = Connections {
+        github: instance("ghe"),
+        jira: instance("dc"),
+    };
+    let book = RulesBook::parse(&files, &connections);
+    assert_eq!(book.problems(), []);
+    let repository = |ticket: &str| {
+        let rules = book.for_ticket(&ticket.parse().unwrap())?;
+        Some(rules.repository().unwrap().to_string())
+    };
+    assert_eq!(repository("jira:ENG-1").as_deref(), Some("acme/shop"));
+    assert_eq!(repository("jira+dc:ENG-1").as_deref(), Some("ghe:acme/shop"));
+    assert_eq!(
+        repository("github+ghe:acme/shop#7").as_deref(),
+        Some("ghe:acme/shop")
+    );
+    assert_eq!(repository("jira+other:ENG-1"), None);
+}
+
+#[test]
 fn two_files_cannot_claim_one_project() {
     let one = "repo: {owner: acme, name: one}\njira: {project_key: ENG}\n";
     let two = "repo: {owner: acme, name: two}\njira: {project_key: ENG}\n";
@@ -184,10 +217,10 @@ fn a_changed_file_is_seen_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.yaml");
     std::fs::write(&file, "repo: {owner: acme, name: shop}\n").unwrap();
-    let store = RulesStore::open(&Settings {
+    let settings = Settings {
         dir: folder.path().to_owned(),
-    })
-    .unwrap();
+    };
+    let store = RulesStore::open(&settings, Connections::default()).unwrap();
     std::fs::write(&file, "repo: {owner: acme, name: shop}\nagent: {status: Go}\n").unwrap();
     store.reload();
     assert_eq!(store.book().repositories().next().unwrap().agent.status, "Go");

@@ -1,6 +1,6 @@
 //! Hits of a search.
 
-use domain::TicketKey;
+use domain::{Instance, TicketKey};
 use serde::Deserialize;
 
 use super::{
@@ -31,32 +31,28 @@ struct WireStubFields {
     creator: Option<WireAccount>,
 }
 
-fn key(text: &str) -> Result<TicketKey, Error> {
-    TicketKey::jira(text).map_err(|_| Error::Malformed {
+fn key(text: &str, instance: Option<&Instance>) -> Result<TicketKey, Error> {
+    TicketKey::jira_on(instance.cloned(), text).map_err(|_| Error::Malformed {
         detail: format!("key {}", capped(text)),
     })
 }
 
-impl TryFrom<WireStub> for ChangedIssue {
-    type Error = Error;
-    fn try_from(wire: WireStub) -> Result<Self, Error> {
-        Ok(Self {
-            key: key(&wire.key)?,
-            updated: instant(&wire.fields.updated)?,
-            created: instant(&wire.fields.created.unwrap_or_default())?,
-            creator: wire.fields.creator.map(Account::from),
-            status: wire.fields.status.name,
+impl WireStub {
+    pub(crate) fn into_changed(self, instance: Option<&Instance>) -> Result<ChangedIssue, Error> {
+        Ok(ChangedIssue {
+            key: key(&self.key, instance)?,
+            updated: instant(&self.fields.updated)?,
+            created: instant(&self.fields.created.unwrap_or_default())?,
+            creator: self.fields.creator.map(Account::from),
+            status: self.fields.status.name,
         })
     }
-}
 
-impl TryFrom<WireStub> for IssueStub {
-    type Error = Error;
-    fn try_from(wire: WireStub) -> Result<Self, Error> {
-        Ok(Self {
-            key: key(&wire.key)?,
-            updated: instant(&wire.fields.updated)?,
-            status: wire.fields.status.name,
+    pub(crate) fn into_stub(self, instance: Option<&Instance>) -> Result<IssueStub, Error> {
+        Ok(IssueStub {
+            key: key(&self.key, instance)?,
+            updated: instant(&self.fields.updated)?,
+            status: self.fields.status.name,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! GitHub's webhook payloads.
 
-use domain::{CommitId, RepositoryName, Source, TicketKey, Timestamp};
+use domain::{CommitId, Instance, RepositoryName, Source, TicketKey, Timestamp};
 use serde::Deserialize;
 
 use super::{Unreadable, read};
@@ -34,6 +34,25 @@ pub(crate) enum Event {
     },
     /// Nothing that a job follows from; what it was.
     Other(String),
+}
+
+impl Event {
+    /// The same event of the repository of that name on an instance.
+    pub(crate) fn on(mut self, instance: Option<&Instance>) -> Self {
+        match &mut self {
+            Self::ChecksChanged { repository, .. } | Self::Closed { repository, .. } => {
+                *repository = repository.clone().on(instance.cloned());
+            }
+            Self::Ordered {
+                repository, order, ..
+            } => {
+                *repository = repository.clone().on(instance.cloned());
+                order.ticket = order.ticket.clone().on(instance);
+            }
+            Self::Other(_) => {}
+        }
+        self
+    }
 }
 
 #[derive(Deserialize)]

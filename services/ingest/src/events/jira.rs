@@ -1,6 +1,6 @@
 //! Jira's webhook payloads.
 
-use domain::{Source, TicketKey, Timestamp};
+use domain::{Instance, Source, TicketKey, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,6 +26,19 @@ pub(crate) enum Event {
     },
     /// Nothing that a job follows from; what it was.
     Other(String),
+}
+
+impl Event {
+    /// The same event of the issue of that key on an instance.
+    pub(crate) fn on(mut self, instance: Option<&Instance>) -> Self {
+        let ticket = match &mut self {
+            Self::Entered(entered) | Self::Edited(entered) => &mut entered.ticket,
+            Self::Commented { order, .. } => &mut order.ticket,
+            Self::Other(_) => return self,
+        };
+        *ticket = ticket.clone().on(instance);
+        self
+    }
 }
 
 /// An issue came into a status.

@@ -40,7 +40,7 @@ impl Outside {
     pub(crate) async fn our_comments(&self, ticket: &TicketKey) -> Result<Vec<Ours>, Trouble> {
         match ticket {
             TicketKey::Jira { .. } => {
-                let comments = self.jira()?.list_comments(ticket).await?;
+                let comments = self.jira.list_comments(ticket).await?;
                 Ok(comments
                     .into_iter()
                     .filter(|comment| comment.by_us && !comment.marker.is_empty())
@@ -71,7 +71,7 @@ impl Outside {
         let deleted = match ticket {
             TicketKey::Jira { .. } => {
                 let comment = jira::CommentId(comment.to_owned());
-                let deleted = self.jira()?.delete_comment(ticket, &comment).await;
+                let deleted = self.jira.delete_comment(ticket, &comment).await;
                 deleted.map_err(Trouble::from)
             }
             TicketKey::GitHub { repository, .. } => {

@@ -18,7 +18,7 @@ impl Outside {
     ) -> Result<String, Trouble> {
         Ok(match ticket {
             TicketKey::Jira { .. } => {
-                let jira = self.jira()?;
+                let jira = &self.jira;
                 jira.comment(ticket, text.as_str(), marker).await?.to_string()
             }
             TicketKey::GitHub { repository, number } => {
@@ -39,7 +39,7 @@ impl Outside {
         match ticket {
             TicketKey::Jira { .. } => {
                 let comment = jira::CommentId(comment.to_owned());
-                let jira = self.jira()?;
+                let jira = &self.jira;
                 Ok(jira.update_comment(ticket, &comment, text.as_str()).await?)
             }
             TicketKey::GitHub { repository, .. } => {
@@ -73,7 +73,7 @@ impl Outside {
         title: &Outgoing,
     ) -> Result<(), Trouble> {
         let global_id = format!("journeyman:{}#{}", pull_request.repository, pull_request.number);
-        let jira = self.jira()?;
+        let jira = &self.jira;
         Ok(jira
             .remote_link(issue, &global_id, &pull_request.url, title.as_str())
             .await?)
@@ -83,7 +83,7 @@ impl Outside {
     pub(super) async fn label(&self, ticket: &TicketKey, labels: &[Outgoing]) -> Result<(), Trouble> {
         let labels: Vec<String> = labels.iter().map(|label| label.as_str().to_owned()).collect();
         match ticket {
-            TicketKey::Jira { .. } => self.jira()?.add_labels(ticket, &labels).await?,
+            TicketKey::Jira { .. } => self.jira.add_labels(ticket, &labels).await?,
             TicketKey::GitHub { repository, number } => {
                 self.github.add_labels(repository, *number, &labels).await?;
             }

@@ -30,9 +30,7 @@ use crate::{
 /// Everything that reaches outside.
 pub(crate) struct Outside {
     pub(crate) github: github::Writer,
-    pub(crate) jira: Option<jira::Writer>,
-    /// For links; empty when Jira is not used.
-    pub(crate) jira_url: String,
+    pub(crate) jira: jira::Writer,
     pub(crate) mirrors: Arc<Mirrors>,
     pub(crate) objects: Objects,
     pub(crate) branches: Branches,
@@ -101,12 +99,6 @@ impl Outside {
         }
     }
 
-    fn jira(&self) -> Result<&jira::Writer, Trouble> {
-        self.jira
-            .as_ref()
-            .ok_or_else(|| Trouble::Failed("there is no [jira_writer] in the settings".to_owned()))
-    }
-
     fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {
         let TicketKey::Jira { .. } = ticket else {
             return None;
@@ -114,8 +106,14 @@ impl Outside {
         let configured = rules
             .map(|rules| rules.jira.base_url.as_str())
             .filter(|url| !url.is_empty());
-        let base = configured.unwrap_or(&self.jira_url).trim_end_matches('/');
-        (!base.is_empty()).then(|| format!("{base}/browse/{}", ticket.short()))
+        match configured {
+            Some(base) => Some(format!(
+                "{}/browse/{}",
+                base.trim_end_matches('/'),
+                ticket.short()
+            )),
+            None => self.jira.browse_url(ticket),
+        }
     }
 
     /// The record of a branch of the report's own ticket; refused when the branch is another ticket's.

@@ -46,7 +46,8 @@ async fn is_ours(
     if known.is_some_and(|known| known.number == found.number) {
         return Ok(true);
     }
-    Ok(outside.github.login().await?.eq_ignore_ascii_case(&found.author))
+    let login = outside.github.login(draft.repository.instance()).await?;
+    Ok(login.eq_ignore_ascii_case(&found.author))
 }
 
 /// Opens it, always as a draft.

@@ -15,7 +15,7 @@ pub(super) async fn look(
     issue: &TicketKey,
     goals: &[String],
 ) -> Result<Option<Made>, Trouble> {
-    let status = outside.jira()?.status(issue).await?.name;
+    let status = outside.jira.status(issue).await?.name;
     let is_done = goals.iter().any(|goal| goal.eq_ignore_ascii_case(&status));
     Ok(is_done.then(|| made(Moved::To(status))))
 }
@@ -23,7 +23,7 @@ pub(super) async fn look(
 /// Takes the first transition to a goal that Jira accepts; that there is none, or that Jira refuses each, is an answer
 /// too.
 pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Made, Trouble> {
-    let jira = outside.jira()?;
+    let jira = &outside.jira;
     let wanted = goals.first().cloned().unwrap_or_default();
     let offered = jira.transitions(issue).await?;
     let candidates = candidates(&offered, goals);

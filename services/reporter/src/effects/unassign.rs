@@ -7,7 +7,7 @@ use crate::{plan::Made, trouble::Trouble};
 
 /// Leaves the issue to nobody.
 pub(super) async fn create(outside: &Outside, issue: &TicketKey) -> Result<Made, Trouble> {
-    outside.jira()?.unassign(issue).await?;
+    outside.jira.unassign(issue).await?;
     tracing::info!(ticket = %issue, "ticket unassigned");
     Ok(Made::default())
 }

@@ -114,6 +114,8 @@ impl Rig {
                 api_token: SecretString::from(jira::WRITER_API_TOKEN),
                 allow_insecure: false,
             }),
+            github: BTreeMap::new(),
+            jira: BTreeMap::new(),
         };
         let queue = Queue::connect(&queue_settings, "test").await.unwrap();
         queue.ensure_topology().await.unwrap();

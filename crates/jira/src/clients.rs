@@ -1,0 +1,47 @@
+//! One client per instance: the default one and those that the settings name.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use domain::{Instance, TicketKey};
+
+use crate::{Error, Settings, client::Client};
+
+/// Picks the client by the instance that a ticket names.
+#[derive(Clone, Debug)]
+pub(crate) struct Clients {
+    default: Option<Client>,
+    named: Arc<BTreeMap<Instance, Client>>,
+}
+
+impl Clients {
+    pub(crate) fn new(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+    ) -> Result<Self, Error> {
+        let named = others
+            .iter()
+            .map(|(name, settings)| Ok((name.clone(), Client::new(settings)?)))
+            .collect::<Result<_, Error>>()?;
+        Ok(Self {
+            default: settings.map(Client::new).transpose()?,
+            named: Arc::new(named),
+        })
+    }
+
+    pub(crate) fn of(&self, key: &TicketKey) -> Result<&Client, Error> {
+        self.on(key.instance())
+    }
+
+    pub(crate) fn on(&self, instance: Option<&Instance>) -> Result<&Client, Error> {
+        let found = match instance {
+            Some(name) => self.named.get(name),
+            None => self.default.as_ref(),
+        };
+        found.ok_or_else(|| Error::UnknownInstance {
+            section: instance.map_or_else(
+                || "jira_reader or jira_writer".to_owned(),
+                |name| format!("jira.{name}"),
+            ),
+        })
+    }
+}
