@@ -24,7 +24,11 @@ impl Ward {
             free_ports: true,
         };
         let prepared = Prepared::new(plan).await.unwrap();
-        let environment = prepared.environment.clone();
+        let mut environment = prepared.environment.clone();
+        // It looks at NATS as ingest and at Redis as the planner.
+        let of_planner = prepared.credentials.of("planner").iter();
+        let of_redis = of_planner.filter(|(name, _)| name.contains("REDIS"));
+        environment.extend(prepared.credentials.of("ingest").iter().chain(of_redis).cloned());
         let local = Box::pin(prepared.serve()).await.unwrap();
         Self {
             stage,
