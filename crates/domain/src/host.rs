@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::invalid::{InvalidId, text_serde};
 
-const EXPECTED: &str = "a host such as pypi.org, *.crates.io or packages.acme.example:8443";
+const EXPECTED: &str = "a host such as pypi.example, *.crates.example or packages.acme.example:8443";
 
-/// A host by name, or every host under a name: `pypi.org`, `*.crates.io`, `packages.acme.example:8443`. Without a port
+/// A host by name, or every host under a name: `pypi.example`, `*.crates.example`, `packages.acme.example:8443`. Without a port
 /// it means the usual one of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -23,7 +23,7 @@ text_serde!(HostPattern);
 
 impl HostPattern {
     /// Whether it means this host and port; `usual_port` is the one that a pattern without a port means. A name under
-    /// `*.` is one with more labels: `*.crates.io` does not mean `crates.io`.
+    /// `*.` is one with more labels: `*.crates.example` does not mean `crates.example`.
     pub fn covers(&self, host: &str, port: u16, usual_port: u16) -> bool {
         let host = host.to_ascii_lowercase();
         let is_named = match host.strip_suffix(&self.name) {
@@ -90,24 +90,24 @@ mod tests {
             let pattern: HostPattern = pattern.parse().unwrap();
             pattern.covers(host, port, 443)
         };
-        assert!(covers("pypi.org", "PyPI.org", 443));
+        assert!(covers("pypi.example", "PyPI.example", 443));
         assert!(covers(
             "Packages.Acme.example:8443",
             "packages.acme.example",
             8443
         ));
-        assert!(covers("*.crates.io", "static.crates.io", 443));
-        assert!(covers("*.crates.io", "a.b.crates.io", 443));
+        assert!(covers("*.crates.example", "static.crates.example", 443));
+        assert!(covers("*.crates.example", "a.b.crates.example", 443));
         for (pattern, host, port) in [
-            ("pypi.org", "pypi.org", 80),
-            ("pypi.org", "evil-pypi.org", 443),
-            ("pypi.org", "pypi.org.evil.example", 443),
-            ("pypi.org", "sub.pypi.org", 443),
-            ("pypi.org", "pypi.org.", 443),
-            ("pypi.org:8443", "pypi.org", 443),
-            ("*.crates.io", "crates.io", 443),
-            ("*.crates.io", ".crates.io", 443),
-            ("*.crates.io", "evilcrates.io", 443),
+            ("pypi.example", "pypi.example", 80),
+            ("pypi.example", "evil-pypi.example", 443),
+            ("pypi.example", "pypi.example.evil.example", 443),
+            ("pypi.example", "sub.pypi.example", 443),
+            ("pypi.example", "pypi.example.", 443),
+            ("pypi.example:8443", "pypi.example", 443),
+            ("*.crates.example", "crates.example", 443),
+            ("*.crates.example", ".crates.example", 443),
+            ("*.crates.example", "evilcrates.example", 443),
         ] {
             assert!(!covers(pattern, host, port), "{pattern} {host} {port}");
         }
@@ -115,7 +115,12 @@ mod tests {
 
     #[test]
     fn only_names_are_patterns_and_each_reads_back_as_it_was_written() {
-        for text in ["localhost", "pypi.org", "*.crates.io:8443", "1password.com"] {
+        for text in [
+            "localhost",
+            "pypi.example",
+            "*.crates.example:8443",
+            "1password.example",
+        ] {
             assert_eq!(text.parse::<HostPattern>().unwrap().to_string(), text);
         }
         let no_patterns = [

@@ -1,7 +1,7 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 68] = [
+pub const SITES: [&str; 69] = [
     "executor.command.run",
     "executor.mirror.fetch",
     "executor.setup.run",
@@ -22,6 +22,7 @@ pub const SITES: [&str; 68] = [
     "ingest.jira.issue",
     "ingest.jira.last_move",
     "ingest.jira.search",
+    "ingest.jira.statuses",
     "lease.release",
     "lease.renew",
     "lease.take",

@@ -62,7 +62,7 @@ fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Op
     let tree = git.find_tree(index.write_tree_to(git).unwrap()).unwrap();
     let who = git2::Signature::new(
         "A Person",
-        "person@example.com",
+        "person@acme.example",
         &git2::Time::new(1_790_000_000, 0),
     )
     .unwrap();
@@ -577,7 +577,7 @@ async fn a_change_set_names_what_policy_asks_about() {
     let commits = git.commits(&world.base, &head).unwrap();
     assert_eq!(
         (commits.len(), commits[0].author.as_str()),
-        (1, "A Person <person@example.com>")
+        (1, "A Person <person@acme.example>")
     );
 }
 

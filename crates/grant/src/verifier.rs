@@ -111,7 +111,7 @@ mod tests {
             repository: "acme/shop".parse().unwrap(),
             workspace: Some("w1".to_owned()),
             fence: RunFence::new(1, 9, 2),
-            network: vec!["pypi.org".parse().unwrap()],
+            network: vec!["pypi.example".parse().unwrap()],
         }
     }
 

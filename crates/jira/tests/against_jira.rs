@@ -274,13 +274,17 @@ async fn a_project_tells_its_statuses_and_an_unknown_one_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_status_with_quotes_is_a_value_and_no_query() {
+async fn a_status_with_quotes_is_a_value_and_no_query_and_an_unknown_one_is_refused() {
     let site = site().await;
     let found = site
         .reader
         .search_ready("ENG", "x\" OR project = \"OPS", Some(Timestamp::from_unix_ms(0)))
         .await;
-    assert_eq!(found.unwrap(), []);
+    let refused = found.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Rejected { .. }) && refused.to_string().contains("does not exist"),
+        "{refused}"
+    );
     assert_eq!(site.jira.violations(), Vec::<String>::new());
 }
 

@@ -22,6 +22,15 @@ pub(crate) struct Change {
     pub(crate) wanted: Value,
 }
 
+/// Whether records may be lost by a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Never without an operator who does it by hand.
+    Refused,
+    /// An operator asked for it by a setting.
+    Wanted,
+}
+
 /// What to do about everything that differs.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Plan {
@@ -44,7 +53,7 @@ enum Verdict {
 }
 
 /// Compares a config with the wanted one, both as JSON objects.
-pub(crate) fn plan(what: &str, fields: &[&'static str], found: &Value, wanted: &Value) -> Plan {
+pub(crate) fn plan(what: &str, fields: &[&'static str], loss: Loss, found: &Value, wanted: &Value) -> Plan {
     let known = version_of(found);
     let changes: Vec<Change> = fields
         .iter()
@@ -52,7 +61,7 @@ pub(crate) fn plan(what: &str, fields: &[&'static str], found: &Value, wanted: &
         .collect();
     let refused: Vec<String> = changes
         .iter()
-        .filter_map(|change| refusal(change, known))
+        .filter_map(|change| refusal(change, known, loss))
         .collect();
     if !refused.is_empty() {
         return Plan::Refuse(format!("{what} cannot be used: {}", refused.join("; ")));
@@ -89,9 +98,10 @@ fn change(field: &'static str, found: &Value, wanted: &Value) -> Option<Change> 
 }
 
 /// Why a change is not made, when it is not; `known` is the release that made what was found.
-fn refusal(change: &Change, known: u64) -> Option<String> {
+fn refusal(change: &Change, known: u64, loss: Loss) -> Option<String> {
     let advice = match (judge(change), known > VERSION) {
         (Verdict::InPlace, _) | (Verdict::Loses, true) => return None,
+        (Verdict::Loses, false) if loss == Loss::Wanted => return None,
         (Verdict::Loses, false) => {
             "the server would delete records at once: change it by hand once they may go (`nats stream edit`)"
         }
@@ -125,7 +135,7 @@ fn judge(Change { field, found, wanted }: &Change) -> Verdict {
     };
     match *field {
         "max_age" => grows(0),
-        "max_msgs_per_subject" => grows(-1),
+        "max_msgs_per_subject" | "max_bytes" => grows(-1),
         "num_replicas" | "duplicate_window" | "allow_direct" | "allow_rollup_hdrs" | "ack_wait"
         | "max_ack_pending" | "max_deliver" | "headers_only" => Verdict::InPlace,
         "allow_msg_schedules" if *wanted == Value::Bool(true) => Verdict::InPlace,
@@ -195,7 +205,13 @@ mod tests {
     }
 
     fn planned(found: &Value, wanted: &Value) -> Plan {
-        plan("stream S", &["max_age", "retention"], found, wanted)
+        plan(
+            "stream S",
+            &["max_age", "retention"],
+            Loss::Refused,
+            found,
+            wanted,
+        )
     }
 
     #[test]

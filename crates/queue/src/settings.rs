@@ -16,6 +16,11 @@ pub struct Settings {
     /// After this long without a sign of life of its holder a message goes to somebody else; progress is reported four
     /// times as often. Recovery after a crash takes about this long. At least 1000; the same for all services.
     pub ack_wait_ms: u64,
+    /// Days that dead letters are kept; 0: for ever. A smaller number than before forgets the older ones at the next
+    /// start.
+    pub dead_letter_days: u32,
+    /// MiB of dead letters; when it is used up, the oldest go. 0: no limit.
+    pub dead_letter_mib: u32,
     /// The seed of the service's nkey, when the server knows its public key.
     pub nkey_seed: Option<SecretString>,
     /// A NATS credentials file, when the server asks for one.
@@ -32,6 +37,8 @@ impl Default for Settings {
             url: "nats://127.0.0.1:4222".into(),
             replicas: 1,
             ack_wait_ms: 8_000,
+            dead_letter_days: 90,
+            dead_letter_mib: 0,
             nkey_seed: None,
             credentials_file: None,
             newest_format: u32::MAX,
@@ -58,6 +65,8 @@ impl fmt::Debug for Settings {
             .field("url", &self.addresses())
             .field("replicas", &self.replicas)
             .field("ack_wait_ms", &self.ack_wait_ms)
+            .field("dead_letter_days", &self.dead_letter_days)
+            .field("dead_letter_mib", &self.dead_letter_mib)
             .field("nkey_seed", &self.nkey_seed)
             .field("credentials_file", &self.credentials_file)
             .finish()

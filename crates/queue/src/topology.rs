@@ -16,12 +16,13 @@ use crate::{
     connection::Connection,
     epoch,
     error::Error,
-    migrate::{self, Change, Plan},
+    migrate::{self, Change, Loss, Plan},
     names::{
         self, Bucket, DEAD, DELIVERIES, JOURNAL, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
         ROUTER, TIMERS, TRIGGERS, WAKER,
     },
     permissions::Role,
+    settings::Settings,
 };
 
 /// How long one look for what the reporter creates lasts, and the pause within it.
@@ -47,6 +48,16 @@ const STREAM_FIELDS: [&str; 12] = [
     "allow_rollup_hdrs",
     "allow_msg_schedules",
 ];
+/// The dead letters' size is a setting; elsewhere an operator's own limit stays.
+const DEAD_FIELDS: [&str; 13] = {
+    let mut fields = ["max_bytes"; 13];
+    let mut at = 0;
+    while at < STREAM_FIELDS.len() {
+        fields[at] = STREAM_FIELDS[at];
+        at += 1;
+    }
+    fields
+};
 const CONSUMER_FIELDS: [&str; 8] = [
     "deliver_policy",
     "ack_policy",
@@ -107,8 +118,17 @@ fn object_store() -> stream::Config {
     }
 }
 
+fn dead_letters(settings: &Settings) -> stream::Config {
+    let bytes = i64::from(settings.dead_letter_mib) << 20;
+    stream::Config {
+        max_age: DAY * settings.dead_letter_days,
+        max_bytes: if bytes == 0 { -1 } else { bytes },
+        ..log(DEAD, names::letters())
+    }
+}
+
 /// Every wanted stream.
-fn streams(replicas: usize) -> Vec<stream::Config> {
+fn streams(settings: &Settings) -> Vec<stream::Config> {
     let aged = |config: stream::Config, days: u32| stream::Config {
         max_age: DAY * days,
         ..config
@@ -131,12 +151,12 @@ fn streams(replicas: usize) -> Vec<stream::Config> {
             ..work_queue(TIMERS, String::new())
         },
         log(JOURNAL, names::journals()),
-        aged(log(DEAD, names::letters()), 90),
+        dead_letters(settings),
         object_store(),
     ];
     wanted.extend(Bucket::ALL.map(bucket));
     for config in &mut wanted {
-        config.num_replicas = replicas;
+        config.num_replicas = settings.replicas;
         config.metadata = migrate::label();
     }
     wanted
@@ -180,7 +200,7 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
 /// Creates what is missing, migrates what is different, raises the epochs of what was rebuilt. Two services that do
 /// this at once come to the same.
 pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
-    for wanted in streams(connection.settings.replicas) {
+    for wanted in streams(&connection.settings) {
         ensure_stream(connection, &wanted).await?;
     }
     for (stream, wanted) in consumers(connection.ack_wait()) {
@@ -229,7 +249,12 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
         Err(error) => return Err(Error::unavailable(&format!("look for stream {name}"), error)),
     };
     let what = format!("stream {name}");
-    let Some(config) = migrated::<stream::Config>(&what, &STREAM_FIELDS, &found, wanted)? else {
+    let (fields, loss) = if name == DEAD {
+        (&DEAD_FIELDS[..], Loss::Wanted)
+    } else {
+        (&STREAM_FIELDS[..], Loss::Refused)
+    };
+    let Some(config) = migrated::<stream::Config>(&what, fields, loss, &found, wanted)? else {
         return Ok(());
     };
     match connection.context.update_stream(&config).await {
@@ -284,7 +309,8 @@ async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::C
         .map_err(|error| Error::unavailable(&format!("consumer {name} of {stream}"), error))?;
     let what = format!("consumer {name} of {stream}");
     let found = &consumer.cached_info().config;
-    let Some(config) = migrated::<consumer::Config>(&what, &CONSUMER_FIELDS, found, wanted)? else {
+    let Some(config) = migrated::<consumer::Config>(&what, &CONSUMER_FIELDS, Loss::Refused, found, wanted)?
+    else {
         return Ok(());
     };
     match handle.update_consumer(config).await {
@@ -302,13 +328,14 @@ async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::C
 fn migrated<C: DeserializeOwned>(
     what: &str,
     fields: &[&'static str],
+    loss: Loss,
     found: &impl Serialize,
     wanted: &impl Serialize,
 ) -> Result<Option<C>, Error> {
     let unreadable = |error: serde_json::Error| Error::corrupt(what, error);
     let found = serde_json::to_value(found).map_err(unreadable)?;
     let wanted: Value = serde_json::to_value(wanted).map_err(unreadable)?;
-    match migrate::plan(what, fields, &found, &wanted) {
+    match migrate::plan(what, fields, loss, &found, &wanted) {
         Plan::Leave => Ok(None),
         Plan::Refuse(why) => Err(Error::Topology(why)),
         Plan::Migrate(changes) => {

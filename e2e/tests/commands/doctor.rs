@@ -186,3 +186,18 @@ async fn what_is_enough_for_one_machine_is_well() {
         assert!(ran.out.lines().any(|found| found == line), "{line}: {}", ran.out);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_jira_does_not_know_is_told() {
+    let ward = Ward::open().await;
+    let rules = tempfile::tempdir().unwrap();
+    let text = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\nagent: {status: Nowhere}\n";
+    std::fs::write(rules.path().join("shop.yaml"), text).unwrap();
+    let failed = ward.failures("RULES__DIR", rules.path().to_str().unwrap()).await;
+    let of_jira = failed.iter().find(|line| line.contains("jira reader"));
+    assert!(
+        of_jira.is_some_and(|line| line.contains("ENG has no status \"Nowhere\"")),
+        "{failed:#?}"
+    );
+    ward.local.stop().await.unwrap();
+}

@@ -126,33 +126,33 @@ mod tests {
 
     #[test]
     fn a_host_is_open_at_the_port_that_its_pattern_means() {
-        let network = ["pypi.org", "*.crates.io", "packages.acme.example:8443"];
+        let network = ["pypi.example", "*.crates.example", "packages.acme.example:8443"];
         for (method, uri) in [
-            (Method::CONNECT, "pypi.org:443"),
-            (Method::CONNECT, "PyPI.ORG:443"),
-            (Method::CONNECT, "static.crates.io:443"),
+            (Method::CONNECT, "pypi.example:443"),
+            (Method::CONNECT, "PyPI.EXAMPLE:443"),
+            (Method::CONNECT, "static.crates.example:443"),
             (Method::CONNECT, "packages.acme.example:8443"),
-            (Method::GET, "http://pypi.org/simple/"),
-            (Method::GET, "http://pypi.org:80/simple/"),
+            (Method::GET, "http://pypi.example/simple/"),
+            (Method::GET, "http://pypi.example:80/simple/"),
             (Method::HEAD, "http://packages.acme.example:8443/"),
         ] {
             assert_eq!(decided(method, uri, &network), Ok(()), "{uri}");
         }
         for (method, uri) in [
-            (Method::CONNECT, "pypi.org:80"),
-            (Method::CONNECT, "pypi.org:22"),
-            (Method::CONNECT, "pypi.org.:443"),
-            (Method::CONNECT, "crates.io:443"),
+            (Method::CONNECT, "pypi.example:80"),
+            (Method::CONNECT, "pypi.example:22"),
+            (Method::CONNECT, "pypi.example.:443"),
+            (Method::CONNECT, "crates.example:443"),
             (Method::CONNECT, "evil.example:443"),
-            (Method::CONNECT, "pypi.org.evil.example:443"),
+            (Method::CONNECT, "pypi.example.evil.example:443"),
             (Method::CONNECT, "packages.acme.example:443"),
-            (Method::GET, "http://pypi.org:443/"),
+            (Method::GET, "http://pypi.example:443/"),
             (Method::GET, "http://evil.example/"),
         ] {
             assert_eq!(decided(method, uri, &network), Err(Reason::NotOpen), "{uri}");
         }
         assert_eq!(
-            decided(Method::CONNECT, "pypi.org:443", &[]),
+            decided(Method::CONNECT, "pypi.example:443", &[]),
             Err(Reason::NotOpen)
         );
     }
@@ -172,7 +172,7 @@ mod tests {
             "[fe80::1]",
         ] {
             let uri = format!("{host}:443");
-            let decided = decided(Method::CONNECT, &uri, &["pypi.org", "*.org"]);
+            let decided = decided(Method::CONNECT, &uri, &["pypi.example", "*.example"]);
             assert_eq!(decided, Err(Reason::Address), "{host}");
         }
     }
@@ -180,13 +180,13 @@ mod tests {
     #[test]
     fn a_request_that_is_none_of_the_three_kinds_is_told_so() {
         for (method, uri) in [
-            (Method::CONNECT, "pypi.org"),
-            (Method::CONNECT, "pypi.org:0"),
-            (Method::CONNECT, "pypi.org:65536"),
-            (Method::CONNECT, "ada@pypi.org:443"),
-            (Method::GET, "https://pypi.org/"),
-            (Method::GET, "ftp://pypi.org/"),
-            (Method::GET, "http://ada:secret@pypi.org/"),
+            (Method::CONNECT, "pypi.example"),
+            (Method::CONNECT, "pypi.example:0"),
+            (Method::CONNECT, "pypi.example:65536"),
+            (Method::CONNECT, "ada@pypi.example:443"),
+            (Method::GET, "https://pypi.example/"),
+            (Method::GET, "ftp://pypi.example/"),
+            (Method::GET, "http://ada:secret@pypi.example/"),
             (Method::GET, "/"),
             (Method::GET, "/simple/"),
             (Method::GET, "/mirror/npm"),

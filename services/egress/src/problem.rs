@@ -143,14 +143,14 @@ mod tests {
 
     #[test]
     fn the_end_of_a_refusal_names_what_is_open() {
-        let network: Vec<HostPattern> = ["pypi.org", "*.crates.io"]
+        let network: Vec<HostPattern> = ["pypi.example", "*.crates.example"]
             .map(|text| text.parse().unwrap())
             .to_vec();
         let open = Open {
             network: &network,
             mirrors: vec!["npm", "pypi"],
         };
-        let expected = "open: pypi.org, *.crates.io (executor.network in its rules); mirrors: /mirror/npm/, /mirror/pypi/";
+        let expected = "open: pypi.example, *.crates.example (executor.network in its rules); mirrors: /mirror/npm/, /mirror/pypi/";
         assert_eq!(open.to_string(), expected);
         let nothing = Open {
             network: &[],

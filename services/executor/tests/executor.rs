@@ -86,7 +86,7 @@ fn seed(folder: &TempDir) -> CommitId {
     root.insert("AGENTS.md", blob("Be brief.\n"), 0o100_644).unwrap();
     root.insert(".gitignore", blob("ignored/\n"), 0o100_644).unwrap();
     let tree = git.find_tree(root.write().unwrap()).unwrap();
-    let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
     let id = git
         .commit(Some("refs/heads/main"), &who, &who, "first", &tree, &[])
         .unwrap();

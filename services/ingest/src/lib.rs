@@ -25,6 +25,7 @@ mod server;
 mod signature;
 mod sweeper;
 mod tickets;
+mod tracker;
 mod triage;
 mod work;
 

@@ -77,6 +77,13 @@ impl Outside {
         Ok(failpoint::around("ingest.jira.issue", read).await?.into())
     }
 
+    /// The statuses that tickets of a project can have.
+    pub(crate) async fn statuses(&self, project: &JiraRules) -> Result<BTreeSet<String>, ReadError> {
+        let jira = self.jira.on(project.instance.as_ref());
+        let read = jira.project_statuses(&project.project_key);
+        Ok(failpoint::around("ingest.jira.statuses", read).await?)
+    }
+
     /// Tickets of a project in a status.
     pub(crate) async fn ready(&self, project: &JiraRules, status: &str) -> Result<Vec<Ready>, ReadError> {
         let jira = self.jira.on(project.instance.as_ref());

@@ -16,6 +16,7 @@ use crate::{
     outcome::{Failure, Outcome, disposition},
     outside::Outside,
     tickets::{Asked, Request},
+    tracker::Tracker,
 };
 
 /// How long one delivery may occupy a slot; a service that does not answer must not hold back the others.
@@ -28,6 +29,8 @@ pub(crate) struct Router {
     pub(crate) outside: Arc<Outside>,
     pub(crate) rules: Arc<RulesStore>,
     pub(crate) own_accounts: Arc<BTreeSet<String>>,
+    /// Whether Jira knows what the rules name.
+    pub(crate) tracker: Arc<Tracker>,
     /// Who may instruct us on Jira.
     pub(crate) instructors: Arc<Instructors>,
 }

@@ -99,6 +99,7 @@ impl Service {
             queue: queue.clone(),
             outside: Arc::clone(&self.outside),
             rules: Arc::clone(&self.rules),
+            tracker: Arc::default(),
             own_accounts: Arc::new(config.ingest.own_accounts.clone()),
             instructors: Arc::new(Instructors::new(&config.ingest.jira_trigger_group)),
         };

@@ -234,7 +234,7 @@ fn settled(report: &Report) -> Option<Trigger> {
         } => Receipt::PullRequestOpened(PullRequestRef {
             repository: repository.clone(),
             number: 7,
-            url: "https://github.com/acme/shop/pull/7".to_owned(),
+            url: "https://github.example/acme/shop/pull/7".to_owned(),
             branch: branch.clone(),
         }),
         _ => Receipt::Told,
@@ -264,7 +264,7 @@ fn script() -> Vec<Step> {
             json!({ "title": "fix: totals", "body": "Totals are right again." }),
         )
         .expecting("Pushed branch"),
-        Step::say("Done.").expecting("https://github.com/acme/shop/pull/7"),
+        Step::say("Done.").expecting("https://github.example/acme/shop/pull/7"),
     ]
 }
 

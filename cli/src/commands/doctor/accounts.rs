@@ -26,7 +26,14 @@ struct Answer {
     verdict: Result<String, String>,
 }
 
-pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects: &[String]) {
+/// A Jira project that the rules name, and the status that asks for work there.
+#[derive(Clone)]
+pub(super) struct Project {
+    pub(super) key: String,
+    pub(super) status: String,
+}
+
+pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects: &[Project]) {
     let (reader, writer) = (sections.github_reader.as_ref(), sections.github_writer.as_ref());
     github(findings, None, reader, writer).await;
     let (reader, writer) = (sections.jira_reader.as_ref(), sections.jira_writer.as_ref());
@@ -57,7 +64,7 @@ pub(super) async fn jira(
     instance: Option<&Instance>,
     reader: Option<&jira::Settings>,
     writer: Option<&jira::Settings>,
-    projects: &[String],
+    projects: &[Project],
 ) {
     let reader = match reader {
         Some(settings) => seen(jira_reader(settings, projects)).await,
@@ -166,21 +173,29 @@ fn app_verdict(
     }
 }
 
-async fn jira_reader(settings: &jira::Settings, projects: &[String]) -> Result<Answer, String> {
+async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
     let reader = jira::Reader::new(settings).map_err(|error| error.to_string())?;
     let account = reader.myself().await.map_err(|error| error.to_string())?;
     let mut problems = Vec::new();
-    for project in projects {
-        problems.extend(project_problem(project, reader.lacking(project).await));
+    for Project { key, status } in projects {
+        problems.extend(project_problem(key, reader.lacking(key).await));
+        let statuses = reader.project_statuses(key).await.unwrap_or_default();
+        let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
+        // A project that cannot be read is told above.
+        if !statuses.is_empty() && !is_known {
+            problems.push(format!(
+                "{key} has no status {status:?} (agent.status in the rules)"
+            ));
+        }
     }
     Ok(jira_answer(account, projects, &problems))
 }
 
-async fn jira_writer(settings: &jira::Settings, projects: &[String]) -> Result<Answer, String> {
+async fn jira_writer(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
     let writer = jira::Writer::new(settings).map_err(|error| error.to_string())?;
     let account = writer.myself().await.map_err(|error| error.to_string())?;
     let mut problems = Vec::new();
-    for project in projects {
+    for Project { key: project, .. } in projects {
         problems.extend(project_problem(project, writer.lacking(project).await));
     }
     Ok(jira_answer(account, projects, &problems))
@@ -200,7 +215,7 @@ fn project_problem(
     }
 }
 
-fn jira_answer(account: jira::Account, projects: &[String], problems: &[String]) -> Answer {
+fn jira_answer(account: jira::Account, projects: &[Project], problems: &[String]) -> Answer {
     let name = account.display_name;
     let verdict = if !problems.is_empty() {
         Err(format!(
@@ -212,7 +227,8 @@ fn jira_answer(account: jira::Account, projects: &[String], problems: &[String])
             "{name} (the rules name no project, so no permission was checked)"
         ))
     } else {
-        Ok(format!("{name} with every permission in {}", projects.join(", ")))
+        let keys: Vec<&str> = projects.iter().map(|project| project.key.as_str()).collect();
+        Ok(format!("{name} with every permission in {}", keys.join(", ")))
     };
     Answer {
         identity: account.id,

@@ -10,8 +10,10 @@ use bootstrap::{
     rules::{Connections, RulesBook},
     settings,
 };
-use domain::{Instance, NewerRecord, Timestamp};
+use domain::{Instance, NewerRecord, Rules, Timestamp};
 use serde::Deserialize;
+
+use accounts::Project;
 
 use super::say;
 use crate::local;
@@ -190,11 +192,11 @@ fn newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
 
 /// The Jira projects that the rules name.
 #[derive(Default)]
-struct Projects(Vec<(Option<Instance>, String)>);
+struct Projects(Vec<(Option<Instance>, Project)>);
 
 impl Projects {
     /// Those of one site.
-    fn of(&self, instance: Option<&Instance>) -> Vec<String> {
+    fn of(&self, instance: Option<&Instance>) -> Vec<Project> {
         let on_it = self.0.iter().filter(|(site, _)| site.as_ref() == instance);
         on_it.map(|(_, project)| project.clone()).collect()
     }
@@ -239,13 +241,15 @@ fn rules(
             Finding::Failed(format!("{} holds no repository", settings.dir.display())),
         );
     }
-    let named = book.repositories().map(|rules| &rules.jira);
-    let named = named.filter(|jira| !jira.project_key.is_empty());
-    Projects(
-        named
-            .map(|jira| (jira.instance.clone(), jira.project_key.clone()))
-            .collect(),
-    )
+    let with_project = |rules: &&Rules| !rules.jira.project_key.is_empty();
+    let named = book.repositories().filter(with_project).map(|rules| {
+        let project = Project {
+            key: rules.jira.project_key.clone(),
+            status: rules.agent.status.clone(),
+        };
+        (rules.jira.instance.clone(), project)
+    });
+    Projects(named.collect())
 }
 
 async fn pools(findings: &mut Findings, file: Option<&Path>) {

@@ -105,6 +105,25 @@ async fn an_older_release_that_starts_late_leaves_the_limits_of_a_newer_one() {
 }
 
 #[tokio::test]
+async fn dead_letters_are_kept_as_the_settings_say_also_when_that_is_less_than_before() {
+    let world = World::new().await;
+    let kept = async |days: u32, mib: u32| {
+        let settings = queue::Settings {
+            dead_letter_days: days,
+            dead_letter_mib: mib,
+            ..settings(&world.server)
+        };
+        let queue = queue::Queue::connect(&settings, "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let config = stream_config(&world, "DEAD").await;
+        (config.max_age, config.max_bytes)
+    };
+    assert_eq!(kept(90, 0).await, (90 * DAY, -1));
+    assert_eq!(kept(7, 64).await, (7 * DAY, 64 << 20));
+    assert_eq!(kept(0, 0).await, (Duration::ZERO, -1));
+}
+
+#[tokio::test]
 async fn a_consumer_follows_the_settings_without_losing_its_place() {
     let world = World::new().await;
     let log = world.queue.triggers();

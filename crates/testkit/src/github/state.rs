@@ -113,6 +113,8 @@ impl Repo {
     pub(super) fn pull_json(&self, pull: &Pull, url: &str) -> Value {
         let repository = self.json(url);
         let own = format!("{url}/repos/{}/pulls/{}", self.name, pull.number);
+        let issue = format!("{url}/repos/{}/issues/{}", self.name, pull.number);
+        let page = self.pull_url(pull.number, url);
         let side = |branch: &str, sha: &str| {
             json!({
                 "label": format!("{}:{branch}", self.owner()), "ref": branch, "sha": sha,
@@ -123,8 +125,22 @@ impl Repo {
         let reviewers: Vec<Value> = pull.reviewers.iter().map(|login| user(login)).collect();
         json!({
             "id": pull.id, "node_id": pull.node_id(), "number": pull.number, "url": own,
-            "html_url": self.pull_url(pull.number, url), "title": pull.title, "body": pull.body,
+            "html_url": page, "title": pull.title, "body": pull.body,
             "state": if pull.open { "open" } else { "closed" }, "locked": false, "draft": pull.draft,
+            "issue_url": issue, "comments_url": format!("{issue}/comments"),
+            "commits_url": format!("{own}/commits"), "review_comments_url": format!("{own}/comments"),
+            "review_comment_url": format!("{own}/comments{{/number}}"),
+            "statuses_url": format!("{url}/repos/{}/statuses/{}", self.name, pull.head_sha),
+            "diff_url": format!("{page}.diff"), "patch_url": format!("{page}.patch"),
+            "milestone": null, "assignee": null, "auto_merge": null, "active_lock_reason": null,
+            "_links": {
+                "self": {"href": own}, "html": {"href": page}, "issue": {"href": issue},
+                "comments": {"href": format!("{issue}/comments")},
+                "review_comments": {"href": format!("{own}/comments")},
+                "review_comment": {"href": format!("{own}/comments{{/number}}")},
+                "commits": {"href": format!("{own}/commits")},
+                "statuses": {"href": format!("{url}/repos/{}/statuses/{}", self.name, pull.head_sha)},
+            },
             "user": user(&pull.author), "head": side(&pull.head, &pull.head_sha),
             "base": side(&pull.base, &pull.base_sha), "labels": labels, "requested_reviewers": reviewers,
             "requested_teams": [], "assignees": [], "created_at": pull.created, "updated_at": pull.updated,

@@ -62,7 +62,7 @@ impl FromRequestParts<Arc<Desk>> for Caller {
 fn authenticate(headers: &HeaderMap) -> Option<Account> {
     let (email, token) = match basic_auth(headers) {
         Some(pair) => pair,
-        None => match header_text(headers, "authorization").strip_prefix("Bearer ")? {
+        None => match bearer(header_text(headers, "authorization"))? {
             READER_API_TOKEN => (READER_EMAIL.to_owned(), READER_API_TOKEN.to_owned()),
             token => (WRITER_EMAIL.to_owned(), token.to_owned()),
         },
@@ -76,6 +76,12 @@ fn authenticate(headers: &HeaderMap) -> Option<Account> {
         (WRITER_EMAIL, WRITER_API_TOKEN) => Some(writer()),
         _ => None,
     }
+}
+
+/// The token behind a scheme whose case does not count.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
 /// An issue that the caller may read.

@@ -39,6 +39,9 @@ pub(super) async fn search(
         desk.log.violation(format!("JQL {:?}: {problem}", search.jql));
         bad(format!("Error in the JQL Query: {problem}"))
     })?;
+    if let Some(problem) = unknown(&desk, &query) {
+        return Err(bad(problem));
+    }
     let start = match search.next_page_token.as_deref() {
         None => 0,
         Some(token) => token
@@ -73,6 +76,25 @@ pub(super) async fn search(
         body["nextPageToken"] = json!((start + limit).to_string());
     }
     Ok(answer(StatusCode::OK, body))
+}
+
+/// Jira refuses values that it does not know.
+fn unknown(desk: &Desk, query: &jql::Query) -> Option<String> {
+    let is_status = |wanted: &String| {
+        let mut names = desk.statuses.iter();
+        names.any(|status| status.name.eq_ignore_ascii_case(wanted))
+    };
+    let missing =
+        |field: &str, value: &str| format!("The value '{value}' does not exist for the field '{field}'.");
+    if let Some(project) = query
+        .project
+        .as_ref()
+        .filter(|project| !desk.has_project(project))
+    {
+        return Some(missing("project", project));
+    }
+    let status = query.status.as_ref().filter(|status| !is_status(status))?;
+    Some(missing("status", status))
 }
 
 fn matches(desk: &Desk, query: &jql::Query, issue: &Issue) -> bool {

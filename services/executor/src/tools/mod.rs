@@ -338,7 +338,7 @@ pub(crate) mod tests {
         root.insert("link", blob("README.md"), 0o120_000).unwrap();
         root.insert("out", blob("/etc"), 0o120_000).unwrap();
         let tree = git.find_tree(root.write().unwrap()).unwrap();
-        let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
         let id = git
             .commit(Some("refs/heads/main"), &who, &who, "first", &tree, &[])
             .unwrap();

@@ -107,7 +107,7 @@ mod tests {
                 ("d", blob("#!\n"), 0o100_755),
             ]),
         ];
-        let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
         let commits = trees.map(|tree| {
             let tree = git.find_tree(tree).unwrap();
             let id = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
@@ -202,7 +202,7 @@ mod tests {
         );
         // Written raw as well: the library would refuse to commit it.
         let text = format!(
-            "tree {tree}\nauthor A <a@example.com> 1 +0000\ncommitter A <a@example.com> 1 +0000\n\nx\n"
+            "tree {tree}\nauthor A <a@acme.example> 1 +0000\ncommitter A <a@acme.example> 1 +0000\n\nx\n"
         );
         let commit = git
             .odb()

@@ -20,7 +20,7 @@ fn seed(world: &World) -> String {
     }
     root.insert("kit", parent.id(), 0o160_000).unwrap();
     let tree = git.find_tree(root.write().unwrap()).unwrap();
-    let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
     let main = Some("refs/heads/main");
     git.commit(main, &who, &who, "next", &tree, &[&parent])
         .unwrap()

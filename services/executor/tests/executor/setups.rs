@@ -20,7 +20,7 @@ fn commit(world: &World, files: &[(&str, &str)]) -> String {
             .unwrap();
     }
     let tree = git.find_tree(root.write().unwrap()).unwrap();
-    let who = git2::Signature::new("A", "a@example.com", &git2::Time::new(1, 0)).unwrap();
+    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
     let made = git.commit(None, &who, &who, "next", &tree, &[&parent]).unwrap();
     let branch = format!("refs/heads/c{made}");
     git.reference(&branch, made, true, "").unwrap();

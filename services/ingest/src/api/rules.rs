@@ -11,12 +11,17 @@ use super::{
 #[utoipa::path(get, path = "/v1/rules", security(("bearer" = [])),
     responses((status = 200, body = RulesView)))]
 pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Json<RulesView>, Problem> {
-    let book = state.router()?.rules.book();
-    let repositories = book.repositories().map(|rules| RepositoryView {
-        repository: format!("{}/{}", rules.repo.owner, rules.repo.name),
-        project: rules.jira.project_key.clone(),
-        status: rules.agent.status.clone(),
-    });
+    let router = state.router()?;
+    let book = router.rules.book();
+    let mut repositories = Vec::new();
+    for rules in book.repositories() {
+        repositories.push(RepositoryView {
+            repository: format!("{}/{}", rules.repo.owner, rules.repo.name),
+            project: rules.jira.project_key.clone(),
+            status: rules.agent.status.clone(),
+            problem: router.tracker.problem(&router.outside, rules).await,
+        });
+    }
     let problems = book.problems().iter().map(|problem| RulesProblemView {
         file: problem.file.clone(),
         line: problem.line,
@@ -24,7 +29,7 @@ pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Jso
         problem: problem.problem.clone(),
     });
     Ok(Json(RulesView {
-        repositories: repositories.collect(),
+        repositories,
         problems: problems.collect(),
     }))
 }

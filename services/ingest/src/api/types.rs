@@ -256,6 +256,9 @@ pub struct RepositoryView {
     pub project: String,
     /// The status that asks for work.
     pub status: String,
+    /// What Jira does not know of it: the project or the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// What is wrong in a rules file.

@@ -702,6 +702,26 @@ async fn rules_are_listed_with_what_is_wrong_in_the_broken_ones() {
         rules["problems"][0]["file"].to_string().contains("broken.yaml"),
         "{rules}"
     );
+    assert!(rules["repositories"][0]["problem"].is_null(), "{rules}");
+    for (repository, jira, problem) in [
+        ("depot", "{project_key: NOPE}", "no project NOPE"),
+        (
+            "mill",
+            "{project_key: OPS}\nagent: {status: Nowhere}",
+            "no status \"Nowhere\"",
+        ),
+    ] {
+        let text = format!("repo: {{owner: acme, name: {repository}}}\njira: {jira}\n");
+        h.add_rules(repository, &text).await;
+        let (_, rules) = h.get("/v1/rules", VIEWER).await;
+        let name = format!("acme/{repository}");
+        let mut shown = rules["repositories"].as_array().expect("repositories").iter();
+        let shown = shown
+            .find(|shown| shown["repository"] == *name)
+            .expect("repository");
+        let told = shown["problem"].as_str().unwrap_or_default();
+        assert!(told.contains(problem), "{rules}");
+    }
     h.stop().await;
 }
 

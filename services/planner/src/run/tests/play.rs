@@ -102,7 +102,7 @@ pub(crate) fn pull_request() -> PullRequestRef {
     PullRequestRef {
         repository: "acme/shop".parse().unwrap(),
         number: 7,
-        url: "https://github.com/acme/shop/pull/7".to_owned(),
+        url: "https://github.example/acme/shop/pull/7".to_owned(),
         branch: "fix/ENG-12-totals".to_owned(),
     }
 }
