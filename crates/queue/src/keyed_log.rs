@@ -111,8 +111,7 @@ impl<T: Keyed> KeyedLog<T> {
     ) -> Result<Vec<(u64, Result<T, Unreadable>)>, Error> {
         let subject = self.names.records_of(ticket);
         let mut records = Vec::new();
-        let range = self.connection.range(self.names.stream, &subject, cursor);
-        for stored in failpoint::around_kind("queue.log.read_each", self.names.stream, range).await? {
+        for stored in self.range(&subject, cursor).await? {
             let sequence = stored.sequence;
             let (objects, stream) = (self.objects(), self.names.stream);
             records.push((sequence, body::record_or_bytes(&objects, stream, stored).await?));
@@ -165,8 +164,7 @@ impl<T: Keyed> KeyedLog<T> {
     /// [`Error::Unavailable`].
     pub async fn appended_after(&self, after: u64) -> Result<(Vec<(TicketKey, u64)>, u64), Error> {
         let subject = self.names.records();
-        let range = self.connection.range(self.names.stream, &subject, after);
-        let appended = failpoint::around_kind("queue.log.read_each", self.names.stream, range).await?;
+        let appended = self.range(&subject, after).await?;
         let newest = appended.last().map_or(after, |stored| stored.sequence);
         let of_ticket =
             |stored: &Stored| Some((self.names.ticket_of_record(&stored.subject)?, stored.sequence));
@@ -279,6 +277,11 @@ impl<T: Keyed> KeyedLog<T> {
             self.names.records_of(ticket),
         )
         .await
+    }
+
+    async fn range(&self, subject: &str, after: u64) -> Result<Vec<Stored>, Error> {
+        let range = self.connection.range(self.names.stream, subject, after);
+        failpoint::around_kind("queue.log.read_each", self.names.stream, range).await
     }
 
     fn objects(&self) -> Objects {

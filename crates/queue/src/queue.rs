@@ -51,7 +51,7 @@ impl Queue {
     /// [`Error::Topology`] lists the fields that cannot be changed, with what to do.
     pub async fn ensure_topology(&self) -> Result<(), Error> {
         let ensured = Box::pin(topology::ensure(&self.connection));
-        failpoint::around("queue.topology.ensure", ensured).await
+        at_topology(ensured).await
     }
 
     /// Looks whether what a service needs has been created: [`Queue::ensure_topology`] is the reporter's part.
@@ -60,7 +60,7 @@ impl Queue {
     /// [`Error::Unavailable`] names the stream that is not there yet.
     pub async fn check_topology(&self, role: Role) -> Result<(), Error> {
         let checked = Box::pin(topology::check(&self.connection, role));
-        failpoint::around("queue.topology.ensure", checked).await
+        at_topology(checked).await
     }
 
     /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.
@@ -144,4 +144,9 @@ impl Queue {
     pub async fn forget_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
         purge::forget_ticket(&self.connection, ticket).await
     }
+}
+
+/// What is made of the topology at a service's start.
+async fn at_topology(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    failpoint::around("queue.topology.ensure", work).await
 }

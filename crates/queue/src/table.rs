@@ -155,8 +155,7 @@ impl<V: Stored + Send + Sync> Table<V> {
     /// [`Error::Unavailable`].
     pub(crate) async fn changes_after(&self, after: Revision) -> Result<(Vec<V>, Revision), Error> {
         let filter = self.bucket.all();
-        let changed = self.connection.range(&self.stream, &filter, after.0);
-        let changed = failpoint::around_kind("queue.table.list", &self.stream, changed).await?;
+        let changed = self.range(&filter, after.0).await?;
         let (mut values, mut newest) = (Vec::new(), after);
         for stored in changed {
             newest = newest.max(Revision(stored.sequence));
@@ -191,8 +190,7 @@ impl<V: Stored + Send + Sync> Table<V> {
 
     /// The same under a filter.
     pub(crate) async fn list_under(&self, filter: &str) -> Result<Vec<(Key, V)>, Error> {
-        let all = self.connection.range(&self.stream, filter, 0);
-        let all = failpoint::around_kind("queue.table.list", &self.stream, all).await?;
+        let all = self.range(filter, 0).await?;
         let mut listed = Vec::with_capacity(all.len());
         for stored in all.into_iter().filter(|stored| !is_tombstone(stored)) {
             let Some(key) = self.bucket.key_of(&stored.subject) else {
@@ -207,6 +205,11 @@ impl<V: Stored + Send + Sync> Table<V> {
             }
         }
         Ok(listed)
+    }
+
+    async fn range(&self, filter: &str, after: u64) -> Result<Vec<wire::Stored>, Error> {
+        let range = self.connection.range(&self.stream, filter, after);
+        failpoint::around_kind("queue.table.list", &self.stream, range).await
     }
 
     fn objects(&self) -> Objects {
