@@ -38,7 +38,7 @@ other_checks="
 42 the gate is for reading, of one repository;the_gate_serves_its_repository_to_whoever_holds_a_grant
 43 protected paths;each_breach_is_named_with_what_to_change
 43 a refused change is never pushed;a_change_that_breaks_policy_is_refused_in_words_and_never_pushed
-44 credentials in a change;common_credentials_are_found
+44 credentials in a change;credentials_of_many_issuers_are_found
 45 packs too large or incomplete;a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind
 45 packs of too many or too large objects, memory;a_pack_of_too_many_or_too_large_objects_is_refused_within_bounds_of_memory
 45 packs that are made;a_pack_is_made_up_to_its_limit_and_not_beyond
