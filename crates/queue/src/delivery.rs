@@ -12,6 +12,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
     body,
+    clock::clock,
     connection::Connection,
     dead::{DeadLetter, DeadLetters},
     error::Error,
@@ -254,14 +255,6 @@ impl Deliveries {
             }
         }
     }
-}
-
-/// When a dead letter was written: for people only, nothing is decided by it.
-fn clock() -> Timestamp {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 async fn acknowledge(held: Held) {

@@ -5,6 +5,7 @@
 
 mod body;
 mod branches;
+mod clock;
 mod collect;
 mod connection;
 mod dead;

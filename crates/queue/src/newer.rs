@@ -2,10 +2,10 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use domain::{NewerRecord, RecordKind, TicketKey, Timestamp};
+use domain::{NewerRecord, RecordKind, TicketKey};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 
-use crate::{error::Error, names::Bucket, queue::Queue, table::Table, unreadable::Found};
+use crate::{clock::clock, error::Error, names::Bucket, queue::Queue, table::Table, unreadable::Found};
 
 static MET: LazyLock<Counter<u64>> = LazyLock::new(|| {
     global::meter("journeyman.queue")
@@ -69,11 +69,4 @@ impl Queue {
     fn met(&self) -> Table<NewerRecord> {
         self.table(Bucket::Control)
     }
-}
-
-fn clock() -> Timestamp {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -57,8 +57,7 @@ impl PullRequests {
         let last = match self.table.find_last(&filter).await? {
             Some(Found::Value(known, _)) if known == *record => return Ok(()),
             Some(Found::Value(_, revision)) => Some(revision),
-            Some(Found::Unreadable(newer)) if newer.is_newer() => return Err(newer.into()),
-            Some(Found::Unreadable(unreadable)) => Some(unreadable.revision()),
+            Some(Found::Unreadable(unreadable)) => Some(unreadable.unless_newer()?.revision()),
             None => None,
         };
         let key = Key::pull_request(repository, *number, &record.ticket);

@@ -32,6 +32,18 @@ impl Unreadable {
         matches!(self.problem, Undecodable::Newer { .. })
     }
 
+    /// Itself, when it is broken and may be set aside or written over.
+    ///
+    /// # Errors
+    /// [`Error::Newer`] when a newer release wrote it: then it must be left alone.
+    pub fn unless_newer(self) -> Result<Self, Error> {
+        if self.is_newer() {
+            Err(self.into())
+        } else {
+            Ok(self)
+        }
+    }
+
     /// Its place in the stream.
     pub fn sequence(&self) -> u64 {
         self.sequence

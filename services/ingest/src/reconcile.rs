@@ -44,10 +44,7 @@ impl Router {
         let now = bootstrap::now();
         let (since, revision) = match self.queue.table::<Looked>(Bucket::Control).find(&key).await? {
             Some(Found::Value(looked, revision)) => (looked.to.plus_ms(-OVERLAP_MS), Some(revision)),
-            Some(Found::Unreadable(newer)) if newer.is_newer() => {
-                return Err(queue::Error::from(newer).into());
-            }
-            Some(Found::Unreadable(unreadable)) => (first, Some(unreadable.revision())),
+            Some(Found::Unreadable(unreadable)) => (first, Some(unreadable.unless_newer()?.revision())),
             None => (first, None),
         };
         Ok(Look {

@@ -130,8 +130,8 @@ impl Ledger {
     {
         Ok(match table.find(key).await? {
             Some(Found::Value(row, revision)) => Known::Row(row, revision),
-            Some(Found::Unreadable(newer)) if newer.is_newer() => return Err(Error::Queue(newer.into())),
             Some(Found::Unreadable(unreadable)) => {
+                let unreadable = unreadable.unless_newer()?;
                 self.bury(key, &unreadable).await?;
                 Known::Lost(unreadable.revision())
             }

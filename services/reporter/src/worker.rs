@@ -189,8 +189,7 @@ impl Worker {
                         let settling = Box::pin(self.settle(&report, fence, &mut cursor));
                         settling.instrument(span).await
                     }
-                    Err(newer) if newer.is_newer() => Err(queue::Error::from(newer).into()),
-                    Err(unreadable) => self.bury_unreadable(ticket, &unreadable).await,
+                    Err(unreadable) => self.bury_unreadable(ticket, unreadable).await,
                 };
                 if settled.is_ok() {
                     cursor = Cursor {
@@ -233,7 +232,8 @@ impl Worker {
     }
 
     /// What cannot be read must not hold up the reports after it, nor a run that waits for it.
-    async fn bury_unreadable(&self, ticket: &TicketKey, unreadable: &Unreadable) -> Result<(), Trouble> {
+    async fn bury_unreadable(&self, ticket: &TicketKey, unreadable: Unreadable) -> Result<(), Trouble> {
+        let unreadable = unreadable.unless_newer()?;
         let (sequence, now) = (unreadable.sequence(), bootstrap::now());
         tracing::error!(
             sequence,
@@ -243,14 +243,14 @@ impl Worker {
         let advice = "a reporter that can read it takes it up after `journeyman dead retry`";
         let id = format!("{ticket} at {sequence}");
         let letter = DeadLetter::about(
-            unreadable,
+            &unreadable,
             RecordKind::Report,
             id,
             Some(ticket.clone()),
             advice,
             now,
         );
-        self.queue.dead_letters().bury(&letter, unreadable).await?;
+        self.queue.dead_letters().bury(&letter, &unreadable).await?;
         let id = ReportId::unreadable(RecordKind::Report, ticket, sequence);
         let what = RecordKind::Report;
         let request = ReportRequest::Unreadable { what };

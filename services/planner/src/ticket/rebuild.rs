@@ -24,8 +24,7 @@ impl Session<'_> {
         for (sequence, trigger) in triggers {
             match trigger {
                 Ok(trigger) => readable.push((sequence, trigger)),
-                Err(newer) if newer.is_newer() => return Err(queue::Error::from(newer).into()),
-                Err(unreadable) => self.set_aside(&unreadable).await?,
+                Err(unreadable) => self.set_aside(&unreadable.unless_newer()?).await?,
             }
         }
         Ok(readable)
@@ -60,8 +59,10 @@ pub(super) async fn row_of(queue: &Queue, ticket: &TicketKey) -> Result<(Row, Op
     let rows = queue.table::<Row>(Bucket::Tickets);
     Ok(match rows.find(&ticket.to_string()).await? {
         Some(Found::Value(row, revision)) => (row, Some(revision)),
-        Some(Found::Unreadable(newer)) if newer.is_newer() => return Err(queue::Error::from(newer).into()),
-        Some(Found::Unreadable(lost)) => (rebuilt_row(queue, ticket, &lost).await?, Some(lost.revision())),
+        Some(Found::Unreadable(unreadable)) => {
+            let lost = unreadable.unless_newer()?;
+            (rebuilt_row(queue, ticket, &lost).await?, Some(lost.revision()))
+        }
         None => (Row::default(), None),
     })
 }

@@ -20,11 +20,8 @@ impl Session<'_> {
         let triggers = self.driver.queue.triggers();
         let news = triggers.read_each_after(&self.ticket, self.row.cursor).await?;
         self.seen = news.last().map_or(self.row.cursor, |(sequence, _)| *sequence);
-        if let Some((_, Err(newer))) = news
-            .iter()
-            .find(|(_, trigger)| matches!(trigger, Err(record) if record.is_newer()))
-        {
-            return Err(queue::Error::from(newer.clone()).into());
+        for unreadable in news.iter().filter_map(|(_, trigger)| trigger.as_ref().err()) {
+            unreadable.clone().unless_newer()?;
         }
         let mut readable = news.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
         let asked = readable
