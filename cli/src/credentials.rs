@@ -48,7 +48,7 @@ impl Credentials {
 }
 
 /// A random password and its SHA-256, hexadecimal.
-pub(crate) fn new_password() -> (String, String) {
+pub fn new_password() -> (String, String) {
     let [first, second] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());
     let password = first + &second;
     let hash = digest(&SHA256, password.as_bytes());

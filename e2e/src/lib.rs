@@ -1,11 +1,17 @@
 //! The whole system on one machine with stand-ins for the outside: for the stories, the demo and the bench.
 
 mod balancer;
+pub mod findings;
+mod notes;
 mod outside;
+mod private;
 mod processes;
 pub mod standins;
+mod vendors;
 mod world;
 
+pub use notes::Note;
 pub use outside::{Dialect, Outside, WEBHOOK_SECRET};
 pub use processes::{Processes, binary, free_port};
+pub use vendors::{Vendors, note_marker};
 pub use world::{Mode, Options, World, ci};

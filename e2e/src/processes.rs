@@ -15,6 +15,8 @@ use tokio::process::{Child, Command};
 
 use crate::balancer::Balancer;
 
+/// Every service hears which authorities to trust.
+const AUTHORITY: &str = "SSL_CERT_FILE";
 /// How long a service may take to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(30);
 /// How long a service may take to drain after SIGTERM.
@@ -315,7 +317,9 @@ impl Processes {
             let section = name
                 .strip_prefix("JOURNEYMAN__")
                 .and_then(|rest| rest.split("__").next());
-            section.is_some_and(|section| sections.contains(&section)) || name.starts_with("OTEL_")
+            section.is_some_and(|section| sections.contains(&section))
+                || name.starts_with("OTEL_")
+                || name == AUTHORITY
         };
         let log = File::options()
             .create(true)

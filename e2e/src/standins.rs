@@ -7,13 +7,13 @@ use std::{
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, fixture};
+use testkit::fixture;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
 };
 
-use crate::{Outside, outside::WEBHOOK_SECRET};
+use crate::{Outside, Vendors};
 
 /// What the stand-ins are asked to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -222,60 +222,42 @@ async fn write_answer(answer: &Answer) -> anyhow::Result<()> {
     Ok(output.flush().await?)
 }
 
-struct Stage {
-    github: FakeGitHub,
-    jira: FakeJira,
-    model: ScriptedModel,
-}
+struct Stage(Vendors);
 
 impl Stage {
     async fn start(repository: Option<&Path>) -> anyhow::Result<(Self, Outside)> {
-        let github = FakeGitHub::start(GitHubOptions::default()).await?;
-        let files = match repository {
-            Some(folder) => read_folder(folder)?,
-            None => fixture::files()
-                .into_iter()
-                .map(|(path, text)| (path.to_owned(), text.to_owned()))
-                .collect(),
+        let read;
+        let files: Vec<(&str, &str)> = if let Some(folder) = repository {
+            read = read_folder(folder)?;
+            let text = read.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+            text.collect()
+        } else {
+            fixture::files()
         };
-        let files: Vec<_> = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
-            .collect();
-        github.create_repository(fixture::REPOSITORY, &files)?;
-        let jira = FakeJira::start(JiraOptions::default()).await?;
-        let model = ScriptedModel::start(fixture::script()).await?;
-        let outside = Outside {
-            github_api: github.api_url(),
-            github_git: github.git_url(),
-            jira: jira.url(),
-            model: model.url(),
-        };
-        Ok((Self { github, jira, model }, outside))
+        let vendors = Vendors::start_with(&files).await?;
+        let outside = vendors.outside().clone();
+        Ok((Self(vendors), outside))
     }
 
     fn play(&self, ask: Ask) -> anyhow::Result<Answer> {
         let mut key = String::new();
         match ask {
-            Ask::SendWebhooks { url } => {
-                self.github
-                    .set_webhook(&format!("{url}/webhooks/github"), WEBHOOK_SECRET);
-                self.jira
-                    .set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
-            }
+            Ask::SendWebhooks { url } => self.0.send_webhooks(&url),
             Ask::FileTicket { summary, description } => {
                 key = self
+                    .0
                     .jira
                     .create_issue(fixture::PROJECT, &summary, &description, "Bug", &[]);
             }
-            Ask::Move { key, status } => drop(self.jira.move_issue(&key, &status, "ada")?),
+            Ask::Move { key, status } => drop(self.0.jira.move_issue(&key, &status, "ada")?),
             Ask::ReportChecks { sha, passed, output } => {
                 use testkit::github::Conclusion::{Failure, Success};
                 let conclusion = if passed { Success } else { Failure };
-                self.github
+                self.0
+                    .github
                     .run_checks(fixture::REPOSITORY, &sha, &[("test", conclusion, &output)])?;
             }
-            Ask::Merge { number } => drop(self.github.merge(fixture::REPOSITORY, number, "grace")?),
+            Ask::Merge { number } => drop(self.0.github.merge(fixture::REPOSITORY, number, "grace")?),
             Ask::Look { key } => return Ok(Answer::State(self.look(&key))),
         }
         Ok(Answer::Done { key })
@@ -283,6 +265,7 @@ impl Stage {
 
     fn look(&self, key: &str) -> State {
         let pulls = self
+            .0
             .github
             .pull_requests(fixture::REPOSITORY)
             .into_iter()
@@ -297,25 +280,22 @@ impl Stage {
             });
         State {
             pull_requests: pulls.collect(),
-            status: self.jira.status(key).unwrap_or_default(),
+            status: self.0.jira.status(key).unwrap_or_default(),
             comments: self
+                .0
                 .jira
                 .comments(key)
                 .into_iter()
                 .map(|comment| comment.text)
                 .collect(),
             links: self
+                .0
                 .jira
                 .remote_links(key)
                 .into_iter()
                 .map(|link| link.url)
                 .collect(),
-            violations: [
-                self.github.violations(),
-                self.jira.violations(),
-                self.model.violations(),
-            ]
-            .concat(),
+            violations: self.0.violations(),
         }
     }
 }

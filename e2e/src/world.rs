@@ -1,6 +1,7 @@
 //! Journeyman and its outside, for one story.
 
 use std::{
+    ops::Deref,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -13,9 +14,9 @@ use journeyman::{
     local::{Local, Plan, Prepared, Servers},
 };
 use tempfile::TempDir;
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, eventually, fixture};
+use testkit::{JiraOptions, Step, eventually, fixture};
 
-use crate::{Dialect, Outside, Processes, outside::WEBHOOK_SECRET};
+use crate::{Dialect, Processes, Vendors, outside::WEBHOOK_SECRET, private::Private};
 
 /// Longest wait for one thing to happen in a story: far above what it takes, for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,6 +52,9 @@ pub struct Options {
     pub settings: Vec<(&'static str, String)>,
     /// Do not send webhooks: the poller is the only door.
     pub no_webhooks: bool,
+    /// Everything outside of Journeyman, NATS and Redis included, has a certificate of a private authority; in
+    /// [`Mode::Processes`].
+    pub private_authority: bool,
 }
 
 enum Services {
@@ -60,12 +64,7 @@ enum Services {
 
 /// Journeyman with its outside.
 pub struct World {
-    /// The forge.
-    pub github: FakeGitHub,
-    /// The tracker.
-    pub jira: FakeJira,
-    /// The model.
-    pub model: ScriptedModel,
+    vendors: Vendors,
     /// The API.
     pub client: Client,
     /// Base URL of ingest.
@@ -74,6 +73,15 @@ pub struct World {
     environment: Vec<(String, String)>,
     credentials: Credentials,
     folder: TempDir,
+    _private: Option<Private>,
+}
+
+impl Deref for World {
+    type Target = Vendors;
+
+    fn deref(&self) -> &Vendors {
+        &self.vendors
+    }
 }
 
 impl World {
@@ -84,21 +92,19 @@ impl World {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         bootstrap::install_tls_provider();
         let folder = tempfile::tempdir()?;
-        let github = FakeGitHub::start(GitHubOptions::default()).await?;
-        github.create_repository(fixture::REPOSITORY, &fixture::files())?;
-        let jira = FakeJira::start(options.jira).await?;
-        let model = ScriptedModel::start(options.script.unwrap_or_else(fixture::script)).await?;
+        let script = options.script.unwrap_or_else(fixture::script);
+        let (vendors, private) = if options.private_authority {
+            let (private, vendors) = Private::start(folder.path(), options.jira, script).await?;
+            (vendors, Some(private))
+        } else {
+            (Vendors::start(options.jira, script).await?, None)
+        };
         let rules = write_rules(folder.path(), &options.rules)?;
         for (name, text) in &options.more_rules {
             std::fs::write(rules.join(name), text)?;
         }
-        let outside = Outside {
-            github_api: github.api_url(),
-            github_git: github.git_url(),
-            jira: jira.url(),
-            model: model.url(),
-        };
-        let mut environment = outside.environment(options.dialect, &rules);
+        let mut environment = vendors.outside().environment(options.dialect, &rules);
+        environment.extend(private.iter().flat_map(Private::environment));
         let more = options
             .settings
             .into_iter()
@@ -135,20 +141,18 @@ impl World {
             Services::InProcess(_) => url,
         };
         if !options.no_webhooks {
-            github.set_webhook(&format!("{url}/webhooks/github"), WEBHOOK_SECRET);
-            jira.set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
+            vendors.send_webhooks(&url);
         }
         let client = Client::new(&url, token)?;
         Ok(Self {
-            github,
-            jira,
-            model,
+            vendors,
             client,
             url,
             services,
             environment,
             credentials,
             folder,
+            _private: private,
         })
     }
 
@@ -201,14 +205,6 @@ impl World {
             .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
     }
 
-    /// A person moves the ticket to the status that asks for work.
-    ///
-    /// # Errors
-    /// When the workflow forbids it.
-    pub fn ask_for_work(&self, key: &str) -> anyhow::Result<()> {
-        self.jira.move_issue(key, "Ready for Agent", "ada").map(drop)
-    }
-
     /// Files the fixture's ticket and asks for work; gives its key.
     ///
     /// # Errors
@@ -217,26 +213,6 @@ impl World {
         let key = self.file_ticket();
         self.ask_for_work(&key)?;
         Ok(key)
-    }
-
-    /// Files one of many tickets, each for a note of its own, and asks for work; gives its key.
-    ///
-    /// # Errors
-    /// When the workflow forbids it.
-    pub fn ask_for_note(&self, number: usize) -> anyhow::Result<String> {
-        let marker = Self::note_marker(number);
-        let summary = format!("Write a note {marker}");
-        let key = self
-            .jira
-            .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);
-        self.model.set_script(&marker, fixture::note_script(&key));
-        self.ask_for_work(&key)?;
-        Ok(key)
-    }
-
-    /// What the model's script for such a note is found by.
-    pub fn note_marker(number: usize) -> String {
-        format!("(part {number})")
     }
 
     /// Waits until a state holds.
@@ -307,16 +283,6 @@ impl World {
         Ok(passed)
     }
 
-    /// What the stand-ins refused: empty when Journeyman kept every protocol.
-    pub fn violations(&self) -> Vec<String> {
-        [
-            self.github.violations(),
-            self.jira.violations(),
-            self.model.violations(),
-        ]
-        .concat()
-    }
-
     /// Delivers a webhook with a right signature and gives the status.
     ///
     /// # Errors
@@ -343,12 +309,11 @@ impl World {
     /// The reasons of the dead letters, oldest first.
     ///
     /// # Errors
-    /// When the queue cannot be reached.
+    /// When the API does not answer.
     pub async fn dead_letters(&self) -> anyhow::Result<Vec<String>> {
-        let dead = self.queue().await?.dead_letters().list(100).await?;
+        let dead = self.client.dead_letters().await?.into_iter();
         Ok(dead
-            .into_iter()
-            .map(|(_, letter)| format!("{} {}: {}", letter.what, letter.id, letter.reason))
+            .map(|letter| format!("{} {}: {}", letter.what, letter.id, letter.reason))
             .collect())
     }
 

@@ -6,7 +6,7 @@ mod process;
 mod redis;
 
 pub use find::find_program;
-pub use nats::{FileSync, NatsOptions, NatsServer, nats_version};
+pub use nats::{FileSync, NatsOptions, NatsServer, TlsFiles, nats_version};
 pub use redis::{RedisOptions, RedisServer, redis_version};
 
 use std::path::PathBuf;

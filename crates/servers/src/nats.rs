@@ -36,6 +36,17 @@ pub struct NatsOptions {
     pub sync: FileSync,
     /// The `authorization` block of its configuration; without it everybody on this machine may do everything.
     pub authorization: Option<String>,
+    /// What it proves its identity with; without it connections are plain.
+    pub tls: Option<TlsFiles>,
+}
+
+/// PEM files of a server.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// Its certificate.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
 }
 
 /// A running `nats-server` with a file store. Dropping it kills and reaps the process.
@@ -79,6 +90,7 @@ impl NatsServer {
         let settings = Settings {
             sync: options.sync,
             authorization: options.authorization,
+            tls: options.tls,
         };
         let (process, port) = launch(&program, data.path(), options.port, &settings).await?;
         Ok(Self {
@@ -93,7 +105,12 @@ impl NatsServer {
     /// Where clients connect, such as `nats://127.0.0.1:4222`; the same after a restart.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        let scheme = if self.settings.tls.is_some() {
+            "tls"
+        } else {
+            "nats"
+        };
+        format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
     /// The process id; another one after a restart.
@@ -156,6 +173,7 @@ async fn launch(
 struct Settings {
     sync: FileSync,
     authorization: Option<String>,
+    tls: Option<TlsFiles>,
 }
 
 impl Settings {
@@ -167,9 +185,13 @@ impl Settings {
         };
         let data = data.display();
         let authorization = self.authorization.as_deref().unwrap_or_default();
+        let tls = self.tls.as_ref().map_or_else(String::new, |files| {
+            let (certificate, key) = (files.certificate.display(), files.key.display());
+            format!("tls {{ cert_file: \"{certificate}\", key_file: \"{key}\" }}\n")
+        });
         format!(
             "host: \"127.0.0.1\"\nport: {port}\nports_file_dir: \"{data}\"\nmax_payload: {MAX_PAYLOAD}\n\
-             jetstream {{ store_dir: \"{data}/nats\", sync_interval: {sync} }}\n{authorization}"
+             jetstream {{ store_dir: \"{data}/nats\", sync_interval: {sync} }}\n{tls}{authorization}"
         )
     }
 }
@@ -185,7 +207,8 @@ async fn answering_port(data: &Path, pid: u32) -> Option<u16> {
 }
 
 fn port_in(ports_file: &str) -> Option<u16> {
-    let (_, rest) = ports_file.split_once("nats://")?;
+    let (_, rest) = ports_file.split_once("\"nats\":[")?;
+    let (_, rest) = rest.split_once("://")?;
     let (address, _) = rest.split_once('"')?;
     address.rsplit_once(':')?.1.parse().ok()
 }

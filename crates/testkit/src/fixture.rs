@@ -96,6 +96,12 @@ pub fn note_branch(key: &str) -> String {
 /// The steps that add a ticket's [`note`]; whatever of them is done twice has the same result.
 #[must_use]
 pub fn note_script(key: &str) -> Vec<Step> {
+    note_script_with(key, "sleep 0.3; ls notes")
+}
+
+/// The same with another command for the tests of the note.
+#[must_use]
+pub fn note_script_with(key: &str, command: &str) -> Vec<Step> {
     let (path, content) = note(key);
     let title = format!("Add the note of {key}");
     let body = "Adds the note that was asked for; there is nothing to test.";
@@ -103,7 +109,7 @@ pub fn note_script(key: &str) -> Vec<Step> {
         Step::call("read_file", json!({"path": "README.md"})),
         Step::call("create_branch", json!({"branch_name": note_branch(key)})),
         Step::call("write_file", json!({"path": path, "content": content})),
-        Step::call("run_command", json!({"command": "sleep 0.3; ls notes"})),
+        Step::call("run_command", json!({"command": command})),
         Step::call("commit_changes", json!({"message": title})),
         Step::call("push_branch", json!({})),
         Step::call("create_pull_request", json!({"title": title, "body": body})),

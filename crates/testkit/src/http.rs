@@ -291,6 +291,11 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// Where it listens, whatever it is called outside.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
         if tokio::time::timeout(DRAIN, &mut self.task).await.is_err() {

@@ -8,6 +8,7 @@ mod http;
 pub mod jira;
 pub mod model;
 mod plant;
+pub mod tls;
 mod webhook;
 
 pub use chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
@@ -17,4 +18,4 @@ pub use http::{Fault, FaultPoint, RecordedRequest};
 pub use jira::{FakeJira, JiraOptions, JiraTransition};
 pub use model::{ScriptedModel, Step};
 pub use plant::plant;
-pub use servers::{FileSync, NatsOptions, NatsServer, RedisOptions, RedisServer};
+pub use servers::{FileSync, NatsOptions, NatsServer, RedisOptions, RedisServer, TlsFiles};

@@ -99,6 +99,16 @@ async fn processes_of_their_own_do_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn behind_a_private_certificate_authority_processes_do_the_same() {
+    play(Options {
+        mode: Mode::Processes,
+        private_authority: true,
+        ..Options::default()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn polling_alone_does_the_same() {
     let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
     play(Options {

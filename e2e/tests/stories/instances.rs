@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{RunId, StopReason, TicketKey};
-use e2e::{Options, World};
+use e2e::{Options, World, note_marker};
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, RecordedRequest, fixture, github, jira};
 
 const SECRET: &str = "webhook-secret-of-the-other-instances";
@@ -85,10 +85,10 @@ async fn the_same_project_and_path_on_two_instances_are_two_things() {
 
     // The same key, so the same branch, on both.
     let here = world.ask_for_note(1).unwrap();
-    let summary = format!("Write a note {}", World::note_marker(2));
+    let summary = format!("Write a note {}", note_marker(2));
     world
         .model
-        .set_script(&World::note_marker(2), fixture::note_script(&here));
+        .set_script(&note_marker(2), fixture::note_script(&here));
     let key = there
         .jira
         .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);

@@ -3,42 +3,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use domain::Row;
-use e2e::{Mode, Options, WEBHOOK_SECRET, World};
-use testkit::{
-    eventually, fixture,
-    github::{Conclusion, PullRequestState},
-};
+use e2e::{Mode, Note, Options, WEBHOOK_SECRET, World, findings};
+use testkit::{eventually, fixture};
 use tokio_util::sync::CancellationToken;
-
-use crate::comments;
 
 const TICKETS: usize = 8;
 const THINKING: Duration = Duration::from_millis(300);
 /// For loaded machines; far below what a lost wake-up or lease would take to be noticed ten times.
 const PATIENCE: Duration = Duration::from_secs(150);
-
-/// What CI and people do with a pull request.
-fn attend(world: &World, pull: &PullRequestState) {
-    let (repository, head) = (fixture::REPOSITORY, &pull.head_sha);
-    if !world.github.is_checked(repository, head) {
-        let green = [("test", Conclusion::Success, "ok")];
-        world.github.run_checks(repository, head, &green).unwrap();
-    } else if !pull.draft {
-        world.github.merge(repository, pull.number, "grace").unwrap();
-    }
-}
-
-/// CI and people do what is theirs; true when every ticket is done and said to be.
-fn is_over(world: &World, keys: &[String]) -> bool {
-    let pulls = world.github.pull_requests(fixture::REPOSITORY);
-    pulls
-        .iter()
-        .filter(|pull| pull.open)
-        .for_each(|pull| attend(world, pull));
-    let mut said = keys.iter().flat_map(|key| comments(world, key));
-    let is_done = |key: &String| world.jira.status(key).as_deref() == Some("Done");
-    keys.iter().all(is_done) && said.by_ref().filter(|text| text.contains("merged")).count() == keys.len()
-}
 
 /// Each ticket's takeovers without progress, as its row counts them.
 async fn takeovers(world: &World) -> BTreeMap<String, u32> {
@@ -49,40 +21,22 @@ async fn takeovers(world: &World) -> BTreeMap<String, u32> {
         .collect()
 }
 
-fn assert_once(world: &World, key: &str) {
-    assert_eq!(
-        world.jira.status_history(key),
-        ["To Do", "Ready for Agent", "In Progress", "Done"],
-        "{key}"
-    );
-    assert_eq!(world.jira.remote_links(key).len(), 1, "{key}");
-    let said = comments(world, key);
-    assert_eq!(said.len(), 1, "{said:#?}");
-    for words in ["has started", "Draft", "All checks passed", "merged"] {
-        assert_eq!(said[0].matches(words).count(), 1, "{words}: {said:#?}");
-    }
-    let (path, content) = fixture::note(key);
-    assert_eq!(
-        world.github.file(fixture::REPOSITORY, "main", &path),
-        Some(content),
-        "{key}"
-    );
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
     let mut world = World::start(Options {
         mode: Mode::Processes,
         replicas: 2,
         settings: vec![("EXECUTOR__SLOTS", "16".to_owned())],
+        rules: "agent: {review_status: In Review}\n".to_owned(),
+        jira: Note::workflow(),
         ..Options::default()
     })
     .await
     .unwrap();
     world.model.set_latency(THINKING);
     world.model.repeat_after("was cut");
-    let keys: Vec<String> = (0..TICKETS)
-        .map(|number| world.ask_for_note(number).unwrap())
+    let mut notes: Vec<Note> = (0..TICKETS)
+        .map(|number| Note::ask(&world, number).unwrap())
         .collect();
     let names: Vec<String> = world.processes().unwrap().names().map(str::to_owned).collect();
     assert_eq!(names.len(), 10, "{names:?}");
@@ -90,15 +44,16 @@ async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
         let processes = world.processes().unwrap();
         processes.drain(&name).await.unwrap();
         processes.restart(&name).await.unwrap();
-        is_over(&world, &keys);
+        Note::attend_all(&world, &mut notes).unwrap();
         let charged = takeovers(&world).await;
         assert!(charged.values().all(|count| *count <= 1), "{name}: {charged:?}");
     }
-    let over = async || is_over(&world, &keys).then_some(());
+    let over = async || Note::attend_all(&world, &mut notes).unwrap().then_some(());
     eventually("every ticket is merged and Done", PATIENCE, over)
         .await
         .unwrap();
-    keys.iter().for_each(|key| assert_once(&world, key));
+    let problems = findings::outside(&world, &notes.iter().collect::<Vec<_>>());
+    assert!(problems.is_empty(), "{problems:#?}");
     assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), TICKETS);
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), TICKETS + 1);
     world.stop().await.unwrap();

@@ -19,6 +19,7 @@ mod scope;
 mod state;
 mod talk;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ const WRITER_INSTALLATION_ID: u64 = 2002;
 pub struct GitHubOptions {
     /// Where bare repositories live; without it a temporary directory.
     pub data_dir: Option<std::path::PathBuf>,
+    /// The base of the URLs in its answers, where something before it has another address.
+    pub public_url: Option<String>,
 }
 
 /// How a check ended.
@@ -122,7 +125,7 @@ impl FakeGitHub {
         let log = Arc::new(RequestLog::default());
         let mut hub = None;
         let server = Server::start(Arc::clone(&log), |address| {
-            let shared = Arc::new(new_hub(options, log, format!("http://{address}"))?);
+            let shared = Arc::new(new_hub(options, log, address)?);
             hub = Some(Arc::clone(&shared));
             Ok(moved::router(Arc::clone(&shared), routes::router(shared)))
         })
@@ -139,16 +142,22 @@ impl FakeGitHub {
         self.hub.webhooks.stop().await;
     }
 
-    /// The REST base: `http://127.0.0.1:PORT`; GraphQL is `<api_url>/graphql`.
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// The REST base: `http://127.0.0.1:PORT` or the public URL; GraphQL is `<api_url>/graphql`.
     #[must_use]
     pub fn api_url(&self) -> String {
-        self.server.url()
+        self.hub.url.clone()
     }
 
     /// The git base: repositories are at `<git_url>/<owner>/<name>.git`.
     #[must_use]
     pub fn git_url(&self) -> String {
-        format!("{}/git", self.server.url())
+        format!("{}/git", self.hub.url)
     }
 
     /// `<git_url>/<repository>.git`.
@@ -354,7 +363,7 @@ impl FakeGitHub {
     }
 }
 
-fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, url: String) -> anyhow::Result<Hub> {
+fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) -> anyhow::Result<Hub> {
     let (root, temporary) = match options.data_dir {
         Some(directory) => (directory, None),
         None => {
@@ -366,7 +375,7 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, url: String) -> anyhow:
     Ok(Hub {
         log,
         webhooks: Webhooks::start(Style::GitHub)?,
-        url,
+        url: options.public_url.unwrap_or_else(|| format!("http://{address}")),
         root: root.canonicalize()?,
         world: Mutex::new(World::default()),
         pushes: tokio::sync::Mutex::new(()),

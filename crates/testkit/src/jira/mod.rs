@@ -13,6 +13,7 @@ mod search;
 mod state;
 mod transitions;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub struct JiraOptions {
     /// The workflow's transitions by name, offered in this order from everywhere; empty: each is named as the status that
     /// it leads to and asks for nothing.
     pub named: Vec<JiraTransition>,
+    /// The base of the URLs in its answers, where something before it has another address.
+    pub public_url: Option<String>,
 }
 
 /// A transition of the workflow.
@@ -76,6 +79,7 @@ impl Default for JiraOptions {
             transitions: Vec::new(),
             projects: ["ENG", "OPS"].map(str::to_owned).to_vec(),
             named: Vec::new(),
+            public_url: None,
         }
     }
 }
@@ -117,7 +121,11 @@ impl FakeJira {
         let log = Arc::new(RequestLog::default());
         let mut desk = None;
         let server = Server::start(Arc::clone(&log), |address| {
-            let shared = Arc::new(Desk::new(options, log, format!("http://{address}"))?);
+            let url = options
+                .public_url
+                .clone()
+                .unwrap_or_else(|| format!("http://{address}"));
+            let shared = Arc::new(Desk::new(options, log, url)?);
             desk = Some(Arc::clone(&shared));
             Ok(rest::router(shared))
         })
@@ -137,7 +145,13 @@ impl FakeJira {
     /// The base: the REST interface is under `<url>/rest/api/3`, pages for people are `<url>/browse/KEY`.
     #[must_use]
     pub fn url(&self) -> String {
-        self.server.url()
+        self.desk.url.clone()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     /// Where webhooks go and what they are signed with; until then none are sent.

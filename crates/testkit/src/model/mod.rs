@@ -6,6 +6,7 @@ mod reply;
 mod script;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -101,6 +102,12 @@ impl ScriptedModel {
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     /// The script of conversations whose first user message contains `marker`; the longest such marker wins.

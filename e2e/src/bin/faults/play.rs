@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use e2e::findings::Problem;
 use testkit::fixture;
 use tokio::time::Instant;
 
 use crate::{
-    check::{self, Problem},
+    check,
     people::Ticket,
     schedule::{IN_FLIGHT, Schedule, Strike},
     stage::Stage,
@@ -111,7 +112,10 @@ async fn run(
 
 impl Play<'_> {
     fn under_way(&self) -> usize {
-        self.tickets.iter().filter(|ticket| ticket.done.is_none()).count()
+        self.tickets
+            .iter()
+            .filter(|ticket| ticket.note.done.is_none())
+            .count()
     }
 
     fn may_arrive(&self, at: Duration) -> bool {
@@ -139,7 +143,11 @@ impl Play<'_> {
         let pulls = world.github.pull_requests(fixture::REPOSITORY).into_iter();
         let pulls: BTreeMap<_, _> = pulls.map(|pull| (pull.head.clone(), pull)).collect();
         let calls = world.model.call_counts();
-        for ticket in self.tickets.iter_mut().filter(|ticket| ticket.done.is_none()) {
+        for ticket in self
+            .tickets
+            .iter_mut()
+            .filter(|ticket| ticket.note.done.is_none())
+        {
             if let Some(strikes) = ticket.look(world, &pulls, &calls)? {
                 self.last_step = Instant::now();
                 let recovered = strikes.into_iter().map(|struck| struck.elapsed());

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use e2e::{Mode, Options, Processes, World, free_port};
-use testkit::{JiraOptions, NatsOptions, NatsServer, RedisOptions, RedisServer};
+use e2e::{Mode, Note, Options, Processes, World, free_port};
+use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer};
 use tokio::time::Instant;
 
 use crate::{
@@ -51,7 +51,7 @@ impl Stage {
             replicas: REPLICAS,
             settings,
             rules: "agent: {review_status: In Review}\n".to_owned(),
-            jira: workflow(),
+            jira: Note::workflow(),
             ..Options::default()
         });
         let world = Box::pin(world).await?;
@@ -145,19 +145,4 @@ fn settings(schedule: &Schedule) -> Vec<(&'static str, String)> {
         ("REPORTER__UNKNOWN_WINDOW_S", (lag * 2).max(3).to_string()),
         ("REPORTER__LIST_LAG_S", (lag + 1).to_string()),
     ]
-}
-
-/// A workflow that leads forward only, as most do: what a frozen reporter sends late is refused.
-fn workflow() -> JiraOptions {
-    let ways = [
-        ("To Do", "Ready for Agent"),
-        ("Ready for Agent", "In Progress"),
-        ("In Progress", "In Review"),
-        ("In Review", "Done"),
-    ];
-    let transitions = ways.map(|(from, to)| (from.to_owned(), to.to_owned()));
-    JiraOptions {
-        transitions: transitions.to_vec(),
-        ..JiraOptions::default()
-    }
 }

@@ -3,18 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use domain::Row;
+use e2e::findings::{Broken, Problem};
 use journeyman::timeline;
 use queue::Bucket;
 use testkit::fixture;
 use tokio::time::Instant;
 
-use crate::{
-    check::{Broken, Problem},
-    outside,
-    people::Ticket,
-    schedule::Schedule,
-    stage::Stage,
-};
+use crate::{outside, people::Ticket, schedule::Schedule, stage::Stage};
 
 /// How many tickets that went wrong are shown with all that happened.
 const SHOWN: usize = 3;
@@ -36,7 +31,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// How far it is.
     pub(crate) fn tell(&self, start: Instant, tickets: &[Ticket]) {
-        let done = tickets.iter().filter(|ticket| ticket.done.is_some()).count();
+        let done = tickets.iter().filter(|ticket| ticket.note.done.is_some()).count();
         say(&format!(
             "{:>5} s: {} strikes, {} tickets asked for, {done} done",
             start.elapsed().as_secs(),
@@ -55,13 +50,13 @@ impl Summary {
     ) {
         let done: Vec<Duration> = tickets
             .iter()
-            .filter_map(|ticket| Some(ticket.done? - ticket.asked))
+            .filter_map(|ticket| Some(ticket.note.done? - ticket.note.asked))
             .collect();
         let calls = stage.world.model.call_counts();
         let calls: usize = calls.values().sum();
         let needed = tickets
             .iter()
-            .map(|ticket| fixture::note_script(&ticket.key).len())
+            .map(|ticket| fixture::note_script(&ticket.note.key).len())
             .sum();
         let of = |broken| problems.iter().filter(|problem| problem.broken == broken).count();
         let mut strikes: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,12 +1,17 @@
 //! The git gate against callers that hold on to what they can.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
+
+use testkit::tls::{Authority, Front};
 
 use crate::rig::{Rig, RigOptions, git};
 
@@ -117,5 +122,27 @@ async fn clients_that_never_read_take_no_place_of_other_runs_and_lose_theirs_at_
     timeout(NEVER, git(&later))
         .await
         .expect("the places are free again");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_of_an_unknown_authority_is_named_as_the_cause() {
+    let authority = Authority::new().unwrap();
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let front = Front::bind(&authority, free).await.unwrap();
+    let rig = Rig::start_with(RigOptions {
+        git_url: Some(format!("{}/git", front.url())),
+        ..RigOptions::default()
+    });
+    let mut rig = rig.await;
+    let _served = front.serve(rig.github.address());
+    let refs = format!("{}/info/refs?service=git-upload-pack", rig.gate_url());
+    let answer = reqwest::Client::new()
+        .get(refs)
+        .bearer_auth(rig.grant_for("acme/shop"));
+    let answer = answer.send().await.unwrap();
+    assert_eq!(answer.status(), 503);
+    let words = answer.text().await.unwrap();
+    assert!(words.contains("certificate"), "{words}");
     rig.stop().await;
 }

@@ -33,6 +33,8 @@ pub(crate) struct RigOptions {
     pub(crate) agent: &'static str,
     /// Another program in the inspector's place.
     pub(crate) inspector: Option<PathBuf>,
+    /// Where git finds GitHub; the stand-in's own address without it.
+    pub(crate) git_url: Option<String>,
 }
 
 impl Default for RigOptions {
@@ -42,6 +44,7 @@ impl Default for RigOptions {
             clone_limit_s: 600,
             agent: "",
             inspector: None,
+            git_url: None,
         }
     }
 }
@@ -104,7 +107,7 @@ impl Rig {
             },
             github_writer: ::github::Settings {
                 api_url: github.api_url(),
-                git_url: github.git_url(),
+                git_url: options.git_url.unwrap_or_else(|| github.git_url()),
                 token: Some(SecretString::from(github::WRITER_TOKEN)),
                 ..::github::Settings::default()
             },

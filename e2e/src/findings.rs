@@ -1,0 +1,172 @@
+//! What is wrong with tickets in the end: everything must be there exactly once.
+
+use std::fmt;
+
+use testkit::{
+    fixture,
+    github::{PullRequestState, WRITER_LOGIN},
+    jira::WRITER_NAME,
+};
+
+use crate::{Note, Vendors};
+
+/// Every status of a ticket, once each.
+const STATUSES: [&str; 5] = ["To Do", "Ready for Agent", "In Progress", "In Review", "Done"];
+/// What the status comment says, once each.
+const WORDS: [&str; 4] = ["has started", "Draft", "All checks passed", "merged"];
+
+/// What kind of promise is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Something is missing or wrong.
+    Lost,
+    /// Something is there twice.
+    Doubled,
+}
+
+/// One broken promise.
+#[derive(Debug)]
+pub struct Problem {
+    /// The ticket, where it is about one.
+    pub ticket: Option<String>,
+    /// How.
+    pub broken: Broken,
+    what: String,
+}
+
+impl Problem {
+    /// Something is missing or wrong that belongs to no ticket.
+    pub fn general(what: String) -> Self {
+        Self {
+            ticket: None,
+            broken: Broken::Lost,
+            what,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ticket = self.ticket.as_deref().unwrap_or("all");
+        let broken = match self.broken {
+            Broken::Lost => "lost",
+            Broken::Doubled => "doubled",
+        };
+        write!(f, "{ticket}: {broken}: {}", self.what)
+    }
+}
+
+/// What the stand-ins show to be wrong with these tickets, whose pull requests are all merged.
+pub fn outside(vendors: &Vendors, notes: &[&Note]) -> Vec<Problem> {
+    let pulls = vendors.github.pull_requests(fixture::REPOSITORY);
+    let branches: Vec<String> = vendors.github.branches(fixture::REPOSITORY).into_keys().collect();
+    let main = vendors.github.branch_files(fixture::REPOSITORY, "main");
+    let main = main.unwrap_or_default();
+    let mut problems = Vec::new();
+    for note in notes {
+        let mut findings = Findings::of(&note.key);
+        on_jira(vendors, &note.key, &mut findings);
+        on_github(vendors, note, (&pulls, &branches), &mut findings);
+        let (path, content) = fixture::note(&note.key);
+        if main.get(&path) != Some(&content) {
+            findings.add(Broken::Lost, format!("{path} on main"));
+        }
+        problems.append(&mut findings.problems);
+    }
+    problems.extend(vendors.violations().into_iter().map(Problem::general));
+    problems
+}
+
+/// Collects what is wrong with one ticket.
+pub struct Findings<'a> {
+    ticket: &'a str,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Findings<'a> {
+    /// None yet.
+    pub fn of(ticket: &'a str) -> Self {
+        Self {
+            ticket,
+            problems: Vec::new(),
+        }
+    }
+
+    /// What was found.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, broken: Broken, what: String) {
+        self.problems.push(Problem {
+            ticket: Some(self.ticket.to_owned()),
+            broken,
+            what,
+        });
+    }
+
+    /// Exactly one is right; none is a loss, more are doubles.
+    fn one(&mut self, what: &str, count: usize) {
+        match count {
+            0 => self.add(Broken::Lost, format!("no {what}")),
+            1 => {}
+            more => self.add(Broken::Doubled, format!("{what}, {more} times")),
+        }
+    }
+}
+
+fn on_jira(vendors: &Vendors, key: &str, findings: &mut Findings<'_>) {
+    let history = vendors.jira.status_history(key);
+    for status in STATUSES {
+        let count = history.iter().filter(|had| *had == status).count();
+        findings.one(&format!("transition to {status}"), count);
+    }
+    findings.one("link on Jira", vendors.jira.remote_links(key).len());
+    let ours: Vec<String> = vendors
+        .jira
+        .comments(key)
+        .into_iter()
+        .filter(|comment| comment.author == WRITER_NAME)
+        .map(|comment| comment.text)
+        .collect();
+    findings.one("comment on Jira", ours.len());
+    if let Some(text) = ours.first() {
+        for words in WORDS {
+            findings.one(&format!("{words:?} in the comment"), text.matches(words).count());
+        }
+    }
+}
+
+fn on_github(
+    vendors: &Vendors,
+    note: &Note,
+    (pulls, branches): (&[PullRequestState], &[String]),
+    findings: &mut Findings<'_>,
+) {
+    let mine = |branch: &str| branch.contains(&format!("/{}-", note.key));
+    findings.one("branch", branches.iter().filter(|branch| mine(branch)).count());
+    let pulls: Vec<_> = pulls.iter().filter(|pull| mine(&pull.head)).collect();
+    findings.one("pull request", pulls.len());
+    for pull in pulls {
+        if !pull.merged {
+            findings.add(
+                Broken::Lost,
+                format!("pull request {} is not merged", pull.number),
+            );
+        }
+        let comments = vendors.github.comments(fixture::REPOSITORY, pull.number);
+        let ours = comments.iter().filter(|comment| comment.author == WRITER_LOGIN);
+        if ours.count() > 0 {
+            findings.add(Broken::Doubled, "a comment on the pull request too".to_owned());
+        }
+    }
+    let (path, content) = fixture::note(&note.key);
+    let diff = note.diff.as_deref().unwrap_or_default();
+    let is_right = diff.matches("diff --git").count() == 1
+        && diff.contains(&format!("+++ b/{path}"))
+        && diff.ends_with(&format!("@@\n+{content}"));
+    if !is_right {
+        findings.add(Broken::Lost, format!("the right diff; it is {diff:?}"));
+    }
+}

@@ -1,0 +1,81 @@
+//! Everything that Journeyman connects to, behind certificates of an authority that only `SSL_CERT_FILE` makes known.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use testkit::{
+    JiraOptions, NatsOptions, NatsServer, RedisServer, Step, TlsFiles,
+    tls::{Authority, Front, ServedFront},
+};
+
+use crate::Vendors;
+
+/// NATS and Redis with TLS, and the file that names the authority.
+pub(crate) struct Private {
+    authority_file: PathBuf,
+    nats: NatsServer,
+    redis_url: String,
+    _redis: (RedisServer, ServedFront),
+}
+
+impl Private {
+    /// Starts the servers, and the stand-ins behind TLS.
+    ///
+    /// # Errors
+    /// When one cannot be started.
+    pub(crate) async fn start(
+        folder: &Path,
+        jira: JiraOptions,
+        script: Vec<Step>,
+    ) -> anyhow::Result<(Self, Vendors)> {
+        let authority = Authority::new()?;
+        let authority_file = folder.join("authority.pem");
+        std::fs::write(&authority_file, authority.pem())?;
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let vendors = Vendors::start_private(&authority, [free; 3], jira, script).await?;
+        let nats = NatsServer::start_with(NatsOptions {
+            tls: Some(certificate_files(&authority, folder)?),
+            ..NatsOptions::default()
+        });
+        let redis = RedisServer::start().await?;
+        let behind = redis
+            .url()
+            .trim_start_matches("redis://")
+            .parse()
+            .context("redis")?;
+        let front = Front::bind(&authority, free).await?;
+        let private = Self {
+            authority_file,
+            nats: nats.await?,
+            redis_url: format!("rediss://{}", front.address()),
+            _redis: (redis, front.serve(behind)),
+        };
+        Ok((private, vendors))
+    }
+
+    /// The settings that point there, and the variable that makes the authority known.
+    pub(crate) fn environment(&self) -> [(String, String); 3] {
+        [
+            ("JOURNEYMAN__NATS__URL".to_owned(), self.nats.url()),
+            ("JOURNEYMAN__REDIS__URL".to_owned(), self.redis_url.clone()),
+            (
+                "SSL_CERT_FILE".to_owned(),
+                self.authority_file.display().to_string(),
+            ),
+        ]
+    }
+}
+
+fn certificate_files(authority: &Authority, folder: &Path) -> anyhow::Result<TlsFiles> {
+    let issued = authority.issue("127.0.0.1")?;
+    let files = TlsFiles {
+        certificate: folder.join("nats.pem"),
+        key: folder.join("nats.key"),
+    };
+    std::fs::write(&files.certificate, issued.certificate)?;
+    std::fs::write(&files.key, issued.key)?;
+    Ok(files)
+}
