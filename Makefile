@@ -6,7 +6,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images k8s-check sandbox-check crash-matrix
+.PHONY: help setup demo test lint fmt bench faults up images cluster k8s-check sandbox-check crash-matrix
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -55,6 +55,10 @@ sandbox-check: setup ## Try to get out of the sandbox, at every level that this 
 
 images: ## Build the five images
 	@for service in ingest planner executor reporter egress; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
+
+cluster: ## Play tickets on the cluster of the kubeconfig: ADDRESSES="a b c" [TICKETS=20] [KUSTOMIZATION=k8s/base] [DURING=…]
+	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(TARGET_DIR)/debug/cluster --addresses $(ADDRESSES) --tickets $(or $(TICKETS),20) --kustomization $(or $(KUSTOMIZATION),k8s/base) $(if $(DURING),--during '$(DURING)')
 
 k8s-check: ## Render and validate the manifests offline
 	@scripts/k8s-check.sh

@@ -11,7 +11,7 @@ pub(crate) enum Trouble {
     /// NATS is in trouble.
     #[error(transparent)]
     Queue(queue::Error),
-    /// The ticket brought planner after planner down.
+    /// Repeated planner crashes on this ticket.
     #[error("{0} planners in a row took the ticket over and made no progress")]
     Stuck(u32),
     /// A journal tells something impossible.

@@ -19,7 +19,7 @@ const HEADS: &str = "+refs/heads/*:refs/heads/*";
 /// What this process knows of a mirror; whoever holds the lock works on it.
 #[derive(Default)]
 struct Known {
-    /// Whoever worked on it last ended by itself, so that it left no lock.
+    /// The last fetch by this process completed, so no stale lock can remain.
     is_clean: bool,
     /// When it was fetched last.
     fetched_at: Option<Instant>,

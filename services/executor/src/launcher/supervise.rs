@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<ExitCode, String> {
         Some(child) => {
             drop(acting);
             let code = tree::wait(child, activity, &watch::Watch::new(policy, group))?;
-            // Nobody may be there any more to be told.
+            // The peer may have gone.
             let _ = tell(&control, code, Ended::ForGood);
             Ok(ExitCode::from(code))
         }

@@ -39,7 +39,7 @@ impl Activity {
     }
 }
 
-/// Whether a command runs, as its teller says.
+/// Command activity as the supervised half reports it.
 struct Watched {
     teller: Option<PipeReader>,
     is_active: bool,
