@@ -7,6 +7,7 @@ mod comments;
 mod events;
 mod git_http;
 mod graphql;
+mod history;
 mod hub;
 mod look;
 mod moved;
@@ -16,6 +17,7 @@ mod repository;
 mod rest;
 mod routes;
 mod scope;
+mod shape;
 mod state;
 mod talk;
 
