@@ -15,7 +15,7 @@ use crate::{client, hmac, receiver, webhook};
 
 const REPOSITORY: &str = "acme/shop";
 
-async fn start() -> FakeGitHub {
+pub(crate) async fn start() -> FakeGitHub {
     let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
     github
         .create_repository(REPOSITORY, &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
@@ -23,7 +23,7 @@ async fn start() -> FakeGitHub {
     github
 }
 
-async fn call(
+pub(crate) async fn call(
     github: &FakeGitHub,
     token: &str,
     method: Method,
@@ -67,7 +67,7 @@ async fn git(directory: &Path, token: &str, arguments: &[&str]) -> bool {
     output.status.success()
 }
 
-fn app_token(app: u64, lifetime: i64) -> String {
+pub(crate) fn app_token(app: u64, lifetime: i64) -> String {
     let der: String = APP_PRIVATE_KEY
         .lines()
         .filter(|line| !line.starts_with("-----"))
