@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{OriginalUri, Path, Query, State};
 use axum::http::StatusCode;
-use serde_json::json;
 
 use super::auth::{Caller, not_found};
 use super::hub::Hub;
-use super::rest::{Handled, with_repo};
+use super::rest::{Handled, PageQuery, with_repo};
 use super::{history, repository};
 use crate::http::answer;
 
@@ -29,11 +28,15 @@ pub(super) async fn branch(
     })
 }
 
-/// The rules of rulesets; the stand-in has none.
+/// The rules of rulesets that hold for a branch, be there such a branch or not.
 pub(super) async fn rules(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
-    Path((owner, name, _branch)): Path<Place>,
+    uri: OriginalUri,
+    Path((owner, name, branch)): Path<Place>,
+    Query(page): Query<PageQuery>,
 ) -> Handled {
-    with_repo(&hub, &owner, &name, |_| Ok(answer(StatusCode::OK, json!([]))))
+    with_repo(&hub, &owner, &name, |repo| {
+        Ok(page.answer(&hub, &uri.0, repo.rules_json(&branch)))
+    })
 }

@@ -100,6 +100,7 @@ impl Hub {
             checks: Vec::new(),
             permissions: BTreeMap::new(),
             required_checks: BTreeMap::new(),
+            rulesets: Vec::new(),
         };
         world.repos.insert(name.to_owned(), repo);
         Ok(head)
@@ -289,6 +290,8 @@ impl Hub {
         let mut world = self.world();
         let repo = world.repo(name)?;
         let path = repo.path.clone();
+        let pull = repo.pull(number)?.clone();
+        repo.check_merge(&pull)?;
         let pull = repo.pull(number)?;
         ensure!(
             pull.open && !pull.draft,

@@ -16,6 +16,7 @@ mod quota;
 mod repository;
 mod rest;
 mod routes;
+mod rulesets;
 mod scope;
 mod shape;
 mod state;
@@ -29,6 +30,7 @@ use anyhow::Context as _;
 use crate::http::{Fault, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
+pub use rulesets::Ruleset;
 
 /// The App that may only read.
 pub const READER_APP_ID: u64 = 1001;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tokio::time::Instant;
 
-use super::{CommentState, Conclusion, PullRequestState};
+use super::{CommentState, Conclusion, PullRequestState, Ruleset};
 
 #[derive(Debug, Clone)]
 pub(super) struct Comment {
@@ -79,6 +79,7 @@ pub(super) struct Repo {
     pub(super) permissions: BTreeMap<String, String>,
     /// The checks that a branch asks for before a merge, by branch.
     pub(super) required_checks: BTreeMap<String, Vec<String>>,
+    pub(super) rulesets: Vec<Ruleset>,
 }
 
 impl Repo {
@@ -126,6 +127,11 @@ impl Comment {
 }
 
 impl Conclusion {
+    /// Whether it is good enough for a required check.
+    pub(super) fn passes(self) -> bool {
+        matches!(self, Self::Success | Self::Neutral)
+    }
+
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::FakeGitHub;
-use testkit::github::{Conclusion, READER_APP_ID, READER_TOKEN, WRITER_TOKEN};
+use testkit::github::{Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, WRITER_TOKEN};
 
 use crate::described::{Description, arrived, every_route_is_described};
 use crate::github::{app_token, call, start};
@@ -103,6 +103,12 @@ impl Caller {
         let checks = [("test", Conclusion::Success, "4 passed")];
         github.run_checks("acme/shop", &head, &checks).unwrap();
         github.require_checks("acme/shop", "main", &["test"]).unwrap();
+        let ruleset = Ruleset {
+            branches: vec!["main".to_owned()],
+            required_checks: vec!["test".to_owned()],
+            ..Ruleset::default()
+        };
+        github.set_rulesets("acme/shop", &[ruleset]).unwrap();
         for route in ["check-runs", "status"] {
             let path = format!("/commits/{head}/{route}");
             self.ask_repo("GET", &format!("/commits/{{sha}}/{route}"), &path, None)
@@ -112,6 +118,8 @@ impl Caller {
             .await;
         self.ask_repo("GET", "/branches/{branch}", "/branches/main", None)
             .await;
+        let route = "/rules/branches/{branch}";
+        self.ask_repo("GET", route, "/rules/branches/main", None).await;
         let rita = "/collaborators/rita/permission";
         self.ask_repo("GET", "/collaborators/{login}/permission", rita, None)
             .await;
@@ -175,7 +183,6 @@ async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
 fn every_route_of_the_github_stand_in_is_described() {
     let rest = Description::read(REST, "answers");
     let others = [
-        "GET /rules/branches/{branch}",
         "POST /graphql",
         "GET /git/{owner}/{name}/{*rest}",
         "POST /git/{owner}/{name}/{*rest}",

@@ -6,6 +6,7 @@ mod commits;
 mod people;
 mod pulls;
 mod repositories;
+mod rules;
 mod talk;
 
 use serde_json::Value;
