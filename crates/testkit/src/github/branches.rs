@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{OriginalUri, Path, Query, State};
 use axum::http::StatusCode;
-use serde_json::{Value, json};
 
 use super::auth::{Caller, not_found};
 use super::hub::Hub;
-use super::repository;
-use super::rest::{Handled, with_repo};
+use super::rest::{Handled, PageQuery, with_repo};
+use super::{history, repository};
 use crate::http::answer;
 
 type Place = (String, String, String);
@@ -24,31 +23,20 @@ pub(super) async fn branch(
         let sha = repository::branches(&repo.path)
             .remove(&branch)
             .ok_or_else(not_found)?;
-        let required = repo.required_checks.get(&branch).cloned().unwrap_or_default();
-        let checks: Vec<Value> = required
-            .iter()
-            .map(|context| json!({"context": context, "app_id": null}))
-            .collect();
-        let level = if required.is_empty() { "off" } else { "non_admins" };
-        let url = format!("{}/repos/{}", hub.url, repo.name);
-        let body = json!({
-            "name": branch, "commit": {"sha": sha, "url": format!("{url}/commits/{sha}")},
-            "protected": !required.is_empty(), "protection_url": format!("{url}/branches/{branch}/protection"),
-            "protection": {
-                "enabled": !required.is_empty(),
-                "required_status_checks": {"enforcement_level": level, "contexts": required, "checks": checks},
-            },
-            "_links": {"self": format!("{url}/branches/{branch}"), "html": format!("{}/{}/tree/{branch}", hub.url, repo.name)},
-        });
-        Ok(answer(StatusCode::OK, body))
+        let head = history::commit(&repo.path, &sha).map_err(|_| not_found())?;
+        Ok(answer(StatusCode::OK, repo.branch_json(&branch, &head, &hub.url)))
     })
 }
 
-/// The rules of rulesets; the stand-in has none.
+/// The rules of rulesets that hold for a branch, be there such a branch or not.
 pub(super) async fn rules(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
-    Path((owner, name, _branch)): Path<Place>,
+    uri: OriginalUri,
+    Path((owner, name, branch)): Path<Place>,
+    Query(page): Query<PageQuery>,
 ) -> Handled {
-    with_repo(&hub, &owner, &name, |_| Ok(answer(StatusCode::OK, json!([]))))
+    with_repo(&hub, &owner, &name, |repo| {
+        Ok(page.answer(&hub, &uri.0, repo.rules_json(&branch)))
+    })
 }

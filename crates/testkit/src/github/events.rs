@@ -4,35 +4,68 @@ use serde_json::{Value, json};
 
 use super::READER_INSTALLATION_ID;
 use super::hub::Hub;
-use super::state::{Comment, Pull, Repo, user};
+use super::shape::{pushed_commit, user, with};
+use super::state::{Comment, Pull, Repo};
+use super::{history, repository};
 
 impl Hub {
-    pub(super) fn tell_comment(&self, repo: &Repo, comment: &Comment, action: &str, by: &str) {
+    /// A comment was created or edited; `more` is what this action tells besides.
+    pub(super) fn tell_comment(&self, repo: &Repo, comment: &Comment, action: &str, more: Value, by: &str) {
         let Some(pull) = repo.pulls.get(&comment.number) else {
             return;
         };
-        let page = repo.pull_url(pull.number, &self.url);
         let payload = json!({
             "action": action, "comment": repo.comment_json(comment, &self.url),
-            "issue": {
-                "id": pull.id, "number": pull.number, "title": pull.title, "body": pull.body,
-                "state": if pull.open { "open" } else { "closed" }, "user": user(&pull.author), "labels": [],
-                "html_url": page, "pull_request": {"html_url": page, "url": format!("{}/repos/{}/pulls/{}", self.url, repo.name, pull.number)},
-            },
+            "issue": repo.issue_json(pull, &self.url),
         });
-        self.tell(repo, "issue_comment", payload, by);
+        self.tell(repo, "issue_comment", with(payload, more), by);
     }
 
     pub(super) fn tell_pull(&self, repo: &Repo, pull: &Pull, action: &str, by: &str) {
-        let pull_request = repo.pull_json(pull, &self.url);
-        let payload = json!({"action": action, "number": pull.number, "pull_request": pull_request});
-        self.tell(repo, "pull_request", payload, by);
+        self.tell_pull_with(repo, pull, action, json!({}), by);
     }
 
-    pub(super) fn tell(&self, repo: &Repo, event: &str, mut payload: Value, by: &str) {
-        payload["repository"] = repo.json(&self.url);
-        payload["sender"] = user(by);
-        payload["installation"] = json!({"id": READER_INSTALLATION_ID});
-        self.webhooks.send(event, payload);
+    /// `more` is what this action tells besides.
+    pub(super) fn tell_pull_with(&self, repo: &Repo, pull: &Pull, action: &str, more: Value, by: &str) {
+        let pull_request = repo.pull_json(pull, &self.url);
+        let payload = json!({"action": action, "number": pull.number, "pull_request": pull_request});
+        self.tell(repo, "pull_request", with(payload, more), by);
+    }
+
+    /// A branch was made, moved or deleted.
+    pub(super) fn tell_push(
+        &self,
+        repo: &Repo,
+        branch: &str,
+        (old, new): (Option<&String>, Option<&String>),
+        by: &str,
+    ) {
+        let zero = "0".repeat(40);
+        let (before, after) = (old.unwrap_or(&zero), new.unwrap_or(&zero));
+        let main = repository::branches(&repo.path).remove(&repo.default_branch);
+        let known = old.or(main.as_ref().filter(|main| Some(*main) != new));
+        let commits = new.map(|new| history::pushed(&repo.path, known, new).unwrap_or_default());
+        let commits = commits.unwrap_or_default().into_iter();
+        let commits: Vec<Value> = commits
+            .map(|commit| pushed_commit(repo, &commit, &self.url))
+            .collect();
+        let head = new.and_then(|new| history::commit(&repo.path, new).ok());
+        let payload = json!({
+            "ref": format!("refs/heads/{branch}"), "before": before, "after": after, "created": old.is_none(),
+            "deleted": new.is_none(), "forced": false, "base_ref": null,
+            "compare": format!("{}/{}/compare/{before}...{after}", self.url, repo.name),
+            "pusher": {"name": by, "email": null}, "commits": commits,
+            "head_commit": head.map(|head| pushed_commit(repo, &head, &self.url)),
+        });
+        self.tell(repo, "push", payload, by);
+    }
+
+    pub(super) fn tell(&self, repo: &Repo, event: &str, payload: Value, by: &str) {
+        let id = READER_INSTALLATION_ID;
+        let more = json!({
+            "repository": repo.json(&self.url), "sender": user(by),
+            "installation": {"id": id, "node_id": format!("I_{id}")},
+        });
+        self.webhooks.send(event, with(payload, more));
     }
 }

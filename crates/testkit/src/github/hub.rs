@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::quota::Quota;
 use super::scope::{Permissions, Token};
+use super::shape::CI_LOGIN;
 use super::state::{CheckRun, Pull, Repo};
 use super::{Conclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
@@ -92,11 +93,14 @@ impl Hub {
             name: name.to_owned(),
             path,
             default_branch: "main".to_owned(),
+            created: iso_now(),
+            pushed: iso_now(),
             pulls: BTreeMap::new(),
             comments: Vec::new(),
             checks: Vec::new(),
             permissions: BTreeMap::new(),
             required_checks: BTreeMap::new(),
+            rulesets: Vec::new(),
         };
         world.repos.insert(name.to_owned(), repo);
         Ok(head)
@@ -197,14 +201,8 @@ impl Hub {
         new: Option<&String>,
         by: &str,
     ) {
-        let zero = "0".repeat(40);
-        let (before, after) = (old.unwrap_or(&zero), new.unwrap_or(&zero));
-        let payload = json!({
-            "ref": format!("refs/heads/{branch}"), "before": before, "after": after, "created": old.is_none(),
-            "deleted": new.is_none(), "forced": false, "pusher": {"name": by}, "commits": [],
-            "head_commit": new.map(|id| json!({"id": id})),
-        });
-        self.tell(repo, "push", payload, by);
+        repo.pushed = iso_now();
+        self.tell_push(repo, branch, (old, new), by);
         let numbers: Vec<u64> = repo
             .pulls
             .values()
@@ -214,20 +212,17 @@ impl Hub {
         for number in numbers {
             let Ok(pull) = repo.pull(number) else { continue };
             pull.updated = iso_now();
-            match new {
-                Some(new) => pull.head_sha.clone_from(new),
-                None => {
-                    pull.open = false;
-                    pull.closed = Some(iso_now());
-                }
+            if let Some(new) = new {
+                let before = std::mem::replace(&mut pull.head_sha, new.clone());
+                let pull = pull.clone();
+                let moved = json!({"before": before, "after": new});
+                self.tell_pull_with(repo, &pull, "synchronize", moved, by);
+            } else {
+                pull.open = false;
+                pull.closed = Some(iso_now());
+                let pull = pull.clone();
+                self.tell_pull(repo, &pull, "closed", by);
             }
-            let pull = pull.clone();
-            self.tell_pull(
-                repo,
-                &pull,
-                if new.is_some() { "synchronize" } else { "closed" },
-                by,
-            );
         }
     }
 
@@ -282,20 +277,12 @@ impl Hub {
             });
         }
         for check in repo.checks.iter().filter(|check| check.suite == suite) {
-            let payload = json!({"action": "completed", "check_run": repo.check_json(check, &self.url)});
-            self.tell(repo, "check_run", payload, "github-actions[bot]");
+            let payload = json!({"action": "completed", "check_run": repo.told_check_json(check, &self.url)});
+            self.tell(repo, "check_run", payload, CI_LOGIN);
         }
-        let red = checks
-            .iter()
-            .map(|check| check.1)
-            .find(|conclusion| *conclusion != Conclusion::Success);
-        let suite = repo.suite_json(suite, sha, red.unwrap_or(Conclusion::Success), &now);
-        self.tell(
-            repo,
-            "check_suite",
-            json!({"action": "completed", "check_suite": suite}),
-            "github-actions[bot]",
-        );
+        let suite = repo.told_suite_json(suite, sha, &now, &self.url);
+        let payload = json!({"action": "completed", "check_suite": suite});
+        self.tell(repo, "check_suite", payload, CI_LOGIN);
         Ok(())
     }
 
@@ -303,6 +290,8 @@ impl Hub {
         let mut world = self.world();
         let repo = world.repo(name)?;
         let path = repo.path.clone();
+        let pull = repo.pull(number)?.clone();
+        repo.check_merge(&pull)?;
         let pull = repo.pull(number)?;
         ensure!(
             pull.open && !pull.draft,

@@ -7,6 +7,7 @@ mod comments;
 mod events;
 mod git_http;
 mod graphql;
+mod history;
 mod hub;
 mod look;
 mod moved;
@@ -15,7 +16,9 @@ mod quota;
 mod repository;
 mod rest;
 mod routes;
+mod rulesets;
 mod scope;
+mod shape;
 mod state;
 mod talk;
 
@@ -28,6 +31,7 @@ use anyhow::Context as _;
 use crate::http::{Fault, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
+pub use rulesets::Ruleset;
 
 /// The App that may only read.
 pub const READER_APP_ID: u64 = 1001;

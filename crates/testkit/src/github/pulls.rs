@@ -6,13 +6,14 @@ use axum::body::Bytes;
 use axum::extract::{OriginalUri, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::auth::{Caller, not_found};
+use super::auth::{Caller, not_found, refuse};
 use super::hub::{Hub, NewPull};
 use super::repository;
 use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
-use super::state::{Pull, Repo, label_json};
+use super::shape::{label_json, user};
+use super::state::{Pull, Repo};
 use crate::http::{answer, iso_now};
 
 #[derive(Deserialize)]
@@ -72,7 +73,7 @@ pub(super) async fn list(
         let items = query
             .order(wanted)
             .into_iter()
-            .map(|pull| repo.pull_json(pull, &hub.url))
+            .map(|pull| repo.simple_pull_json(pull, &hub.url))
             .collect();
         Ok(page.answer(&hub, &uri.0, items))
     })
@@ -199,23 +200,35 @@ pub(super) async fn update(
                 _ => return Err(invalid(&field("state", "invalid"))),
             };
         }
-        if let Some(title) = change.title {
-            pull.title = title;
-        }
-        if let Some(text) = change.body {
-            pull.body = text;
+        let mut changes = Map::new();
+        let texts = [
+            ("title", &mut pull.title, change.title),
+            ("body", &mut pull.body, change.body),
+        ];
+        for (name, text, new) in texts {
+            if let Some(new) = new {
+                changes.insert(name.to_owned(), json!({"from": std::mem::replace(text, new)}));
+            }
         }
         pull.updated = iso_now();
         pull.closed = (!pull.open).then(iso_now);
         let pull = pull.clone();
-        let action = match (was_open, pull.open) {
-            (true, false) => "closed",
-            (false, true) => "reopened",
-            (true, true) | (false, false) => "edited",
+        let (action, more) = match (was_open, pull.open) {
+            (true, false) => ("closed", json!({})),
+            (false, true) => ("reopened", json!({})),
+            (true, true) | (false, false) => ("edited", json!({"changes": changes})),
         };
-        hub.tell_pull(repo, &pull, action, caller.login());
+        hub.tell_pull_with(repo, &pull, action, more, caller.login());
         Ok(answer(StatusCode::OK, repo.pull_json(&pull, &hub.url)))
     })
+}
+
+/// Adds what is not there yet; gives what that was.
+fn added(known: &mut Vec<String>, wanted: Vec<String>) -> Vec<String> {
+    let is_new = |name: &String| !known.contains(name);
+    let new: Vec<String> = wanted.into_iter().filter(is_new).collect();
+    known.extend(new.iter().cloned());
+    new
 }
 
 #[derive(Deserialize)]
@@ -241,17 +254,19 @@ pub(super) async fn request_reviewers(
             hub.log.violation(format!(
                 "the author of {owner}/{name}#{number} was asked for a review"
             ));
-            let body = json!({"message": "Review cannot be requested from pull request author."});
-            return Err(answer(StatusCode::UNPROCESSABLE_ENTITY, body));
+            let message = "Review cannot be requested from pull request author.";
+            return Err(refuse(StatusCode::UNPROCESSABLE_ENTITY, message));
         }
-        for login in wanted.reviewers {
-            if !pull.reviewers.contains(&login) {
-                pull.reviewers.push(login);
-            }
-        }
+        let new = added(&mut pull.reviewers, wanted.reviewers);
         let pull = pull.clone();
-        hub.tell_pull(repo, &pull, "review_requested", caller.login());
-        Ok(answer(StatusCode::CREATED, repo.pull_json(&pull, &hub.url)))
+        for login in new {
+            let asked = json!({"requested_reviewer": user(&login)});
+            hub.tell_pull_with(repo, &pull, "review_requested", asked, caller.login());
+        }
+        Ok(answer(
+            StatusCode::CREATED,
+            repo.simple_pull_json(&pull, &hub.url),
+        ))
     })
 }
 
@@ -280,11 +295,8 @@ pub(super) async fn labels(
     Path((owner, name, number)): NumberPath,
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
-        let pull = repo.pull(number).map_err(|_| not_found())?;
-        Ok(answer(
-            StatusCode::OK,
-            pull.labels.iter().map(|label| label_json(label)).collect(),
-        ))
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        Ok(answer(StatusCode::OK, repo.labels_json(pull, &hub.url)))
     })
 }
 
@@ -304,16 +316,12 @@ pub(super) async fn add_labels(
     let new: LabelsBody = read(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pull(number).map_err(|_| not_found())?;
-        for label in new.labels {
-            if !pull.labels.contains(&label) {
-                pull.labels.push(label);
-            }
-        }
+        let new = added(&mut pull.labels, new.labels);
         let pull = pull.clone();
-        hub.tell_pull(repo, &pull, "labeled", caller.login());
-        Ok(answer(
-            StatusCode::OK,
-            pull.labels.iter().map(|label| label_json(label)).collect(),
-        ))
+        for label in new {
+            let labeled = json!({"label": label_json(repo, &label, &hub.url)});
+            hub.tell_pull_with(repo, &pull, "labeled", labeled, caller.login());
+        }
+        Ok(answer(StatusCode::OK, repo.labels_json(&pull, &hub.url)))
     })
 }

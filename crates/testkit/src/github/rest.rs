@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::auth::{AppCaller, Caller, not_found, refuse};
 use super::hub::Hub;
 use super::scope::{Token, Wanted};
-use super::state::{Repo, user};
+use super::shape::{account, app as app_json, collaborator, installation as installation_json, with};
+use super::state::Repo;
 use super::{READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, repository};
 use crate::http::{answer, is_json, parse};
 use crate::webhook::Delivery;
@@ -43,7 +44,10 @@ pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
 pub(super) fn invalid(errors: &Value) -> Response {
     answer(
         StatusCode::UNPROCESSABLE_ENTITY,
-        json!({"message": "Validation Failed", "errors": errors}),
+        json!({
+            "message": "Validation Failed", "errors": errors, "documentation_url": "https://docs.github.com/rest",
+            "status": "422",
+        }),
     )
 }
 
@@ -111,21 +115,13 @@ fn with_links(mut response: Response, links: Option<String>) -> Response {
 }
 
 pub(super) async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
-    let slug = caller.login().trim_end_matches("[bot]");
-    answer(
-        StatusCode::OK,
-        json!({
-            "id": caller.id, "slug": slug, "node_id": format!("A_{}", caller.id), "name": slug, "owner": user("acme"),
-            "description": null, "external_url": "https://journeyman.test", "html_url": format!("https://github.test/apps/{slug}"),
-            "permissions": caller.permissions(&hub), "events": ["push", "pull_request", "check_run"], "installations_count": 1,
-            "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
-        }),
-    )
+    let own = json!({"permissions": caller.permissions(&hub), "installations_count": 1});
+    answer(StatusCode::OK, with(app_json(caller.login()), own))
 }
 
 pub(super) async fn whoami(caller: Caller) -> Response {
     let scopes = [("x-oauth-scopes", if caller.writes { "repo" } else { "" })];
-    (scopes, answer(StatusCode::OK, user(caller.login()))).into_response()
+    (scopes, answer(StatusCode::OK, account(caller.login()))).into_response()
 }
 
 fn installation_id(caller: &AppCaller) -> u64 {
@@ -143,14 +139,8 @@ pub(super) async fn installation(
 ) -> Handled {
     let id = installation_id(&caller);
     with_repo(&hub, &owner, &name, |_| Ok(()))?;
-    let url = format!("{}/app/installations/{id}", hub.url);
-    let body = json!({
-        "id": id, "account": user(&owner), "app_id": caller.id, "target_id": 1, "target_type": "Organization",
-        "access_tokens_url": format!("{url}/access_tokens"), "repositories_url": format!("{}/installation/repositories", hub.url),
-        "html_url": format!("https://github.test/installations/{id}"), "permissions": caller.permissions(&hub),
-        "events": ["push", "pull_request"], "repository_selection": "all", "single_file_name": null,
-        "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
-    });
+    let body = installation_json(id, &owner, caller.login(), &hub.url);
+    let body = with(body, json!({"permissions": caller.permissions(&hub)}));
     Ok(answer(StatusCode::OK, body))
 }
 
@@ -214,9 +204,7 @@ pub(super) async fn get_repo(
     Path((owner, name)): RepoPath,
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
-        let mut body = repo.json(&hub.url);
-        body["permissions"] = json!({"admin": false, "push": caller.writes, "pull": true});
-        Ok(answer(StatusCode::OK, body))
+        Ok(answer(StatusCode::OK, repo.full_json(&hub.url, caller.writes)))
     })
 }
 
@@ -249,10 +237,7 @@ pub(super) async fn combined_status(
     Path((owner, name, sha)): Path<(String, String, String)>,
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
-        let body = json!({
-            "state": "pending", "statuses": [], "sha": sha, "total_count": 0, "repository": repo.json(&hub.url),
-        });
-        Ok(answer(StatusCode::OK, body))
+        Ok(answer(StatusCode::OK, repo.combined_status_json(&sha, &hub.url)))
     })
 }
 
@@ -263,7 +248,7 @@ pub(super) async fn permission(
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
         let permission = repo.permissions.get(&login).map_or("write", String::as_str);
-        let body = json!({"permission": permission, "role_name": permission, "user": user(&login)});
+        let body = json!({"permission": permission, "role_name": permission, "user": collaborator(&login, permission)});
         Ok(answer(StatusCode::OK, body))
     })
 }
@@ -279,11 +264,7 @@ pub(super) async fn git_ref(
             .get(branch)
             .cloned()
             .ok_or_else(not_found)?;
-        let body = json!({
-            "ref": format!("refs/{reference}"), "node_id": "REF_1", "url": format!("{}/repos/{}/git/refs/{reference}", hub.url, repo.name),
-            "object": {"sha": sha, "type": "commit", "url": format!("{}/repos/{}/git/commits/{sha}", hub.url, repo.name)},
-        });
-        Ok(answer(StatusCode::OK, body))
+        Ok(answer(StatusCode::OK, repo.ref_json(&reference, &sha, &hub.url)))
     })
 }
 
@@ -326,6 +307,7 @@ pub(super) async fn delivery(
         .ok_or_else(not_found)?;
     let mut body = delivery_json(&found);
     body["request"] = json!({"headers": {"X-GitHub-Event": found.event}, "payload": found.payload});
+    body["response"] = json!({"headers": {}, "payload": ""});
     Ok(answer(StatusCode::OK, body))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::StatusCode;
 use axum::middleware;
 use axum::response::Response;
@@ -18,7 +18,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .route("/installation", get(rest::installation))
         .route("/pulls", get(pulls::list).post(pulls::create))
         .route("/pulls/{number}", get(pulls::get).patch(pulls::update))
-        .route("/pulls/{number}/merge", any(forbidden_merge))
+        .route("/pulls/{number}/merge", any(forbidden_pull_merge))
         .route(
             "/pulls/{number}/requested_reviewers",
             post(pulls::request_reviewers),
@@ -80,4 +80,24 @@ async fn forbidden_merge(State(hub): State<Arc<Hub>>, request: Request) -> Respo
         request.uri().path()
     ));
     refuse(StatusCode::FORBIDDEN, "Only people merge")
+}
+
+/// What rules of the branch refuse to everybody is refused as that.
+async fn forbidden_pull_merge(
+    State(hub): State<Arc<Hub>>,
+    Path((owner, name, number)): rest::NumberPath,
+    request: Request,
+) -> Response {
+    let forbidden = forbidden_merge(State(Arc::clone(&hub)), request).await;
+    let checked = rest::with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        Ok(repo.check_merge(pull))
+    });
+    match checked {
+        Ok(Err(rule)) => refuse(
+            StatusCode::METHOD_NOT_ALLOWED,
+            &format!("Repository rule violations found\n\n{rule}"),
+        ),
+        Ok(Ok(())) | Err(_) => forbidden,
+    }
 }

@@ -38,7 +38,7 @@ impl Hub {
         let pull = pull.clone();
         let payload = json!({
             "action": "submitted", "review": repo.review_json(&pull, &review, &self.url),
-            "pull_request": repo.pull_json(&pull, &self.url),
+            "pull_request": repo.simple_pull_json(&pull, &self.url),
         });
         self.tell(repo, "pull_request_review", payload, by);
         Ok(())
@@ -60,7 +60,7 @@ impl Hub {
             made: Instant::now(),
         };
         repo.comments.push(comment.clone());
-        self.tell_comment(repo, &comment, "created", by);
+        self.tell_comment(repo, &comment, "created", json!({}), by);
         Ok(comment)
     }
 
@@ -72,10 +72,11 @@ impl Hub {
             .iter_mut()
             .find(|comment| comment.id == id)
             .with_context(|| format!("there is no comment {id}"))?;
-        body.clone_into(&mut comment.body);
+        let before = std::mem::replace(&mut comment.body, body.to_owned());
         comment.updated = iso_now();
         let comment = comment.clone();
-        self.tell_comment(repo, &comment, "edited", by);
+        let changes = json!({"changes": {"body": {"from": before}}});
+        self.tell_comment(repo, &comment, "edited", changes, by);
         Ok(())
     }
 }

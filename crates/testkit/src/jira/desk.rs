@@ -116,7 +116,8 @@ impl Desk {
             histories: Vec::new(),
             links: Vec::new(),
         };
-        let payload = self.event("jira:issue_created", &issue, &Account::person("Rita Reporter"));
+        let creator = Account::person("Rita Reporter");
+        let payload = self.event("jira:issue_created", "issue_created", &issue, &creator);
         issues.by_key.insert(key.clone(), issue);
         self.webhooks.send("jira:issue_created", payload);
         key
@@ -260,8 +261,12 @@ impl Desk {
             items,
         };
         issue.updated.clone_from(&history.created);
-        let mut payload = self.event("jira:issue_updated", issue, by);
-        payload["issue_event_type_name"] = json!("issue_generic");
+        let kind = match history.items.first().map(|item| &item["field"]) {
+            Some(field) if field == "assignee" => "issue_assigned",
+            Some(field) if field == "status" => "issue_generic",
+            _ => "issue_updated",
+        };
+        let mut payload = self.event("jira:issue_updated", kind, issue, by);
         payload["changelog"] = json!({"id": history.id.to_string(), "items": history.items});
         issue.histories.push(history);
         self.webhooks.send("jira:issue_updated", payload);
@@ -280,7 +285,9 @@ impl Desk {
         let now = jira_now();
         let comment = Comment {
             id,
+            issue: issue.id,
             author: by.clone(),
+            editor: by.clone(),
             body,
             created: now.clone(),
             updated: now,
@@ -289,7 +296,7 @@ impl Desk {
         };
         issue.updated.clone_from(&comment.created);
         issue.comments.push(comment.clone());
-        self.send_comment("comment_created", issue, &comment, by);
+        self.send_comment("comment_created", issue, &comment);
         Some(comment)
     }
 
@@ -301,10 +308,11 @@ impl Desk {
             .iter_mut()
             .find(|comment| comment.id.to_string() == id)?;
         comment.body = body;
+        comment.editor = by.clone();
         comment.updated = jira_now();
         let comment = comment.clone();
         issue.updated.clone_from(&comment.updated);
-        self.send_comment("comment_updated", issue, &comment, by);
+        self.send_comment("comment_updated", issue, &comment);
         Some(comment)
     }
 
@@ -317,40 +325,45 @@ impl Desk {
     }
 
     /// Creates or updates by the caller's id; true when it is new.
-    pub(super) fn put_link(&self, key: &str, global_id: &str, object: Value) -> Option<(u64, bool)> {
+    pub(super) fn put_link(&self, key: &str, mut link: RemoteLink) -> Option<(RemoteLink, bool)> {
         let mut issues = lock(&self.issues);
-        let id = issues.fresh_id();
+        link.id = issues.fresh_id();
         let links = &mut issues.by_key.get_mut(key)?.links;
-        let known = links
-            .iter_mut()
-            .find(|link| !global_id.is_empty() && link.global_id == global_id);
-        if let Some(link) = known {
-            link.object = object;
-            return Some((link.id, false));
+        let mut known = links.iter_mut();
+        match known.find(|known| !link.global_id.is_empty() && known.global_id == link.global_id) {
+            Some(known) => {
+                link.id = known.id;
+                known.clone_from(&link);
+                Some((link, false))
+            }
+            None => {
+                links.push(link.clone());
+                Some((link, true))
+            }
         }
-        links.push(RemoteLink {
-            id,
-            global_id: global_id.to_owned(),
-            object,
-        });
-        Some((id, true))
     }
 
-    fn send_comment(&self, event: &str, issue: &Issue, comment: &Comment, by: &Account) {
-        let mut payload = self.event(event, issue, by);
-        payload["comment"] = comment.webhook_json();
+    fn send_comment(&self, event: &str, issue: &Issue, comment: &Comment) {
+        let payload = json!({
+            "timestamp": now_ms(), "webhookEvent": event, "eventType": "primaryAction",
+            "comment": comment.webhook_json(&self.url), "issue": issue.commented_json(&self.statuses, &self.url),
+        });
         self.webhooks.send(event, payload);
     }
 
-    fn event(&self, event: &str, issue: &Issue, by: &Account) -> Value {
-        let milliseconds = time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000;
+    fn event(&self, event: &str, kind: &str, issue: &Issue, by: &Account) -> Value {
         json!({
-            "timestamp": i64::try_from(milliseconds).unwrap_or_default(), "webhookEvent": event,
-            "user": by.json(), "issue": issue.webhook_json(&self.statuses, &self.url),
+            "timestamp": now_ms(), "webhookEvent": event, "issue_event_type_name": kind, "user": by.json(&self.url),
+            "issue": issue.webhook_json(&self.statuses, &self.url),
         })
     }
 
     pub(super) fn comment_as(&self, key: &str, by: &Account, text: &str) -> Option<Comment> {
         self.add_comment(key, by, adf::from_plain(text), Vec::new())
     }
+}
+
+fn now_ms() -> i64 {
+    let milliseconds = time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000;
+    i64::try_from(milliseconds).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ mod people;
 mod projects;
 mod rest;
 mod search;
+mod shape;
 mod state;
 mod transitions;
 

@@ -6,11 +6,12 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::desk::Desk;
 use super::extract::{Body, Caller};
 use super::rest::{Handled, bad, missing};
+use super::shape;
 use super::state::Account;
 use crate::http::answer;
 
@@ -90,7 +91,7 @@ pub(super) async fn groups(
     let groups: Vec<Value> = desk
         .groups(&query.account_id)
         .into_iter()
-        .map(|name| json!({"name": name, "groupId": format!("id-{name}"), "self": format!("{}/group", desk.url)}))
+        .map(|name| shape::group(&name, &desk.url))
         .collect();
     Ok(answer(StatusCode::OK, Value::Array(groups)))
 }

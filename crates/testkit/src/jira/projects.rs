@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::desk::Desk;
 use super::extract::{Caller, writer};
 use super::rest::{Handled, refuse};
+use super::shape;
 use crate::http::answer;
 
 fn missing(project: &str) -> Response {
@@ -29,9 +30,11 @@ pub(super) async fn statuses(
         return Err(missing(&project));
     }
     let statuses = desk.statuses.iter().enumerate();
-    let statuses: Vec<Value> = statuses.map(|(index, status)| status.json(index)).collect();
-    let own = format!("{}/rest/api/3/issuetype/10001", desk.url);
-    let task = json!({"id": "10001", "name": "Task", "self": own, "subtask": false, "statuses": statuses});
+    let statuses: Vec<Value> = statuses
+        .map(|(index, status)| status.json(index, &desk.url))
+        .collect();
+    let mut task = shape::issue_type("Task", &desk.url);
+    task["statuses"] = Value::Array(statuses);
     Ok(answer(StatusCode::OK, json!([task])))
 }
 
@@ -57,12 +60,7 @@ pub(super) async fn permissions(
     let found: Map<String, Value> = query
         .permissions
         .split(',')
-        .map(|key| {
-            let permission = json!({
-                "id": "1", "key": key, "name": key, "type": "PROJECT", "description": "", "havePermission": held(key),
-            });
-            (key.to_owned(), permission)
-        })
+        .map(|key| (key.to_owned(), shape::permission(key, held(key))))
         .collect();
     Ok(answer(StatusCode::OK, json!({"permissions": found})))
 }

@@ -8,11 +8,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::extract::{Body, Caller, Read};
-use super::state::{Comment, History, Issue};
+use super::state::{Issue, RemoteLink};
 use super::{adf, people, projects, search, transitions};
 use crate::http::answer;
 
@@ -62,8 +62,8 @@ async fn unknown(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     refuse(StatusCode::NOT_FOUND, "null for uri")
 }
 
-async fn myself(caller: Caller) -> Response {
-    answer(StatusCode::OK, caller.0.json())
+async fn myself(State(desk): State<Arc<Desk>>, caller: Caller) -> Response {
+    answer(StatusCode::OK, caller.0.own_json(&desk.url))
 }
 
 #[derive(Deserialize)]
@@ -88,23 +88,17 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
     };
     let mut body = issue_json(&desk, &issue, &wanted);
     if query.expand.split(',').any(|part| part == "changelog") {
-        let histories: Vec<Value> = issue.histories.iter().rev().map(History::json).collect();
+        let newest_first = issue.histories.iter().rev();
+        let histories: Vec<Value> = newest_first.map(|history| history.json(&desk.url)).collect();
         body["changelog"] = json!({"startAt": 0, "maxResults": histories.len(), "total": histories.len(), "histories": histories});
     }
     Ok(answer(StatusCode::OK, body))
 }
 
 pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value {
-    let mut body = json!({"id": issue.id.to_string(), "key": issue.key, "self": issue.link(&desk.url)});
     let all = wanted.iter().any(|name| name == "*all" || name == "*navigable");
-    if let Value::Object(fields) = issue.fields(&desk.statuses) {
-        let fields: Map<String, Value> = fields
-            .into_iter()
-            .filter(|(name, _)| all || wanted.contains(name))
-            .collect();
-        body["fields"] = Value::Object(fields);
-    }
-    body
+    let is_wanted = |name: &str| all || wanted.iter().any(|wanted| wanted == name);
+    issue.json(&desk.statuses, is_wanted, &desk.url)
 }
 
 #[derive(Deserialize)]
@@ -126,16 +120,30 @@ impl PageQuery {
     fn page(&self, name: &str, items: &[Value]) -> Value {
         let limit = self.max_results.clamp(1, 100);
         let page: Vec<&Value> = items.iter().skip(self.start_at).take(limit).collect();
-        let is_last = self.start_at + page.len() >= items.len();
-        json!({
-            "startAt": self.start_at, "maxResults": limit, "total": items.len(), "isLast": is_last, name: page,
-        })
+        json!({"startAt": self.start_at, "maxResults": limit, "total": items.len(), name: page})
     }
 }
 
-async fn changelog(Read { issue, .. }: Read, Query(query): Query<PageQuery>) -> Handled {
-    let histories: Vec<Value> = issue.histories.iter().map(History::json).collect();
-    Ok(answer(StatusCode::OK, query.page("values", &histories)))
+/// Unlike the page of comments, this one leads to the next.
+async fn changelog(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -> Handled {
+    let histories = issue.histories.iter();
+    let histories: Vec<Value> = histories.map(|history| history.json(&desk.url)).collect();
+    let mut page = query.page("values", &histories);
+    let next = query.start_at + page["values"].as_array().map_or(0, Vec::len);
+    let own = |start: usize| {
+        let limit = &page["maxResults"];
+        format!(
+            "{}/rest/api/3/issue/{}/changelog?startAt={start}&maxResults={limit}",
+            desk.url, issue.key
+        )
+    };
+    let (own, following) = (own(query.start_at), own(next));
+    page["self"] = json!(own);
+    page["isLast"] = json!(next >= histories.len());
+    if next < histories.len() {
+        page["nextPage"] = json!(following);
+    }
+    Ok(answer(StatusCode::OK, page))
 }
 
 async fn list_comments(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -> Handled {
@@ -143,7 +151,7 @@ async fn list_comments(Read { desk, issue }: Read, Query(query): Query<PageQuery
         .comments
         .iter()
         .filter(|comment| desk.log.lists(comment.made));
-    let mut comments: Vec<Value> = listed.map(Comment::json).collect();
+    let mut comments: Vec<Value> = listed.map(|comment| comment.json(&desk.url)).collect();
     if query.order_by == "-created" {
         comments.reverse();
     }
@@ -188,7 +196,7 @@ async fn create_comment(
     let comment = desk
         .add_comment(&key, &caller.0, new.body, new.properties)
         .ok_or_else(missing)?;
-    Ok(answer(StatusCode::CREATED, comment.json()))
+    Ok(answer(StatusCode::CREATED, comment.json(&desk.url)))
 }
 
 async fn update_comment(
@@ -201,7 +209,7 @@ async fn update_comment(
     let comment = desk
         .update_comment(&key, &id, &caller.0, new.body)
         .ok_or_else(missing)?;
-    Ok(answer(StatusCode::OK, comment.json()))
+    Ok(answer(StatusCode::OK, comment.json(&desk.url)))
 }
 
 async fn delete_comment(
@@ -213,13 +221,10 @@ async fn delete_comment(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn list_links(Read { issue, .. }: Read) -> Handled {
-    let links: Vec<Value> = issue
-        .links
-        .iter()
-        .map(|link| json!({"id": link.id, "globalId": link.global_id, "object": link.object}))
-        .collect();
-    Ok(answer(StatusCode::OK, Value::Array(links)))
+async fn list_links(Read { desk, issue }: Read) -> Handled {
+    let links = issue.links.iter();
+    let links = links.map(|link| link.json(&issue.key, &desk.url)).collect();
+    Ok(answer(StatusCode::OK, links))
 }
 
 #[derive(Deserialize)]
@@ -228,10 +233,10 @@ struct LinkBody {
     #[serde(default)]
     global_id: String,
     object: Value,
-    #[serde(default, rename = "relationship")]
-    _relationship: Option<String>,
-    #[serde(default, rename = "application")]
-    _application: Option<Value>,
+    #[serde(default)]
+    relationship: Option<String>,
+    #[serde(default)]
+    application: Option<Value>,
 }
 
 async fn put_link(
@@ -246,10 +251,18 @@ async fn put_link(
             "object.url and object.title are required, globalId has at most 255 characters",
         ));
     }
-    let (id, new) = desk
-        .put_link(&key, &link.global_id, link.object)
-        .ok_or_else(missing)?;
-    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-    let own = format!("{}/rest/api/3/issue/{key}/remotelink/{id}", desk.url);
-    Ok(answer(status, json!({"id": id, "self": own})))
+    let link = RemoteLink {
+        id: 0,
+        global_id: link.global_id,
+        object: link.object,
+        relationship: link.relationship,
+        application: link.application,
+    };
+    let (link, is_new) = desk.put_link(&key, link).ok_or_else(missing)?;
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(answer(status, link.reference_json(&key, &desk.url)))
 }

@@ -25,11 +25,7 @@ pub(super) async fn list(Read { desk, issue }: Read, Query(query): Query<ListQue
     let offered = desk.offered(issue.status).into_iter();
     let transitions: Vec<Value> = offered
         .map(|(id, to, transition)| {
-            let mut body = json!({
-                "id": id, "name": transition.name, "to": desk.statuses[to].json(to),
-                "hasScreen": !transition.asks_for.is_empty(), "isGlobal": false, "isInitial": false,
-                "isAvailable": true, "isConditional": false, "isLooped": false,
-            });
+            let mut body = transition.json(&id, &desk.statuses[to].json(to, &desk.url));
             if with_fields {
                 body["fields"] = Value::Object(screen(&transition));
             }

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::github::{
-    APP_PRIVATE_KEY, Conclusion, READER_APP_ID, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN,
+    APP_PRIVATE_KEY, Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, WRITER_APP_ID, WRITER_LOGIN,
+    WRITER_TOKEN,
 };
 use testkit::{FakeGitHub, Fault, GitHubOptions};
 
@@ -15,7 +16,7 @@ use crate::{client, hmac, receiver, webhook};
 
 const REPOSITORY: &str = "acme/shop";
 
-async fn start() -> FakeGitHub {
+pub(crate) async fn start() -> FakeGitHub {
     let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
     github
         .create_repository(REPOSITORY, &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
@@ -23,7 +24,7 @@ async fn start() -> FakeGitHub {
     github
 }
 
-async fn call(
+pub(crate) async fn call(
     github: &FakeGitHub,
     token: &str,
     method: Method,
@@ -67,7 +68,7 @@ async fn git(directory: &Path, token: &str, arguments: &[&str]) -> bool {
     output.status.success()
 }
 
-fn app_token(app: u64, lifetime: i64) -> String {
+pub(crate) fn app_token(app: u64, lifetime: i64) -> String {
     let der: String = APP_PRIVATE_KEY
         .lines()
         .filter(|line| !line.starts_with("-----"))
@@ -416,4 +417,54 @@ async fn a_fault_after_the_effect_leaves_the_comment_and_deliveries_can_be_sent_
         again.await.unwrap().0["x-github-delivery"],
         newest["guid"].as_str().unwrap()
     );
+}
+
+#[tokio::test]
+async fn rulesets_refuse_merges_without_their_checks_and_pushes_that_they_restrict() {
+    let github = start().await;
+    let change = [("src/a.txt", "b\n")];
+    let head = github.commit(REPOSITORY, "fix", "change", &change).unwrap();
+    github
+        .open_pull_request_as(REPOSITORY, "rita", "fix", "t", "")
+        .unwrap();
+    let on = |branch: &str| Ruleset {
+        branches: vec![branch.to_owned()],
+        ..Ruleset::default()
+    };
+    let rulesets = [
+        Ruleset {
+            required_checks: vec!["build".to_owned()],
+            restricts_updates: true,
+            ..on("main")
+        },
+        Ruleset {
+            restricts_creation: true,
+            ..on("release/*")
+        },
+    ];
+    github.set_rulesets(REPOSITORY, &rulesets).unwrap();
+
+    let path = "/repos/acme/shop/pulls/1/merge";
+    let (status, refused) = call(&github, WRITER_TOKEN, Method::PUT, path, Some(json!({}))).await;
+    assert_eq!(status, 405, "{refused}");
+    let refused = github.merge(REPOSITORY, 1, "rita").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "Required status check \"build\" is expected."
+    );
+
+    let directory = tempfile::tempdir().unwrap();
+    let clone = ["clone", "-q", &github.clone_url(REPOSITORY), "work"];
+    assert!(git(directory.path(), READER_TOKEN, &clone).await);
+    let work = directory.path().join("work");
+    assert!(git(&work, "", &["commit", "-q", "--allow-empty", "-m", "more"]).await);
+    for (branch, is_taken) in [("main", false), ("release/1", false), ("fix-2", true)] {
+        let to = format!("HEAD:refs/heads/{branch}");
+        let push = ["push", "-q", "origin", &to];
+        assert_eq!(git(&work, WRITER_TOKEN, &push).await, is_taken, "{branch}");
+    }
+
+    let checks = [("build", Conclusion::Success, "")];
+    github.run_checks(REPOSITORY, &head, &checks).unwrap();
+    assert!(github.merge(REPOSITORY, 1, "rita").is_ok());
 }

@@ -9,7 +9,7 @@ use testkit::{FakeJira, Fault, JiraOptions};
 
 use crate::{client, hmac, receiver, webhook};
 
-async fn call(
+pub(crate) async fn call(
     jira: &FakeJira,
     writer: bool,
     method: Method,
@@ -34,7 +34,7 @@ async fn call(
     )
 }
 
-fn document(text: &str) -> Value {
+pub(crate) fn document(text: &str) -> Value {
     json!({"type": "doc", "version": 1, "content": [{"type": "paragraph", "content": [{"type": "text", "text": text}]}]})
 }
 

@@ -5,6 +5,9 @@
     reason = "helpers of tests may panic too"
 )]
 
+mod described;
+mod described_github;
+mod described_jira;
 mod fixture;
 mod github;
 mod jira;

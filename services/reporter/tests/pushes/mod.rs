@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::Stdio};
 
 use domain::ReportRequest;
+use testkit::github::Ruleset;
 
 use crate::{
     refusal,
@@ -191,4 +192,21 @@ async fn the_inspector_reaches_its_mirror_and_neither_planted_secrets_nor_the_ne
     let (code, said) = probed(&[here, "--probe", "--unconfined", &forbidden]).await;
     assert_eq!(code, Some(1));
     assert!(said.contains("stays readable"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_that_a_ruleset_refuses_is_refused_in_githubs_words() {
+    let mut rig = Rig::start().await;
+    let ruleset = Ruleset {
+        branches: vec!["fix/*".to_owned()],
+        restricts_creation: true,
+        ..Ruleset::default()
+    };
+    rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let said = refusal(&outcome);
+    assert!(said.contains("GH013"), "{said}");
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+    rig.stop().await;
 }

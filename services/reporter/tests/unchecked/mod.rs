@@ -1,6 +1,7 @@
 //! Pull requests on which no check reports.
 
 use domain::{Receipt, ReportOutcome, ReportRequest};
+use testkit::github::Ruleset;
 
 use crate::{
     draft_of,
@@ -47,7 +48,7 @@ async fn without_checks_and_without_ci_a_draft_becomes_ready_and_the_ticket_says
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ci_file_or_a_required_check_keeps_the_draft_and_the_ticket_names_it() {
+async fn a_ci_file_or_a_check_that_a_branch_or_a_ruleset_requires_keeps_the_draft_and_the_ticket_names_it() {
     let workflow = [(".github/workflows/ci.yaml", "on: push\n")];
     let mut rig = Rig::start().await;
     rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();
@@ -70,6 +71,22 @@ async fn a_ci_file_or_a_required_check_keeps_the_draft_and_the_ticket_names_it()
         .unwrap();
     let (is_draft, said) = told(&mut rig).await;
     assert!(is_draft && said.contains("build"), "{said}");
+    rig.stop().await;
+
+    let mut rig = Rig::start().await;
+    let of_branch = |branch: &str, check: &str| Ruleset {
+        branches: vec![branch.to_owned()],
+        required_checks: vec![check.to_owned()],
+        ..Ruleset::default()
+    };
+    let rulesets = [
+        of_branch("release/*", "slow tests"),
+        of_branch("main", "quick tests"),
+    ];
+    rig.github.set_rulesets("acme/shop", &rulesets).unwrap();
+    let (is_draft, said) = told(&mut rig).await;
+    assert!(is_draft && said.contains("quick tests"), "{said}");
+    assert!(!said.contains("slow tests"), "that is another branch's: {said}");
     rig.stop().await;
 }
 

@@ -1,0 +1,103 @@
+//! What git knows of commits: who, when, and what changed.
+
+use std::path::Path;
+
+use git2::{Delta, Diff, Oid, Repository, Sort};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+/// The most commits that a push tells of.
+const MAX_COMMITS: usize = 20;
+
+pub(super) struct Person {
+    pub(super) name: String,
+    pub(super) email: String,
+}
+
+pub(super) struct Commit {
+    pub(super) id: String,
+    pub(super) tree: String,
+    pub(super) parents: Vec<String>,
+    pub(super) message: String,
+    pub(super) at: String,
+    pub(super) author: Person,
+    pub(super) committer: Person,
+    pub(super) added: Vec<String>,
+    pub(super) removed: Vec<String>,
+    pub(super) modified: Vec<String>,
+}
+
+/// How much a branch changes.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub(super) commits: usize,
+    pub(super) additions: usize,
+    pub(super) deletions: usize,
+    pub(super) files: usize,
+}
+
+pub(super) fn commit(path: &Path, id: &str) -> anyhow::Result<Commit> {
+    let repository = Repository::open_bare(path)?;
+    describe(&repository, Oid::from_str(id)?)
+}
+
+/// The commits that came to a branch, oldest first; `known` has those that were there before.
+pub(super) fn pushed(path: &Path, known: Option<&String>, head: &str) -> anyhow::Result<Vec<Commit>> {
+    let repository = Repository::open_bare(path)?;
+    let mut walk = repository.revwalk()?;
+    walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
+    walk.push(Oid::from_str(head)?)?;
+    if let Some(known) = known {
+        walk.hide(Oid::from_str(known)?)?;
+    }
+    walk.take(MAX_COMMITS)
+        .map(|id| describe(&repository, id?))
+        .collect()
+}
+
+/// What a branch changes since it left another.
+pub(super) fn changes(path: &Path, base: &str, head: &str) -> anyhow::Result<Changes> {
+    let repository = Repository::open_bare(path)?;
+    let (base, head) = (Oid::from_str(base)?, Oid::from_str(head)?);
+    let left = repository
+        .find_commit(repository.merge_base(base, head)?)?
+        .tree()?;
+    let now = repository.find_commit(head)?.tree()?;
+    let stats = repository
+        .diff_tree_to_tree(Some(&left), Some(&now), None)?
+        .stats()?;
+    Ok(Changes {
+        commits: repository.graph_ahead_behind(head, base)?.0,
+        additions: stats.insertions(),
+        deletions: stats.deletions(),
+        files: stats.files_changed(),
+    })
+}
+
+fn describe(repository: &Repository, id: Oid) -> anyhow::Result<Commit> {
+    let commit = repository.find_commit(id)?;
+    let tree = commit.tree()?;
+    let before = commit.parent(0).ok().map(|parent| parent.tree()).transpose()?;
+    let diff = repository.diff_tree_to_tree(before.as_ref(), Some(&tree), None)?;
+    let person = |signature: git2::Signature<'_>| Person {
+        name: String::from_utf8_lossy(signature.name_bytes()).into_owned(),
+        email: String::from_utf8_lossy(signature.email_bytes()).into_owned(),
+    };
+    Ok(Commit {
+        id: id.to_string(),
+        tree: tree.id().to_string(),
+        parents: commit.parent_ids().map(|parent| parent.to_string()).collect(),
+        message: String::from_utf8_lossy(commit.message_bytes()).into_owned(),
+        at: OffsetDateTime::from_unix_timestamp(commit.time().seconds())?.format(&Rfc3339)?,
+        author: person(commit.author()),
+        committer: person(commit.committer()),
+        added: files(&diff, Delta::Added),
+        removed: files(&diff, Delta::Deleted),
+        modified: files(&diff, Delta::Modified),
+    })
+}
+
+fn files(diff: &Diff<'_>, kind: Delta) -> Vec<String> {
+    let changed = diff.deltas().filter(|delta| delta.status() == kind);
+    let paths = changed.filter_map(|delta| Some(delta.new_file().path()?.to_string_lossy().into_owned()));
+    paths.collect()
+}

@@ -1,0 +1,126 @@
+//! Rulesets: rules of a repository for branches by name, enforced at merges and at pushes.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use anyhow::ensure;
+
+use super::FakeGitHub;
+use super::state::{Pull, Repo};
+
+/// The head of the hook. It is called with a reference, its old and its new commit; a new one's old commit is all zeros.
+const REFUSE: &str = r#"#!/bin/sh
+refuse() { echo "error: GH013: Repository rule violations found. $1" >&2; exit 1; }
+new=0000000000000000000000000000000000000000
+"#;
+
+/// Rules for some branches of a repository.
+#[derive(Debug, Clone, Default)]
+pub struct Ruleset {
+    /// Names of the branches; `*` stands for any part of a name.
+    pub branches: Vec<String>,
+    /// The checks that must pass before a merge.
+    pub required_checks: Vec<String>,
+    /// Nobody may make such a branch.
+    pub restricts_creation: bool,
+    /// Nobody may push to such a branch; merges of pull requests are no pushes.
+    pub restricts_updates: bool,
+}
+
+impl Ruleset {
+    /// What the hook does about its branches.
+    fn script(&self) -> String {
+        let restriction = |is_set: bool, why: &str| {
+            if is_set {
+                format!("refuse '{why}'")
+            } else {
+                "true".to_owned()
+            }
+        };
+        let creation = restriction(
+            self.restricts_creation,
+            "Cannot create ref due to creations being restricted.",
+        );
+        let update = restriction(self.restricts_updates, "Cannot update this protected ref.");
+        let act = format!("if [ $2 = $new ]; then {creation}; else {update}; fi");
+        let branches = self.branches.iter();
+        branches
+            .map(|pattern| format!("case $1 in refs/heads/{pattern}) {act};; esac\n"))
+            .collect()
+    }
+
+    /// Whether it is about a branch.
+    pub(super) fn is_about(&self, branch: &str) -> bool {
+        self.branches.iter().any(|pattern| matches(pattern, branch))
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => {
+            let Some(tail) = name.strip_prefix(start) else {
+                return false;
+            };
+            let mut cuts = tail.char_indices().map(|(at, _)| &tail[at..]);
+            rest.is_empty() || cuts.any(|tail| matches(rest, tail))
+        }
+    }
+}
+
+impl FakeGitHub {
+    /// The rulesets of a repository from now on, instead of those before.
+    ///
+    /// # Errors
+    /// When there is no such repository, or its hook cannot be written.
+    pub fn set_rulesets(&self, repository: &str, rulesets: &[Ruleset]) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let repo = world.repo(repository)?;
+        guard(&repo.path, rulesets)?;
+        repo.rulesets = rulesets.to_vec();
+        Ok(())
+    }
+}
+
+impl Repo {
+    /// A merge needs every required check of its target, by classic protection and by rulesets, to have passed.
+    pub(super) fn check_merge(&self, pull: &Pull) -> anyhow::Result<()> {
+        let classic = self.required_checks.get(&pull.base).into_iter().flatten();
+        let rulesets = self
+            .rulesets
+            .iter()
+            .filter(|ruleset| ruleset.is_about(&pull.base));
+        let required = classic.chain(rulesets.flat_map(|ruleset| &ruleset.required_checks));
+        for name in required {
+            let has_passed = self
+                .checks
+                .iter()
+                .any(|check| check.sha == pull.head_sha && check.name == *name && check.conclusion.passes());
+            ensure!(has_passed, "Required status check \"{name}\" is expected.");
+        }
+        Ok(())
+    }
+}
+
+/// Git asks the repository's `update` hook about every branch of a push, so pushes are refused there.
+fn guard(repository: &Path, rulesets: &[Ruleset]) -> anyhow::Result<()> {
+    let hooks = repository.join("hooks");
+    std::fs::create_dir_all(&hooks)?;
+    let hook = hooks.join("update");
+    let rules: String = rulesets.iter().map(Ruleset::script).collect();
+    std::fs::write(&hook, format!("{REFUSE}{rules}"))?;
+    Ok(std::fs::set_permissions(&hook, Permissions::from_mode(0o755))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_any_part_of_a_branchs_name() {
+        assert!(matches("main", "main") && !matches("main", "maint"));
+        assert!(matches("release/*", "release/1.2") && matches("*", "fix/ENG-1"));
+        assert!(matches("fix/*-totals", "fix/ENG-1-totals") && !matches("fix/*-totals", "fix/ENG-1"));
+    }
+}

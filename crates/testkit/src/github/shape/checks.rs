@@ -1,0 +1,81 @@
+//! Check runs and check suites.
+
+use serde_json::{Value, json};
+
+use super::commits::simple_commit;
+use super::{app, with};
+use crate::github::history;
+use crate::github::state::{CheckRun, Repo};
+
+/// The login of the App that runs the checks.
+pub(in crate::github) const CI_LOGIN: &str = "github-actions[bot]";
+
+impl Repo {
+    /// A check run as REST gives it; webhooks say more of its suite.
+    pub(in crate::github) fn check_json(&self, check: &CheckRun, url: &str) -> Value {
+        let own = format!("{}/check-runs/{}", self.own_url(url), check.id);
+        let page = format!("{url}/{}/runs/{}", self.name, check.id);
+        json!({
+            "id": check.id, "node_id": format!("CR_{}", check.id), "name": check.name, "head_sha": check.sha,
+            "external_id": "", "url": own, "html_url": page, "details_url": page, "status": "completed",
+            "conclusion": check.conclusion.as_str(), "started_at": check.completed,
+            "completed_at": check.completed,
+            "output": {
+                "title": check.name, "summary": check.output, "text": check.output, "annotations_count": 0,
+                "annotations_url": format!("{own}/annotations"),
+            },
+            "check_suite": {"id": check.suite}, "pull_requests": self.minimal_pulls(&check.sha, url),
+            "app": app(CI_LOGIN),
+        })
+    }
+
+    /// A check run as webhooks carry it.
+    pub(in crate::github) fn told_check_json(&self, check: &CheckRun, url: &str) -> Value {
+        let suite = self.suite_json(
+            check.suite,
+            &check.sha,
+            check.conclusion.as_str(),
+            &check.completed,
+            url,
+        );
+        with(self.check_json(check, url), json!({"check_suite": suite}))
+    }
+
+    fn suite_json(&self, suite: u64, sha: &str, conclusion: &str, at: &str, url: &str) -> Value {
+        json!({
+            "id": suite, "node_id": format!("CS_{suite}"), "head_branch": self.branch_of(sha), "head_sha": sha,
+            "status": "completed", "conclusion": conclusion, "before": null, "after": sha,
+            "url": format!("{}/check-suites/{suite}", self.own_url(url)),
+            "pull_requests": self.minimal_pulls(sha, url), "app": app(CI_LOGIN), "created_at": at, "updated_at": at,
+        })
+    }
+
+    /// A check suite as webhooks carry it when all its runs are complete.
+    pub(in crate::github) fn told_suite_json(&self, suite: u64, sha: &str, at: &str, url: &str) -> Value {
+        let runs = || self.checks.iter().filter(|check| check.suite == suite);
+        let red = runs().find(|check| check.conclusion.as_str() != "success");
+        let conclusion = red.map_or("success", |check| check.conclusion.as_str());
+        let head = history::commit(&self.path, sha).ok();
+        let more = json!({
+            "latest_check_runs_count": runs().count(), "head_commit": head.as_ref().map(simple_commit),
+            "check_runs_url": format!("{}/check-suites/{suite}/check-runs", self.own_url(url)),
+            "rerequestable": true, "runs_rerequestable": true,
+        });
+        with(self.suite_json(suite, sha, conclusion, at, url), more)
+    }
+
+    fn branch_of(&self, sha: &str) -> Option<&str> {
+        let pull = self.pulls.values().find(|pull| pull.head_sha == sha);
+        pull.map(|pull| pull.head.as_str())
+    }
+
+    fn minimal_pulls(&self, sha: &str, url: &str) -> Vec<Value> {
+        let is_wanted = |pull: &&_| is_open_at(pull, sha);
+        let pulls = self.pulls.values().filter(is_wanted);
+        pulls.map(|pull| self.minimal_pull_json(pull, url)).collect()
+    }
+}
+
+fn is_open_at(pull: &crate::github::state::Pull, sha: &str) -> bool {
+    pull.open && pull.head_sha == sha
+}

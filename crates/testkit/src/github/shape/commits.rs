@@ -1,0 +1,86 @@
+//! Commits, branches and references.
+
+use serde_json::{Value, json};
+
+use super::with;
+use crate::github::history::{Commit, Person};
+use crate::github::state::Repo;
+
+fn person(person: &Person) -> Value {
+    json!({"name": person.name, "email": person.email})
+}
+
+/// A commit as checks carry it.
+pub(super) fn simple_commit(commit: &Commit) -> Value {
+    json!({
+        "id": commit.id, "tree_id": commit.tree, "message": commit.message, "timestamp": commit.at,
+        "author": person(&commit.author), "committer": person(&commit.committer),
+    })
+}
+
+/// A commit as a push carries it.
+pub(in crate::github) fn pushed_commit(repo: &Repo, commit: &Commit, url: &str) -> Value {
+    let more = json!({
+        "distinct": true, "url": format!("{url}/{}/commit/{}", repo.name, commit.id), "added": commit.added,
+        "removed": commit.removed, "modified": commit.modified,
+    });
+    with(simple_commit(commit), more)
+}
+
+impl Repo {
+    /// A commit by itself. Whose e-mail address is no account's has no user.
+    fn commit_json(&self, commit: &Commit, url: &str) -> Value {
+        let own = self.own_url(url);
+        let (sha, page) = (&commit.id, format!("{url}/{}/commit", self.name));
+        let dated = |who: &Person| with(person(who), json!({"date": commit.at}));
+        let parent = |parent: &String| json!({"sha": parent, "url": format!("{own}/commits/{parent}"), "html_url": format!("{page}/{parent}")});
+        json!({
+            "sha": sha, "node_id": format!("C_{sha}"), "url": format!("{own}/commits/{sha}"),
+            "html_url": format!("{page}/{sha}"), "comments_url": format!("{own}/commits/{sha}/comments"),
+            "author": null, "committer": null, "parents": commit.parents.iter().map(parent).collect::<Vec<_>>(),
+            "commit": {
+                "author": dated(&commit.author), "committer": dated(&commit.committer), "message": commit.message,
+                "tree": {"sha": commit.tree, "url": format!("{own}/git/trees/{}", commit.tree)},
+                "url": format!("{own}/git/commits/{sha}"), "comment_count": 0,
+            },
+        })
+    }
+
+    /// A branch with that part of its classic protection that everybody with read access sees.
+    pub(in crate::github) fn branch_json(&self, branch: &str, head: &Commit, url: &str) -> Value {
+        let required = self.required_checks.get(branch).cloned().unwrap_or_default();
+        let check = |context: &String| json!({"context": context, "app_id": null});
+        let checks: Vec<Value> = required.iter().map(check).collect();
+        let is_protected = !required.is_empty();
+        let level = if is_protected { "non_admins" } else { "off" };
+        let own = format!("{}/branches/{branch}", self.own_url(url));
+        json!({
+            "name": branch, "commit": self.commit_json(head, url), "protected": is_protected,
+            "protection_url": format!("{own}/protection"),
+            "protection": {
+                "enabled": is_protected,
+                "required_status_checks": {"enforcement_level": level, "contexts": required, "checks": checks},
+            },
+            "_links": {"self": own, "html": format!("{url}/{}/tree/{branch}", self.name)},
+        })
+    }
+
+    /// A reference such as `heads/main`.
+    pub(in crate::github) fn ref_json(&self, reference: &str, sha: &str, url: &str) -> Value {
+        let own = self.own_url(url);
+        json!({
+            "ref": format!("refs/{reference}"), "node_id": format!("REF_{reference}"),
+            "url": format!("{own}/git/refs/{reference}"),
+            "object": {"sha": sha, "type": "commit", "url": format!("{own}/git/commits/{sha}")},
+        })
+    }
+
+    /// What the statuses of a commit say together; the stand-in has checks only.
+    pub(in crate::github) fn combined_status_json(&self, sha: &str, url: &str) -> Value {
+        let commit = format!("{}/commits/{sha}", self.own_url(url));
+        json!({
+            "state": "pending", "statuses": [], "sha": sha, "total_count": 0, "repository": self.json(url),
+            "commit_url": commit, "url": format!("{commit}/status"),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Accounts and Apps.
+
+use serde_json::{Value, json};
+
+use super::{number_of, with};
+use crate::github::{READER_APP_ID, READER_LOGIN, WRITER_APP_ID, WRITER_LOGIN};
+
+/// When everything began that the stand-in has from its start.
+pub(super) const BEGINNING: &str = "2026-01-01T00:00:00Z";
+/// The addresses of what belongs to an account: names and paths below its own.
+const LINKS: [(&str, &str); 9] = [
+    ("followers_url", "/followers"),
+    ("following_url", "/following{/other_user}"),
+    ("gists_url", "/gists{/gist_id}"),
+    ("starred_url", "/starred{/owner}{/repo}"),
+    ("subscriptions_url", "/subscriptions"),
+    ("organizations_url", "/orgs"),
+    ("repos_url", "/repos"),
+    ("events_url", "/events{/privacy}"),
+    ("received_events_url", "/received_events"),
+];
+
+/// An account as other objects carry it; whatever ends in `[bot]` is an App's.
+pub(in crate::github) fn user(login: &str) -> Value {
+    let id = number_of(login);
+    let url = format!("https://api.github.test/users/{login}");
+    let mut user = json!({
+        "login": login, "id": id, "node_id": format!("U_{id}"), "avatar_url": "https://github.test/avatar.png",
+        "gravatar_id": "", "url": url, "html_url": format!("https://github.test/{login}"),
+        "type": if login.ends_with("[bot]") { "Bot" } else { "User" }, "site_admin": false,
+    });
+    for (name, path) in LINKS {
+        user[name] = format!("{url}{path}").into();
+    }
+    user
+}
+
+/// An account by itself.
+pub(in crate::github) fn account(login: &str) -> Value {
+    let more = json!({
+        "name": login, "company": null, "blog": "", "location": null, "email": null, "hireable": null, "bio": null,
+        "public_repos": 0, "public_gists": 0, "followers": 0, "following": 0, "created_at": BEGINNING,
+        "updated_at": BEGINNING,
+    });
+    with(user(login), more)
+}
+
+/// An account with its role in a repository.
+pub(in crate::github) fn collaborator(login: &str, role: &str) -> Value {
+    with(user(login), json!({"role_name": role}))
+}
+
+/// An App, by the login under which it acts.
+pub(in crate::github) fn app(login: &str) -> Value {
+    let slug = login.trim_end_matches("[bot]");
+    let id = match login {
+        READER_LOGIN => READER_APP_ID,
+        WRITER_LOGIN => WRITER_APP_ID,
+        other => number_of(other),
+    };
+    json!({
+        "id": id, "slug": slug, "node_id": format!("A_{id}"), "name": slug, "owner": user("acme"), "description": null,
+        "external_url": "https://journeyman.test", "html_url": format!("https://github.test/apps/{slug}"),
+        "permissions": {"metadata": "read"}, "events": ["push", "pull_request", "check_run"],
+        "created_at": BEGINNING, "updated_at": BEGINNING,
+    })
+}
+
+/// The App that an account acts for, if it is one's.
+pub(super) fn app_of(login: &str) -> Option<Value> {
+    login.ends_with("[bot]").then(|| app(login))
+}
+
+/// Where an App is installed; `login` is the one under which it acts.
+pub(in crate::github) fn installation(id: u64, owner: &str, login: &str, url: &str) -> Value {
+    let app = app(login);
+    json!({
+        "id": id, "account": user(owner), "app_id": app["id"], "app_slug": app["slug"], "target_id": user(owner)["id"],
+        "target_type": "Organization", "access_tokens_url": format!("{url}/app/installations/{id}/access_tokens"),
+        "repositories_url": format!("{url}/installation/repositories"),
+        "html_url": format!("https://github.test/installations/{id}"), "permissions": app["permissions"],
+        "events": app["events"], "repository_selection": "all", "single_file_name": null, "suspended_by": null,
+        "suspended_at": null, "created_at": BEGINNING, "updated_at": BEGINNING,
+    })
+}

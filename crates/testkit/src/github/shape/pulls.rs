@@ -1,0 +1,136 @@
+//! Pull requests, labels and reviews.
+
+use serde_json::{Value, json};
+
+use super::{number_of, user, with};
+use crate::github::history;
+use crate::github::state::{Pull, Repo, Review};
+
+/// A label.
+pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Value {
+    let id = number_of(label);
+    json!({
+        "id": id, "node_id": format!("LA_{id}"), "url": format!("{}/labels/{label}", repo.own_url(url)),
+        "name": label, "color": "ededed", "default": false, "description": null,
+    })
+}
+
+/// The addresses of what belongs to a pull request.
+struct Links {
+    own: String,
+    issue: String,
+    page: String,
+    statuses: String,
+}
+
+impl Links {
+    fn named(&self) -> [(&'static str, String); 8] {
+        let Self { own, issue, page, .. } = self;
+        [
+            ("self", own.clone()),
+            ("html", page.clone()),
+            ("issue", issue.clone()),
+            ("comments", format!("{issue}/comments")),
+            ("review_comments", format!("{own}/comments")),
+            ("review_comment", format!("{own}/comments{{/number}}")),
+            ("commits", format!("{own}/commits")),
+            ("statuses", self.statuses.clone()),
+        ]
+    }
+
+    /// As properties, and once more as `_links`.
+    fn json(&self) -> Value {
+        let page = &self.page;
+        let mut body =
+            json!({"diff_url": format!("{page}.diff"), "patch_url": format!("{page}.patch"), "_links": {}});
+        for (name, link) in self.named() {
+            let property = match name {
+                "self" => "url".to_owned(),
+                name => format!("{name}_url"),
+            };
+            body[property] = json!(link);
+            body["_links"][name] = json!({"href": link});
+        }
+        body
+    }
+}
+
+impl Repo {
+    fn links(&self, pull: &Pull, url: &str) -> Links {
+        let own = self.own_url(url);
+        Links {
+            own: format!("{own}/pulls/{}", pull.number),
+            issue: format!("{own}/issues/{}", pull.number),
+            page: self.pull_url(pull.number, url),
+            statuses: format!("{own}/statuses/{}", pull.head_sha),
+        }
+    }
+
+    /// A pull request as lists and reviews carry it.
+    pub(in crate::github) fn simple_pull_json(&self, pull: &Pull, url: &str) -> Value {
+        let repository = self.json(url);
+        let side = |branch: &str, sha: &str| {
+            json!({
+                "label": format!("{}:{branch}", self.owner()), "ref": branch, "sha": sha,
+                "user": user(self.owner()), "repo": repository,
+            })
+        };
+        let reviewers: Vec<Value> = pull.reviewers.iter().map(|login| user(login)).collect();
+        let body = json!({
+            "id": pull.id, "node_id": pull.node_id(), "number": pull.number, "title": pull.title, "body": pull.body,
+            "state": if pull.open { "open" } else { "closed" }, "locked": false, "draft": pull.draft,
+            "milestone": null, "assignee": null, "auto_merge": null, "active_lock_reason": null,
+            "user": user(&pull.author), "head": side(&pull.head, &pull.head_sha),
+            "base": side(&pull.base, &pull.base_sha), "labels": self.labels_json(pull, url),
+            "requested_reviewers": reviewers, "requested_teams": [], "assignees": [], "created_at": pull.created,
+            "updated_at": pull.updated, "closed_at": pull.closed,
+            "merged_at": pull.merged_by.as_ref().and(pull.closed.as_ref()), "merge_commit_sha": pull.merge_sha,
+            "author_association": "CONTRIBUTOR",
+        });
+        with(body, self.links(pull, url).json())
+    }
+
+    /// A pull request by itself, and as its own webhooks carry it.
+    pub(in crate::github) fn pull_json(&self, pull: &Pull, url: &str) -> Value {
+        let changes = history::changes(&self.path, &pull.base_sha, &pull.head_sha).unwrap_or_default();
+        let comments = self.comments.iter();
+        let more = json!({
+            "merged": pull.merged_by.is_some(), "merged_by": pull.merged_by.as_deref().map(user),
+            "mergeable": pull.open, "mergeable_state": if pull.open { "clean" } else { "unknown" },
+            "rebaseable": pull.open, "maintainer_can_modify": false,
+            "comments": comments.filter(|comment| comment.number == pull.number).count(), "review_comments": 0,
+            "commits": changes.commits, "additions": changes.additions, "deletions": changes.deletions,
+            "changed_files": changes.files,
+        });
+        with(self.simple_pull_json(pull, url), more)
+    }
+
+    /// A pull request as checks carry it.
+    pub(super) fn minimal_pull_json(&self, pull: &Pull, url: &str) -> Value {
+        let repository = self.reference_json(url);
+        let side = |branch: &str, sha: &str| json!({"ref": branch, "sha": sha, "repo": repository});
+        json!({
+            "id": pull.id, "number": pull.number, "url": self.links(pull, url).own,
+            "head": side(&pull.head, &pull.head_sha), "base": side(&pull.base, &pull.base_sha),
+        })
+    }
+
+    pub(in crate::github) fn labels_json(&self, pull: &Pull, url: &str) -> Value {
+        pull.labels
+            .iter()
+            .map(|label| label_json(self, label, url))
+            .collect()
+    }
+
+    /// A review as webhooks carry it; REST writes its state in capitals.
+    pub(in crate::github) fn review_json(&self, pull: &Pull, review: &Review, url: &str) -> Value {
+        let links = self.links(pull, url);
+        let page = format!("{}#pullrequestreview-{}", links.page, review.id);
+        json!({
+            "id": review.id, "node_id": format!("PRR_{}", review.id), "user": user(&review.author),
+            "body": review.body, "state": review.state, "commit_id": review.sha, "html_url": page,
+            "pull_request_url": links.own, "submitted_at": review.submitted, "author_association": "MEMBER",
+            "_links": {"html": {"href": page}, "pull_request": {"href": links.own}},
+        })
+    }
+}

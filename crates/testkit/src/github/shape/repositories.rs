@@ -1,0 +1,97 @@
+//! Repositories.
+
+use serde_json::{Value, json};
+
+use super::{user, with};
+use crate::github::state::Repo;
+
+/// The addresses of what belongs to a repository: names and paths below its own.
+const LINKS: [(&str, &str); 37] = [
+    ("archive_url", "/{archive_format}{/ref}"),
+    ("assignees_url", "/assignees{/user}"),
+    ("blobs_url", "/git/blobs{/sha}"),
+    ("branches_url", "/branches{/branch}"),
+    ("collaborators_url", "/collaborators{/collaborator}"),
+    ("comments_url", "/comments{/number}"),
+    ("commits_url", "/commits{/sha}"),
+    ("compare_url", "/compare/{base}...{head}"),
+    ("contents_url", "/contents/{+path}"),
+    ("contributors_url", "/contributors"),
+    ("deployments_url", "/deployments"),
+    ("downloads_url", "/downloads"),
+    ("events_url", "/events"),
+    ("forks_url", "/forks"),
+    ("git_commits_url", "/git/commits{/sha}"),
+    ("git_refs_url", "/git/refs{/sha}"),
+    ("git_tags_url", "/git/tags{/sha}"),
+    ("hooks_url", "/hooks"),
+    ("issue_comment_url", "/issues/comments{/number}"),
+    ("issue_events_url", "/issues/events{/number}"),
+    ("issues_url", "/issues{/number}"),
+    ("keys_url", "/keys{/key_id}"),
+    ("labels_url", "/labels{/name}"),
+    ("languages_url", "/languages"),
+    ("merges_url", "/merges"),
+    ("milestones_url", "/milestones{/number}"),
+    ("notifications_url", "/notifications{?since,all,participating}"),
+    ("pulls_url", "/pulls{/number}"),
+    ("releases_url", "/releases{/id}"),
+    ("stargazers_url", "/stargazers"),
+    ("statuses_url", "/statuses/{sha}"),
+    ("subscribers_url", "/subscribers"),
+    ("subscription_url", "/subscription"),
+    ("tags_url", "/tags"),
+    ("teams_url", "/teams"),
+    ("trees_url", "/git/trees{/sha}"),
+    ("url", ""),
+];
+
+impl Repo {
+    /// Its address in the REST interface.
+    pub(super) fn own_url(&self, url: &str) -> String {
+        format!("{url}/repos/{}", self.name)
+    }
+
+    /// The repository as other objects and webhooks carry it.
+    pub(in crate::github) fn json(&self, url: &str) -> Value {
+        let name = self.name.split_once('/').map_or("", |(_, name)| name);
+        let open = self.pulls.values().filter(|pull| pull.open).count();
+        let clone_url = format!("{url}/git/{}.git", self.name);
+        let mut body = json!({
+            "id": self.id, "node_id": format!("R_{}", self.id), "name": name, "full_name": self.name,
+            "private": true, "owner": user(self.owner()), "html_url": format!("{url}/{}", self.name),
+            "description": null, "fork": false, "clone_url": clone_url, "git_url": clone_url, "ssh_url": clone_url,
+            "svn_url": format!("{url}/{}", self.name), "mirror_url": null, "homepage": null, "language": null,
+            "license": null, "default_branch": self.default_branch, "archived": false, "disabled": false,
+            "visibility": "private", "is_template": false, "web_commit_signoff_required": false, "topics": [],
+            "custom_properties": {}, "created_at": self.created, "updated_at": self.created, "pushed_at": self.pushed,
+        });
+        for (name, path) in LINKS {
+            body[name] = format!("{}{path}", self.own_url(url)).into();
+        }
+        with(body, counts(open))
+    }
+
+    /// The repository by itself, to a caller who may push or not.
+    pub(in crate::github) fn full_json(&self, url: &str, may_push: bool) -> Value {
+        let more = json!({
+            "network_count": 0, "subscribers_count": 0,
+            "permissions": {"admin": false, "push": may_push, "pull": true},
+        });
+        with(self.json(url), more)
+    }
+
+    /// The repository as checks name it.
+    pub(super) fn reference_json(&self, url: &str) -> Value {
+        let name = self.name.split_once('/').map_or("", |(_, name)| name);
+        json!({"id": self.id, "url": self.own_url(url), "name": name})
+    }
+}
+
+fn counts(open: usize) -> Value {
+    json!({
+        "size": 1, "forks": 0, "forks_count": 0, "stargazers_count": 0, "watchers": 0, "watchers_count": 0,
+        "open_issues": open, "open_issues_count": open, "has_issues": true, "has_projects": true,
+        "has_wiki": false, "has_pages": false, "has_downloads": true, "has_discussions": false,
+    })
+}

@@ -1,0 +1,191 @@
+//! Whatever the GitHub stand-in says has the properties that GitHub's descriptions require.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::FakeGitHub;
+use testkit::github::{Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, WRITER_TOKEN};
+
+use crate::described::{Description, arrived, every_route_is_described};
+use crate::github::{app_token, call, start};
+use crate::receiver;
+
+const REST: &str = include_str!("../required/github_rest.json");
+const WEBHOOKS: &str = include_str!("../required/github_webhooks.json");
+const REPO: &str = "/repos/{owner}/{repo}";
+const SHOP: &str = "/repos/acme/shop";
+
+/// Calls and compares the answers.
+struct Caller {
+    github: FakeGitHub,
+    jwt: String,
+    rest: Description,
+}
+
+impl Caller {
+    /// `name` is the method and the route, `path` what stands for it.
+    async fn ask(&mut self, name: &str, path: &str, body: Option<Value>) -> Value {
+        let (method, route) = name.split_once(' ').unwrap();
+        let is_apps = route.starts_with("/app") || route.ends_with("/installation");
+        let token = match method {
+            _ if is_apps => &self.jwt,
+            "GET" => READER_TOKEN,
+            _ => WRITER_TOKEN,
+        };
+        let method: Method = method.parse().unwrap();
+        let (_, answer) = call(&self.github, token, method, path, body).await;
+        self.rest.compare(name, &answer);
+        answer
+    }
+
+    /// The same for a route of a repository.
+    async fn ask_repo(&mut self, method: &str, route: &str, path: &str, body: Option<Value>) -> Value {
+        self.ask(&format!("{method} {REPO}{route}"), &format!("{SHOP}{path}"), body)
+            .await
+    }
+
+    async fn set_draft(&self, mutation: &str, pull: &Value) {
+        let query =
+            format!("mutation($id:ID!){{{mutation}(input:{{pullRequestId:$id}}){{pullRequest{{id}}}}}}");
+        let body = Some(json!({"query": query, "variables": {"id": pull["node_id"]}}));
+        let (_, answer) = call(&self.github, WRITER_TOKEN, Method::POST, "/graphql", body).await;
+        assert!(answer["errors"].is_null(), "{answer}");
+    }
+
+    async fn use_pull_requests(&mut self) {
+        let new = || Some(json!({"title": "A change", "head": "fix", "base": "main"}));
+        let pull = self.ask_repo("POST", "/pulls", "/pulls", new()).await;
+        self.ask_repo("POST", "/pulls (422)", "/pulls", new()).await;
+        self.set_draft("convertPullRequestToDraft", &pull).await;
+        self.set_draft("markPullRequestReadyForReview", &pull).await;
+        let one = "/pulls/{number}";
+        let changes = [
+            json!({"title": "A better change"}),
+            json!({"state": "closed"}),
+            json!({"state": "open"}),
+        ];
+        for change in changes {
+            self.ask_repo("PATCH", one, "/pulls/1", Some(change)).await;
+        }
+        let asked = Some(json!({"reviewers": ["rita"]}));
+        let route = "/pulls/{number}/requested_reviewers";
+        self.ask_repo("POST", route, "/pulls/1/requested_reviewers", asked)
+            .await;
+        let labels = Some(json!({"labels": ["journeyman"]}));
+        let route = "/issues/{number}/labels";
+        self.ask_repo("POST", route, "/issues/1/labels", labels).await;
+        self.ask_repo("GET", route, "/issues/1/labels", None).await;
+        self.github
+            .review("acme/shop", 1, "rita", "approved", "good")
+            .unwrap();
+        self.ask_repo("GET", "/pulls/{number}/reviews", "/pulls/1/reviews", None)
+            .await;
+        self.ask_repo("GET", "/pulls", "/pulls", None).await;
+    }
+
+    async fn use_comments(&mut self) {
+        let text = |text: &str| Some(json!({"body": text}));
+        let route = "/issues/{number}/comments";
+        let made = self
+            .ask_repo("POST", route, "/issues/1/comments", text("hello"))
+            .await;
+        let own = format!("/issues/comments/{}", made["id"]);
+        self.ask_repo("PATCH", "/issues/comments/{id}", &own, text("again"))
+            .await;
+        self.github.comment_as("acme/shop", 1, "rita", "fine").unwrap();
+        self.ask_repo("GET", route, "/issues/1/comments", None).await;
+        self.ask_repo("GET", "/issues/comments", "/issues/comments", None)
+            .await;
+    }
+
+    async fn use_commits(&mut self) {
+        let (github, files) = (&self.github, [("src/a.txt", "b\n"), ("src/b.txt", "b\n")]);
+        let head = github.commit("acme/shop", "fix", "more", &files).unwrap();
+        let checks = [("test", Conclusion::Success, "4 passed")];
+        github.run_checks("acme/shop", &head, &checks).unwrap();
+        github.require_checks("acme/shop", "main", &["test"]).unwrap();
+        let ruleset = Ruleset {
+            branches: vec!["main".to_owned()],
+            required_checks: vec!["test".to_owned()],
+            ..Ruleset::default()
+        };
+        github.set_rulesets("acme/shop", &[ruleset]).unwrap();
+        for route in ["check-runs", "status"] {
+            let path = format!("/commits/{head}/{route}");
+            self.ask_repo("GET", &format!("/commits/{{sha}}/{route}"), &path, None)
+                .await;
+        }
+        self.ask_repo("GET", "/git/ref/{*name}", "/git/ref/heads/fix", None)
+            .await;
+        self.ask_repo("GET", "/branches/{branch}", "/branches/main", None)
+            .await;
+        let route = "/rules/branches/{branch}";
+        self.ask_repo("GET", route, "/rules/branches/main", None).await;
+        let rita = "/collaborators/rita/permission";
+        self.ask_repo("GET", "/collaborators/{login}/permission", rita, None)
+            .await;
+        self.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
+    }
+
+    async fn use_apps(&mut self) {
+        self.ask("GET /app", "/app", None).await;
+        self.ask("GET /user", "/user", None).await;
+        self.ask_repo("GET", "", "", None).await;
+        let installation = self.ask_repo("GET", "/installation", "/installation", None).await;
+        let path = format!("/app/installations/{}/access_tokens", installation["id"]);
+        let wanted = json!({"repositories": ["shop"], "permissions": {"metadata": "read"}});
+        self.ask("POST /app/installations/{id}/access_tokens", &path, Some(wanted))
+            .await;
+        let deliveries = self
+            .ask("GET /app/hook/deliveries", "/app/hook/deliveries", None)
+            .await;
+        let own = format!("/app/hook/deliveries/{}", deliveries[0]["id"]);
+        self.ask("GET /app/hook/deliveries/{id}", &own, None).await;
+        let again = format!("{own}/attempts");
+        self.ask("POST /app/hook/deliveries/{id}/attempts", &again, None)
+            .await;
+    }
+}
+
+fn name_of(headers: &axum::http::HeaderMap, payload: &Value) -> String {
+    let event = headers["x-github-event"].to_str().unwrap();
+    match payload["action"].as_str() {
+        Some(action) => format!("{event} {action}"),
+        None => event.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
+    let github = start().await;
+    let (url, received) = receiver().await;
+    github.set_webhook(&url, "secret");
+    github
+        .commit("acme/shop", "fix", "change", &[("src/b.txt", "a\n")])
+        .unwrap();
+    let mut caller = Caller {
+        github,
+        jwt: app_token(READER_APP_ID, 500),
+        rest: Description::read(REST, "answers"),
+    };
+    caller.use_pull_requests().await;
+    caller.use_comments().await;
+    caller.use_commits().await;
+    caller.use_apps().await;
+    caller.github.merge("acme/shop", 1, "rita").unwrap();
+    let merged = caller.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
+    assert_eq!(merged["merged_by"]["login"], "rita");
+    caller.rest.finish();
+
+    arrived(Description::read(WEBHOOKS, "webhooks"), &received, name_of).await;
+}
+
+#[test]
+fn every_route_of_the_github_stand_in_is_described() {
+    let rest = Description::read(REST, "answers");
+    let others = [
+        "POST /graphql",
+        "GET /git/{owner}/{name}/{*rest}",
+        "POST /git/{owner}/{name}/{*rest}",
+    ];
+    every_route_is_described(include_str!("../../src/github/routes.rs"), &rest, &others);
+}

@@ -1,0 +1,130 @@
+//! Whatever the Jira stand-in says has the properties that Jira's description shows.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use testkit::{FakeJira, JiraOptions, JiraTransition};
+
+use crate::described::{Description, arrived, every_route_is_described};
+use crate::jira::{call, document};
+use crate::receiver;
+
+const DESCRIPTION: &str = include_str!("../required/jira.json");
+const ISSUE: &str = "/rest/api/3/issue/{key}";
+
+struct Caller {
+    jira: FakeJira,
+    rest: Description,
+}
+
+impl Caller {
+    /// `name` is the method and the route, `path` what stands for it behind the interface's own.
+    async fn ask(&mut self, name: &str, path: &str, body: Option<Value>) -> Value {
+        let (method, _) = name.split_once(' ').unwrap();
+        let method: Method = method.parse().unwrap();
+        let (_, answer) = call(&self.jira, true, method, path, body).await;
+        self.rest.compare(name, &answer);
+        answer
+    }
+
+    /// The same for a route of an issue.
+    async fn ask_issue(&mut self, method: &str, route: &str, path: &str, body: Option<Value>) -> Value {
+        let path = format!("/issue/ENG-1{path}");
+        self.ask(&format!("{method} {ISSUE}{route}"), &path, body).await
+    }
+
+    async fn use_issues(&mut self) {
+        self.ask_issue("GET", "", "?expand=changelog", None).await;
+        self.ask(&format!("GET {ISSUE} (404)"), "/issue/ENG-99", None)
+            .await;
+        self.ask_issue("GET", "/changelog", "/changelog?maxResults=1", None)
+            .await;
+        let path = "/transitions?expand=transitions.fields";
+        self.ask_issue("GET", "/transitions", path, None).await;
+        let nowhere = Some(json!({"transition": {"id": "999"}}));
+        self.ask_issue("POST", "/transitions (400)", "/transitions", nowhere)
+            .await;
+        let link = json!({
+            "globalId": "g", "object": {"url": "http://x", "title": "x"}, "relationship": "is fixed by",
+        });
+        self.ask_issue("POST", "/remotelink", "/remotelink", Some(link))
+            .await;
+        self.ask_issue("GET", "/remotelink", "/remotelink", None).await;
+    }
+
+    async fn use_comments(&mut self) {
+        let text = |text: &str| Some(json!({"body": document(text)}));
+        let made = self
+            .ask_issue("POST", "/comment", "/comment", text("hello"))
+            .await;
+        let own = format!("/comment/{}", made["id"].as_str().unwrap());
+        self.ask_issue("PUT", "/comment/{id}", &own, text("again")).await;
+        self.ask_issue("GET", "/comment", "/comment", None).await;
+    }
+
+    async fn use_the_rest(&mut self) {
+        self.ask("GET /rest/api/3/myself", "/myself", None).await;
+        let search =
+            json!({"jql": "project = \"ENG\" ORDER BY updated ASC", "fields": ["*all"], "maxResults": 1});
+        self.ask("POST /rest/api/3/search/jql", "/search/jql", Some(search))
+            .await;
+        let groups = "/user/groups?accountId=557058:rita";
+        self.ask("GET /rest/api/3/user/groups", groups, None).await;
+        let permissions = "/mypermissions?projectKey=ENG&permissions=EDIT_ISSUES,ADD_COMMENTS";
+        self.ask("GET /rest/api/3/mypermissions", permissions, None).await;
+        let statuses = "/project/ENG/statuses";
+        self.ask("GET /rest/api/3/project/{key}/statuses", statuses, None)
+            .await;
+    }
+}
+
+/// A Jira where something happened: two tickets, one of them moved, edited and assigned.
+async fn busy(webhook: &str) -> FakeJira {
+    let done = JiraTransition {
+        name: "Finish".to_owned(),
+        to: "Done".to_owned(),
+        asks_for: vec!["Resolution".to_owned()],
+    };
+    let jira = FakeJira::start(JiraOptions {
+        named: vec![done],
+        ..JiraOptions::default()
+    });
+    let jira = jira.await.unwrap();
+    jira.set_webhook(webhook, "secret");
+    let key = jira.create_issue("ENG", "summary", "one\n\ntwo", "Bug", &["shop"]);
+    jira.create_issue("ENG", "another", "", "Bug", &[]);
+    jira.move_issue(&key, "In Progress", "Rita").unwrap();
+    jira.edit_summary(&key, "better", "Rita").unwrap();
+    jira.edit_description(&key, "three", "Rita").unwrap();
+    jira.set_labels(&key, &["mall"]).unwrap();
+    jira.assign(&key, "Rita").unwrap();
+    jira.set_groups("Rita", &["people"]);
+    jira
+}
+
+#[tokio::test]
+async fn answers_and_webhooks_of_jira_have_what_its_description_shows() {
+    let (url, received) = receiver().await;
+    let mut caller = Caller {
+        jira: busy(&url).await,
+        rest: Description::read(DESCRIPTION, "answers"),
+    };
+    caller.use_comments().await;
+    caller.use_issues().await;
+    caller.use_the_rest().await;
+    caller.rest.finish();
+
+    let webhooks = Description::read(DESCRIPTION, "webhooks");
+    let name = |_: &_, payload: &Value| payload["webhookEvent"].as_str().unwrap().to_owned();
+    arrived(webhooks, &received, name).await;
+}
+
+#[test]
+fn every_route_of_the_jira_stand_in_is_described() {
+    let rest = Description::read(DESCRIPTION, "answers");
+    let without_an_answer = [
+        "PUT /assignee",
+        "POST /transitions",
+        "PUT /rest/api/3/issue/{key}",
+    ];
+    every_route_is_described(include_str!("../../src/jira/rest.rs"), &rest, &without_an_answer);
+}
