@@ -322,7 +322,7 @@ fn put(call: &Call, path: &Path, content: Option<&str>) -> std::io::Result<()> {
 mod tests {
     use serde_json::json;
 
-    use crate::tools::tests::World;
+    use crate::tools::tests::{World, git_diff};
 
     fn patch(world: &World, text: &str) -> Result<String, String> {
         world.run("apply_patch", &json!({ "patch": text }))
@@ -454,29 +454,6 @@ mod tests {
         let part = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def total(items):\n";
         assert!(patch(&world, part).unwrap_err().contains("only a part"));
         assert!(world.file("shop/cart.py").starts_with("def total"));
-    }
-
-    /// The patch from one text to another, as git writes it.
-    fn git_diff(before: &str, after: &str, context: usize) -> String {
-        let folder = tempfile::TempDir::new().unwrap();
-        for (name, text) in [("a", before), ("b", after)] {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
-        let output = std::process::Command::new("git")
-            .args([
-                "diff",
-                "--no-index",
-                "--no-color",
-                &format!("-U{context}"),
-                "a",
-                "b",
-            ])
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.find("@@")
-            .map_or_else(String::new, |at| text[at..].to_owned())
     }
 
     proptest::proptest! {

@@ -272,7 +272,7 @@ fn rewritten(
 mod tests {
     use serde_json::json;
 
-    use crate::tools::tests::World;
+    use crate::tools::tests::{World, git_diff};
 
     fn block(search: &str, replace: &str) -> String {
         format!("<<<<<<< SEARCH\n{search}\n=======\n{replace}\n>>>>>>> REPLACE\n")
@@ -546,7 +546,76 @@ mod tests {
         assert!(error.len() < 2000, "{}", error.len());
     }
 
+    /// A difference by git as blocks, each hunk with what it searches and what it puts there.
+    fn as_blocks(hunks: &str, slip: impl Fn(&str, bool) -> String) -> String {
+        let side = |hunk: &str, sign: char| {
+            let lines = hunk.lines().skip(1).filter(|line| line.starts_with([' ', sign]));
+            lines
+                .map(|line| slip(&line[1..], sign == '-'))
+                .collect::<Vec<_>>()
+        };
+        let hunks = hunks.split("@@ -").filter(|hunk| !hunk.is_empty());
+        hunks
+            .map(|hunk| block(&side(hunk, '-').join("\n"), &side(hunk, '+').join("\n")))
+            .collect()
+    }
+
     proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+        /// Blocks made of what git says is the difference give what git says, or are refused as ambiguous.
+        #[test]
+        fn blocks_of_a_difference_give_the_other_text_or_are_ambiguous(
+            before in "(a\n|b\n|    c\n|\td\n|e f\n|g\n){2,12}",
+            after in "(a\n|b\n|    c\n|\td\n|e f\n|g\n){1,12}",
+            context in 1_usize..4,
+        ) {
+            let hunks = git_diff(&before, &after, context);
+            if !hunks.is_empty() {
+                let edits = as_blocks(&hunks, |line, _| line.to_owned());
+                match edited(&before, &json!({ "edits": edits })) {
+                    Ok((text, _)) => proptest::prop_assert_eq!(text, after),
+                    Err(why) => proptest::prop_assert!(why.contains("times (lines"), "{why}"),
+                }
+            }
+        }
+
+        /// A block with the usual slips gives what was meant, or an error.
+        #[test]
+        fn sloppy_blocks_are_right_or_refused(
+            kinds in proptest::collection::vec(0_usize..4, 3..12),
+            at in 0_usize..12,
+            indent in 0_usize..5,
+            trailing in 0_usize..3,
+            crlf in proptest::bool::ANY,
+            is_first_bare in proptest::bool::ANY,
+        ) {
+            let line = |(number, kind): (usize, &usize)| format!("{}line {number}\n", "    ".repeat(*kind));
+            let before: String = kinds.iter().enumerate().map(line).collect();
+            let mut lines: Vec<String> = before.lines().map(str::to_owned).collect();
+            let at = at % lines.len();
+            lines[at] = format!("{}changed", "    ".repeat(kinds[at]));
+            let after = lines.join("\n") + "\n";
+            let edits = as_blocks(&git_diff(&before, &after, 2), |line, is_searched| {
+                let blanks = if is_searched { trailing } else { 0 };
+                format!("{}{line}{}", " ".repeat(indent), " ".repeat(blanks))
+            });
+            let edits = if is_first_bare {
+                // The first line of each part has lost its indentation.
+                let parts = edits.split_inclusive("SEARCH\n").map(|part| part.trim_start_matches(' '));
+                let parts: String = parts.collect();
+                parts.split_inclusive("=======\n").map(|part| part.trim_start_matches(' ')).collect()
+            } else {
+                edits
+            };
+            let edits = if crlf { edits.replace('\n', "\r\n") } else { edits };
+            let is_plain = indent == 0 && !is_first_bare;
+            match edited(&before, &json!({ "edits": edits })) {
+                Ok((text, _)) => proptest::prop_assert_eq!(text, after),
+                Err(why) => proptest::prop_assert!(!is_plain, "{why}"),
+            }
+        }
+
         #[test]
         fn edits_never_panic_and_change_nothing_outside_their_block(
             lines in proptest::collection::vec("[ab ]{0,3}", 0..12),

@@ -395,4 +395,27 @@ pub(crate) mod tests {
         let refused = run(&write_file::TOOL, world.call.clone(), r#"{"path": "a"}"#, &sink).await;
         assert!(refused.text.contains("`content` is missing"), "{}", refused.text);
     }
+
+    /// The patch from one text to another, as git writes it.
+    pub(crate) fn git_diff(before: &str, after: &str, context: usize) -> String {
+        let folder = tempfile::TempDir::new().unwrap();
+        for (name, text) in [("a", before), ("b", after)] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let output = std::process::Command::new("git")
+            .args([
+                "diff",
+                "--no-index",
+                "--no-color",
+                &format!("-U{context}"),
+                "a",
+                "b",
+            ])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.find("@@")
+            .map_or_else(String::new, |at| text[at..].to_owned())
+    }
 }
