@@ -12,6 +12,9 @@ use std::{
     sync::OnceLock,
 };
 
+#[path = "architecture/modules.rs"]
+mod modules;
+
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
@@ -200,6 +203,42 @@ fn no_code_calls_a_merge_endpoint() {
             }
         }
     }
+}
+
+/// The text of an error is its own sentence; what is logged has the causes, too.
+#[test]
+fn errors_are_logged_with_their_causes() {
+    let mut seen = 0;
+    for folder in ["crates", "services", "cli"] {
+        for file in rust_files(&root().join(folder)) {
+            // The stand-ins and the launchers of servers are for developers, who have the whole error at hand.
+            let is_for_tests = ["crates/testkit", "crates/servers", "/tests/"];
+            if is_for_tests
+                .iter()
+                .any(|part| file.display().to_string().contains(part))
+            {
+                continue;
+            }
+            for (number, line) in production_lines(&file).iter().enumerate() {
+                let place = format!("{}:{}", file.display(), number + 1);
+                let bare = [
+                    "%error,",
+                    "%failure,",
+                    "%trouble,",
+                    "?error,",
+                    "?failure,",
+                    "?trouble,",
+                ];
+                let bare = bare.iter().find(|word| line.contains(**word));
+                assert!(
+                    bare.is_none(),
+                    "{place}: {bare:?} instead of error = %chain(&error)"
+                );
+                seen += usize::from(line.contains("error = %chain("));
+            }
+        }
+    }
+    assert!(seen > 50, "the log lines are not read as expected: {seen}");
 }
 
 #[test]

@@ -4,7 +4,10 @@ use domain::{ObjectRef, SkipPlace};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::plan::{Draft, Moved, Shown};
+use crate::{
+    draft::Draft,
+    made::{Moved, Shown},
+};
 
 fn jira() -> TicketKey {
     "jira:ENG-12".parse().unwrap()

@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::{Asked, Outside, letters::marker_of};
-use crate::{plan::Made, trouble::Trouble};
+use crate::{made::Made, trouble::Trouble};
 
 /// A comment by our own account that carries a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use domain::{CiRequired, CommitId, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
 use super::{Outside, ci};
-use crate::{message, plan::Made, trouble::Trouble};
+use crate::{made::Made, message, trouble::Trouble};
 
 /// Done when it is no draft, or closed: then there is nothing to hand over.
 pub(super) async fn look(

@@ -19,11 +19,7 @@ use domain::{BranchRecord, PullRequestRef, Report, RepositoryName, Rules, Ticket
 use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
-    inspect::Inspector,
-    mirror::Mirrors,
-    outgoing::Outgoing,
-    plan::{Effect, Made},
-    policy::LimitSettings,
+    inspect::Inspector, made::Made, mirror::Mirrors, outgoing::Outgoing, plan::Effect, policy::LimitSettings,
     trouble::Trouble,
 };
 

@@ -5,8 +5,8 @@ use domain::{Approval, BranchRecord, CommitId, PushBranch, Reason, Rules, RunId,
 use super::{Asked, Outside};
 use crate::{
     inspect::{Rendered, Task, Verdict},
+    made::Made,
     message,
-    plan::Made,
     policy::{self, Violation},
     trouble::Trouble,
 };

@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::{Asked, Outside};
-use crate::{message, outgoing::Outgoing, plan::Made, trouble::Trouble};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Links it; a repetition replaces the link.
 pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, issue: &TicketKey) -> Result<Made, Trouble> {

@@ -4,8 +4,8 @@ use domain::PushBranch;
 
 use super::{Asked, Outside, push_branch::inspected};
 use crate::{
+    made::{Made, Shown},
     message,
-    plan::{Made, Shown},
     trouble::Trouble,
 };
 

@@ -25,7 +25,7 @@ pub(crate) use refusal::{
 pub(crate) use status::status;
 use words::{code, link, person};
 
-use crate::plan::Made;
+use crate::made::Made;
 
 /// What a comment is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
