@@ -274,7 +274,7 @@ fn settled(trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Troubl
         }
         Trouble::Credentials { section, detail } => {
             tracing::error!(section, %detail, "credentials refused");
-            let detail = "the reporter's credentials are refused; an operator must look into it".to_owned();
+            let detail = message::credentials_refused();
             Ok(ReportOutcome::Failed { detail })
         }
         Trouble::Ledger(_) | Trouble::HandBack(_) | Trouble::Shutdown => Err(trouble),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::cause::chain;
 
-use crate::ledger;
+use crate::{ledger, message};
 
 /// Why an effect is not done.
 #[derive(Debug, thiserror::Error)]
@@ -128,9 +128,7 @@ impl From<git::Error> for Trouble {
     fn from(error: git::Error) -> Self {
         let detail = chain(&error);
         match error {
-            git::Error::LeaseStale(_) => Self::Refused(format!(
-                "{detail}. Somebody else pushed to this branch, or it exists already: create a branch with another name"
-            )),
+            git::Error::LeaseStale(_) => Self::Refused(message::branch_has_moved(&detail)),
             git::Error::Rejected(_) | git::Error::BadPack(_) => Self::Refused(detail),
             git::Error::Denied(_) => Self::Credentials {
                 section: "github_writer",

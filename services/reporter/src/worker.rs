@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use crate::{
     ledger::{self, Ledger},
+    message,
     perform::{Patience, Performed, Performer, words},
     retry::{self, Next},
     telemetry,
@@ -263,7 +264,7 @@ impl Worker {
         let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
         if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {
-            let detail = "the reporter could not read what it was asked for".to_owned();
+            let detail = message::unreadable_request();
             let failed = settled_by(ticket, run, report, ReportOutcome::Failed { detail });
             self.queue.triggers().append(&failed).await?;
         }

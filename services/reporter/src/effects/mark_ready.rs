@@ -67,11 +67,7 @@ pub(super) async fn create(
         .pull_request(&draft.repository, draft.number)
         .await?;
     if found.head != *head {
-        return Err(Trouble::Refused(format!(
-            "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
-            head.short(),
-            found.head.short()
-        )));
+        return Err(Trouble::Refused(message::moved_since_checks(head, &found.head)));
     }
     let github = &outside.github;
     let marked = github.mark_ready(&draft.repository, draft.number, &found.node_id);

@@ -49,10 +49,7 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) 
     let ticket = &asked.report.ticket;
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
     if own.await?.is_none() {
-        return Err(Trouble::Refused(format!(
-            "the branch `{}` was not pushed; push it first",
-            draft.branch
-        )));
+        return Err(Trouble::Refused(message::not_pushed(&draft.branch)));
     }
     let ticket_url = outside.ticket_url(ticket, asked.rules);
     let title = Outgoing::by_the_model(message::pull_request_title(draft), Place::Title)?;
