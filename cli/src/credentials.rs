@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use queue::{Identity, Role};
 use ring::digest::{SHA256, digest};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 
 /// The settings, as environment variables, that one service gets beyond those that all share.
 #[derive(Clone, Default)]
@@ -54,6 +54,18 @@ pub fn new_password() -> (String, String) {
     let hash = digest(&SHA256, password.as_bytes());
     let sha256 = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     (password, sha256)
+}
+
+/// A random API token and the hexadecimal SHA-256 that ingest's settings hold.
+pub(crate) fn new_token() -> (SecretString, String) {
+    let token = format!(
+        "jm_{}{}",
+        uuid::Uuid::new_v4().simple(),
+        uuid::Uuid::new_v4().simple()
+    );
+    let digest = digest(&SHA256, token.as_bytes());
+    let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    (SecretString::from(token), sha256)
 }
 
 #[cfg(test)]

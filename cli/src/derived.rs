@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-use crate::{hidden::hidden, local::new_token};
+use crate::{credentials::new_token, hidden::hidden};
 
 /// The keys that decide what has to be started and where.
 #[derive(Debug, Default, Deserialize)]

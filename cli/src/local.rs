@@ -276,15 +276,3 @@ fn check_all(file: Option<&Path>, environment: &[(String, String)]) -> Result<()
     check::<reporter::Config>(file, environment)?;
     check::<egress::Config>(file, environment)
 }
-
-/// A random API token and the hexadecimal SHA-256 that ingest's settings hold.
-pub fn new_token() -> (SecretString, String) {
-    let token = format!(
-        "jm_{}{}",
-        uuid::Uuid::new_v4().simple(),
-        uuid::Uuid::new_v4().simple()
-    );
-    let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
-    let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    (SecretString::from(token), sha256)
-}

@@ -12,6 +12,9 @@ use std::{
     sync::OnceLock,
 };
 
+#[path = "architecture/modules.rs"]
+mod modules;
+
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
@@ -200,6 +203,93 @@ fn no_code_calls_a_merge_endpoint() {
             }
         }
     }
+}
+
+/// The text of an error is its own sentence; what is logged has the causes, too.
+#[test]
+fn errors_are_logged_with_their_causes() {
+    let mut seen = 0;
+    for folder in ["crates", "services", "cli"] {
+        for file in rust_files(&root().join(folder)) {
+            // The stand-ins and the launchers of servers are for developers, who have the whole error at hand.
+            let is_for_tests = ["crates/testkit", "crates/servers", "/tests/"];
+            if is_for_tests
+                .iter()
+                .any(|part| file.display().to_string().contains(part))
+            {
+                continue;
+            }
+            for (number, line) in production_lines(&file).iter().enumerate() {
+                let place = format!("{}:{}", file.display(), number + 1);
+                let bare = [
+                    "%error,",
+                    "%failure,",
+                    "%trouble,",
+                    "?error,",
+                    "?failure,",
+                    "?trouble,",
+                ];
+                let bare = bare.iter().find(|word| line.contains(**word));
+                assert!(
+                    bare.is_none(),
+                    "{place}: {bare:?} instead of error = %chain(&error)"
+                );
+                seen += usize::from(line.contains("error = %chain("));
+            }
+        }
+    }
+    assert!(seen > 50, "the log lines are not read as expected: {seen}");
+}
+
+/// What leaves for Jira or GitHub is an `Outgoing`, made of a text of `message`, of words of the model, or of what was
+/// kept of either; and why an effect is not done is said in `message`, too, or is what somebody else said.
+#[test]
+fn texts_on_jira_and_github_are_worded_in_one_place() {
+    let folder = root().join("services/reporter/src");
+    let reasons = [
+        "::Refused(",
+        "::Failed(",
+        "::Missing(",
+        "::Unknown(",
+        "detail = ",
+        "detail: ",
+    ];
+    let mut seen = 0;
+    for file in rust_files(&folder) {
+        let name = file.strip_prefix(&folder).unwrap().display().to_string();
+        // An inspector's verdict is a detail that `message` quotes.
+        if name.starts_with("message") || name.starts_with("inspect") || name.contains("test") {
+            continue;
+        }
+        let text = production_lines(&file).join("\n");
+        for reason in reasons {
+            for (at, _) in text.match_indices(reason) {
+                let said = text[at + reason.len()..].trim_start();
+                let is_worded_here = said.starts_with('"') || said.starts_with("format!(");
+                assert!(
+                    !is_worded_here,
+                    "{name}: {}",
+                    said.lines().next().unwrap_or_default()
+                );
+                seen += 1;
+            }
+        }
+        for maker in ["Outgoing::without_credentials(", "Outgoing::by_the_model("] {
+            for (at, _) in text.match_indices(maker) {
+                let said = text[at + maker.len()..].trim_start_matches('&');
+                let known = [
+                    "message::",
+                    "text)",
+                    "body, Place::Body",
+                    "label.clone(), Place::Label",
+                ];
+                let is_known = known.iter().any(|known| said.starts_with(known));
+                assert!(is_known, "{name}: {}", said.lines().next().unwrap_or_default());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 40, "the reporter is not read as expected: {seen}");
 }
 
 #[test]

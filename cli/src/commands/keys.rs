@@ -7,7 +7,7 @@ use queue::{Identity, Role};
 use secrecy::ExposeSecret;
 
 use super::say;
-use crate::{credentials::new_password, local::new_token};
+use crate::credentials::{new_password, new_token};
 
 pub(super) fn token(name: &str, role: &str) -> anyhow::Result<ExitCode> {
     let is_name = !name.is_empty()

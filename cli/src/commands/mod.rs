@@ -9,6 +9,8 @@ mod up;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use domain::cause::chain;
+
 use crate::args::{Arguments, Command};
 
 /// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
@@ -75,7 +77,7 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     let is_setting = error
         .chain()
         .any(|cause| cause.is::<bootstrap::settings::Error>());
-    say_error(&format!("journeyman: {error:#}"));
+    say_error(&format!("journeyman: {}", chain(error.as_ref())));
     ExitCode::from(if is_setting { EXIT_SETTINGS } else { 1 })
 }
 

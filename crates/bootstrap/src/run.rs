@@ -3,6 +3,7 @@
 use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::{Arg, Command, value_parser};
+use domain::cause::chain;
 use serde::de::DeserializeOwned;
 use tokio::{
     net::TcpListener,
@@ -93,7 +94,7 @@ where
         Err(error) => {
             let is_setting = error.chain().any(|cause| cause.is::<settings::Error>());
             let code = if is_setting { EXIT_SETTINGS } else { 1 };
-            complain(service, code, &format!("{error:#}"))
+            complain(service, code, &chain(error.as_ref()))
         }
     }
 }

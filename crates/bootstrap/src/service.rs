@@ -1,9 +1,10 @@
 //! What the parts of a service have in common: connecting with patience, loops that last, readiness that follows a
 //! connection.
 
-use std::{fmt::Display, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
 use anyhow::Context as _;
+use domain::cause::chain;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +42,9 @@ where
             Some(Err(error)) if is_fatal(&error) || Instant::now() >= give_up => {
                 return Err(error).with_context(|| format!("{server} at {address}"));
             }
-            Some(Err(error)) => tracing::warn!(address, %error, "{server} is not reachable, trying again"),
+            Some(Err(error)) => {
+                tracing::warn!(address, error = %chain(&error), "{server} is not reachable, trying again")
+            }
         }
         if pause(shutdown).await.is_none() {
             return Ok(None);
@@ -60,7 +63,7 @@ pub async fn keep_running<E, F, Fut>(
     run: F,
 ) -> anyhow::Result<()>
 where
-    E: Display + Into<anyhow::Error>,
+    E: Into<anyhow::Error>,
     F: Fn() -> Fut,
     Fut: Future<Output = Result<(), E>>,
 {
@@ -68,7 +71,10 @@ where
         match Box::pin(run()).await {
             Ok(()) => {}
             Err(error) if is_fatal(&error) => return Err(error.into()).context(part),
-            Err(error) => tracing::warn!(part, %error, "starting again"),
+            Err(error) => {
+                let error = error.into();
+                tracing::warn!(part, error = %chain(error.as_ref()), "starting again");
+            }
         }
         if pause(shutdown).await.is_none() {
             break;

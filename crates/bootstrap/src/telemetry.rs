@@ -2,6 +2,7 @@
 
 use std::{io::IsTerminal as _, time::Duration};
 
+use domain::cause::chain;
 use opentelemetry::{KeyValue, global, trace::TracerProvider};
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{
@@ -130,7 +131,7 @@ impl Telemetry {
             let metrics = self.metrics.map(|metrics| metrics.shutdown());
             for ended in [traces, metrics].into_iter().flatten() {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "telemetry was not flushed");
+                    tracing::debug!(error = %chain(&error), "telemetry was not flushed");
                 }
             }
         });

@@ -1,6 +1,7 @@
 //! Journeyman's nouns and rules. No runtime, no I/O, no clock: everything here is data and pure functions.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod cause;
 mod change;
 mod ci;
 mod commit;
@@ -36,6 +37,7 @@ mod tool;
 mod trigger;
 mod waiting;
 
+pub use cause::Cause;
 pub use change::{
     BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
     PullRequestStatus,

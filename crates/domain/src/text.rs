@@ -1,8 +1,6 @@
 //! Characters that a reader does not see, or that make him see another order than the one that counts. One list for what
 //! comes in, what goes out and what is printed.
 
-use std::error::Error;
-
 /// Whether a character hides, reorders or controls text: control characters except line feed and tab, zero-width and
 /// direction characters, blank letters, variation selectors and tags.
 pub fn is_hidden(c: char) -> bool {
@@ -39,20 +37,6 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// A text with the causes of an error behind it, outermost first, each said once: `cannot connect: dns error: no such host`.
-pub fn with_causes(text: &str, mut cause: Option<&(dyn Error + 'static)>) -> String {
-    let mut said = text.to_owned();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        // Many errors repeat their cause in their own text.
-        if !said.contains(&words) {
-            said = format!("{said}: {words}");
-        }
-        cause = error.source();
-    }
-    said
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,16 +56,5 @@ mod tests {
         let text = "Grüße, 你好, שלום, नमस्ते: 1 – 2 “quoted” €\n";
         assert_eq!(without_hidden(text), text);
         assert_eq!(visible(text), text);
-    }
-
-    #[test]
-    fn an_errors_causes_stand_behind_it_and_none_twice() {
-        let cause = std::io::Error::other("no such host");
-        let outer = std::io::Error::other(cause);
-        assert_eq!(
-            with_causes("cannot connect", Some(&outer)),
-            "cannot connect: no such host"
-        );
-        assert_eq!(with_causes("cannot connect", None), "cannot connect");
     }
 }

@@ -201,7 +201,7 @@ fn file_change(
 
 fn delta<'a>(diff: &'a git2::Diff<'_>, index: usize) -> Result<git2::DiffDelta<'a>, Error> {
     diff.get_delta(index)
-        .ok_or_else(|| Error::Failed("a diff lost an entry".to_owned()))
+        .ok_or_else(|| Error::Failed("a diff lost an entry".into()))
 }
 
 /// The size of one side's content; 0 for what has none.

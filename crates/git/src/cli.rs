@@ -96,7 +96,7 @@ pub(crate) async fn run(
     command.current_dir("/").kill_on_drop(true).process_group(0);
     let mut child = command
         .spawn()
-        .map_err(|error| Error::Failed(format!("git cannot be started: {error}")))?;
+        .map_err(|error| Error::failed("git cannot be started", error))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let work = async { tokio::join!(read_capped(stdout), read_capped(stderr), child.wait()) };
     let (stdout, stderr, status) = tokio::time::timeout(deadline, work)

@@ -1,6 +1,8 @@
 //! What can go wrong, by what the caller can do about it.
 
-use std::time::Duration;
+use std::{io, time::Duration};
+
+use domain::Cause;
 
 /// Why a git operation failed. The texts are for people and never hold a credential.
 #[derive(Debug, thiserror::Error)]
@@ -27,24 +29,71 @@ pub enum Error {
     #[error("the pack is refused: {0}")]
     BadPack(String),
     /// An object that should be there is missing or of another kind.
-    #[error("the repository lacks {0}")]
-    Missing(String),
+    #[error("the repository lacks {what}")]
+    Missing {
+        /// What it is.
+        what: String,
+        /// What the library says, when it looked.
+        source: Option<git2::Error>,
+    },
     /// `git` itself failed, or the disk.
-    #[error("git failed: {0}")]
-    Failed(String),
+    #[error("git failed")]
+    Failed(#[source] Cause),
+}
+
+/// What was tried, for a cause whose own words do not say it.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}")]
+struct Step {
+    doing: &'static str,
+    source: io::Error,
+}
+
+impl Error {
+    pub(crate) fn failed(doing: &'static str, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
+        Self::Failed(Step { doing, source }.into())
+    }
 }
 
 impl From<git2::Error> for Error {
     fn from(error: git2::Error) -> Self {
         match error.code() {
-            git2::ErrorCode::NotFound => Self::Missing(error.message().to_owned()),
-            _ => Self::Failed(error.message().to_owned()),
+            git2::ErrorCode::NotFound => Self::Missing {
+                what: "an object".to_owned(),
+                source: Some(error),
+            },
+            _ => Self::Failed(error.into()),
         }
     }
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Self::Failed(error.to_string())
+        Self::Failed(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use domain::cause::chain;
+
+    use super::*;
+
+    #[test]
+    fn what_the_disk_and_the_library_say_stays_behind_the_class() {
+        let disk = Error::failed("git cannot be started", io::Error::other("no space left"));
+        assert_eq!(disk.to_string(), "git failed");
+        assert_eq!(chain(&disk), "git failed: git cannot be started: no space left");
+        let missing = Error::from(git2::Error::new(
+            git2::ErrorCode::NotFound,
+            git2::ErrorClass::Odb,
+            "no match for id",
+        ));
+        assert_eq!(missing.to_string(), "the repository lacks an object");
+        assert!(missing.source().is_some_and(|cause| cause.is::<git2::Error>()));
+        assert_eq!(chain(&missing).matches("no match for id").count(), 1);
     }
 }

@@ -111,7 +111,7 @@ fn bound_memory(child: &Child) -> Result<(), Error> {
         .and_then(rustix::process::Pid::from_raw);
     rustix::process::prlimit(pid, rustix::process::Resource::Data, bound)
         .map(drop)
-        .map_err(|error| Error::Failed(format!("git's memory cannot be bounded: {error}")))
+        .map_err(|error| Error::failed("its memory cannot be bounded", error))
 }
 
 fn index(git_dir: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {

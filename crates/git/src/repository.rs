@@ -54,7 +54,7 @@ fn ignore_settings_of_the_machine() -> Result<(), Error> {
         unsafe { git2::opts::set_search_path(level, "") }.map_err(|error| error.message().to_owned())
     };
     let done = DONE.get_or_init(|| levels.into_iter().try_for_each(set));
-    done.clone().map_err(Error::Failed)
+    done.clone().map_err(|problem| Error::Failed(problem.into()))
 }
 
 impl Repository {
@@ -322,9 +322,10 @@ impl Repository {
 
     fn commit(&self, commit: &CommitId) -> Result<git2::Commit<'_>, Error> {
         let id = Oid::from_str(commit.as_str())?;
-        self.git
-            .find_commit(id)
-            .map_err(|_| Error::Missing(format!("commit {}", commit.short())))
+        self.git.find_commit(id).map_err(|error| Error::Missing {
+            what: format!("commit {}", commit.short()),
+            source: Some(error),
+        })
     }
 
     fn commit_info(&self, id: Oid) -> Result<CommitInfo, Error> {
@@ -360,7 +361,7 @@ fn other_headers(header: &[u8]) -> Vec<String> {
 fn commit_id(id: Oid) -> Result<CommitId, Error> {
     id.to_string()
         .parse()
-        .map_err(|_| Error::Failed("git gave a strange commit id".to_owned()))
+        .map_err(|error: domain::InvalidId| Error::Failed(error.into()))
 }
 
 fn remove_locks(folder: &Path) -> Result<(), Error> {

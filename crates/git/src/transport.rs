@@ -149,7 +149,7 @@ impl Transport {
             .find(|(_, found)| *found == name);
         line.map(|(id, _)| {
             id.parse()
-                .map_err(|_| Error::Failed("ls-remote answered garbage".to_owned()))
+                .map_err(|_| Error::Failed("ls-remote answered garbage".into()))
         })
         .transpose()
     }
@@ -166,7 +166,7 @@ fn check_branch(branch: &str) -> Result<(), Error> {
     if is_valid {
         Ok(())
     } else {
-        Err(Error::Failed(format!("{branch:?} is not a branch name")))
+        Err(Error::Failed(format!("{branch:?} is not a branch name").into()))
     }
 }
 
@@ -230,6 +230,6 @@ fn classify(stderr: &str) -> Error {
     ]) {
         Error::Unavailable(text)
     } else {
-        Error::Failed(text)
+        Error::Failed(text.into())
     }
 }

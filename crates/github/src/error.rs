@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::Instance;
+use domain::{Cause, Instance};
 
 /// Why a call to GitHub did not do what was asked. Holds no token and no body beyond GitHub's capped message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It does not exist, or the credentials cannot see it.
     #[error("github does not know {what}, or the credentials cannot see it")]
@@ -62,12 +62,16 @@ pub enum Error {
     Unavailable {
         /// Status or class of the failure.
         detail: String,
+        /// What broke, when it was the connection.
+        source: Option<Cause>,
     },
     /// A write was sent and its outcome is not known; look before trying again.
     #[error("the outcome of a write at github is unknown: {detail}")]
     Unknown {
         /// Status or class of the failure.
         detail: String,
+        /// What broke, when it was the connection.
+        source: Option<Cause>,
     },
     /// The answer is not what GitHub documents.
     #[error("github's answer cannot be read: {detail}")]

@@ -197,7 +197,7 @@ impl Places {
         let minted: Minted = match transport::send(&self.crab, Call::Post(&path, &body)).await {
             Ok(answer) => answer.parse()?,
             // Nobody is hurt by a token that nobody got.
-            Err(Error::Unknown { detail }) => return Err(Error::Unavailable { detail }),
+            Err(Error::Unknown { detail, source }) => return Err(Error::Unavailable { detail, source }),
             Err(Error::NotFound { .. }) => {
                 self.installations.lock().await.remove(repository);
                 return Err(Error::NotFound {
@@ -209,7 +209,7 @@ impl Places {
         let crab = self
             .crab
             .user_access_token(minted.token.clone())
-            .map_err(|error| transport::failure(&error, false))?;
+            .map_err(|error| transport::failure(error, false))?;
         tracing::debug!(%repository, ?access, "installation token made");
         Ok(Token {
             until: Instant::now() + life(minted.expires_at.as_deref()),

@@ -2,6 +2,7 @@
 
 use std::{collections::hash_map::RandomState, error::Error as StdError, hash::BuildHasher, time::Duration};
 
+use domain::{Cause, cause::chain};
 use http::{HeaderMap, HeaderValue, header};
 use octocrab::Octocrab;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -12,6 +13,7 @@ use crate::{ETag, Error, error::capped, permissions};
 
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
+const LOST: &str = "the connection was lost";
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 
 /// One request, its path relative to the API's base.
@@ -139,8 +141,8 @@ pub(crate) async fn read(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Erro
     loop {
         let result = send(crab, call).await;
         match (&result, delays.next()) {
-            (Err(Error::Unavailable { detail }), Some(delay)) => {
-                tracing::debug!(detail, "github read failed, trying again");
+            (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
+                tracing::debug!(error = %chain(error), "github read failed, trying again");
                 tokio::time::sleep(with_jitter(delay)).await;
             }
             (Ok(_) | Err(_), _) => return result,
@@ -156,7 +158,7 @@ fn with_jitter(ms: u64) -> Duration {
 pub(crate) async fn send(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
     match timeout(TOTAL_TIMEOUT, Box::pin(exchange(crab, call))).await {
         Ok(result) => result,
-        Err(_) => Err(lost(call.is_write(), format!("{} timed out", call.name()))),
+        Err(_) => Err(lost(call.is_write(), format!("{} timed out", call.name()), None)),
     }
 }
 
@@ -169,7 +171,7 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
         Call::Patch(path, body) => crab._patch(path, Some(body)).await,
         Call::Delete(path) => crab._delete(path, None::<&()>).await,
     }
-    .map_err(|error| failure(&error, write))?;
+    .map_err(|error| failure(error, write))?;
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
     let number = |name: &str| header(name)?.parse::<u64>().ok();
@@ -187,7 +189,7 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
     let body = crab
         .body_to_string(response)
         .await
-        .map_err(|error| failure(&error, write))?;
+        .map_err(|error| failure(error, write))?;
     if (200..300).contains(&status) || is_unchanged {
         Ok(Answer {
             name: call.name(),
@@ -265,30 +267,30 @@ fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
         404 | 410 => Error::NotFound { what: call.name() },
         409 => Error::Conflict { detail: detail() },
         422 if lower.contains("already exists") => Error::Conflict { detail: detail() },
-        503 => Error::Unavailable { detail: what() },
-        500.. => lost(call.is_write(), what()),
+        503 => lost(false, what(), None),
+        500.. => lost(call.is_write(), what(), None),
         _ => Error::Rejected { detail: detail() },
     }
 }
 
 /// Nobody answered, or only a gateway did: a write may have arrived.
-const fn lost(write: bool, detail: String) -> Error {
+const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
     if write {
-        Error::Unknown { detail }
+        Error::Unknown { detail, source }
     } else {
-        Error::Unavailable { detail }
+        Error::Unavailable { detail, source }
     }
 }
 
 /// The class of a failed call. Only a connection that never stood proves that nothing was sent.
-pub(crate) fn failure(error: &octocrab::Error, write: bool) -> Error {
+pub(crate) fn failure(error: octocrab::Error, write: bool) -> Error {
     match error {
         octocrab::Error::JWT { .. } => Error::Unauthorized {
             check: "the App's private key".to_owned(),
         },
-        octocrab::Error::Service { source, .. } if never_connected(&**source) => Error::Unavailable {
-            detail: domain::text::with_causes("cannot connect", Some(&**source)),
-        },
+        octocrab::Error::Service { source, .. } if never_connected(&*source) => {
+            lost(false, "cannot connect".to_owned(), Some(source))
+        }
         octocrab::Error::InvalidUtf8 { .. }
         | octocrab::Error::Json { .. }
         | octocrab::Error::Serde { .. } => Error::Malformed {
@@ -299,7 +301,10 @@ pub(crate) fn failure(error: &octocrab::Error, write: bool) -> Error {
                 detail: "the path is not a legal URL".to_owned(),
             }
         }
-        _ => lost(write, "the connection was lost".to_owned()),
+        // Its own text has a backtrace.
+        octocrab::Error::Service { source, .. } => lost(write, LOST.to_owned(), Some(source)),
+        octocrab::Error::Hyper { source, .. } => lost(write, LOST.to_owned(), Some(source.into())),
+        _ => lost(write, LOST.to_owned(), None),
     }
 }
 

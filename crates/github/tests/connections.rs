@@ -57,6 +57,11 @@ async fn a_write_that_never_connected_is_known_not_to_have_happened() {
         .await
         .unwrap_err();
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
+    assert_eq!(failed.to_string(), "github is unavailable: cannot connect");
+    assert!(std::error::Error::source(&failed).is_some());
+    let all = domain::cause::chain(&failed);
+    assert_eq!(all.matches("refused").count(), 1, "{all}");
+    assert_eq!(all.matches("cannot connect").count(), 1, "{all}");
 }
 
 #[tokio::test]

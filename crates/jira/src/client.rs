@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
 
-use domain::{TicketKey, Timestamp, json, text};
+use domain::{Cause, TicketKey, Timestamp, cause::chain, json};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -220,8 +220,8 @@ impl Client {
         loop {
             let result = self.exchange(request(), name, false).await;
             match (&result, delays.next()) {
-                (Err(Error::Unavailable { detail }), Some(delay)) => {
-                    tracing::debug!(detail, "jira read failed, trying again");
+                (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
+                    tracing::debug!(error = %chain(error), "jira read failed, trying again");
                     tokio::time::sleep(with_jitter(delay)).await;
                 }
                 (Ok(_) | Err(_), _) => return result,
@@ -241,7 +241,7 @@ impl Client {
         } else {
             request.basic_auth(&self.0.email, Some(token))
         };
-        let response = request.send().await.map_err(|error| failure(&error, write))?;
+        let response = request.send().await.map_err(|error| failure(error, write))?;
         let status = response.status();
         let retry_after = retry_after(&response);
         let body = bounded_body(response, write).await?;
@@ -268,7 +268,7 @@ fn retry_after(response: &Response) -> Option<Duration> {
 
 async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, write))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| failure(error, write))? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(Error::Malformed {
                 detail: "more than 16 MiB".to_owned(),
@@ -344,37 +344,37 @@ fn refusal(
         429 => Error::RateLimited {
             retry_after: retry_after.unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
         },
-        503 => Error::Unavailable { detail: what() },
-        500.. => lost(write, what()),
+        503 => lost(false, what(), None),
+        500.. => lost(write, what(), None),
         _ => Error::Rejected { detail: detail() },
     }
 }
 
 /// Nobody answered, or only a gateway did: a write may have arrived.
-const fn lost(write: bool, detail: String) -> Error {
+const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
     if write {
-        Error::Unknown { detail }
+        Error::Unknown { detail, source }
     } else {
-        Error::Unavailable { detail }
+        Error::Unavailable { detail, source }
     }
 }
 
 /// The class of a failed call. Only a connection that never stood proves that nothing was sent.
-fn failure(error: &reqwest::Error, write: bool) -> Error {
-    if error.is_connect() {
-        Error::Unavailable {
-            // The error's own text has the URL, its causes have not.
-            detail: text::with_causes("cannot connect", std::error::Error::source(error)),
-        }
-    } else if error.is_builder() {
-        Error::Rejected {
+fn failure(error: reqwest::Error, write: bool) -> Error {
+    if error.is_builder() {
+        return Error::Rejected {
             detail: "the path is not a legal URL".to_owned(),
-        }
-    } else if error.is_timeout() {
-        lost(write, "timed out".to_owned())
-    } else {
-        lost(write, "the connection was lost".to_owned())
+        };
     }
+    let (write, detail) = if error.is_connect() {
+        (false, "cannot connect")
+    } else if error.is_timeout() {
+        (write, "timed out")
+    } else {
+        (write, "the connection was lost")
+    };
+    // The query holds words of the caller.
+    lost(write, detail.to_owned(), Some(error.without_url().into()))
 }
 
 #[cfg(test)]

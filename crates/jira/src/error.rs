@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use domain::Cause;
+
 /// Why a call to Jira did not do what was asked. Holds no token and no body beyond Jira's capped message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It does not exist, or the credentials cannot see it.
     #[error("jira does not know {what}, or the credentials cannot see it")]
@@ -46,12 +48,16 @@ pub enum Error {
     Unavailable {
         /// Status or class of the failure.
         detail: String,
+        /// What broke, when it was the connection.
+        source: Option<Cause>,
     },
     /// A write was sent and its outcome is not known; look before trying again.
     #[error("the outcome of a write at jira is unknown: {detail}")]
     Unknown {
         /// Status or class of the failure.
         detail: String,
+        /// What broke, when it was the connection.
+        source: Option<Cause>,
     },
     /// The settings have no such instance.
     #[error("the settings have no section [{section}]")]

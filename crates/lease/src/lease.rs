@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
+use domain::cause::chain;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::leases::{Claim, RESPONSE_TIMEOUT};
+use crate::server::{Claim, RESPONSE_TIMEOUT};
 
 /// The lease is somebody else's, or may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,7 +94,7 @@ impl Lease {
         if self.is_held()
             && let Err(error) = self.claim.release().await
         {
-            tracing::debug!(%error, "lease not released; it ends by itself");
+            tracing::debug!(error = %chain(&error), "lease not released; it ends by itself");
         }
     }
 }

@@ -1,54 +1,26 @@
-//! The connection, and the scripts that take, renew and release a lease.
+//! Leases of all tickets.
 
 use std::{sync::Arc, time::Duration};
 
 use domain::{RunFence, TicketKey};
 use redis::{
-    Client, FromRedisValue, IntoConnectionInfo as _, Script, ScriptInvocation,
+    Client, IntoConnectionInfo as _,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 use secrecy::ExposeSecret as _;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use crate::{Lease, Settings, lease::Hold, outage::Outage};
+use crate::{
+    Lease, Settings,
+    error::Error,
+    lease::Hold,
+    server::{Claim, RESPONSE_TIMEOUT, Scripts, Server},
+};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest wait for an answer.
-pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Every key begins so.
 pub(crate) const PREFIX: &str = "journeyman:lease:";
 const SHORTEST_TTL: Duration = Duration::from_millis(300);
-
-const TAKE: &str = "
-local held = redis.call('GET', KEYS[1])
-if held and held >= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1";
-/// A key that is gone (the server lost its data) is taken again as long as nobody else has.
-const RENEW: &str = "
-local held = redis.call('GET', KEYS[1])
-if held and held ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1";
-const RELEASE: &str = "
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])";
-
-/// Why Redis could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The address is not one.
-    #[error("redis.url is not a redis address such as redis://127.0.0.1:6379")]
-    Address,
-    /// The server cannot be reached or did not answer in time; worth trying again.
-    #[error("redis at {address} is unavailable: {problem}")]
-    Unavailable {
-        /// Host and port.
-        address: String,
-        /// What happened.
-        problem: String,
-    },
-}
 
 /// The leases of all tickets. Cheap to clone.
 #[derive(Clone)]
@@ -155,89 +127,6 @@ fn text(fence: RunFence) -> String {
         "{:020}.{:020}.{:020}",
         stamp.epoch, stamp.sequence, stamp.delivered
     )
-}
-
-struct Scripts {
-    take: Script,
-    renew: Script,
-    release: Script,
-}
-
-impl Scripts {
-    fn new() -> Self {
-        Self {
-            take: Script::new(TAKE),
-            renew: Script::new(RENEW),
-            release: Script::new(RELEASE),
-        }
-    }
-}
-
-#[derive(Clone)]
-struct Server {
-    connection: ConnectionManager,
-    scripts: Arc<Scripts>,
-    address: Arc<str>,
-    outage: Arc<Outage>,
-}
-
-impl Server {
-    async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Error> {
-        let mut connection = self.connection.clone();
-        self.bounded(script.invoke_async(&mut connection)).await
-    }
-
-    /// The client's own limit does not cover the wait for a reconnect.
-    async fn bounded<T>(&self, asking: impl Future<Output = redis::RedisResult<T>>) -> Result<T, Error> {
-        let unavailable = |problem: String| Error::Unavailable {
-            address: self.address.to_string(),
-            problem,
-        };
-        let answer = match timeout(RESPONSE_TIMEOUT, asking).await {
-            Ok(answer) => answer.map_err(|error| unavailable(error.to_string())),
-            Err(_) => Err(unavailable("no answer within 1 s".to_owned())),
-        };
-        match &answer {
-            Ok(_) => self.outage.answered(),
-            Err(error) => self.outage.failed(error),
-        }
-        answer
-    }
-}
-
-/// One fence's claim on one ticket.
-#[derive(Clone)]
-pub(crate) struct Claim {
-    server: Server,
-    pub(crate) ttl: Duration,
-    key: String,
-    fence: String,
-}
-
-impl Claim {
-    async fn take(&self) -> Result<bool, Error> {
-        self.server.run(&self.with_ttl(&self.server.scripts.take)).await
-    }
-
-    /// False when somebody else holds it.
-    pub(crate) async fn renew(&self) -> Result<bool, Error> {
-        let call = self.with_ttl(&self.server.scripts.renew);
-        failpoint::around("lease.renew", self.server.run(&call)).await
-    }
-
-    pub(crate) async fn release(&self) -> Result<bool, Error> {
-        let mut call = self.server.scripts.release.prepare_invoke();
-        call.key(&self.key).arg(&self.fence);
-        failpoint::around("lease.release", self.server.run(&call)).await
-    }
-
-    fn with_ttl<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
-        let mut call = script.prepare_invoke();
-        call.key(&self.key)
-            .arg(&self.fence)
-            .arg(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
-        call
-    }
 }
 
 #[cfg(test)]

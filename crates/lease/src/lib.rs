@@ -4,12 +4,15 @@
 //! what was begun without a lease gets one when Redis answers again.
 
 mod acl;
+mod error;
 mod lease;
 mod leases;
 mod outage;
+mod server;
 mod settings;
 
 pub use acl::{USER, acl};
+pub use error::Error;
 pub use lease::{Lease, Lost};
-pub use leases::{Error, Leases};
+pub use leases::Leases;
 pub use settings::Settings;

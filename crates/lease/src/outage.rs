@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use domain::cause::chain;
+
 /// Told of each answer and each failure; says in the log when one follows the other.
 #[derive(Default)]
 pub(crate) struct Outage {
@@ -11,7 +13,10 @@ pub(crate) struct Outage {
 impl Outage {
     pub(crate) fn failed(&self, error: &crate::Error) {
         if !self.lasts.swap(true, Ordering::AcqRel) {
-            tracing::warn!(%error, "tickets are worked on without leases until redis answers again");
+            tracing::warn!(
+                error = %chain(error),
+                "tickets are worked on without leases until redis answers again"
+            );
         }
     }
 

@@ -253,18 +253,15 @@ async fn a_dead_server_is_named_at_start() {
     let mut server = RedisServer::start().await.unwrap();
     let settings = settings(&server);
     server.kill();
-    let error = Leases::connect(&settings)
-        .await
-        .err()
-        .map(|error| error.to_string())
-        .unwrap();
+    let error = Leases::connect(&settings).await.err().unwrap();
     let address = settings
         .url
         .trim_start_matches("redis://")
         .trim_end_matches('/')
         .to_owned();
-    assert!(
-        error.contains("is unavailable") && error.contains(&address),
-        "{error}"
-    );
+    let own = format!("redis at {address} is unavailable");
+    assert_eq!(error.to_string(), own);
+    assert!(std::error::Error::source(&error).is_some());
+    let all = domain::cause::chain(&error);
+    assert!(all.starts_with(&own) && all.len() > own.len(), "{all}");
 }

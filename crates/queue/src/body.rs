@@ -2,7 +2,7 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use domain::{ObjectRef, Stored, Undecodable, stored};
+use domain::{ObjectRef, Stored, Undecodable, cause::chain, stored};
 
 use crate::{error::Error, objects::Objects, unreadable::Unreadable, wire};
 
@@ -74,7 +74,7 @@ pub(crate) async fn record_or_bytes<T: Stored>(
     let body = match unpack(objects, Some(&stored.headers), stored.payload).await {
         Ok(body) => body,
         Err(error @ Error::Corrupt { .. }) => {
-            return unreadable(Undecodable::Broken(error.to_string()), payload);
+            return unreadable(Undecodable::Broken(chain(&error)), payload);
         }
         Err(error) => return Err(error),
     };

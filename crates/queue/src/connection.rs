@@ -48,7 +48,7 @@ impl Connection {
         let connecting = timeout(CONNECT_TIMEOUT, options.connect(addresses.as_slice()));
         let client = failpoint::around_kind("queue.connect", client_name, connecting)
             .await
-            .map_err(|_| Error::Unavailable(format!("{shown}: no answer within 10 s")))?
+            .map_err(|_| Error::unavailable(&shown, "no answer within 10 s"))?
             .map_err(|error| Error::unavailable(&shown, error))?;
         check_version(&client.server_info().version, &shown)?;
         let context = ContextBuilder::new()
@@ -109,10 +109,10 @@ async fn options(
         options = options.nkey(seed.expose_secret().to_owned());
     }
     if let Some(path) = &settings.credentials_file {
-        options = options
-            .credentials_file(path)
-            .await
-            .map_err(|error| Error::Topology(format!("nats.credentials_file {}: {error}", path.display())))?;
+        options = options.credentials_file(path).await.map_err(|error| {
+            let problem = format!("nats.credentials_file {}", path.display());
+            Error::topology(problem, Some(error.into()))
+        })?;
     }
     Ok(options)
 }
@@ -136,9 +136,12 @@ fn check_version(version: &str, address: &str) -> Result<(), Error> {
     let (major, minor, patch) = OLDEST_VERSION;
     match parse_version(version) {
         Some(found) if found >= OLDEST_VERSION => Ok(()),
-        Some(_) | None => Err(Error::Topology(format!(
-            "nats-server {version:?} at {address} is too old: {major}.{minor}.{patch} or newer is needed"
-        ))),
+        Some(_) | None => Err(Error::topology(
+            format!(
+                "nats-server {version:?} at {address} is too old: {major}.{minor}.{patch} or newer is needed"
+            ),
+            None,
+        )),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_nats::{HeaderMap, header};
 use bytes::Bytes;
-use domain::{RecordKind, Stored, TicketKey, Timestamp, stored};
+use domain::{RecordKind, Stored, TicketKey, Timestamp, cause::chain, stored};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -200,7 +200,7 @@ fn shown(stored: &wire::Stored) -> (u64, DeadLetter) {
             what: RecordKind::Letter,
             id: stored.subject.clone(),
             ticket: None,
-            reason: error.to_string(),
+            reason: chain(&error),
             at: Timestamp::default(),
         };
         (stored.sequence, letter)

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::{HeaderMap, header};
 use bytes::Bytes;
-use domain::{Origin, RecordKind, Timestamp};
+use domain::{Origin, RecordKind, Timestamp, cause::chain};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -194,7 +194,7 @@ impl Deliveries {
             }
             Err(error) => {
                 // One of a newer release waits for a process of that release.
-                tracing::warn!(%error, "delivery not read; tried again");
+                tracing::warn!(error = %chain(&error), "delivery not read; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;
             }
@@ -250,7 +250,7 @@ impl Deliveries {
         match letters.publish_delivery(&letter, meta, payload).await {
             Ok(()) => acknowledge(held).await,
             Err(error) => {
-                tracing::warn!(id = letter.id, %error, "dead letter not stored; tried again");
+                tracing::warn!(id = letter.id, error = %chain(&error), "dead letter not stored; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
             }
         }
@@ -259,6 +259,6 @@ impl Deliveries {
 
 async fn acknowledge(held: Held) {
     if let Err(error) = held.finish().await {
-        tracing::warn!(%error, "delivery not acknowledged; it comes again");
+        tracing::warn!(error = %chain(&error), "delivery not acknowledged; it comes again");
     }
 }

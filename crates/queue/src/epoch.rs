@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{RecordKind, Stored};
+use domain::{Cause, RecordKind, Stored};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -28,7 +28,7 @@ impl Stored for EpochRecord {
 pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> Result<u64, Error> {
     let (stream_created, consumer_created) = created(connection, names).await?;
     let table = Table::<EpochRecord>::new(connection.clone(), Bucket::Control);
-    let key = key(names);
+    let key = names.epoch();
     for _ in 0..10 {
         let found = table.get(&key).await?;
         let (epoch, revision) = match found {
@@ -54,19 +54,13 @@ pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> R
     Err(Error::Conflict)
 }
 
-/// Where a log's epoch stands among the control records.
-pub(crate) fn key(names: &LogNames) -> String {
-    format!("epoch:{}", names.wakeups)
-}
-
 async fn created(connection: &Connection, names: &LogNames) -> Result<(String, String), Error> {
-    let failed =
-        |error: &dyn std::fmt::Display| Error::unavailable(&format!("look at {}", names.wakeups), error);
+    let failed = |cause: Cause| Error::unavailable(format!("look at {}", names.wakeups), cause);
     let stream = connection
         .context
         .get_stream(names.wakeups)
         .await
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| failed(error.into()))?;
     let consumer = connection.consumer(names.wakeups, names.workers).await?;
     Ok((
         stream.cached_info().created.to_string(),

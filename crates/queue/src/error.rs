@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
-use domain::{RecordKind, Undecodable};
+use domain::{Cause, RecordKind, Undecodable};
 
 /// Why an operation on the queue failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server cannot be reached or did not answer in time; worth trying again.
-    #[error("nats is unavailable: {0}")]
-    Unavailable(String),
+    #[error("nats is unavailable: {doing}")]
+    Unavailable {
+        /// What was tried.
+        doing: String,
+        /// What happened.
+        source: Cause,
+    },
     /// A record is not what it should be.
     #[error("{what} is not readable: {problem}")]
     Corrupt {
@@ -29,8 +34,13 @@ pub enum Error {
         format: u32,
     },
     /// The server is too old or a stream differs from what is wanted.
-    #[error("{0}")]
-    Topology(String),
+    #[error("{problem}")]
+    Topology {
+        /// What is wrong, and where.
+        problem: String,
+        /// What the server or the disk said.
+        source: Option<Cause>,
+    },
     /// Somebody else wrote first (compare-and-set lost, or taken over).
     #[error("somebody else wrote first")]
     Conflict,
@@ -40,8 +50,19 @@ impl Error {
     /// How long a record of a newer release is left alone before it is tried again.
     pub const LEFT_FOR: Duration = Duration::from_secs(10);
 
-    pub(crate) fn unavailable(doing: &str, error: impl std::fmt::Display) -> Self {
-        Self::Unavailable(format!("{doing}: {error}"))
+    /// [`Error::Unavailable`], with the error or the words that say why.
+    pub fn unavailable(doing: impl Into<String>, source: impl Into<Cause>) -> Self {
+        Self::Unavailable {
+            doing: doing.into(),
+            source: source.into(),
+        }
+    }
+
+    pub(crate) fn topology(problem: impl Into<String>, source: Option<Cause>) -> Self {
+        Self::Topology {
+            problem: problem.into(),
+            source,
+        }
     }
 
     pub(crate) fn undecodable(what: String, kind: RecordKind, problem: Undecodable) -> Self {

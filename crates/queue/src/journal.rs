@@ -6,7 +6,7 @@ use async_nats::{
     HeaderMap, jetstream,
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
 };
-use domain::{Entry, Fact, RunId, TicketKey, Timestamp};
+use domain::{Cause, Entry, Fact, RunId, TicketKey, Timestamp};
 use futures::{StreamExt as _, future, stream::BoxStream};
 
 use crate::{
@@ -143,7 +143,7 @@ impl Journal {
         filter_subject: String,
         deliver_policy: DeliverPolicy,
     ) -> Result<BoxStream<'static, Result<(RunId, Entry), Error>>, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::unavailable("follow a journal", error);
+        let failed = |cause: Cause| Error::unavailable("follow a journal", cause);
         let config = OrderedConfig {
             filter_subject,
             deliver_policy,
@@ -154,8 +154,8 @@ impl Journal {
             .context
             .create_consumer_on_stream(config, JOURNAL)
             .await;
-        let messages = consumer.map_err(|error| failed(&error))?.messages().await;
-        let messages = messages.map_err(|error| failed(&error))?;
+        let messages = consumer.map_err(|error| failed(error.into()))?.messages().await;
+        let messages = messages.map_err(|error| failed(error.into()))?;
         let objects = self.objects();
         let decoded = messages.then(move |message| {
             let objects = objects.clone();

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, marker::PhantomData, sync::Arc, time::Duration}
 
 use async_nats::{HeaderMap, jetstream};
 use bytes::Bytes;
-use domain::TicketKey;
+use domain::{TicketKey, cause::chain};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -79,10 +79,10 @@ impl<T: Keyed> KeyedLog<T> {
         match outcome {
             Compared::Written(sequence) => Ok(Appended::New(sequence)),
             Compared::Lost(Some(stored)) => Ok(Appended::Known(stored.sequence)),
-            Compared::Lost(None) => Err(Error::Unavailable(format!(
-                "append to {}: not settled",
-                self.names.stream
-            ))),
+            Compared::Lost(None) => Err(Error::unavailable(
+                format!("append to {}", self.names.stream),
+                "not settled",
+            )),
         }
     }
 
@@ -252,7 +252,7 @@ impl<T: Keyed> KeyedLog<T> {
         match self.wake_with(&ticket, headers).await {
             Ok(()) => forget(held).await,
             Err(error) => {
-                tracing::warn!(%ticket, %error, "ticket not woken; tried again in a second");
+                tracing::warn!(%ticket, error = %chain(&error), "ticket not woken; tried again in a second");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
             }
         }
@@ -291,6 +291,6 @@ impl<T: Keyed> KeyedLog<T> {
 
 async fn forget(held: Held) {
     if let Err(error) = held.finish().await {
-        tracing::warn!(%error, "message not acknowledged; it comes again");
+        tracing::warn!(error = %chain(&error), "message not acknowledged; it comes again");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use domain::{NewerRecord, RecordKind, TicketKey};
+use domain::{NewerRecord, RecordKind, TicketKey, cause::chain};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 
 use crate::{clock::clock, error::Error, names::Bucket, queue::Queue, table::Table, unreadable::Found};
@@ -31,7 +31,10 @@ impl Queue {
                 at: clock(),
             };
             if let Err(error) = self.keep_newer(&met).await {
-                tracing::warn!(%error, "not written down that a record of a newer release was met");
+                tracing::warn!(
+                    error = %chain(&error),
+                    "not written down that a record of a newer release was met"
+                );
             }
         }
         Some(Error::LEFT_FOR)

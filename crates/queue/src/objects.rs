@@ -158,5 +158,5 @@ fn meta_of(object: &ObjectRef) -> String {
 }
 
 fn late(doing: &str) -> Error {
-    Error::Unavailable(format!("{doing}: no end within {} s", TRANSFER_TIMEOUT.as_secs()))
+    Error::unavailable(doing, format!("no end within {} s", TRANSFER_TIMEOUT.as_secs()))
 }

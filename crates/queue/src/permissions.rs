@@ -4,12 +4,9 @@ use std::fmt::Write as _;
 
 use domain::{NewerRecord, RecordKind};
 
-use crate::{
-    epoch,
-    names::{
-        self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS,
-        REPORTS, ROUTER, TIMERS, TRIGGERS, WAKER,
-    },
+use crate::names::{
+    self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
+    ROUTER, TIMERS, TRIGGERS, WAKER,
 };
 
 /// A service with a user of its own. Executor and egress have none: they know neither the server nor a key.
@@ -213,7 +210,7 @@ impl Permissions {
 
     /// The epoch of a log, which makes the fences of its tokens rise.
     fn epoch(&mut self, log: &LogNames) {
-        self.publish(Bucket::Control.subject(&Key::from(epoch::key(log).as_str())));
+        self.publish(Bucket::Control.subject(&Key::from(log.epoch().as_str())));
     }
 
     /// Consumers that come and go with a reader. A user that may create them can also have one deliver to any subject, so

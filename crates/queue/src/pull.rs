@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_nats::jetstream::{self, AckKind, consumer::PullConsumer, message::Acker};
+use domain::{Cause, cause::chain};
 use futures::StreamExt as _;
 use tokio::{
     sync::oneshot,
@@ -54,25 +55,25 @@ pub(crate) async fn one(
 }
 
 async fn pull(connection: &Connection, consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::unavailable("pull", error);
+    let failed = |cause: Cause| Error::unavailable("pull", cause);
     let batch = consumer
         .batch()
         .max_messages(1)
         .expires(PULL_EXPIRES)
         .messages()
         .await;
-    let mut batch = batch.map_err(|error| failed(&error))?;
+    let mut batch = batch.map_err(|error| failed(error.into()))?;
     let waiting = timeout(PULL_EXPIRES + PULL_GRACE, batch.next());
     match connection.unless_lost(waiting).await {
-        Some(Ok(message)) => message.transpose().map_err(|error| failed(&error)),
+        Some(Ok(message)) => message.transpose().map_err(failed),
         Some(Err(_)) => Ok(None),
-        None => Err(failed(&"the connection was lost")),
+        None => Err(failed("the connection was lost".into())),
     }
 }
 
 async fn give_back(message: &jetstream::Message) {
     if let Err(error) = message.double_ack_with(AckKind::Nak(None)).await {
-        tracing::warn!(%error, "message not given back; it comes again later");
+        tracing::warn!(error = %chain(&*error), "message not given back; it comes again later");
     }
 }
 
@@ -107,7 +108,7 @@ impl Held {
         self.heartbeat.abort();
         let given_back = self.acker.double_ack_with(AckKind::Nak(after));
         if let Err(error) = failpoint::around_kind("queue.message.release", self.what, given_back).await {
-            tracing::warn!(%error, "message not given back; it comes again later");
+            tracing::warn!(error = %chain(&*error), "message not given back; it comes again later");
         }
     }
 }
@@ -116,13 +117,13 @@ async fn report_progress(acker: Arc<Acker>, every: Duration) {
     loop {
         sleep(every).await;
         if let Err(error) = acker.ack_with(AckKind::Progress).await {
-            tracing::warn!(%error, "progress not reported");
+            tracing::warn!(error = %chain(&*error), "progress not reported");
         }
     }
 }
 
 /// Logs the trouble with a consumer and waits a moment.
 pub(crate) async fn pause_after(error: &Error, stream: &str, shutdown: &CancellationToken) {
-    tracing::warn!(%error, stream, "no messages for now; tried again in a second");
+    tracing::warn!(error = %chain(error), stream, "no messages for now; tried again in a second");
     let _ = timeout(PAUSE_AFTER_ERROR, shutdown.cancelled()).await;
 }

@@ -5,7 +5,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use domain::{RecordKind, Stored};
+use domain::{RecordKind, Stored, cause::chain};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +98,9 @@ impl Singleton {
             match self.attempt(&mut seen).await {
                 Ok(Some(hold)) => return hold,
                 Ok(None) => {}
-                Err(error) => tracing::debug!(name = self.name, %error, "not known who does the work"),
+                Err(error) => {
+                    tracing::debug!(name = self.name, error = %chain(&error), "not known who does the work")
+                }
             }
             sleep(self.ttl / 10).await;
         }
@@ -165,7 +167,7 @@ impl Singleton {
             match timeout_at(hold.until, self.put(Some(hold.revision), hold.renewals + 1)).await {
                 Ok(Ok(renewed)) => return renewed,
                 Ok(Err(error)) => {
-                    tracing::debug!(name = self.name, %error, "not renewed, trying again");
+                    tracing::debug!(name = self.name, error = %chain(&error), "not renewed, trying again");
                     sleep_until(hold.until.min(Instant::now() + self.ttl / 20)).await;
                 }
                 Err(_) => return None,
@@ -181,7 +183,11 @@ impl Singleton {
             renewals: 0,
         };
         if let Err(error) = self.table.put(&self.name, &nobody, Some(last)).await {
-            tracing::debug!(name = self.name, %error, "not given up; others wait until it runs out");
+            tracing::debug!(
+                name = self.name,
+                error = %chain(&error),
+                "not given up; others wait until it runs out"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{self, consumer::PullConsumer};
-use domain::{FenceStamp, TicketKey};
+use domain::{FenceStamp, TicketKey, cause::chain};
 use opentelemetry::trace::SpanContext;
 use tokio_util::sync::CancellationToken;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -67,7 +67,9 @@ impl<T: Keyed> Tokens<T> {
     async fn reopen(&mut self) {
         match open_consumer(&self.connection, self.names).await {
             Ok((consumer, epoch)) => (self.consumer, self.epoch) = (consumer, epoch),
-            Err(error) => tracing::warn!(%error, stream = self.names.wakeups, "tokens are out of reach"),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), stream = self.names.wakeups, "tokens are out of reach")
+            }
         }
     }
 

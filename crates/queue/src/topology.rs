@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_nats::jetstream::{
     ErrorCode,
     consumer::{self, AckPolicy, DeliverPolicy, pull},
-    context::{CreateStreamErrorKind, GetStreamErrorKind},
+    context::{CreateStreamErrorKind, GetStreamErrorKind, UpdateStreamError},
     stream::{self, ConsumerUpdateErrorKind, DiscardPolicy, RetentionPolicy},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -218,7 +218,7 @@ pub(crate) async fn check(connection: &Connection, role: Role) -> Result<(), Err
     let give_up = Instant::now() + OWNER_PATIENCE;
     loop {
         match look(connection, role).await {
-            Err(Error::Unavailable(_)) if Instant::now() < give_up => sleep(OWNER_PAUSE).await,
+            Err(Error::Unavailable { .. }) if Instant::now() < give_up => sleep(OWNER_PAUSE).await,
             looked => return looked,
         }
     }
@@ -229,10 +229,13 @@ async fn look(connection: &Connection, role: Role) -> Result<(), Error> {
         match connection.context.get_stream(&name).await {
             Ok(_) => {}
             Err(error) if is_missing_stream(&error.kind()) => {
-                let problem = format!("stream {name} does not exist yet: the reporter creates it");
-                return Err(Error::Unavailable(problem));
+                let doing = format!("look for stream {name}");
+                return Err(Error::unavailable(
+                    doing,
+                    "it does not exist yet: the reporter creates it",
+                ));
             }
-            Err(error) => return Err(Error::unavailable(&format!("look for stream {name}"), error)),
+            Err(error) => return Err(Error::unavailable(format!("look for stream {name}"), error)),
         }
     }
     for (stream, durable) in role.consumers() {
@@ -246,7 +249,7 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     let found = match connection.context.get_stream(name).await {
         Ok(stream) => stream.cached_info().config.clone(),
         Err(error) if is_missing_stream(&error.kind()) => create_stream(connection, wanted).await?,
-        Err(error) => return Err(Error::unavailable(&format!("look for stream {name}"), error)),
+        Err(error) => return Err(Error::unavailable(format!("look for stream {name}"), error)),
     };
     let what = format!("stream {name}");
     let (fields, loss) = if name == DEAD {
@@ -259,17 +262,17 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     };
     match connection.context.update_stream(&config).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(not_updated(&what, error.kind(), &error)),
+        Err(error) => Err(not_updated(&what, error)),
     }
 }
 
 /// The server's own refusal is final; without an answer it is worth trying again.
-fn not_updated(what: &str, kind: CreateStreamErrorKind, error: &dyn std::fmt::Display) -> Error {
-    match kind {
+fn not_updated(what: &str, error: UpdateStreamError) -> Error {
+    match error.kind() {
         CreateStreamErrorKind::JetStream(refused) => {
-            Error::Topology(format!("{what} cannot be changed: {refused}"))
+            Error::topology(format!("{what} cannot be changed"), Some(refused.into()))
         }
-        _ => Error::unavailable(&format!("change {what}"), error),
+        _ => Error::unavailable(format!("change {what}"), error),
     }
 }
 
@@ -288,13 +291,14 @@ async fn create_stream(connection: &Connection, wanted: &stream::Config) -> Resu
             {
                 let found = connection.context.get_stream(name).await;
                 let found =
-                    found.map_err(|error| Error::unavailable(&format!("look for stream {name}"), error))?;
+                    found.map_err(|error| Error::unavailable(format!("look for stream {name}"), error))?;
                 Ok(found.cached_info().config.clone())
             }
-            CreateStreamErrorKind::JetStream(refused) => Err(Error::Topology(format!(
-                "stream {name} cannot be created: {refused}"
-            ))),
-            _ => Err(Error::unavailable(&format!("create stream {name}"), error)),
+            CreateStreamErrorKind::JetStream(refused) => {
+                let problem = format!("stream {name} cannot be created");
+                Err(Error::topology(problem, Some(refused.into())))
+            }
+            _ => Err(Error::unavailable(format!("create stream {name}"), error)),
         },
     }
 }
@@ -302,11 +306,11 @@ async fn create_stream(connection: &Connection, wanted: &stream::Config) -> Resu
 async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::Config) -> Result<(), Error> {
     let name = wanted.durable_name.as_deref().unwrap_or_default();
     let handle = connection.context.get_stream_no_info(stream).await;
-    let handle = handle.map_err(|error| Error::unavailable(&format!("look for stream {stream}"), error))?;
+    let handle = handle.map_err(|error| Error::unavailable(format!("look for stream {stream}"), error))?;
     let consumer = handle
         .get_or_create_consumer(name, wanted.clone())
         .await
-        .map_err(|error| Error::unavailable(&format!("consumer {name} of {stream}"), error))?;
+        .map_err(|error| Error::unavailable(format!("consumer {name} of {stream}"), error))?;
     let what = format!("consumer {name} of {stream}");
     let found = &consumer.cached_info().config;
     let Some(config) = migrated::<consumer::Config>(&what, &CONSUMER_FIELDS, Loss::Refused, found, wanted)?
@@ -317,9 +321,9 @@ async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::C
         Ok(_) => Ok(()),
         Err(error) => Err(match error.kind() {
             ConsumerUpdateErrorKind::JetStream(refused) => {
-                Error::Topology(format!("{what} cannot be changed: {refused}"))
+                Error::topology(format!("{what} cannot be changed"), Some(refused.into()))
             }
-            _ => Error::unavailable(&format!("change {what}"), error),
+            _ => Error::unavailable(format!("change {what}"), error),
         }),
     }
 }
@@ -337,7 +341,7 @@ fn migrated<C: DeserializeOwned>(
     let wanted: Value = serde_json::to_value(wanted).map_err(unreadable)?;
     match migrate::plan(what, fields, loss, &found, &wanted) {
         Plan::Leave => Ok(None),
-        Plan::Refuse(why) => Err(Error::Topology(why)),
+        Plan::Refuse(why) => Err(Error::topology(why, None)),
         Plan::Migrate(changes) => {
             for Change { field, found, wanted } in &changes {
                 tracing::info!(what, field, old = %found, new = %wanted, "changed in place");

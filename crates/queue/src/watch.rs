@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_nats::Subscriber;
+use domain::Cause;
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
@@ -28,13 +29,17 @@ impl Watch {
         stream: &'static str,
         subject: String,
     ) -> Result<Self, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::unavailable(&format!("watch {stream}"), error);
+        let failed = |cause: Cause| Error::unavailable(format!("watch {stream}"), cause);
         let subscriber = connection
             .client
             .subscribe(subject.clone())
             .await
-            .map_err(|error| failed(&error))?;
-        connection.client.flush().await.map_err(|error| failed(&error))?;
+            .map_err(|error| failed(error.into()))?;
+        connection
+            .client
+            .flush()
+            .await
+            .map_err(|error| failed(error.into()))?;
         let last = connection.last(stream, &subject);
         let seen = failpoint::around("queue.log.watch", last)
             .await?

@@ -10,10 +10,12 @@ use bootstrap::{
     settings::{self, TextList},
     telemetry,
 };
-use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::{address::AddressRule, mirror::Mirror};
+use crate::{
+    address::AddressRule,
+    mirror::{Mirror, MirrorSettings},
+};
 
 /// Largest quota: one TiB.
 const MAX_MIB: u64 = 1024 * 1024;
@@ -46,26 +48,6 @@ pub struct Settings {
     pub download_mib: u64,
     /// Registries that need a credential, by name: `/mirror/<name>/…` in a sandbox.
     pub mirrors: BTreeMap<String, MirrorSettings>,
-}
-
-/// `[egress.mirrors.<name>]`: a registry, and either `token` or `user` and `password`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MirrorSettings {
-    /// Its base, `http://` or `https://`; nothing outside of it is reached.
-    pub url: String,
-    /// Repositories that may use it (`acme/shop`, `acme/*`); absent: all.
-    #[serde(default)]
-    pub repositories: Option<TextList>,
-    /// Sent as a bearer token.
-    #[serde(default)]
-    pub token: Option<SecretString>,
-    /// Sent with `password` as basic authentication.
-    #[serde(default)]
-    pub user: Option<String>,
-    /// Sent with `user` as basic authentication.
-    #[serde(default)]
-    pub password: Option<SecretString>,
 }
 
 impl Default for Settings {

@@ -13,6 +13,7 @@ use std::{
 };
 
 use axum::{body::Body, http::Request, http::Response};
+use domain::cause::chain;
 use hyper::{body::Incoming, rt, server::conn::http1, service::Service};
 use hyper_util::rt::TokioTimer;
 use tokio::{
@@ -44,7 +45,7 @@ where
         }
     };
     if let Err(error) = served {
-        tracing::debug!(%error, "connection broke off");
+        tracing::debug!(error = %chain(&error), "connection broke off");
     }
 }
 

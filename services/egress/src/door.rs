@@ -10,6 +10,7 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
+use domain::cause::chain;
 use grant::{Audience, Grant};
 
 use crate::{answer, exchange::Caller, proxy::Proxy, runs::Full, session};
@@ -39,7 +40,12 @@ async fn open(State(proxy): State<Arc<Proxy>>, mut request: Request) -> Response
     let seat = match proxy.runs.enter(&grant.run) {
         Ok(seat) => seat,
         Err(full) => {
-            tracing::warn!(run = %grant.run, repository = %grant.repository, error = %full, "no session opened");
+            tracing::warn!(
+                run = %grant.run,
+                repository = %grant.repository,
+                error = %chain(&full),
+                "no session opened"
+            );
             let status = match full {
                 Full::Run => StatusCode::TOO_MANY_REQUESTS,
                 Full::Proxy => StatusCode::SERVICE_UNAVAILABLE,

@@ -10,6 +10,7 @@ use axum::{
     },
 };
 use bytes::Bytes;
+use domain::cause::chain;
 use futures::{Stream, StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -229,7 +230,7 @@ fn unreached(what: &str, error: reqwest::Error) -> Problem {
         (false, false) => "broke off",
     };
     // Not with its URL: a query can hold a secret.
-    tracing::warn!(host = what, error = %error.without_url(), "host did not answer");
+    tracing::warn!(host = what, error = %chain(&error.without_url()), "host did not answer");
     Problem::Unreachable(format!("{what} {why}"))
 }
 

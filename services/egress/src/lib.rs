@@ -21,6 +21,8 @@ mod session;
 mod telemetry;
 mod tunnel;
 
-pub use config::{Config, MirrorSettings, Settings};
+pub use config::{Config, Settings};
+pub use mirror::MirrorSettings;
+pub use proxy::Limits;
 pub use resolve::{LookUp, Resolver, SystemResolver};
-pub use serve::{Limits, serve, serve_with};
+pub use serve::{serve, serve_with};

@@ -7,12 +7,33 @@ use bootstrap::settings::TextList;
 use domain::RepositoryName;
 use percent_encoding::percent_decode_str;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
 use url::{Host, Url};
 
-use crate::{address::AddressRule, config::MirrorSettings, rewrite::Rewriter};
+use crate::{address::AddressRule, rewrite::Rewriter};
 
 /// Times that a path is decoded to find what it hides; one that is still encoded then is refused.
 const MAX_DECODING: usize = 4;
+
+/// `[egress.mirrors.<name>]`: a registry, and either `token` or `user` and `password`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MirrorSettings {
+    /// Its base, `http://` or `https://`; nothing outside of it is reached.
+    pub url: String,
+    /// Repositories that may use it (`acme/shop`, `acme/*`); absent: all.
+    #[serde(default)]
+    pub repositories: Option<TextList>,
+    /// Sent as a bearer token.
+    #[serde(default)]
+    pub token: Option<SecretString>,
+    /// Sent with `password` as basic authentication.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Sent with `user` as basic authentication.
+    #[serde(default)]
+    pub password: Option<SecretString>,
+}
 
 /// One registry.
 pub(crate) struct Mirror {

@@ -1,6 +1,6 @@
 //! What every session shares.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use domain::RepositoryName;
@@ -13,8 +13,31 @@ use crate::{
     mirror::Mirror,
     resolve::{Checked, Resolver},
     runs::Runs,
-    serve::Limits,
 };
+
+/// How long the parts of a connection may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Looking a name up and connecting to it.
+    pub connect: Duration,
+    /// From the wait for a request, or for a tunnel's first bytes, to the end of its head.
+    pub header: Duration,
+    /// Without a byte in either direction.
+    pub idle: Duration,
+    /// From shutdown to the end of what is under way.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            header: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            drain: Duration::from_secs(15),
+        }
+    }
+}
 
 /// The proxy, whatever the number of its connections.
 pub(crate) struct Proxy {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::Config,
     door,
-    proxy::Proxy,
+    proxy::{Limits, Proxy},
     resolve::{Resolver, SystemResolver},
 };
 
@@ -19,30 +19,6 @@ const MAX_CONNECTIONS: usize = 1024;
 const MAX_PER_ADDRESS: usize = 256;
 /// How long what was cut may take to notice.
 const CUT_LIMIT: Duration = Duration::from_secs(2);
-
-/// How long the parts of a connection may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Looking a name up and connecting to it.
-    pub connect: Duration,
-    /// From the wait for a request, or for a tunnel's first bytes, to the end of its head.
-    pub header: Duration,
-    /// Without a byte in either direction.
-    pub idle: Duration,
-    /// From shutdown to the end of what is under way.
-    pub drain: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            header: Duration::from_secs(10),
-            idle: Duration::from_secs(60),
-            drain: Duration::from_secs(15),
-        }
-    }
-}
 
 /// Runs the egress proxy until shutdown; what is under way then has 15 s to end.
 ///

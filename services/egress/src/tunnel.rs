@@ -2,6 +2,7 @@
 
 use std::{io, time::Duration};
 
+use domain::cause::chain;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -50,7 +51,7 @@ async fn connect(checked: &Checked, target: &Target, limit: Duration) -> Result<
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
-            Ok(Err(error)) => tracing::debug!(%address, %error, "address cannot be reached"),
+            Ok(Err(error)) => tracing::debug!(%address, error = %chain(&error), "address cannot be reached"),
             Err(_) => tracing::debug!(%address, "address is silent"),
         }
     }
@@ -68,7 +69,7 @@ pub(crate) async fn carry(
     let Ok(upgraded) = upgrading.await else { return };
     let passing = pass(TokioIo::new(upgraded), upstream, host, exchange, hello_limit);
     if let Err(error) = Box::pin(passing).await {
-        tracing::debug!(%error, "tunnel broke off");
+        tracing::debug!(error = %chain(&error), "tunnel broke off");
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use domain::SandboxLevel;
+use domain::{SandboxLevel, cause::chain};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -135,7 +135,7 @@ pub fn by_hand() -> Option<ExitCode> {
     });
     Some(done.unwrap_or_else(|error| {
         // Nobody else is left to be told.
-        let _ = writeln!(stderr(), "executor: {error:#}");
+        let _ = writeln!(stderr(), "executor: {}", chain(error.as_ref()));
         ExitCode::from(64)
     }))
 }

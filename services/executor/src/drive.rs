@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
+    answer::{blocking, level},
     calls::Recorder,
     registry::Use,
     sandbox::Sandbox,
-    service::{blocking, level},
     tools::{self, Call, Ending, Outcome},
 };
 

@@ -3,6 +3,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use domain::cause::chain;
 use tokio_util::sync::CancellationToken;
 
 use crate::{registry::Registry, sandbox::Sandbox, server::Readiness};
@@ -53,7 +54,10 @@ async fn is_isolated(sandbox: &Sandbox, forbidden: &[String]) -> bool {
             false
         }
         Err(error) => {
-            tracing::error!(%error, "not ready: whether commands reach forbidden addresses could not be tried");
+            tracing::error!(
+                error = %chain(&error),
+                "not ready: whether commands reach forbidden addresses could not be tried"
+            );
             false
         }
     }
@@ -65,7 +69,9 @@ async fn addresses(names: &[String]) -> Vec<SocketAddr> {
     for name in names {
         match tokio::time::timeout(LOOK_UP_TIME, tokio::net::lookup_host(name)).await {
             Ok(Ok(addresses)) => found.extend(addresses),
-            Ok(Err(error)) => tracing::info!(name, %error, "a forbidden address does not resolve"),
+            Ok(Err(error)) => {
+                tracing::info!(name, error = %chain(&error), "a forbidden address does not resolve")
+            }
             Err(_) => tracing::info!(name, "a forbidden address does not resolve in time"),
         }
     }

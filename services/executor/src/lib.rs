@@ -2,6 +2,7 @@
 //! secret and knows neither queue, lease, tracker nor forge.
 
 mod admission;
+mod answer;
 mod by_hand;
 mod calls;
 mod config;

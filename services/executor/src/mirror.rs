@@ -116,5 +116,5 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, git::Error> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| git::Error::Failed(error.to_string()))?
+        .map_err(|error| git::Error::Failed(error.into()))?
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{CommitId, RunFence};
+use domain::{CommitId, RunFence, cause::chain};
 use grant::Grant;
 use proto::executor::{
     MAX_PACK_BYTES, OpenWorkspaceRequest, OpenWorkspaceResponse, SetupResult, SnapshotRef, WorkspaceSpec,
@@ -12,10 +12,10 @@ use secrecy::SecretString;
 use tonic::{Status, Streaming};
 
 use crate::{
+    answer::{blocking, level, specs, status_of},
     mirror::Wanted,
     registry::{Registry, Use},
     sandbox::WayOut,
-    service::{blocking, level, specs, status_of},
     setup::{self, Preparation},
     tools,
     workspace::{Restore, Start, Workspace},
@@ -201,9 +201,9 @@ fn optional_commit(text: &str) -> Result<Option<CommitId>, Status> {
 }
 
 fn for_caller(error: &git::Error) -> Status {
-    let text = error.to_string();
+    let text = chain(error);
     match error {
-        git::Error::NotFound(_) | git::Error::Missing(_) => Status::not_found(text),
+        git::Error::NotFound(_) | git::Error::Missing { .. } => Status::not_found(text),
         git::Error::Denied(_) => Status::permission_denied(text),
         git::Error::LeaseStale(_)
         | git::Error::Rejected(_)

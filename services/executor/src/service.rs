@@ -2,7 +2,6 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use domain::SandboxLevel;
 use proto::executor::{self as wire, executor_service_server::ExecutorService};
 use tokio::sync::mpsc;
 use tokio_stream::{
@@ -15,12 +14,13 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::{
     admission::{fence, grant_of, may_see_status, time_limit, trace_parent},
+    answer::{blocking, level, specs},
     calls::Begun,
     drive::{self, ToolRun},
     open,
     registry::{ExecutorStatus, Registry, Use},
     tools,
-    workspace::{Problem, SnapshotPack, Workspace},
+    workspace::{SnapshotPack, Workspace},
 };
 
 /// What runs in a workspace that is closed is dead within two seconds.
@@ -242,44 +242,4 @@ fn snapshot_messages(
     events
         .map(|event| Ok(wire::SnapshotWorkspaceResponse { event: Some(event) }))
         .collect()
-}
-
-/// The tools as the contract describes them.
-pub(crate) fn specs() -> Vec<wire::ToolSpec> {
-    let spec = |tool: &tools::Tool| wire::ToolSpec {
-        name: tool.name.to_owned(),
-        description: tool.description.to_owned(),
-        input_schema_json: (tool.schema)().to_string(),
-        read_only: tool.read_only,
-    };
-    tools::ALL.into_iter().map(spec).collect()
-}
-
-pub(crate) const fn level(level: SandboxLevel) -> wire::SandboxLevel {
-    match level {
-        SandboxLevel::L0 => wire::SandboxLevel::L0,
-        SandboxLevel::L1 => wire::SandboxLevel::L1,
-        SandboxLevel::L2 => wire::SandboxLevel::L2,
-        SandboxLevel::L3 => wire::SandboxLevel::L3,
-    }
-}
-
-/// Runs blocking work on a workspace.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Status> {
-    let done = tokio::task::spawn_blocking(work).await;
-    match done.map_err(|error| Status::internal(error.to_string()))? {
-        Ok(value) => Ok(value),
-        Err(Problem::NotFound(text)) => Err(Status::not_found(text)),
-        Err(Problem::BadSnapshot(text)) => Err(Status::invalid_argument(text)),
-        Err(Problem::Unkeepable(text)) => Err(Status::out_of_range(text)),
-        Err(Problem::Trouble(text)) => Err(status_of(text)),
-    }
-}
-
-/// Disk, git or gate in trouble: worth another try.
-pub(crate) fn status_of(text: String) -> Status {
-    tracing::warn!(problem = text, "a workspace is in trouble");
-    Status::unavailable(text)
 }

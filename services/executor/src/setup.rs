@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
+    answer::blocking,
     registry::Registry,
     sandbox::{CommandEnd, Ending, WayOut},
-    service::blocking,
     setup_cache::Key,
     store::Store,
     tools::{self, Call},

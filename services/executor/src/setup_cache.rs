@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use domain::RepositoryName;
+use domain::{RepositoryName, cause::chain};
 use git::DiskFloor;
 use git2::{ObjectType, Oid};
 
@@ -135,7 +135,7 @@ impl SetupCache {
             Err(problem) => tracing::warn!(%problem, "the setup's result cannot be kept"),
         }
         if let Err(error) = disk::remove(&unfinished) {
-            tracing::warn!(%error, "an unfinished result of setup stays behind");
+            tracing::warn!(error = %chain(&error), "an unfinished result of setup stays behind");
         }
     }
 
@@ -188,7 +188,7 @@ impl SetupCache {
         let removed = fs::rename(entry, &goes);
         drop(writing);
         if let Err(error) = removed.and_then(|()| disk::remove(&goes)) {
-            tracing::warn!(%error, "a kept result of setup cannot be deleted");
+            tracing::warn!(error = %chain(&error), "a kept result of setup cannot be deleted");
         }
     }
 
@@ -236,7 +236,7 @@ fn note(entry: &Path) -> Option<(Oid, Amount)> {
 fn touch(entry: &Path) {
     let touched = fs::File::open(entry).and_then(|entry| entry.set_modified(SystemTime::now()));
     if let Err(error) = touched {
-        tracing::debug!(%error, "the last use of a kept result cannot be noted");
+        tracing::debug!(error = %chain(&error), "the last use of a kept result cannot be noted");
     }
 }
 

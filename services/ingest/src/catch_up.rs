@@ -1,18 +1,17 @@
 //! The second door for what only a webhook tells: orders in comments, and new or edited tickets to triage.
 
 use bytes::Bytes;
-use domain::{Origin, RepositoryName, Rules, Source, TicketKey, Timestamp};
+use domain::{Origin, RepositoryName, Rules, Source, TicketKey, Timestamp, cause::chain};
 use queue::{Appended, DeadLetter};
 
 use crate::{
-    commands::{Command, Order, comment_key},
     detect,
     events::jira::{Entered, nobody},
     memory::Memory,
     outcome::{Failure, Outcome},
     reconcile::OVERLAP_MS,
-    remarks::Remark,
     router::Router,
+    said::{Command, Order, Remark, comment_key},
 };
 
 /// After so many tickets that could not be read, and none that could, the rest waits for the next round.
@@ -81,7 +80,11 @@ impl Router {
                 failure,
             } = left;
             if failure.may_pass() && !memory.is_hopeless(&finding, others_were_read) {
-                tracing::warn!(finding, %failure, "not read; it is tried again in the next round");
+                tracing::warn!(
+                    finding,
+                    error = %chain(&failure),
+                    "not read; it is tried again in the next round"
+                );
                 waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
                 continue;
             }
@@ -98,7 +101,7 @@ impl Router {
         ticket: Option<TicketKey>,
         failure: &Failure,
     ) -> Result<(), Failure> {
-        tracing::error!(finding, %failure, "found by poll and left out");
+        tracing::error!(finding, error = %chain(failure), "found by poll and left out");
         let letter = DeadLetter {
             what: domain::RecordKind::Ticket,
             id: finding.to_owned(),

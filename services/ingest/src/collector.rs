@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::{Timestamp, cause::chain};
 use opentelemetry::metrics::Counter;
 use queue::Queue;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,9 @@ impl Collector {
             match collected {
                 Ok((0, _)) => {}
                 Ok((objects, bytes)) => tracing::info!(objects, bytes, "objects collected"),
-                Err(error) => tracing::warn!(%error, "collection not finished; the next one goes on"),
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "collection not finished; the next one goes on")
+                }
             }
             tokio::select! {
                 () = shutdown.cancelled() => return,

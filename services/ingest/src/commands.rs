@@ -1,51 +1,14 @@
 //! What people order in comments, `/stop` and `/retry`, and what a retry means for a ticket.
 
-use domain::{
-    Job, Reason, RepositoryName, Row, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger,
-    TriggerKey,
-};
+use domain::{Job, Reason, RepositoryName, Row, RunStatus, StopReason, Trigger};
 use queue::Bucket;
 
 use crate::{
     outcome::{Failure, Outcome},
+    request::{Asked, Request},
     router::Router,
-    tickets::{Asked, Request},
+    said::{Command, Order},
 };
-
-/// An order in a comment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    /// End every live run of the ticket.
-    Stop,
-    /// Try again.
-    Retry,
-}
-
-impl Command {
-    /// The order that a comment gives: its first line is the command and nothing else.
-    pub(crate) fn of(comment: &str) -> Option<Self> {
-        match comment.trim().lines().next()?.trim() {
-            "/stop" => Some(Self::Stop),
-            "/retry" => Some(Self::Retry),
-            _ => None,
-        }
-    }
-}
-
-/// The key of what a comment asks for; every door derives it.
-pub(crate) fn comment_key(id: impl std::fmt::Display) -> TriggerKey {
-    TriggerKey::new(format!("comment:{id}"))
-}
-
-/// Who gives an order, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
-    pub(crate) ticket: TicketKey,
-    pub(crate) key: TriggerKey,
-    pub(crate) at: Timestamp,
-    pub(crate) actor: String,
-    pub(crate) source: Source,
-}
 
 /// What a retry would do now.
 #[derive(Debug, PartialEq, Eq)]
@@ -160,18 +123,9 @@ fn retry_of(row: &Row) -> Retry {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Lane, Pending, RunId, WaitsFor};
+    use domain::{Lane, Pending, RunId, Timestamp, WaitsFor};
 
     use super::*;
-
-    #[test]
-    fn an_order_stands_alone_on_the_first_line() {
-        assert_eq!(Command::of("  /stop\nit goes nowhere"), Some(Command::Stop));
-        assert_eq!(Command::of("/retry "), Some(Command::Retry));
-        for text in ["please /stop", "/stopper", "/retry now", "", "`/stop`"] {
-            assert_eq!(Command::of(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn a_retry_goes_on_or_starts_again_or_does_nothing() {

@@ -11,7 +11,7 @@ use domain::Instance;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 
-use crate::api::{Role, Tokens};
+use crate::api::{ApiToken, Tokens};
 
 /// A shorter secret can be guessed from one signed delivery.
 const SHORTEST_SECRET: usize = 16;
@@ -172,16 +172,6 @@ impl Default for Settings {
     }
 }
 
-/// A token of the API, known by its hash only.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ApiToken {
-    /// SHA-256 of the token, hexadecimal.
-    pub sha256: String,
-    /// What its bearer may do.
-    pub role: Role,
-}
-
 /// Secrets from a list, or from one text separated by commas. Empty ones are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct SecretList(Vec<SecretString>);
@@ -309,6 +299,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::types::Role;
 
     fn settings(text: &str) -> Settings {
         serde_json::from_str(text).expect("settings")

@@ -20,7 +20,9 @@ mod poller;
 mod pulls;
 mod reconcile;
 mod remarks;
+mod request;
 mod router;
+mod said;
 mod server;
 mod signature;
 mod sweeper;
@@ -29,7 +31,8 @@ mod tracker;
 mod triage;
 mod work;
 
-pub use config::{ApiToken, Config, SecretList, Settings};
+pub use api::ApiToken;
+pub use config::{Config, SecretList, Settings};
 pub use pulls::CHECKS_AN_HOUR;
 
 use tokio::net::TcpListener;

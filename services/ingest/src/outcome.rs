@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::Trigger;
+use domain::{Trigger, cause::chain};
 use queue::{Appended, Disposition};
 
 use crate::{events, outside::ReadError};
@@ -71,14 +71,14 @@ impl From<ReadError> for Failure {
 impl From<queue::Error> for Failure {
     fn from(error: queue::Error) -> Self {
         match error {
-            queue::Error::Unavailable(_)
+            queue::Error::Unavailable { .. }
             | queue::Error::Conflict
             | queue::Error::Newer { .. }
-            | queue::Error::Topology(_) => Self::Later {
-                detail: error.to_string(),
+            | queue::Error::Topology { .. } => Self::Later {
+                detail: chain(&error),
                 after: None,
             },
-            queue::Error::Corrupt { .. } => Self::Never(error.to_string()),
+            queue::Error::Corrupt { .. } => Self::Never(chain(&error)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{CommitId, Instance, JiraRules, RepositoryName, TicketKey, Timestamp};
+use domain::{CommitId, Instance, JiraRules, RepositoryName, TicketKey, Timestamp, cause::chain};
 
 /// A Jira issue as read from the API; raw text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -245,7 +245,7 @@ impl Outside {
 
 impl From<github::Error> for ReadError {
     fn from(error: github::Error) -> Self {
-        let detail = error.to_string();
+        let detail = chain(&error);
         match error {
             github::Error::NotFound { .. } => Self::NotFound(detail),
             github::Error::RateLimited { retry_after } => Self::Later {
@@ -268,7 +268,7 @@ impl From<github::Error> for ReadError {
 
 impl From<jira::Error> for ReadError {
     fn from(error: jira::Error) -> Self {
-        let detail = error.to_string();
+        let detail = chain(&error);
         match error {
             jira::Error::NotFound { .. } => Self::NotFound(detail),
             jira::Error::RateLimited { retry_after } => Self::Later {

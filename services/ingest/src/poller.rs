@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{Instance, Rules, Source};
+use domain::{Instance, Rules, Source, cause::chain};
 use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,8 +14,8 @@ use crate::{
     outcome::Failure,
     outside::Ready,
     pulls::OpenPullRequests,
+    request::{Asked, Request},
     router::{Router, entry_key},
-    tickets::{Asked, Request},
 };
 
 /// Polls Jira for tickets that ask for work and for what changed, GitHub for our pull requests and orders in comments.
@@ -79,7 +79,11 @@ impl Poller {
                 Ok(None) => self.poll_comments(instance.as_ref()).await,
                 Err(failure) => {
                     let instance = instance.as_ref().map(Instance::as_str);
-                    tracing::warn!(instance, %failure, "github's log of deliveries could not be looked through");
+                    tracing::warn!(
+                        instance,
+                        error = %chain(&failure),
+                        "github's log of deliveries could not be looked through"
+                    );
                 }
             }
         }
@@ -91,7 +95,13 @@ impl Poller {
         for repository in repositories.filter(|repository| repository.instance() == instance) {
             match self.router.catch_up_github(&repository, &mut self.memory).await {
                 Ok(recovered) => self.add(recovered, "github"),
-                Err(failure) => tracing::warn!(%repository, %failure, "comments could not be looked through"),
+                Err(failure) => {
+                    tracing::warn!(
+                        %repository,
+                        error = %chain(&failure),
+                        "comments could not be looked through"
+                    )
+                }
             }
         }
     }
@@ -115,7 +125,7 @@ impl Poller {
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "jira"),
                 Err(failure) => {
-                    tracing::warn!(project, %failure, "poll of the project failed");
+                    tracing::warn!(project, error = %chain(&failure), "poll of the project failed");
                     self.rest_after(&failure);
                 }
             }
@@ -149,7 +159,11 @@ impl Poller {
                 Ok(()) => {}
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) if failure.may_pass() => {
-                    tracing::warn!(ticket = %found.ticket, %failure, "poll of the ticket failed");
+                    tracing::warn!(
+                        ticket = %found.ticket,
+                        error = %chain(&failure),
+                        "poll of the ticket failed"
+                    );
                 }
                 Err(failure) => {
                     let finding = format!("{} in {}", found.ticket, found.status);

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{CiRequired, CommitId, PullRequestRecord, PullRequestStatus, RepositoryName, Source, Timestamp};
+use domain::{
+    CiRequired, CommitId, PullRequestRecord, PullRequestStatus, RepositoryName, Source, Timestamp,
+    cause::chain,
+};
 use github::{ETag, Polled, PullRequest};
 use queue::Revision;
 use tokio::time::Instant;
@@ -132,7 +135,7 @@ impl OpenPullRequests {
             return 0;
         }
         if let Err(error) = self.read_index(router).await {
-            tracing::warn!(%error, "the index of pull requests could not be read");
+            tracing::warn!(error = %chain(&error), "the index of pull requests could not be read");
         }
         let repositories: BTreeSet<RepositoryName> = self
             .open
@@ -144,7 +147,7 @@ impl OpenPullRequests {
             match self.look_at(router, &repository).await {
                 Ok(found) => recovered += found,
                 Err(failure) => {
-                    tracing::warn!(%repository, %failure, "poll of the pull requests failed");
+                    tracing::warn!(%repository, error = %chain(&failure), "poll of the pull requests failed");
                     if self.rests(&failure) {
                         return recovered;
                     }
@@ -295,7 +298,12 @@ impl OpenPullRequests {
                 Ok(found) => recovered += found,
                 Err(failure) => {
                     let (repository, number) = &place;
-                    tracing::warn!(%repository, number, %failure, "poll of the checks failed");
+                    tracing::warn!(
+                        %repository,
+                        number,
+                        error = %chain(&failure),
+                        "poll of the checks failed"
+                    );
                     if self.rests(&failure) {
                         break;
                     }

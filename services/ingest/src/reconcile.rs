@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Instance, Origin, RecordKind, Stored, Timestamp};
+use domain::{Instance, Origin, RecordKind, Stored, Timestamp, cause::chain};
 use queue::{Bucket, Found, Revision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,11 @@ impl Router {
                 }
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) if failure.may_pass() && !memory.is_hopeless(&finding, others_were_read) => {
-                    tracing::warn!(finding, %failure, "not recovered; it is tried again in the next round");
+                    tracing::warn!(
+                        finding,
+                        error = %chain(&failure),
+                        "not recovered; it is tried again in the next round"
+                    );
                     let at = attempt.delivered_at;
                     waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
                 }

@@ -4,27 +4,11 @@ use domain::{News, Reason, Row, TicketComment, TicketKey};
 use queue::Bucket;
 
 use crate::{
-    commands::{Command, Order},
     outcome::{Failure, Outcome},
     pin,
     router::Router,
+    said::{Order, Remark},
 };
-
-/// What a comment is to us.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Remark {
-    /// An order.
-    Order(Command),
-    /// Anything else, as Markdown.
-    Words(String),
-}
-
-impl Remark {
-    /// What a comment's text is.
-    pub(crate) fn of(text: &str) -> Self {
-        Command::of(text).map_or_else(|| Self::Words(text.to_owned()), Self::Order)
-    }
-}
 
 impl Router {
     /// Takes a new comment on a Jira ticket; `account` is its author's id.
@@ -80,19 +64,5 @@ impl Router {
         }
         let last = self.queue.triggers().last_sequence(ticket).await?;
         Ok(last.is_some_and(|last| last > row.cursor))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_order_is_words() {
-        assert_eq!(Remark::of("/stop"), Remark::Order(Command::Stop));
-        assert_eq!(
-            Remark::of("Mind the tax."),
-            Remark::Words("Mind the tax.".to_owned())
-        );
     }
 }

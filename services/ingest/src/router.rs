@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bootstrap::rules::RulesStore;
 use domain::{
     BranchRecord, CommitId, Origin, PullRequestRef, Reason, RepositoryName, Rules, Source, TicketKey,
-    Timestamp, Trigger, TriggerKey,
+    Timestamp, Trigger, TriggerKey, cause::chain,
 };
 use queue::{Appended, Disposition, Queue, WebhookDelivery};
 
@@ -15,7 +15,7 @@ use crate::{
     instructors::Instructors,
     outcome::{Failure, Outcome, disposition},
     outside::Outside,
-    tickets::{Asked, Request},
+    request::{Asked, Request},
     tracker::Tracker,
 };
 
@@ -53,7 +53,7 @@ impl Router {
             Ok(Outcome::Known(sequence)) => tracing::debug!(sequence, "known already"),
             Ok(Outcome::NoChecks) => tracing::debug!("no check reports yet"),
             Ok(Outcome::Nothing(why)) => tracing::debug!(why, "nothing follows"),
-            Err(failure) => tracing::warn!(%failure, "delivery not handled"),
+            Err(failure) => tracing::warn!(error = %chain(failure), "delivery not handled"),
         }
         disposition(
             result.map(|_| ()),

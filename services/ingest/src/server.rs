@@ -15,7 +15,7 @@ use axum::{
     routing::post,
 };
 use bootstrap::http::{Bodies, SparseLog};
-use domain::{Instance, Origin};
+use domain::{Instance, Origin, cause::chain};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::{Deserialize, de::IgnoredAny};
@@ -224,7 +224,7 @@ impl Webhooks {
                 Ok(())
             }
             Ok(Err(error)) => {
-                tracing::warn!(delivery = id, %source, %error, "delivery not stored");
+                tracing::warn!(delivery = id, %source, error = %chain(&error), "delivery not stored");
                 Err(unavailable("not stored"))
             }
             Err(_) => {

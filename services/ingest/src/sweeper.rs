@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp};
+use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp, cause::chain};
 use opentelemetry::metrics::Counter;
 use queue::{Bucket, Key, Keyed, KeyedLog, Queue};
 use tokio::time::Instant;
@@ -111,7 +111,9 @@ impl Sweeper {
             match swept {
                 Ok(0) => {}
                 Ok(tickets) => tracing::warn!(tickets, "tickets had work and no wake-up; they have one now"),
-                Err(error) => tracing::warn!(%error, "sweep not finished; the next one goes on"),
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "sweep not finished; the next one goes on")
+                }
             }
         }
     }
@@ -125,7 +127,7 @@ impl Sweeper {
         match self.queue.journal().expire(before).await {
             Ok(0) => {}
             Ok(runs) => tracing::info!(runs, days = self.journal_days, "old journals forgotten"),
-            Err(error) => tracing::warn!(%error, "old journals could not be looked through"),
+            Err(error) => tracing::warn!(error = %chain(&error), "old journals could not be looked through"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Instance, JiraRules, Rules};
+use domain::{Instance, JiraRules, Rules, cause::chain};
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout},
@@ -58,7 +58,11 @@ impl Tracker {
             Ok(Ok(statuses)) => Some(statuses),
             Ok(Err(ReadError::NotFound(_))) => None,
             Ok(Err(error)) => {
-                tracing::warn!(project = key.1, %error, "the statuses of the project could not be read");
+                tracing::warn!(
+                    project = key.1,
+                    error = %chain(&error),
+                    "the statuses of the project could not be read"
+                );
                 return None;
             }
             Err(_) => return None,

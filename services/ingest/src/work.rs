@@ -124,7 +124,7 @@ impl Service {
 
 /// Whether trying again cannot help.
 const fn is_fatal(error: &queue::Error) -> bool {
-    !matches!(error, queue::Error::Unavailable(_))
+    !matches!(error, queue::Error::Unavailable { .. })
 }
 
 /// Ready means that a delivery can be stored.

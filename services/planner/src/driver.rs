@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{
     CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall, ToolResult,
-    WorkspaceInfo,
+    WorkspaceInfo, cause::chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -248,7 +248,11 @@ impl Driver {
         if let (Some(request), true) = (state.request(), state.finished.is_some())
             && let Err(error) = self.slots.leave(&request.rules.executor.pool, &state.run).await
         {
-            tracing::debug!(run = %state.run, %error, "the run stays in the queue for a slot until its turn");
+            tracing::debug!(
+                run = %state.run,
+                error = %chain(&error),
+                "the run stays in the queue for a slot until its turn"
+            );
         }
         for (caller, info) in callers(state, fence) {
             self.executors.close(&caller, &info.executor, &info.id).await;
@@ -277,7 +281,7 @@ where
     let mut pause = FIRST_PAUSE;
     for _ in 1..TRIES {
         match call().await {
-            Err(CallError::Trouble(problem)) => {
+            Err(CallError::Trouble { words: problem, .. }) => {
                 tracing::debug!(problem, "executor call failed, trying again")
             }
             outcome => return outcome,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bootstrap::health::Health;
+use domain::cause::chain;
 use lease::Leases;
 use queue::Queue;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,7 @@ async fn look(queue: &Queue, leases: &Leases, health: &Health) {
     health.set_note(
         redis
             .err()
-            .map(|error| format!("{error}; work goes on without leases")),
+            .map(|error| format!("{}; work goes on without leases", chain(&error))),
     );
     if nats.is_ok() != health.is_ready() {
         tracing::warn!(

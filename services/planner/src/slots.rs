@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{CommitId, JobRequest, Row, RunId, RunStatus, SlotQueue, WorkspaceInfo};
+use domain::{CommitId, JobRequest, Row, RunId, RunStatus, SlotQueue, WorkspaceInfo, cause::chain};
 use queue::{Bucket, Queue, Revision};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -110,8 +110,8 @@ impl SlotQueues {
                 put => return put.map(|_| true),
             }
         }
-        let problem = format!("the queue of the pool {pool:?} changes too often");
-        Err(queue::Error::Unavailable(problem))
+        let doing = format!("queue for the pool {pool:?}");
+        Err(queue::Error::unavailable(doing, "it changes too often"))
     }
 }
 
@@ -141,11 +141,11 @@ impl SlotKeeper {
         let mut next_look = Instant::now() + LOOK_EVERY;
         while !shutdown.is_cancelled() {
             if let Err(error) = self.wake_first().await {
-                tracing::warn!(%error, "runs that wait for a slot could not be looked at");
+                tracing::warn!(error = %chain(&error), "runs that wait for a slot could not be looked at");
             }
             if Instant::now() >= next_look {
                 if let Err(error) = self.close_leftovers().await {
-                    tracing::warn!(%error, "open workspaces could not be looked at");
+                    tracing::warn!(error = %chain(&error), "open workspaces could not be looked at");
                 }
                 next_look = Instant::now() + LOOK_EVERY;
             }

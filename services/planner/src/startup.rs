@@ -31,7 +31,7 @@ pub(crate) async fn desk(
         queue.check_topology(queue::Role::Planner).await?;
         Ok::<_, queue::Error>(queue)
     };
-    let is_fatal = |error: &queue::Error| !matches!(error, queue::Error::Unavailable(_));
+    let is_fatal = |error: &queue::Error| !matches!(error, queue::Error::Unavailable { .. });
     let addresses = config.nats.addresses();
     let Some(queue) = service::connect("nats", &addresses, shutdown, is_fatal, connect).await? else {
         return Ok(None);

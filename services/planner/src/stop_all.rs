@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::StopAll;
+use domain::{StopAll, cause::chain};
 use queue::{Bucket, Queue};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ async fn wait(queue: &Queue, shutdown: &CancellationToken, wanted: bool) {
         match table.get(StopAll::KEY).await {
             Ok(record) if record.is_some() == wanted => return,
             Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "the stop-all switch could not be read"),
+            Err(error) => tracing::warn!(error = %chain(&error), "the stop-all switch could not be read"),
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}

@@ -17,8 +17,6 @@ use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::config::ModelSettings;
-use crate::executors::PoolSlots;
-use crate::model::ModelError;
 
 const METER: &str = "journeyman.planner";
 const OPERATION: &str = "gen_ai.operation.name";
@@ -91,10 +89,10 @@ impl ChatCall {
     }
 
     /// Ends the span and counts.
-    pub(crate) fn end(mut self, outcome: &Result<Reply, ModelError>) {
-        match outcome {
-            Ok(reply) => self.replied(reply),
-            Err(_) => {
+    pub(crate) fn end(mut self, reply: Option<&Reply>) {
+        match reply {
+            Some(reply) => self.replied(reply),
+            None => {
                 self.span.set_attribute(ERROR_TYPE, "model_failed");
                 self.labels.push(KeyValue::new(ERROR_TYPE, "model_failed"));
             }
@@ -166,6 +164,13 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
 /// Counts a ticket that is taken although Redis gives no lease.
 pub(crate) fn without_lease() {
     TAKEN_WITHOUT_LEASE.add(1, &[]);
+}
+
+/// Slots of one pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PoolSlots {
+    pub(crate) free: u32,
+    pub(crate) total: u32,
 }
 
 /// Slots and waiting runs of each pool, as they were last seen.

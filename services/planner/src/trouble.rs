@@ -27,7 +27,7 @@ impl Trouble {
 
     /// True when NATS does not answer: what was tried may work in a moment.
     pub(crate) const fn is_outage(&self) -> bool {
-        matches!(self, Self::Queue(queue::Error::Unavailable(_)))
+        matches!(self, Self::Queue(queue::Error::Unavailable { .. }))
     }
 }
 
@@ -35,10 +35,10 @@ impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
         match error {
             queue::Error::Conflict => Self::Lost,
-            queue::Error::Unavailable(_)
+            queue::Error::Unavailable { .. }
             | queue::Error::Newer { .. }
             | queue::Error::Corrupt { .. }
-            | queue::Error::Topology(_) => Self::Queue(error),
+            | queue::Error::Topology { .. } => Self::Queue(error),
         }
     }
 }

@@ -3,7 +3,7 @@
 use domain::{RecordKind, ReportFence, ReportId, RunId, Stored, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Moved;
+use crate::made::Moved;
 
 /// More than this is not kept: the comment must stay readable and within the outside's limits.
 const MAX_ENTRIES: usize = 20;

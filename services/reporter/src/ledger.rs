@@ -6,7 +6,7 @@ use domain::{
 use queue::{Bucket, DeadLetter, DeadLetters, Found, Key, Queue, Revision, Table, Unreadable};
 use serde::{Deserialize, Serialize};
 
-use crate::{board::Board, plan::Made};
+use crate::{board::Board, made::Made};
 
 /// Why the ledger did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -23,10 +23,10 @@ impl From<queue::Error> for Error {
     fn from(error: queue::Error) -> Self {
         match error {
             queue::Error::Conflict => Self::Superseded,
-            queue::Error::Unavailable(_)
+            queue::Error::Unavailable { .. }
             | queue::Error::Newer { .. }
             | queue::Error::Corrupt { .. }
-            | queue::Error::Topology(_) => Self::Queue(error),
+            | queue::Error::Topology { .. } => Self::Queue(error),
         }
     }
 }

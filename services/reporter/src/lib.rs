@@ -3,6 +3,7 @@
 
 mod board;
 mod config;
+mod draft;
 mod effects;
 mod gate;
 mod inspect;

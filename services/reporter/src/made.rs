@@ -26,6 +26,24 @@ pub(crate) struct Made {
     pub(crate) awaited: Option<String>,
 }
 
+/// What became of one effect.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) made: Made,
+    pub(crate) how: How,
+}
+
+/// How an effect came to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The ledger knew.
+    Known,
+    /// The outside showed it.
+    Found,
+    /// It was done now.
+    Created,
+}
+
 /// A change as people see it before it is pushed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shown {

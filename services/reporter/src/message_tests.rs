@@ -1,10 +1,13 @@
 //! Snapshots of every text.
 
-use domain::{ObjectRef, SkipPlace};
+use domain::{CommitId, ObjectRef, SkipPlace};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::plan::{Draft, Moved, Shown};
+use crate::{
+    draft::Draft,
+    made::{Moved, Shown},
+};
 
 fn jira() -> TicketKey {
     "jira:ENG-12".parse().unwrap()
@@ -469,5 +472,37 @@ fn what_could_not_be_read_is_owned_up_to_with_what_to_do() {
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
+    ");
+}
+
+#[test]
+fn what_was_not_done_says_why_and_what_to_try() {
+    let commit = |digit: &str| -> CommitId { digit.repeat(40).parse().unwrap() };
+    let (known, now) = (commit("a"), commit("b"));
+    let texts = [
+        moved_since_checks(&known, &now),
+        branch_of_another_ticket("fix/tax", &jira()),
+        branch_has_moved("the remote branch has moved: fetch first"),
+        not_pushed("fix/tax"),
+        credentials_refused(),
+        unreadable_request(),
+        no_comment_of_github(),
+        no_run(),
+        nothing_to_link(),
+        no_difference(),
+        work_was_cut(),
+    ];
+    assert_snapshot!(texts.join("\n"), @"
+    what is known of checks is about aaaaaaaaaaaa and the pull request is at bbbbbbbbbbbb now; it stays a draft until that is checked
+    the branch `fix/tax` belongs to the ticket ENG-12; create a branch with another name
+    the remote branch has moved: fetch first. Somebody else pushed to this branch, or it exists already: create a branch with another name
+    the branch `fix/tax` was not pushed; push it first
+    the reporter's credentials are refused; an operator must look into it
+    the reporter could not read what it was asked for
+    the ledger names no comment of GitHub
+    a push needs a run
+    there is no pull request to link
+    the inspector gave no difference
+    the work on the repository was cut
     ");
 }

@@ -10,7 +10,7 @@ use domain::{CommitId, RepositoryName};
 use git::{Auth, DiskFloor, Mirror, MirrorFolder, Pushed, Repository, Transport};
 use tokio::time::Instant;
 
-use crate::trouble::Trouble;
+use crate::{message, trouble::Trouble};
 
 /// A mirror that was fetched this recently is as good as new.
 const FRESH: Duration = Duration::from_secs(5);
@@ -137,6 +137,6 @@ where
 {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => Ok(result?),
-        Err(_) => Err(Trouble::Failed("the work on the repository was cut".to_owned())),
+        Err(_) => Err(Trouble::Failed(message::work_was_cut())),
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::{RulesBook, RulesStore};
-use domain::{Report, ReportFence, ReportOutcome, Rules};
+use domain::{Report, ReportFence, ReportOutcome, Rules, cause::chain};
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     effects::{Asked, Outside},
     ledger::{self, Claim, Intent, Ledger},
+    made::{How, Made, Settled},
     message,
     outgoing::Outgoing,
-    plan::{Effect, Made, named, plan, repository_of},
+    plan::{Effect, named, plan, repository_of},
     telemetry,
     trouble::Trouble,
 };
@@ -36,24 +37,6 @@ pub(crate) enum Patience {
     More,
     /// It settles it: this is the last try.
     Last,
-}
-
-/// What became of one effect.
-#[derive(Debug)]
-pub(crate) struct Settled {
-    pub(crate) made: Made,
-    pub(crate) how: How,
-}
-
-/// How an effect came to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// The ledger knew.
-    Known,
-    /// The outside showed it.
-    Found,
-    /// It was done now.
-    Created,
 }
 
 /// How a report ended, and what of it did not work although the report as a whole did.
@@ -193,7 +176,13 @@ impl Performer {
         }
         match self.outside.delete_comment(&asked.report.ticket, ours).await {
             Ok(()) => tracing::warn!(comment = %ours, "comment came second; deleted"),
-            Err(error) => tracing::warn!(comment = %ours, %error, "comment came second; it stays for now"),
+            Err(error) => {
+                tracing::warn!(
+                    comment = %ours,
+                    error = %chain(&error),
+                    "comment came second; it stays for now"
+                )
+            }
         }
     }
 
@@ -285,7 +274,7 @@ fn settled(trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Troubl
         }
         Trouble::Credentials { section, detail } => {
             tracing::error!(section, %detail, "credentials refused");
-            let detail = "the reporter's credentials are refused; an operator must look into it".to_owned();
+            let detail = message::credentials_refused();
             Ok(ReportOutcome::Failed { detail })
         }
         Trouble::Ledger(_) | Trouble::HandBack(_) | Trouble::Shutdown => Err(trouble),

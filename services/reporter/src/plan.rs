@@ -5,8 +5,7 @@ use domain::{
     RepositoryName, Rules, TicketKey,
 };
 
-pub(crate) use crate::made::{Made, Moved, Shown};
-use crate::message::Say;
+use crate::{draft::Draft, message::Say};
 
 /// One outward write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,21 +107,6 @@ impl Effect {
             Self::Comment { .. } => false,
         }
     }
-}
-
-/// A draft pull request to open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Draft {
-    /// Where.
-    pub(crate) repository: RepositoryName,
-    /// Head branch.
-    pub(crate) branch: String,
-    /// Target branch.
-    pub(crate) base_branch: String,
-    /// The model's title.
-    pub(crate) title: String,
-    /// The model's Markdown.
-    pub(crate) body: String,
 }
 
 /// The repository whose rules govern a report, when the request names one.

@@ -137,7 +137,7 @@ fn mirrors_folder(settings: &Settings) -> anyhow::Result<PathBuf> {
 
 /// Whether trying again cannot help.
 const fn is_fatal(error: &queue::Error) -> bool {
-    !matches!(error, queue::Error::Unavailable(_))
+    !matches!(error, queue::Error::Unavailable { .. })
 }
 
 async fn try_connect(settings: &queue::Settings) -> Result<Queue, queue::Error> {

@@ -8,7 +8,7 @@ use opentelemetry::{
 };
 
 use crate::{
-    perform::{How, Settled},
+    made::{How, Settled},
     trouble::Trouble,
 };
 

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use domain::{ReportFence, TicketKey, Timestamp};
+use domain::{ReportFence, TicketKey, Timestamp, cause::chain};
 
 use crate::{
     board::{Board, Entry},
     effects::Asked,
     ledger,
+    made::{How, Made, Settled},
     message::{self, Say},
     outgoing::Outgoing,
-    perform::{How, Performer, Settled},
-    plan::{Effect, Made},
+    perform::Performer,
+    plan::Effect,
     scan, telemetry,
     trouble::Trouble,
 };
@@ -146,7 +147,10 @@ impl Performer {
             Ok::<_, Trouble>(())
         };
         if let Err(error) = healed.await {
-            tracing::warn!(%error, "the status comment may be out of date until the next report");
+            tracing::warn!(
+                error = %chain(&error),
+                "the status comment may be out of date until the next report"
+            );
         }
     }
 

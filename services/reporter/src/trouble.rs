@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::ledger;
+use domain::cause::chain;
+
+use crate::{ledger, message};
 
 /// Why an effect is not done.
 #[derive(Debug, thiserror::Error)]
@@ -58,10 +60,10 @@ impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
         match error {
             // It will not become readable by trying again.
-            queue::Error::Corrupt { .. } => Self::Failed(error.to_string()),
-            queue::Error::Unavailable(_)
+            queue::Error::Corrupt { .. } => Self::Failed(chain(&error)),
+            queue::Error::Unavailable { .. }
             | queue::Error::Newer { .. }
-            | queue::Error::Topology(_)
+            | queue::Error::Topology { .. }
             | queue::Error::Conflict => Self::Ledger(error.into()),
         }
     }
@@ -69,7 +71,7 @@ impl From<queue::Error> for Trouble {
 
 impl From<github::Error> for Trouble {
     fn from(error: github::Error) -> Self {
-        let detail = error.to_string();
+        let detail = chain(&error);
         match error {
             github::Error::NotFound { .. } => Self::Missing(detail),
             github::Error::Unauthorized { check } => Self::Credentials {
@@ -97,7 +99,7 @@ impl From<github::Error> for Trouble {
 
 impl From<jira::Error> for Trouble {
     fn from(error: jira::Error) -> Self {
-        let detail = error.to_string();
+        let detail = chain(&error);
         match error {
             jira::Error::NotFound { .. } => Self::Missing(detail),
             jira::Error::UnknownInstance { .. } => Self::Failed(detail),
@@ -124,18 +126,16 @@ impl From<jira::Error> for Trouble {
 
 impl From<git::Error> for Trouble {
     fn from(error: git::Error) -> Self {
-        let detail = error.to_string();
+        let detail = chain(&error);
         match error {
-            git::Error::LeaseStale(_) => Self::Refused(format!(
-                "{detail}. Somebody else pushed to this branch, or it exists already: create a branch with another name"
-            )),
+            git::Error::LeaseStale(_) => Self::Refused(message::branch_has_moved(&detail)),
             git::Error::Rejected(_) | git::Error::BadPack(_) => Self::Refused(detail),
             git::Error::Denied(_) => Self::Credentials {
                 section: "github_writer",
                 detail,
             },
             git::Error::NotFound(_) => Self::Missing(detail),
-            git::Error::Missing(_) => Self::Failed(detail),
+            git::Error::Missing { .. } => Self::Failed(detail),
             git::Error::Unavailable(_) | git::Error::Failed(_) => Self::Later { detail, after: None },
             git::Error::TimedOut(_) => Self::Unknown(detail),
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use domain::{
     Reason, RecordKind, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, ReportRequest,
-    ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey,
+    ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey, cause::chain,
 };
 use queue::{DeadLetter, Queue, Token, Unreadable};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use crate::{
     ledger::{self, Ledger},
+    message,
     perform::{Patience, Performed, Performer, words},
     retry::{self, Next},
     telemetry,
@@ -90,7 +91,9 @@ impl Worker {
                     self.wake_if_more(&ticket, settled_to).await;
                     self.wake_later(ticket, look_again);
                 }
-                Err(error) => tracing::warn!(%error, "token not finished; the ticket comes again"),
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "token not finished; the ticket comes again")
+                }
             },
             Err(Trouble::Ledger(ledger::Error::Superseded)) if self.is_newest(&token).await => {
                 tracing::info!("an overtaken reporter's last write came in between; trying again");
@@ -107,7 +110,7 @@ impl Worker {
                 token.release_after(pause.unwrap_or(REST)).await;
             }
             Err(trouble) => {
-                tracing::error!(error = %trouble, "reports not settled; trying again");
+                tracing::error!(error = %chain(&trouble), "reports not settled; trying again");
                 token.release_after(REST).await;
             }
         }
@@ -129,7 +132,7 @@ impl Worker {
             Ok(look_again) => Ok((settled_to, look_again)),
             Err(trouble @ (Trouble::Ledger(_) | Trouble::Shutdown)) => Err(trouble),
             Err(error) => {
-                tracing::warn!(%error, "comments not listed again; tried later");
+                tracing::warn!(error = %chain(&error), "comments not listed again; tried later");
                 Ok((settled_to, Some(LOOK_AGAIN)))
             }
         }
@@ -144,7 +147,11 @@ impl Worker {
             if waited.is_some()
                 && let Err(error) = reports.wake(&ticket).await
             {
-                tracing::warn!(%ticket, %error, "ticket not woken; its next report looks again");
+                tracing::warn!(
+                    %ticket,
+                    error = %chain(&error),
+                    "ticket not woken; its next report looks again"
+                );
             }
         });
     }
@@ -163,7 +170,7 @@ impl Worker {
             Ok::<_, queue::Error>(())
         };
         if let Err(error) = woken.await {
-            tracing::warn!(%error, "ticket not woken again; the waker will");
+            tracing::warn!(error = %chain(&error), "ticket not woken again; the waker will");
         }
     }
 
@@ -257,7 +264,7 @@ impl Worker {
         let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
         if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {
-            let detail = "the reporter could not read what it was asked for".to_owned();
+            let detail = message::unreadable_request();
             let failed = settled_by(ticket, run, report, ReportOutcome::Failed { detail });
             self.queue.triggers().append(&failed).await?;
         }
@@ -282,7 +289,7 @@ impl Worker {
             cursor.tries = cursor.tries.saturating_add(1);
             let since = *cursor.since.get_or_insert(now);
             let next = retry::next(cursor.tries, since, now, asked);
-            tracing::warn!(%trouble, tries = cursor.tries, ?next, "report delayed");
+            tracing::warn!(problem = trouble, tries = cursor.tries, ?next, "report delayed");
             match next {
                 Next::Wait(wait) => self.performer.pause(wait).await?,
                 Next::HandBack(wait) => return Err(Trouble::HandBack(wait)),

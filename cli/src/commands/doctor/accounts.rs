@@ -1,6 +1,6 @@
 //! The accounts, two of each service: who they are, what they may do, and that no two are one.
 
-use domain::Instance;
+use domain::{Instance, cause::chain};
 use github::permissions as app;
 
 use super::{Finding, Findings, Sections, within};
@@ -112,8 +112,8 @@ fn two_accounts(reader: &Seen, writer: &Seen) -> Finding {
 }
 
 async fn github_reader(settings: &github::Settings) -> Result<Answer, String> {
-    let reader = github::Reader::new(settings).map_err(|error| error.to_string())?;
-    let identity = reader.whoami().await.map_err(|error| error.to_string())?;
+    let reader = github::Reader::new(settings).map_err(|error| chain(&error))?;
+    let identity = reader.whoami().await.map_err(|error| chain(&error))?;
     let may_write = |held: &&String| held.ends_with(":write") || held.ends_with(":admin");
     let excess: Vec<&str> = identity
         .permissions
@@ -129,8 +129,8 @@ async fn github_reader(settings: &github::Settings) -> Result<Answer, String> {
 }
 
 async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
-    let writer = github::Writer::new(settings).map_err(|error| error.to_string())?;
-    let identity = writer.whoami().await.map_err(|error| error.to_string())?;
+    let writer = github::Writer::new(settings).map_err(|error| chain(&error))?;
+    let identity = writer.whoami().await.map_err(|error| chain(&error))?;
     let lacking = app::lacking(&app::WRITER_MUST_NOT, &identity.permissions);
     let held = app::WRITER_MUST_NOT
         .iter()
@@ -174,8 +174,8 @@ fn app_verdict(
 }
 
 async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
-    let reader = jira::Reader::new(settings).map_err(|error| error.to_string())?;
-    let account = reader.myself().await.map_err(|error| error.to_string())?;
+    let reader = jira::Reader::new(settings).map_err(|error| chain(&error))?;
+    let account = reader.myself().await.map_err(|error| chain(&error))?;
     let mut problems = Vec::new();
     for Project { key, status } in projects {
         problems.extend(project_problem(key, reader.lacking(key).await));
@@ -192,8 +192,8 @@ async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<
 }
 
 async fn jira_writer(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
-    let writer = jira::Writer::new(settings).map_err(|error| error.to_string())?;
-    let account = writer.myself().await.map_err(|error| error.to_string())?;
+    let writer = jira::Writer::new(settings).map_err(|error| chain(&error))?;
+    let account = writer.myself().await.map_err(|error| chain(&error))?;
     let mut problems = Vec::new();
     for Project { key: project, .. } in projects {
         problems.extend(project_problem(project, writer.lacking(project).await));
@@ -211,7 +211,7 @@ fn project_problem(
             let titles: Vec<&str> = lacking.iter().map(|needed| needed.title).collect();
             Some(format!("lacks {} in {project}", titles.join(", ")))
         }
-        Err(error) => Some(format!("{project}: {error}")),
+        Err(error) => Some(format!("{project}: {}", chain(&error))),
     }
 }
 

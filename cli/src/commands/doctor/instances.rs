@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use bootstrap::{rules::Connections, settings};
-use domain::Instance;
+use domain::{Instance, cause::chain};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{Finding, Findings, Projects, accounts};
@@ -40,7 +40,7 @@ pub(super) fn load(findings: &mut Findings, file: Option<&Path>) -> Instances {
 
 fn sections<S: DeserializeOwned + Default>(findings: &mut Findings, file: Option<&Path>) -> S {
     settings::load(file, std::env::vars()).unwrap_or_else(|error| {
-        findings.add("instances", Finding::Failed(error.to_string()));
+        findings.add("instances", Finding::Failed(chain(&error)));
         S::default()
     })
 }

@@ -10,7 +10,7 @@ use bootstrap::{
     rules::{Connections, RulesBook},
     settings,
 };
-use domain::{Instance, NewerRecord, Rules, Timestamp};
+use domain::{Instance, NewerRecord, Rules, Timestamp, cause::chain};
 use serde::Deserialize;
 
 use accounts::Project;
@@ -132,7 +132,7 @@ fn check<C: ServiceConfig>(file: Option<&Path>, environment: &[(String, String)]
     let loaded = settings::load::<C>(file, environment.iter().cloned());
     match loaded.and_then(|config| config.check()) {
         Ok(()) => Finding::Ok("complete".to_owned()),
-        Err(error) => Finding::Failed(error.to_string()),
+        Err(error) => Finding::Failed(chain(&error)),
     }
 }
 
@@ -142,9 +142,9 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
             within(async {
                 let queue = queue::Queue::connect(settings, DOCTOR)
                     .await
-                    .map_err(|error| error.to_string())?;
-                queue.ping().await.map_err(|error| error.to_string())?;
-                let met = queue.newer_records().await.map_err(|error| error.to_string())?;
+                    .map_err(|error| chain(&error))?;
+                queue.ping().await.map_err(|error| chain(&error))?;
+                let met = queue.newer_records().await.map_err(|error| chain(&error))?;
                 newer_records(&met, bootstrap::now())?;
                 Ok(settings.addresses())
             })
@@ -158,8 +158,8 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
             within(async {
                 let leases = lease::Leases::connect(settings)
                     .await
-                    .map_err(|error| error.to_string())?;
-                leases.ping().await.map_err(|error| error.to_string())?;
+                    .map_err(|error| chain(&error))?;
+                leases.ping().await.map_err(|error| chain(&error))?;
                 Ok(settings.address())
             })
             .await
@@ -254,7 +254,7 @@ fn rules(
 
 async fn pools(findings: &mut Findings, file: Option<&Path>) {
     match settings::load::<planner::Config>(file, std::env::vars()) {
-        Err(error) => findings.add("pools", Finding::Skipped(error.to_string())),
+        Err(error) => findings.add("pools", Finding::Skipped(chain(&error))),
         Ok(config) => {
             for (address, tools) in planner::inspect_pools(&config, CHECK_LIMIT).await {
                 findings.add(

@@ -14,6 +14,7 @@ use axum::{
     extract::ConnectInfo,
     http::{HeaderValue, Request, Response, StatusCode, header},
 };
+use domain::cause::chain;
 use hyper::{
     body::{Frame, Incoming, SizeHint},
     server::conn::http1,
@@ -190,7 +191,7 @@ impl Watch {
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, shared: Arc<Shared>) {
     // Small answers leave at once, instead of waiting 40 ms for Nagle's algorithm.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY was not set");
+        tracing::debug!(error = %chain(&error), "TCP_NODELAY was not set");
     }
     let watch = Arc::clone(&seat.watch);
     let io = TokioIo::new(Watched {
@@ -211,7 +212,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, share
             served = connection.as_mut() => match served {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::debug!(%peer, %error, "connection broke off");
+                    tracing::debug!(%peer, error = %chain(&error), "connection broke off");
                     return;
                 }
             },

@@ -15,6 +15,7 @@ mod tests;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::Router;
+use domain::cause::chain;
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -131,7 +132,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>, connections: &Task
             }
             Err(error) => {
                 if let Some(others) = failed.pass() {
-                    tracing::warn!(%error, others, "connections were not accepted");
+                    tracing::warn!(error = %chain(&error), others, "connections were not accepted");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }

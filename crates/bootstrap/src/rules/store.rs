@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use domain::cause::chain;
 use tokio_util::sync::CancellationToken;
 
 use super::{Connections, FileProblem, RulesBook, Settings};
@@ -77,7 +78,9 @@ impl RulesStore {
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(book);
             }
             Ok(_) => {}
-            Err(error) => tracing::error!(dir = %self.dir.display(), %error, "rules cannot be read"),
+            Err(error) => {
+                tracing::error!(dir = %self.dir.display(), error = %chain(&error), "rules cannot be read")
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ mod encoding;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use domain::RepositoryName;
+use domain::{RepositoryName, cause::chain};
 use octocrab::Octocrab;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -218,7 +218,11 @@ impl Client {
                 Ok(answer) => {
                     // The answer counts, whether or not the new name can be read now.
                     if let Err(error) = self.0.places.learn_name(repository, access).await {
-                        tracing::warn!(%repository, %error, "the new name of the repository cannot be read");
+                        tracing::warn!(
+                            %repository,
+                            error = %chain(&error),
+                            "the new name of the repository cannot be read"
+                        );
                     }
                     return Ok(answer);
                 }

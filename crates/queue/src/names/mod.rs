@@ -75,6 +75,11 @@ impl LogNames {
         format!("{}.*", self.ticket(ticket))
     }
 
+    /// Where the log's epoch stands among the control records.
+    pub(crate) fn epoch(&self) -> String {
+        format!("epoch:{}", self.wakeups)
+    }
+
     /// Every record.
     pub(crate) fn records(&self) -> String {
         format!("{}.>", self.prefix)

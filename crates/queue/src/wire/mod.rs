@@ -16,7 +16,7 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
-use domain::Timestamp;
+use domain::{Cause, Timestamp};
 use futures::TryStreamExt as _;
 use tokio::time::sleep;
 
@@ -87,7 +87,7 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::WrongLast => Self::Conflict,
-            Refusal::SubjectFull => Self::Unavailable("publish: the subject is full".to_owned()),
+            Refusal::SubjectFull => Self::unavailable("publish", "the subject is full"),
             Refusal::Failed(error) => error,
         }
     }
@@ -125,7 +125,7 @@ impl Connection {
         let mut tries = 1;
         loop {
             match self.publish_once(subject, headers.clone(), payload.clone()).await {
-                Err(Refusal::Failed(Error::Unavailable(_))) if tries < TRIES => {
+                Err(Refusal::Failed(Error::Unavailable { .. })) if tries < TRIES => {
                     tries += 1;
                     sleep(RETRY_PAUSE).await;
                 }
@@ -140,7 +140,7 @@ impl Connection {
         headers: HeaderMap,
         payload: Bytes,
     ) -> Result<PublishAck, Refusal> {
-        let failed = |error: &dyn std::fmt::Display| Refusal::Failed(Error::unavailable("publish", error));
+        let failed = |cause: Cause| Refusal::Failed(Error::unavailable("publish", cause));
         let request = async_nats::Request::new()
             .headers(headers)
             .payload(payload)
@@ -148,9 +148,9 @@ impl Connection {
         let answer = self
             .unless_lost(self.client.send_request(subject.to_owned(), request))
             .await;
-        let reply = answer.ok_or_else(|| failed(&"the connection was lost"))?;
-        let reply = reply.map_err(|error| failed(&error))?;
-        match serde_json::from_slice(&reply.payload).map_err(|error| failed(&error))? {
+        let reply = answer.ok_or_else(|| failed("the connection was lost".into()))?;
+        let reply = reply.map_err(|error| failed(error.into()))?;
+        match serde_json::from_slice(&reply.payload).map_err(|error| failed(error.into()))? {
             Response::Ok(ack) => Ok(ack),
             Response::Err { error } => Err(match error.error_code() {
                 ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT => {
@@ -160,7 +160,7 @@ impl Connection {
                 ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("per subject") => {
                     Refusal::SubjectFull
                 }
-                _ => failed(&error),
+                _ => failed(error.into()),
             }),
         }
     }
@@ -201,9 +201,7 @@ impl Connection {
                 last => return Ok(Compared::Lost(last)),
             }
         }
-        Err(Error::Unavailable(
-            "publish: a competing write is not settled".to_owned(),
-        ))
+        Err(Error::unavailable("publish", "a competing write is not settled"))
     }
 
     /// The last message of a subject (wildcards are legal), from the stream's leader.
@@ -279,7 +277,7 @@ impl Connection {
         self.context
             .get_consumer_from_stream::<pull::Config, _, _>(durable, stream)
             .await
-            .map_err(|error| Error::unavailable(&format!("consumer {durable} of {stream}"), error))
+            .map_err(|error| Error::unavailable(format!("consumer {durable} of {stream}"), error))
     }
 }
 
@@ -297,6 +295,6 @@ fn found(stream: &str, answer: Result<StreamMessage, LastRawMessageError>) -> Re
     }
 }
 
-fn failed(doing: &str, stream: &str, error: impl std::fmt::Display) -> Error {
-    Error::unavailable(&format!("{doing} {stream}"), error)
+fn failed(doing: &str, stream: &str, error: impl Into<Cause>) -> Error {
+    Error::unavailable(format!("{doing} {stream}"), error)
 }

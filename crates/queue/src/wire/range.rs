@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{StatusCode, header};
+use domain::Cause;
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
@@ -58,13 +59,13 @@ impl Connection {
 
     /// Up to [`BATCH`] messages from the sequence `next` on, in one request.
     async fn direct_batch(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
-        let failed = |error: &dyn std::fmt::Display| failed("read", stream, error);
+        let failed = |cause: Cause| failed("read", stream, cause);
         let inbox = self.client.new_inbox();
         let mut replies = self
             .client
             .subscribe(inbox.clone())
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| failed(error.into()))?;
         let request = serde_json::json!({
             "batch": BATCH,
             "max_bytes": BATCH_MAX_BYTES,
@@ -78,18 +79,20 @@ impl Connection {
                 request.to_string().into(),
             )
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| failed(error.into()))?;
         let mut batch = Vec::new();
         loop {
             let reply = timeout(REQUEST_TIMEOUT, replies.next())
                 .await
-                .map_err(|_| failed(&"no answer in time"))?
-                .ok_or_else(|| failed(&"the connection closed"))?;
+                .map_err(|_| failed("no answer in time".into()))?
+                .ok_or_else(|| failed("the connection closed".into()))?;
             match reply.status {
                 // 204 closes a batch; 404: nothing from there on.
                 Some(StatusCode::NOT_FOUND) => return Ok(batch),
                 Some(status) if status.as_u16() == 204 => return Ok(batch),
-                Some(status) if status != StatusCode::OK => return Err(failed(&status)),
+                Some(status) if status != StatusCode::OK => {
+                    return Err(failed(format!("the server answered {status}").into()));
+                }
                 Some(_) | None => batch.push(stored(stream, reply)?),
             }
         }
@@ -97,7 +100,7 @@ impl Connection {
 }
 
 fn behind(stream: &str) -> Error {
-    Error::Unavailable(format!("read {stream}: the replicas are behind the leader"))
+    Error::unavailable(format!("read {stream}"), "the replicas are behind the leader")
 }
 
 fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, Event};
-use domain::RecordKind;
+use domain::{RecordKind, cause::chain};
 use futures::StreamExt as _;
 use queue::{Bucket, DeadLetter, Disposition, Identity, Queue, Role, Settings, authorization};
 use secrecy::ExposeSecret as _;
@@ -312,7 +312,7 @@ async fn without_a_key_nobody_gets_in() {
         ..Settings::default()
     };
     let refused = Queue::connect(&anonymous, "stranger").await;
-    let refused = refused.map(drop).unwrap_err().to_string();
+    let refused = chain(&refused.map(drop).unwrap_err());
     assert!(refused.contains("authorization"), "{refused}");
     let stranger = Settings {
         url: users.server.url(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::stream;
+use domain::cause::chain;
 use queue::{Error, Queue, Settings};
 use servers::NatsServer;
 
@@ -68,7 +69,7 @@ async fn what_would_delete_records_or_cannot_be_changed_is_refused_with_what_to_
     let world = World::new().await;
     spoil(&world, "TRIGGERS", Some(1), |config| config.max_age = 60 * DAY).await;
     let error = world.queue.ensure_topology().await.unwrap_err();
-    assert!(matches!(error, Error::Topology(_)));
+    assert!(matches!(error, Error::Topology { .. }));
     assert_eq!(
         error.to_string(),
         "stream TRIGGERS cannot be used: max_age is 5184000000000000, wanted 2592000000000000: the server would \
@@ -157,11 +158,9 @@ async fn replicas_that_the_server_cannot_give_are_refused_in_its_words() {
     };
     let queue = Queue::connect(&three, "test").await.unwrap();
     let error = queue.ensure_topology().await.unwrap_err();
-    assert!(matches!(error, Error::Topology(_)), "{error}");
+    assert!(matches!(error, Error::Topology { .. }), "{error}");
     assert!(
-        error
-            .to_string()
-            .contains("stream DELIVERIES cannot be changed: "),
+        chain(&error).contains("stream DELIVERIES cannot be changed: "),
         "{error}"
     );
 }
@@ -188,20 +187,18 @@ async fn fences_keep_rising_when_a_token_stream_was_made_anew() {
 }
 
 #[tokio::test]
-async fn a_dead_server_is_named_at_start() {
+async fn a_dead_server_is_named_at_start_with_the_cause_behind_it() {
     let mut server = NatsServer::start().await.unwrap();
     let settings = Settings {
         url: server.url(),
         ..Settings::default()
     };
     server.stop().await;
-    let error = Queue::connect(&settings, "test")
-        .await
-        .err()
-        .map(|error| error.to_string())
-        .unwrap();
-    assert!(
-        error.starts_with("nats is unavailable: nats://127.0.0.1:"),
-        "{error}"
-    );
+    let error = Queue::connect(&settings, "test").await.err().unwrap();
+    let own = format!("nats is unavailable: {}", settings.addresses());
+    assert_eq!(error.to_string(), own);
+    assert!(std::error::Error::source(&error).is_some());
+    let all = chain(&error);
+    assert!(all.starts_with(&own), "{all}");
+    assert_eq!(all.matches("refused").count(), 1, "{all}");
 }

@@ -93,6 +93,10 @@ impl Repo {
 }
 
 impl Pull {
+    pub(super) fn merged_at(&self) -> Option<&String> {
+        self.merged_by.as_ref().and(self.closed.as_ref())
+    }
+
     pub(super) fn node_id(&self) -> String {
         format!("PR_kwDO{:06}", self.id)
     }

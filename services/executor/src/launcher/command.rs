@@ -21,9 +21,7 @@ use rustix::{
 use crate::{
     confine, group, namespaces,
     policy::{self, Confinement, Policy, Probe},
-    reach, seccomp,
-    supervise::tell,
-    sys, traces,
+    reach, seccomp, sys, traces,
     tree::{Activity, exit_code},
     wire,
 };
@@ -40,6 +38,11 @@ pub(crate) enum Ended {
     ForGood = 0,
     /// The next command, in the same world.
     WaitsForNext = policy::WAITS_FOR_NEXT as isize,
+}
+
+/// Says how a command ended.
+pub(crate) fn tell(mut control: &UnixStream, code: u8, ended: Ended) -> io::Result<()> {
+    control.write_all(&[code, ended as u8])
 }
 
 /// Confines this process, waits to be told the command and runs it: in its place, or, as the first process of a new

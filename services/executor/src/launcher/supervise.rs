@@ -1,13 +1,13 @@
 //! The half of the launcher that stays outside and ends what it started.
 
 use std::{
-    io::{self, Write, stdin},
+    io::{self, stdin},
     os::{fd::AsFd, unix::net::UnixStream},
     process::ExitCode,
 };
 
 use crate::{
-    command::{self, Ended},
+    command::{self, Ended, tell},
     group::Group,
     namespaces,
     policy::Policy,
@@ -60,9 +60,4 @@ pub(crate) fn run() -> Result<ExitCode, String> {
 /// Standard input, which is a socket.
 fn control() -> io::Result<UnixStream> {
     Ok(UnixStream::from(stdin().as_fd().try_clone_to_owned()?))
-}
-
-/// Says how a command ended.
-pub(crate) fn tell(mut control: &UnixStream, code: u8, ended: Ended) -> io::Result<()> {
-    control.write_all(&[code, ended as u8])
 }

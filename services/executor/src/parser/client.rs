@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use domain::cause::chain;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -130,7 +131,7 @@ impl Parser {
             Err(_) if cancel.is_cancelled() => Err(Unparsed::Cancelled),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Unparsed::TooSlow),
             Err(error) => {
-                tracing::warn!(%error, "the parser fell over a text");
+                tracing::warn!(error = %chain(&error), "the parser fell over a text");
                 Err(Unparsed::Fell)
             }
         }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use domain::cause::chain;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{UnixStream, unix::pipe},
@@ -278,7 +279,7 @@ impl Sandbox {
         }
         match self.launch(place).await {
             Ok(launched) => spare.put(launched),
-            Err(error) => tracing::warn!(%error, "no launcher could be made ready"),
+            Err(error) => tracing::warn!(error = %chain(&error), "no launcher could be made ready"),
         }
     }
 

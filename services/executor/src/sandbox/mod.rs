@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use domain::SandboxLevel;
+use domain::{SandboxLevel, cause::chain};
 use rustix::{
     io::Errno,
     net::{RecvFlags, recv},
@@ -294,7 +294,7 @@ async fn probe_at(runner: &Runner) -> Result<Probe, String> {
             Err(error) if Instant::now() > deadline => {
                 return Err(format!("the runner does not answer: {error}"));
             }
-            Err(error) => tracing::info!(%error, "waiting for the runner"),
+            Err(error) => tracing::info!(error = %chain(&error), "waiting for the runner"),
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

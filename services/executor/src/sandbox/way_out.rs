@@ -3,6 +3,7 @@
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
 
+use domain::cause::chain;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{
     Request, Response, StatusCode, Uri,
@@ -116,7 +117,10 @@ impl WayOut {
                             let way_out = Arc::clone(&way_out);
                             connections.spawn(async move { way_out.pass_on(connection).await });
                         }
-                        Err(error) => return tracing::warn!(%error, "setup commands get out no more"),
+                        Err(error) => return tracing::warn!(
+                            error = %chain(&error),
+                            "setup commands get out no more"
+                        ),
                     },
                     Some(_) = connections.join_next() => {}
                 }

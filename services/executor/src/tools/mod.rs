@@ -24,6 +24,7 @@ pub(crate) use run_command::{place as command_place, spec as command_spec};
 
 use std::{path::Path, sync::Arc};
 
+use domain::cause::chain;
 use input::{parse, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -218,7 +219,7 @@ async fn blocking(name: &str, run: impl FnOnce() -> Result<Reply, String> + Send
         },
         Ok(Err(text)) => Outcome::failed(text),
         Err(error) => {
-            tracing::error!(tool = name, %error, "a tool panicked");
+            tracing::error!(tool = name, error = %chain(&error), "a tool panicked");
             Outcome::failed("The tool failed because of a mistake in it. Reach your goal with another tool.")
         }
     }

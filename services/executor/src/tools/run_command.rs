@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::cause::chain;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -58,7 +59,7 @@ pub(super) async fn run(call: &Call, input: Value, sink: &mpsc::Sender<Vec<u8>>)
     match failpoint::around("executor.command.run", ran).await {
         Ok(end) => ended(call, end, seconds),
         Err(error) => {
-            tracing::error!(%error, "a command could not be started");
+            tracing::error!(error = %chain(&error), "a command could not be started");
             Outcome::failed("The command could not be started; this is not its fault. Try again.")
         }
     }

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use domain::cause::chain;
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
@@ -199,7 +200,7 @@ fn search(call: &Call, scope: &Scope, regex: &RegexMatcher) -> Found {
         let Ok(file) = root.open_file(&path) else { continue };
         found.searched += 1;
         if let Err(error) = look(&mut searcher, regex, &path, &file, &mut found) {
-            tracing::debug!(%error, "a file could not be searched");
+            tracing::debug!(error = %chain(&error), "a file could not be searched");
             found.failed.push(path.display().to_string());
         }
         if found.matches >= MAX_FOUND || found.bytes >= MAX_SHOWN || call.cancel.is_cancelled() {

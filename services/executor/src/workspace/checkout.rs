@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use domain::CommitId;
+use domain::{CommitId, cause::chain};
 use git2::{ObjectType, Oid};
 
 use super::{Problem, Restore, Workspace, paths::is_plain_name, ready::Files, root::Stat, scan::StatCache};
@@ -89,7 +89,7 @@ impl Workspace {
     }
 
     fn restore(&self, repository: &git::Repository, restore: Restore) -> Result<CommitId, Problem> {
-        let bad = |error: git::Error| Problem::BadSnapshot(error.to_string());
+        let bad = |error: git::Error| Problem::BadSnapshot(chain(&error));
         repository
             .import_pack(&restore.pack, git::Limits::default())
             .map_err(bad)?;

@@ -4,6 +4,8 @@
 
 use std::{ffi::OsString, fs, io, path::Path};
 
+use domain::cause::chain;
+
 use super::{Problem, Workspace};
 
 /// The folder in the scratch space.
@@ -61,7 +63,11 @@ impl Workspace {
     /// A command may have put something else there; what its git shows then is its own affair.
     fn shown(&self, written: io::Result<()>) {
         if let Err(error) = written {
-            tracing::debug!(run = %self.run, %error, "a file for the model's git could not be written");
+            tracing::debug!(
+                run = %self.run,
+                error = %chain(&error),
+                "a file for the model's git could not be written"
+            );
         }
     }
 

@@ -22,7 +22,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use domain::{CommitId, RepositoryName, RunId};
+use domain::{CommitId, RepositoryName, RunId, cause::chain};
 use git::Elsewhere;
 
 pub(crate) use copy::Amount;
@@ -60,13 +60,13 @@ pub(crate) enum Problem {
 
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Self {
-        Self::Trouble(error.to_string())
+        Self::Trouble(chain(&error))
     }
 }
 
 impl From<git::Error> for Problem {
     fn from(error: git::Error) -> Self {
-        Self::Trouble(error.to_string())
+        Self::Trouble(chain(&error))
     }
 }
 
@@ -149,7 +149,7 @@ struct Folder(PathBuf);
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = disk::remove(&self.0) {
-            tracing::warn!(%error, "a workspace's folder stays behind");
+            tracing::warn!(error = %chain(&error), "a workspace's folder stays behind");
         }
     }
 }

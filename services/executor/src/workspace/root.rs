@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use domain::cause::chain;
 use rustix::io::Errno;
 
 use crate::sandbox::{Beneath, Folder, Session, Task, stat_of};
@@ -53,7 +54,7 @@ impl Root {
         if let Runners(session, folder) = &self.files
             && let Err(error) = session.done(*folder, Path::new(""), Task::ShowFolders)
         {
-            tracing::warn!(%error, "some folders of a worktree cannot be shown");
+            tracing::warn!(error = %chain(&error), "some folders of a worktree cannot be shown");
         }
     }
 

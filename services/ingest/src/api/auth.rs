@@ -8,9 +8,20 @@ use axum::{
 };
 use bootstrap::settings::Error;
 use ring::digest::{SHA256, digest};
+use serde::Deserialize;
 
 use super::{ApiState, Problem, types::Role};
-use crate::{config::ApiToken, hex};
+use crate::hex;
+
+/// A token of the API, known by its hash only.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiToken {
+    /// SHA-256 of the token, hexadecimal.
+    pub sha256: String,
+    /// What its bearer may do.
+    pub role: Role,
+}
 
 /// Who may use the API.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use super::{
     runs::{find, ticket_key},
     types::{Accepted, ProblemView, RunState},
 };
-use crate::{commands::Order, outcome::Outcome, router::Router};
+use crate::{outcome::Outcome, router::Router, said::Order};
 
 pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
 

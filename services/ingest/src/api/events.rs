@@ -7,7 +7,7 @@ use axum::{
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
-use domain::{Entry, Fact, LiveOutput, RunId};
+use domain::{Entry, Fact, LiveOutput, RunId, cause::chain};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -143,7 +143,7 @@ fn until_finished(entries: Entries) -> impl Stream<Item = Entry> + Send {
                 Some((entry, (!over).then_some(entries)))
             }
             Err(error) => {
-                tracing::warn!(%error, "event stream ended");
+                tracing::warn!(error = %chain(&error), "event stream ended");
                 None
             }
         }

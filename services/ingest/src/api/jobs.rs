@@ -15,8 +15,8 @@ use super::{
     types::{JobAccepted, JobBody, ProblemView},
 };
 use crate::{
+    request::{Asked, Request},
     router::Router,
-    tickets::{Asked, Request},
 };
 
 /// Starts a job on a ticket, with the ticket's text as it is now. Skip rules hold here too.

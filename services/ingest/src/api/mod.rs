@@ -24,10 +24,10 @@ use utoipa::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub use self::auth::ApiToken;
 pub(crate) use self::{
     auth::{Admin, Operator, Tokens, Viewer},
     problem::Problem,
-    types::Role,
 };
 use crate::router::Router;
 

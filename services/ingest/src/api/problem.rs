@@ -1,5 +1,7 @@
 //! Refusals of the API, by condition.
 
+use domain::cause::chain;
+
 use axum::{
     Json,
     extract::rejection::{JsonRejection, QueryRejection},
@@ -65,14 +67,14 @@ impl IntoResponse for Problem {
 impl From<queue::Error> for Problem {
     fn from(error: queue::Error) -> Self {
         match error {
-            queue::Error::Unavailable(_) => {
+            queue::Error::Unavailable { .. } => {
                 Self::Unavailable("the queue does not answer; try again".to_owned())
             }
             queue::Error::Newer { .. } => {
                 Self::Unavailable(format!("{error}; ask a process of that release"))
             }
             queue::Error::Conflict => Self::Conflict(error.to_string()),
-            queue::Error::Corrupt { .. } | queue::Error::Topology(_) => Self::Internal(error.to_string()),
+            queue::Error::Corrupt { .. } | queue::Error::Topology { .. } => Self::Internal(chain(&error)),
         }
     }
 }

@@ -8,7 +8,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{config::ApiToken, hex};
+use super::{auth::ApiToken, types::Role};
+use crate::hex;
 
 /// Method, path and the least role of every route.
 const ROUTES: [(&str, &str, Role); 21] = [

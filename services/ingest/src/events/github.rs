@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::{Unreadable, read};
 use crate::{
-    commands::{Command, Order, comment_key},
     detect::Closing,
+    said::{Command, Order, comment_key},
 };
 
 /// What GitHub said.

@@ -5,10 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Unreadable, read};
-use crate::{
-    commands::{Order, comment_key},
-    remarks::Remark,
-};
+use crate::said::{Order, Remark, comment_key};
 
 /// What Jira said.
 #[derive(Clone, Debug, PartialEq, Eq)]

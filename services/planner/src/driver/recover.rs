@@ -1,6 +1,6 @@
 //! What a failed call to an executor comes to.
 
-use domain::{CallId, Fact, ToolResult, ToolStatus};
+use domain::{CallId, Fact, ToolResult, ToolStatus, cause::chain};
 
 use super::{Driver, Outcome, Trouble};
 use crate::executors::{CallError, Caller, OpenError, Restore};
@@ -23,9 +23,13 @@ impl Driver {
                 return Ok(failed(state, &words).into());
             }
             CallError::WorkspaceLost => true,
-            CallError::Trouble(_) | CallError::TimedOut => false,
+            CallError::Trouble { .. } | CallError::TimedOut => false,
         };
-        tracing::warn!(run = %caller.run, %error, "an executor call failed, opening the workspace again");
+        tracing::warn!(
+            run = %caller.run,
+            error = %chain(&error),
+            "an executor call failed, opening the workspace again"
+        );
         let before = state.open_workspace();
         let base = before.map(|info| info.base.clone());
         let (Some(request), snapshot) = (state.request(), state.work().snapshot.clone()) else {

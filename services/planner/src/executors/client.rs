@@ -8,8 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use domain::{
-    CallId, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall,
-    ToolResult, ToolStatus, WorkspaceInfo,
+    CallId, Cause, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall,
+    ToolResult, ToolStatus, WorkspaceInfo, cause::chain,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, transport::Channel, transport::Endpoint};
 use wire::executor_service_client::ExecutorServiceClient;
 
-use super::directory::{Directory, HeldWorkspace, PoolSlots};
+use super::directory::{Directory, HeldWorkspace};
 use crate::config::PlannerSettings;
-use crate::telemetry;
+use crate::telemetry::{self, PoolSlots};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// A little longer than the executor's own limit for a tool, so that its answer is heard.
@@ -58,8 +58,13 @@ pub(crate) enum CallError {
     #[error("a newer fence was seen")]
     Stale,
     /// The executor cannot be reached or is in trouble; worth trying again.
-    #[error("the executor is in trouble: {0}")]
-    Trouble(String),
+    #[error("the executor is in trouble: {words}")]
+    Trouble {
+        /// The status, or what is wrong with the answer.
+        words: String,
+        /// What broke, when it was the connection.
+        source: Option<Cause>,
+    },
     /// The request itself cannot be understood, as the model's arguments may cause.
     #[error("the executor cannot understand the request: {0}")]
     Invalid(String),
@@ -72,6 +77,15 @@ pub(crate) enum CallError {
     /// The workspace's changes cannot be kept as they are; asking again changes nothing.
     #[error("{0}")]
     Unkeepable(String),
+}
+
+impl CallError {
+    fn trouble(words: &str) -> Self {
+        Self::Trouble {
+            words: words.to_owned(),
+            source: None,
+        }
+    }
 }
 
 impl From<Status> for CallError {
@@ -93,7 +107,11 @@ impl From<Status> for CallError {
             | Code::Aborted
             | Code::Internal
             | Code::DataLoss
-            | Code::Ok => Self::Trouble(words),
+            | Code::Ok => Self::Trouble {
+                words,
+                // A status cannot be taken apart, but its causes can be said.
+                source: std::error::Error::source(&status).map(|cause| chain(cause).into()),
+            },
         }
     }
 }
@@ -245,7 +263,7 @@ impl Executors {
                 None => {}
             }
         }
-        Err(CallError::Trouble("the call ended without a result".to_owned()))
+        Err(CallError::trouble("the call ended without a result"))
     }
 
     /// Everything that differs from the base, as a pack.
@@ -284,8 +302,7 @@ impl Executors {
                 ));
             }
         }
-        let info = taken
-            .ok_or_else(|| CallError::Trouble("the snapshot came without its description".to_owned()))?;
+        let info = taken.ok_or_else(|| CallError::trouble("the snapshot came without its description"))?;
         Ok(Taken {
             info,
             pack: pack.into(),
@@ -306,7 +323,7 @@ impl Executors {
                 .map_err(CallError::from)
         };
         if let Err(error) = sent.await {
-            tracing::debug!(run = %caller.run, %error, "keepalive failed");
+            tracing::debug!(run = %caller.run, error = %chain(&error), "keepalive failed");
         }
     }
 
@@ -326,7 +343,9 @@ impl Executors {
         let sent = tokio::time::timeout(CLOSE_LIMIT, sent);
         match failpoint::around("planner.executor.close", sent).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(run = %caller.run, %error, "workspace could not be closed"),
+            Ok(Err(error)) => {
+                tracing::debug!(run = %caller.run, error = %chain(&error), "workspace could not be closed")
+            }
             Err(_) => tracing::debug!(run = %caller.run, "workspace could not be closed in time"),
         }
     }

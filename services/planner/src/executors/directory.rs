@@ -10,6 +10,8 @@ use domain::{RepositoryName, RunId};
 use proto::executor as wire;
 use tokio::sync::watch;
 
+use crate::telemetry::PoolSlots;
+
 /// How long a newly found executor may take to say what it offers before others are chosen without it.
 const FIRST_WORD: Duration = Duration::from_secs(3);
 
@@ -86,13 +88,6 @@ pub(crate) struct HeldWorkspace {
     pub(crate) run: RunId,
     pub(crate) repository: RepositoryName,
     pub(crate) id: String,
-}
-
-/// Slots of one pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PoolSlots {
-    pub(crate) free: u32,
-    pub(crate) total: u32,
 }
 
 #[derive(Default)]

@@ -7,6 +7,6 @@ mod pool;
 mod watch;
 
 pub(crate) use client::{CallError, Caller, Executors, commit};
-pub(crate) use directory::{HeldWorkspace, PoolSlots};
+pub(crate) use directory::HeldWorkspace;
 pub use inspect::inspect_pools;
 pub(crate) use pool::{OpenError, Restore};

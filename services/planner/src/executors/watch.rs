@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use domain::cause::chain;
 use proto::executor as wire;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -62,7 +63,9 @@ impl Executors {
         loop {
             match self.hear(&address).await {
                 Ok(()) => pause = FIRST_PAUSE,
-                Err(error) => tracing::debug!(address, %error, "executor does not tell its status"),
+                Err(error) => {
+                    tracing::debug!(address, error = %chain(&error), "executor does not tell its status")
+                }
             }
             self.directory.set(&address, None);
             tokio::time::sleep(pause).await;

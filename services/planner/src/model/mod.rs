@@ -79,7 +79,7 @@ impl ChatModel {
         };
         let call = telemetry::ChatCall::start(&self.settings, run);
         let outcome = retry::run(|| self.attempt(&body)).await;
-        call.end(&outcome);
+        call.end(outcome.as_ref().ok());
         outcome
     }
 

@@ -51,7 +51,7 @@ impl Failure {
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
         // The error's own text would show the URL, which may carry a gateway's key; its causes are for the operator.
-        let causes = domain::text::with_causes("the connection failed", std::error::Error::source(&error));
+        let causes = domain::cause::with_causes("the connection failed", std::error::Error::source(&error));
         tracing::warn!(error = causes, "no reply from the model provider");
         Self::transient(if error.is_connect() {
             "cannot be reached"

@@ -15,7 +15,7 @@ mod tests;
 
 use std::time::Duration;
 
-use domain::{RecordKind, Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger};
+use domain::{RecordKind, Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger, cause::chain};
 use lease::{Lease, Leases};
 use queue::{Bucket, DeadLetter, Queue, Token};
 use tokio_util::sync::CancellationToken;
@@ -98,7 +98,11 @@ impl TicketDesk {
             Ok(End::Settled { cursor }) => {
                 lease.release().await;
                 if let Err(error) = token.finish().await {
-                    tracing::warn!(%ticket, %error, "token could not be acknowledged, it comes again");
+                    tracing::warn!(
+                        %ticket,
+                        error = %chain(&error),
+                        "token could not be acknowledged, it comes again"
+                    );
                     return;
                 }
                 self.check_again(ticket, cursor).await;
@@ -118,10 +122,10 @@ impl TicketDesk {
             }
             Err(
                 trouble @ Trouble::Queue(
-                    queue::Error::Unavailable(_) | queue::Error::Topology(_) | queue::Error::Conflict,
+                    queue::Error::Unavailable { .. } | queue::Error::Topology { .. } | queue::Error::Conflict,
                 ),
             ) => {
-                tracing::warn!(%ticket, error = %trouble, "work on the ticket pauses");
+                tracing::warn!(%ticket, error = %chain(&trouble), "work on the ticket pauses");
                 lease.release().await;
                 token.release_after(TROUBLE_PAUSE).await;
             }
@@ -130,8 +134,8 @@ impl TicketDesk {
                 | Trouble::Stuck(_)
                 | Trouble::Queue(queue::Error::Corrupt { .. })),
             ) => {
-                tracing::error!(%ticket, error = %trouble, "the ticket is quarantined");
-                let kept = self.quarantine(ticket, fence, &trouble.to_string()).await;
+                tracing::error!(%ticket, error = %chain(&trouble), "the ticket is quarantined");
+                let kept = self.quarantine(ticket, fence, &chain(&trouble)).await;
                 lease.release().await;
                 match kept {
                     Ok(()) => drop(token.finish().await),
@@ -149,7 +153,7 @@ impl TicketDesk {
             Err(_) => true,
         };
         if more && let Err(error) = triggers.wake(ticket).await {
-            tracing::warn!(%ticket, %error, "ticket could not be woken again");
+            tracing::warn!(%ticket, error = %chain(&error), "ticket could not be woken again");
         }
     }
 

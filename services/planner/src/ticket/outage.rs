@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::cause::chain;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +37,7 @@ impl Patience {
         if !trouble.is_outage() || self.since.elapsed() > LIMIT {
             return Err(trouble);
         }
-        tracing::warn!(what = self.what, error = %trouble, "nats does not answer, trying again");
+        tracing::warn!(what = self.what, error = %chain(&trouble), "nats does not answer, trying again");
         match shutdown.run_until_cancelled(sleep(PAUSE)).await {
             Some(()) => Ok(()),
             None => Err(trouble),

@@ -2,7 +2,7 @@
 
 use domain::{
     Entry, Fact, Receipt, RecordKind, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus,
-    TicketKey, Trigger,
+    TicketKey, Trigger, cause::chain,
 };
 use queue::{Bucket, DeadLetter, Found, Queue, Revision, Unreadable};
 
@@ -79,7 +79,7 @@ async fn rebuilt_row(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Re
     for run in queue.journal().runs_of(ticket).await? {
         let entries = match queue.journal().read(&run).await {
             Err(error @ queue::Error::Corrupt { .. }) => {
-                tracing::error!(%run, %error, "run left out of the row");
+                tracing::error!(%run, error = %chain(&error), "run left out of the row");
                 continue;
             }
             entries => entries?,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Fact, Reason, RunId, RunStatus, StopReason, Timestamp};
+use domain::{Fact, Reason, RunId, RunStatus, StopReason, Timestamp, cause::chain};
 
 use super::session::Session;
 use crate::driver::Trouble;
@@ -48,7 +48,11 @@ impl Session<'_> {
                 Err(broken @ (Trouble::Illegal(_) | Trouble::Queue(queue::Error::Corrupt { .. })))
                     if self.lifted =>
                 {
-                    tracing::error!(%run, error = %broken, "run ended: its journal cannot be continued");
+                    tracing::error!(
+                        %run,
+                        error = %chain(&broken),
+                        "run ended: its journal cannot be continued"
+                    );
                     self.row
                         .finish(&run, StopReason::JournalUnreadable, bootstrap::now());
                     self.save().await?;

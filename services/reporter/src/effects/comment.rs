@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::{Asked, Outside, letters::marker_of};
-use crate::{plan::Made, trouble::Trouble};
+use crate::{made::Made, message, trouble::Trouble};
 
 /// A comment by our own account that carries a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,5 +96,5 @@ fn made(comment: String) -> Made {
 
 pub(super) fn github_id(comment: &str) -> Result<github::CommentId, Trouble> {
     let id = comment.parse().map(github::CommentId);
-    id.map_err(|_| Trouble::Failed("the ledger names no comment of GitHub".to_owned()))
+    id.map_err(|_| Trouble::Failed(message::no_comment_of_github()))
 }

@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::Outside;
-use crate::{outgoing::Outgoing, plan::Made, policy::Place, trouble::Trouble};
+use crate::{made::Made, outgoing::Outgoing, policy::Place, trouble::Trouble};
 
 /// Adds them; those that are there stay.
 pub(super) async fn create(

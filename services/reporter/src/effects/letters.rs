@@ -3,7 +3,7 @@
 use domain::{PullRequestRef, TicketKey};
 
 use super::Outside;
-use crate::{outgoing::Outgoing, plan::Draft, trouble::Trouble};
+use crate::{draft::Draft, outgoing::Outgoing, trouble::Trouble};
 
 const MARKER_START: &str = "<!-- journeyman:effect=";
 const MARKER_END: &str = " -->";

@@ -4,7 +4,7 @@ use domain::{CiRequired, CommitId, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
 use super::{Outside, ci};
-use crate::{message, plan::Made, trouble::Trouble};
+use crate::{made::Made, message, trouble::Trouble};
 
 /// Done when it is no draft, or closed: then there is nothing to hand over.
 pub(super) async fn look(
@@ -67,11 +67,7 @@ pub(super) async fn create(
         .pull_request(&draft.repository, draft.number)
         .await?;
     if found.head != *head {
-        return Err(Trouble::Refused(format!(
-            "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
-            head.short(),
-            found.head.short()
-        )));
+        return Err(Trouble::Refused(message::moved_since_checks(head, &found.head)));
     }
     let github = &outside.github;
     let marked = github.mark_ready(&draft.repository, draft.number, &found.node_id);

@@ -19,12 +19,8 @@ use domain::{BranchRecord, PullRequestRef, Report, RepositoryName, Rules, Ticket
 use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
-    inspect::Inspector,
-    mirror::Mirrors,
-    outgoing::Outgoing,
-    plan::{Effect, Made},
-    policy::LimitSettings,
-    trouble::Trouble,
+    inspect::Inspector, made::Made, message, mirror::Mirrors, outgoing::Outgoing, plan::Effect,
+    policy::LimitSettings, trouble::Trouble,
 };
 
 /// Everything that reaches outside.
@@ -124,11 +120,9 @@ impl Outside {
         branch: &str,
     ) -> Result<Option<(BranchRecord, queue::Revision)>, Trouble> {
         match self.branches.get(repository, branch).await? {
-            Some((record, _)) if record.ticket != *ticket => Err(Trouble::Refused(format!(
-                "the branch `{}` belongs to the ticket {}; create a branch with another name",
-                record.branch,
-                record.ticket.short()
-            ))),
+            Some((record, _)) if record.ticket != *ticket => Err(Trouble::Refused(
+                message::branch_of_another_ticket(&record.branch, &record.ticket),
+            )),
             known => Ok(known),
         }
     }

@@ -1,16 +1,10 @@
 //! Open the draft pull request, or adopt the open one of the same branch.
 
-use domain::{BranchRecord, PullRequestRecord, PullRequestStatus};
+use domain::{BranchRecord, PullRequestRecord, PullRequestStatus, cause::chain};
 use github::PullRequestState;
 
 use super::{Asked, Outside};
-use crate::{
-    message,
-    outgoing::Outgoing,
-    plan::{Draft, Made},
-    policy::Place,
-    trouble::Trouble,
-};
+use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, policy::Place, trouble::Trouble};
 
 /// Done when one is open for the branch.
 pub(super) async fn look(
@@ -55,10 +49,7 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) 
     let ticket = &asked.report.ticket;
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
     if own.await?.is_none() {
-        return Err(Trouble::Refused(format!(
-            "the branch `{}` was not pushed; push it first",
-            draft.branch
-        )));
+        return Err(Trouble::Refused(message::not_pushed(&draft.branch)));
     }
     let ticket_url = outside.ticket_url(ticket, asked.rules);
     let title = Outgoing::by_the_model(message::pull_request_title(draft), Place::Title)?;
@@ -70,7 +61,7 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) 
         // It is there, although the list may not show it yet.
         Err(error @ github::Error::Conflict { .. }) => look(outside, asked, draft)
             .await?
-            .ok_or_else(|| Trouble::Unknown(error.to_string())),
+            .ok_or_else(|| Trouble::Unknown(chain(&error))),
         Err(error) => Err(error.into()),
     }
 }

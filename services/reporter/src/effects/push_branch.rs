@@ -5,8 +5,8 @@ use domain::{Approval, BranchRecord, CommitId, PushBranch, Reason, Rules, RunId,
 use super::{Asked, Outside};
 use crate::{
     inspect::{Rendered, Task, Verdict},
+    made::Made,
     message,
-    plan::Made,
     policy::{self, Violation},
     trouble::Trouble,
 };
@@ -140,7 +140,7 @@ async fn record(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Resu
         .report
         .run
         .clone()
-        .ok_or_else(|| Trouble::Failed("a push needs a run".to_owned()))?;
+        .ok_or_else(|| Trouble::Failed(message::no_run()))?;
     let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
     let (pull_request, last) = own
         .await?

@@ -3,7 +3,7 @@
 use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
 
 use super::{Asked, Outside};
-use crate::{plan::Made, trouble::Trouble};
+use crate::{made::Made, trouble::Trouble};
 
 /// Repeating it changes nothing.
 pub(super) async fn create(

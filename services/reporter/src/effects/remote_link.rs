@@ -3,12 +3,12 @@
 use domain::TicketKey;
 
 use super::{Asked, Outside};
-use crate::{message, outgoing::Outgoing, plan::Made, trouble::Trouble};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Links it; a repetition replaces the link.
 pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, issue: &TicketKey) -> Result<Made, Trouble> {
     let Some(pull_request) = &asked.made.pull_request else {
-        return Err(Trouble::Failed("there is no pull request to link".to_owned()));
+        return Err(Trouble::Failed(message::nothing_to_link()));
     };
     let title = Outgoing::without_credentials(&message::remote_link_title(pull_request));
     outside.link_pull_request(issue, pull_request, &title).await?;

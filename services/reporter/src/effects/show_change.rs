@@ -4,15 +4,15 @@ use domain::PushBranch;
 
 use super::{Asked, Outside, push_branch::inspected};
 use crate::{
+    made::{Made, Shown},
     message,
-    plan::{Made, Shown},
     trouble::Trouble,
 };
 
 /// Looks at the change as a push of it would, so that nobody is asked about what could not be pushed.
 pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<Made, Trouble> {
     let rendered = inspected(outside, asked, push, true).await?;
-    let rendered = rendered.ok_or_else(|| Trouble::Failed("the inspector gave no difference".to_owned()))?;
+    let rendered = rendered.ok_or_else(|| Trouble::Failed(message::no_difference()))?;
     let excerpt = message::excerpt(&rendered.text);
     let shown = Shown {
         head: push.head.clone(),

@@ -1,11 +1,11 @@
 //! Move a Jira issue.
 
-use domain::TicketKey;
+use domain::{TicketKey, cause::chain};
 use jira::Transition;
 
 use super::Outside;
 use crate::{
-    plan::{Made, Moved},
+    made::{Made, Moved},
     trouble::Trouble,
 };
 
@@ -49,7 +49,12 @@ pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String
                 | jira::Error::Forbidden { .. }
                 | jira::Error::Conflict { .. }),
             ) => {
-                tracing::info!(ticket = %issue, transition = %transition.name, %error, "transition refused");
+                tracing::info!(
+                    ticket = %issue,
+                    transition = %transition.name,
+                    error = %chain(&error),
+                    "transition refused"
+                );
                 refusals.push((transition, error));
             }
             Err(error) => return Err(error.into()),
@@ -81,7 +86,7 @@ fn candidates<'a>(offered: &'a [Transition], goals: &[String]) -> Vec<&'a Transi
 /// What to tell of the best candidate: Jira's reason, and the fields that a person has to fill in.
 fn refused(wanted: String, refusals: &[(&Transition, jira::Error)]) -> Moved {
     let (transition, error) = match refusals.first() {
-        Some((transition, error)) => (Some(*transition), error.to_string()),
+        Some((transition, error)) => (Some(*transition), chain(error)),
         None => (None, String::new()),
     };
     Moved::Refused {

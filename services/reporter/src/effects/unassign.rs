@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::Outside;
-use crate::{plan::Made, trouble::Trouble};
+use crate::{made::Made, trouble::Trouble};
 
 /// Leaves the issue to nobody.
 pub(super) async fn create(outside: &Outside, issue: &TicketKey) -> Result<Made, Trouble> {

@@ -17,7 +17,7 @@ use axum::{
     routing::{get, post},
 };
 use bootstrap::http::{Bodies, BodyError};
-use domain::{RepositoryName, RunId};
+use domain::{RepositoryName, RunId, cause::chain};
 use grant::{Audience, Verifier};
 use serde::Deserialize;
 
@@ -93,7 +93,7 @@ impl Gate {
     ) -> Result<Process, Refusal> {
         let slot = self.slots.take(&admitted.run).await.ok_or(Refusal::Busy)?;
         upload_pack::spawn(dir, protocol, extra, input, self.deadline, slot)
-            .map_err(|error| Refusal::Unavailable(error.to_string()))
+            .map_err(|error| Refusal::Unavailable(chain(&error)))
     }
 }
 
@@ -157,8 +157,8 @@ impl From<Trouble> for Refusal {
         match trouble {
             Trouble::Missing(_) => Self::NotFound,
             other => {
-                tracing::warn!(error = %other, "mirror not fetched");
-                Self::Unavailable(other.to_string())
+                tracing::warn!(error = %chain(&other), "mirror not fetched");
+                Self::Unavailable(chain(&other))
             }
         }
     }

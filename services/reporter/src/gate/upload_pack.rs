@@ -3,6 +3,7 @@
 use std::{io, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use axum::body::{Body, Bytes};
+use domain::cause::chain;
 use futures::{StreamExt as _, stream};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -76,7 +77,7 @@ async fn watch<H: Send>(
         }
     }
     if let Err(error) = child.kill().await {
-        tracing::debug!(%error, "upload-pack was not killed");
+        tracing::debug!(error = %chain(&error), "upload-pack was not killed");
     }
 }
 

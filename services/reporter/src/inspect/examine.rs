@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use domain::CommitId;
+use domain::{CommitId, cause::chain};
 use git::{Budget, Repository};
 
 use super::{Rendered, Task, Verdict};
@@ -18,7 +18,7 @@ pub(super) fn examine(dir: &Path, task: &Task, pack: &[u8]) -> Verdict {
         Ok(verdict) => verdict,
         Err(git::Error::BadPack(detail)) => Verdict::BadPack { detail },
         Err(error) => Verdict::Trouble {
-            detail: error.to_string(),
+            detail: chain(&error),
         },
     }
 }
@@ -77,7 +77,7 @@ fn breach(violation: Violation) -> Verdict {
 /// The whole difference, then each commit's own. All of them share one budget, and the first that does not fit ends it.
 fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, git::Error> {
     let (base, head) = (&task.push.base, &task.push.head);
-    let invalid = |error: globset::Error| git::Error::Failed(error.to_string());
+    let invalid = |error: globset::Error| git::Error::Failed(error.into());
     let limits = Limits::new(&task.limits).map_err(invalid)?;
     let commits = repository.commits(base, head)?;
     if commits.len() > MAX_COMMITS {

@@ -3,7 +3,7 @@
 use domain::{PushBranch, RunId};
 
 use super::words::{code, fenced};
-use crate::plan::Shown;
+use crate::made::Shown;
 
 /// Of a change in a comment, in characters: below Jira's 32,767 with room for the words around it.
 const SHOWN_CHARS: usize = 8_000;

@@ -14,6 +14,7 @@ mod refusal;
 mod skipped;
 mod status;
 mod stopped;
+mod undone;
 mod words;
 
 pub(crate) use approval::excerpt;
@@ -23,9 +24,14 @@ pub(crate) use refusal::{
     not_inspected, refusal, unknown_pull_request,
 };
 pub(crate) use status::status;
+pub(crate) use undone::{
+    branch_has_moved, branch_of_another_ticket, credentials_refused, moved_since_checks,
+    no_comment_of_github, no_difference, no_run, not_pushed, nothing_to_link, unreadable_request,
+    work_was_cut,
+};
 use words::{code, link, person};
 
-use crate::plan::Made;
+use crate::made::Made;
 
 /// What a comment is about.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::words::{code, harmless};
-use crate::plan::Moved;
+use crate::made::Moved;
 
 /// How to ask for the job again. `moved`: what became of the last move; a ticket that never left the status cannot be
 /// moved back to it.

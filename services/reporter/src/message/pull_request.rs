@@ -3,7 +3,7 @@
 use domain::{FailedCheck, PullRequestRef, RunId, TicketKey};
 
 use super::words::{capped, code, is_web_link, link};
-use crate::{plan::Draft, sanitize};
+use crate::{draft::Draft, sanitize};
 
 /// GitHub's limit for titles.
 const TITLE_CHARS: usize = 256;

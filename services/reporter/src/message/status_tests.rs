@@ -62,7 +62,7 @@ fn the_latest_is_said_in_full_and_the_rest_in_a_line_each() {
 
 #[test]
 fn that_a_ticket_was_not_moved_is_said_until_it_is() {
-    use crate::plan::Moved;
+    use crate::made::Moved;
     let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
     board.moved(&Moved::Unavailable {
         wanted: "Done".to_owned(),

@@ -70,12 +70,10 @@ impl Repo {
     }
 
     fn minimal_pulls(&self, sha: &str, url: &str) -> Vec<Value> {
-        let is_wanted = |pull: &&_| is_open_at(pull, sha);
-        let pulls = self.pulls.values().filter(is_wanted);
-        pulls.map(|pull| self.minimal_pull_json(pull, url)).collect()
+        let pulls = self.pulls.values();
+        pulls
+            .filter(|pull| pull.open && pull.head_sha == sha)
+            .map(|pull| self.minimal_pull_json(pull, url))
+            .collect()
     }
-}
-
-fn is_open_at(pull: &crate::github::state::Pull, sha: &str) -> bool {
-    pull.open && pull.head_sha == sha
 }

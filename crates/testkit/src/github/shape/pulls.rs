@@ -84,7 +84,7 @@ impl Repo {
             "base": side(&pull.base, &pull.base_sha), "labels": self.labels_json(pull, url),
             "requested_reviewers": reviewers, "requested_teams": [], "assignees": [], "created_at": pull.created,
             "updated_at": pull.updated, "closed_at": pull.closed,
-            "merged_at": pull.merged_by.as_ref().and(pull.closed.as_ref()), "merge_commit_sha": pull.merge_sha,
+            "merged_at": pull.merged_at(), "merge_commit_sha": pull.merge_sha,
             "author_association": "CONTRIBUTOR",
         });
         with(body, self.links(pull, url).json())

@@ -46,7 +46,7 @@ impl Repo {
             "reactions": reactions(&own), "url": own, "draft": pull.draft,
             "pull_request": {
                 "html_url": page, "url": format!("{repository}/pulls/{}", pull.number),
-                "diff_url": format!("{page}.diff"), "patch_url": format!("{page}.patch"), "merged_at": null,
+                "diff_url": format!("{page}.diff"), "patch_url": format!("{page}.patch"), "merged_at": pull.merged_at(),
             },
         })
     }

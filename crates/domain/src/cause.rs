@@ -1,0 +1,69 @@
+//! Why an error happened. The text of an error is one sentence of its own; whoever shows it to a person adds the causes.
+
+use std::error::Error;
+
+/// An error behind another one. Words become one, too.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// An error with its causes, outermost first, each said once: `cannot connect: dns error: no such host`.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    with_causes(&error.to_string(), error.source())
+}
+
+/// The same with other words for the outermost error.
+pub fn with_causes(text: &str, mut cause: Option<&(dyn Error + 'static)>) -> String {
+    let mut said = text.to_owned();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        // Errors of other crates often repeat their cause in their own text.
+        if !said.contains(&words) {
+            said = format!("{said}: {words}");
+        }
+        cause = error.source();
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Step {
+        text: &'static str,
+        source: Option<Cause>,
+    }
+
+    fn step(text: &'static str, source: impl Into<Cause>) -> Step {
+        Step {
+            text,
+            source: Some(source.into()),
+        }
+    }
+
+    #[test]
+    fn the_causes_stand_behind_an_error_in_order() {
+        let error = step("not stored", step("cannot connect", "no such host"));
+        assert_eq!(chain(&error), "not stored: cannot connect: no such host");
+    }
+
+    #[test]
+    fn a_cause_that_an_error_tells_itself_is_not_told_again() {
+        let error = step("cannot connect: no such host", "no such host");
+        assert_eq!(chain(&error), "cannot connect: no such host");
+        let outer = std::io::Error::other(std::io::Error::other("no such host"));
+        assert_eq!(
+            with_causes("cannot connect", Some(&outer)),
+            "cannot connect: no such host"
+        );
+    }
+
+    #[test]
+    fn an_error_without_a_cause_is_its_own_sentence() {
+        assert_eq!(
+            chain(&std::io::Error::other("the disk is full")),
+            "the disk is full"
+        );
+    }
+}

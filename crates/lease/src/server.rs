@@ -1,0 +1,113 @@
+//! The connection, and the scripts that take, renew and release a lease.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::Cause;
+use redis::{FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager};
+use tokio::time::timeout;
+
+use crate::{error::Error, outage::Outage};
+
+/// The longest wait for an answer.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+const TAKE: &str = "
+local held = redis.call('GET', KEYS[1])
+if held and held >= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1";
+/// A key that is gone (the server lost its data) is taken again as long as nobody else has.
+const RENEW: &str = "
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1";
+const RELEASE: &str = "
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])";
+
+pub(crate) struct Scripts {
+    take: Script,
+    renew: Script,
+    release: Script,
+}
+
+impl Scripts {
+    pub(crate) fn new() -> Self {
+        Self {
+            take: Script::new(TAKE),
+            renew: Script::new(RENEW),
+            release: Script::new(RELEASE),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) connection: ConnectionManager,
+    pub(crate) scripts: Arc<Scripts>,
+    pub(crate) address: Arc<str>,
+    pub(crate) outage: Arc<Outage>,
+}
+
+impl Server {
+    async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Error> {
+        let mut connection = self.connection.clone();
+        self.bounded(script.invoke_async(&mut connection)).await
+    }
+
+    /// The client's own limit does not cover the wait for a reconnect.
+    pub(crate) async fn bounded<T>(
+        &self,
+        asking: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Result<T, Error> {
+        let unavailable = |source: Cause| Error::Unavailable {
+            address: self.address.to_string(),
+            source,
+        };
+        let answer = match timeout(RESPONSE_TIMEOUT, asking).await {
+            Ok(answer) => answer.map_err(|error| unavailable(error.into())),
+            Err(_) => Err(unavailable("no answer within 1 s".into())),
+        };
+        match &answer {
+            Ok(_) => self.outage.answered(),
+            Err(error) => self.outage.failed(error),
+        }
+        answer
+    }
+}
+
+/// One fence's claim on one ticket.
+#[derive(Clone)]
+pub(crate) struct Claim {
+    pub(crate) server: Server,
+    pub(crate) ttl: Duration,
+    pub(crate) key: String,
+    pub(crate) fence: String,
+}
+
+impl Claim {
+    pub(crate) async fn take(&self) -> Result<bool, Error> {
+        self.server.run(&self.with_ttl(&self.server.scripts.take)).await
+    }
+
+    /// False when somebody else holds it.
+    pub(crate) async fn renew(&self) -> Result<bool, Error> {
+        let call = self.with_ttl(&self.server.scripts.renew);
+        failpoint::around("lease.renew", self.server.run(&call)).await
+    }
+
+    pub(crate) async fn release(&self) -> Result<bool, Error> {
+        let mut call = self.server.scripts.release.prepare_invoke();
+        call.key(&self.key).arg(&self.fence);
+        failpoint::around("lease.release", self.server.run(&call)).await
+    }
+
+    fn with_ttl<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
+        let mut call = script.prepare_invoke();
+        call.key(&self.key)
+            .arg(&self.fence)
+            .arg(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
+        call
+    }
+}

@@ -1,0 +1,47 @@
+//! What calls of the contract answer alike: the tools, the level, and trouble as a status.
+
+use domain::SandboxLevel;
+use proto::executor as wire;
+use tonic::Status;
+
+use crate::{tools, workspace::Problem};
+
+/// The tools as the contract describes them.
+pub(crate) fn specs() -> Vec<wire::ToolSpec> {
+    let spec = |tool: &tools::Tool| wire::ToolSpec {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        input_schema_json: (tool.schema)().to_string(),
+        read_only: tool.read_only,
+    };
+    tools::ALL.into_iter().map(spec).collect()
+}
+
+pub(crate) const fn level(level: SandboxLevel) -> wire::SandboxLevel {
+    match level {
+        SandboxLevel::L0 => wire::SandboxLevel::L0,
+        SandboxLevel::L1 => wire::SandboxLevel::L1,
+        SandboxLevel::L2 => wire::SandboxLevel::L2,
+        SandboxLevel::L3 => wire::SandboxLevel::L3,
+    }
+}
+
+/// Runs blocking work on a workspace.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Status> {
+    let done = tokio::task::spawn_blocking(work).await;
+    match done.map_err(|error| Status::internal(error.to_string()))? {
+        Ok(value) => Ok(value),
+        Err(Problem::NotFound(text)) => Err(Status::not_found(text)),
+        Err(Problem::BadSnapshot(text)) => Err(Status::invalid_argument(text)),
+        Err(Problem::Unkeepable(text)) => Err(Status::out_of_range(text)),
+        Err(Problem::Trouble(text)) => Err(status_of(text)),
+    }
+}
+
+/// Disk, git or gate in trouble: worth another try.
+pub(crate) fn status_of(text: String) -> Status {
+    tracing::warn!(problem = text, "a workspace is in trouble");
+    Status::unavailable(text)
+}

@@ -1,0 +1,18 @@
+//! What a pull request is opened with.
+
+use domain::RepositoryName;
+
+/// A draft pull request to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Draft {
+    /// Where.
+    pub(crate) repository: RepositoryName,
+    /// Head branch.
+    pub(crate) branch: String,
+    /// Target branch.
+    pub(crate) base_branch: String,
+    /// The model's title.
+    pub(crate) title: String,
+    /// The model's Markdown.
+    pub(crate) body: String,
+}

@@ -1,0 +1,67 @@
+//! Why an effect was not done, for the model and for people.
+
+use domain::{CommitId, TicketKey};
+
+/// The pull request has another head than the one whose checks are known.
+pub(crate) fn moved_since_checks(known: &CommitId, now: &CommitId) -> String {
+    format!(
+        "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
+        known.short(),
+        now.short()
+    )
+}
+
+/// Another ticket pushed the branch.
+pub(crate) fn branch_of_another_ticket(branch: &str, ticket: &TicketKey) -> String {
+    format!(
+        "the branch `{branch}` belongs to the ticket {}; create a branch with another name",
+        ticket.short()
+    )
+}
+
+/// The branch on the remote is not where the push expects it.
+pub(crate) fn branch_has_moved(detail: &str) -> String {
+    format!(
+        "{detail}. Somebody else pushed to this branch, or it exists already: create a branch with another name"
+    )
+}
+
+/// There is nothing that a pull request could be opened from.
+pub(crate) fn not_pushed(branch: &str) -> String {
+    format!("the branch `{branch}` was not pushed; push it first")
+}
+
+/// GitHub or Jira do not know us.
+pub(crate) fn credentials_refused() -> String {
+    "the reporter's credentials are refused; an operator must look into it".to_owned()
+}
+
+/// The request cannot be read.
+pub(crate) fn unreadable_request() -> String {
+    "the reporter could not read what it was asked for".to_owned()
+}
+
+/// What the ledger holds is not the id of a comment.
+pub(crate) fn no_comment_of_github() -> String {
+    "the ledger names no comment of GitHub".to_owned()
+}
+
+/// A push that no run asked for.
+pub(crate) fn no_run() -> String {
+    "a push needs a run".to_owned()
+}
+
+/// A link without a pull request.
+pub(crate) fn nothing_to_link() -> String {
+    "there is no pull request to link".to_owned()
+}
+
+/// The inspection passed and shows nothing.
+pub(crate) fn no_difference() -> String {
+    "the inspector gave no difference".to_owned()
+}
+
+/// The work with git did not come to its end.
+pub(crate) fn work_was_cut() -> String {
+    "the work on the repository was cut".to_owned()
+}
