@@ -7,6 +7,7 @@
 
 mod demo;
 mod doctor;
+mod example;
 mod process_ticket;
 mod program;
 mod services;
