@@ -41,7 +41,7 @@ impl Poller {
             router,
             interval,
             memory: Memory::default(),
-            pull_requests: OpenPullRequests::new(settle),
+            pull_requests: OpenPullRequests::new(interval, settle),
             jira_rests_until: None,
             recovered,
         }

@@ -28,6 +28,7 @@ use crate::{
 pub const CHECKS_AN_HOUR: f64 = 150.0;
 /// How many at once.
 const CHECKS_AT_ONCE: f64 = 20.0;
+/// The longest first wait between two looks at the checks of a head; a shorter interval of polls shortens it.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
 /// Checks that ended may be run again.
@@ -42,6 +43,8 @@ pub(crate) struct OpenPullRequests {
     /// How far the index is read.
     read_to: Revision,
     tags: BTreeMap<RepositoryName, ETag>,
+    /// Between the first two looks at the checks of a head.
+    first_wait: Duration,
     /// How long a commit without checks may still get some.
     settle: Duration,
     allowance: Allowance,
@@ -54,23 +57,25 @@ struct Tracked {
     /// Since when that is its head, as far as this process saw.
     since: Instant,
     due: Instant,
+    first_wait: Duration,
     wait: Duration,
 }
 
 impl Tracked {
-    fn new(head: Option<CommitId>) -> Self {
+    fn new(head: Option<CommitId>, first_wait: Duration) -> Self {
         Self {
             head,
             since: Instant::now(),
             due: Instant::now(),
-            wait: FIRST_WAIT,
+            first_wait,
+            wait: first_wait,
         }
     }
 
     fn has_head(&mut self, head: &CommitId) {
         if self.head.as_ref() != Some(head) {
             self.head = Some(head.clone());
-            (self.since, self.due, self.wait) = (Instant::now(), Instant::now(), FIRST_WAIT);
+            (self.since, self.due, self.wait) = (Instant::now(), Instant::now(), self.first_wait);
         }
     }
 
@@ -117,11 +122,12 @@ impl Allowance {
 }
 
 impl OpenPullRequests {
-    pub(crate) fn new(settle: Duration) -> Self {
+    pub(crate) fn new(interval: Duration, settle: Duration) -> Self {
         Self {
             open: BTreeMap::new(),
             read_to: Revision::default(),
             tags: BTreeMap::new(),
+            first_wait: interval.min(FIRST_WAIT),
             settle,
             allowance: Allowance::new(),
             rests_until: None,
@@ -177,7 +183,8 @@ impl OpenPullRequests {
                 PullRequestStatus::Open => {
                     // It may have ended between the last listing and now.
                     self.tags.remove(&place.0);
-                    self.open.insert(place, Tracked::new(record.head));
+                    self.open
+                        .insert(place, Tracked::new(record.head, self.first_wait));
                 }
                 PullRequestStatus::Merged | PullRequestStatus::Closed => drop(self.open.remove(&place)),
             }
@@ -374,7 +381,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn checks_are_looked_at_less_often_the_longer_they_take_and_at_once_for_a_new_head() {
-        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()));
+        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT);
         let wait = |tracked: &mut Tracked| {
             tracked.looked(false);
             (tracked.due - Instant::now()).as_secs()
@@ -390,7 +397,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_head_is_silent_once_it_has_been_for_the_whole_time_and_is_looked_at_right_then() {
         let settle = Duration::from_secs(600);
-        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()));
+        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT);
         let mut looks = Vec::new();
         loop {
             tokio::time::sleep_until(tracked.due).await;

@@ -116,8 +116,8 @@ struct PullRequestPayload {
 struct PullRequest {
     number: u64,
     head: Head,
-    #[serde(default)]
-    merged: bool,
+    /// May be null.
+    merged: Option<bool>,
     merged_by: Option<User>,
     closed_at: Option<String>,
 }
@@ -252,13 +252,14 @@ fn pull_request(event: &str, body: &[u8]) -> Result<Event, Unreadable> {
         .as_deref()
         .and_then(Timestamp::parse)
         .ok_or_else(unreadable)?;
+    let is_merged = pull_request.merged.unwrap_or(false);
     let by = pull_request
         .merged_by
-        .filter(|_| pull_request.merged)
+        .filter(|_| is_merged)
         .unwrap_or(sender)
         .login;
     let closing = Closing {
-        merged: pull_request.merged,
+        merged: is_merged,
         by,
         at,
     };
@@ -347,15 +348,15 @@ mod tests {
         );
     }
 
-    fn closing(merged: bool, head: &str) -> Value {
+    fn closing(merged: impl Into<Value>, head: &str) -> Value {
         json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "sam"},
             "pull_request": {"number": 7, "head": {"ref": "feat/ENG-1-x", "repo": {"full_name": head}},
-                "merged": merged, "merged_by": {"login": "mia"}, "closed_at": "2026-11-21T10:00:00Z"}})
+                "merged": merged.into(), "merged_by": {"login": "mia"}, "closed_at": "2026-11-21T10:00:00Z"}})
     }
 
     #[test]
     fn a_closed_pull_request_says_whether_it_was_merged_and_by_whom() {
-        for (merged, expected) in [(true, "mia"), (false, "sam")] {
+        for (merged, expected) in [(Some(true), "mia"), (Some(false), "sam"), (None, "sam")] {
             let Ok(Event::Closed {
                 number,
                 branch,
@@ -366,7 +367,10 @@ mod tests {
                 panic!("not closed");
             };
             assert_eq!((number, branch.as_str()), (7, "feat/ENG-1-x"));
-            assert_eq!((closing.merged, closing.by.as_str()), (merged, expected));
+            assert_eq!(
+                (closing.merged, closing.by.as_str()),
+                (merged == Some(true), expected)
+            );
         }
     }
 
