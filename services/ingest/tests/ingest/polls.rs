@@ -152,7 +152,10 @@ async fn pull_requests_are_polled_by_one_conditional_listing_and_never_again_whe
     // One look at the pull request that was closed; all else is the listing, and now and then the checks of each.
     assert_eq!((asked("/pulls/1"), asked("/pulls/2")), (1, 0));
     let (listings, checks) = (asked("/pulls?state=all"), asked("/check-runs"));
-    assert!(checks < 2 * listings, "{checks} looks at checks in {listings} rounds");
+    assert!(
+        checks < 2 * listings,
+        "{checks} looks at checks in {listings} rounds"
+    );
     h.stop().await;
 }
 
