@@ -19,7 +19,7 @@ pub use model::{
     Identity, Permission, Polled, PullRequest, PullRequestState, Repository, conclusion, mentions,
 };
 pub use reader::Reader;
-pub use settings::{Account, ReaderServer, Settings, WriterServer};
+pub use settings::{Settings, readers, writers};
 pub use writer::Writer;
 
 #[cfg(test)]

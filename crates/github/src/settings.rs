@@ -1,8 +1,10 @@
 //! The sections `[github_reader]` and `[github_writer]`.
 
-use domain::is_readable_on_the_way;
+use std::collections::BTreeMap;
+
+use domain::{Instance, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 /// Where GitHub is and who we are there: an App (id and private key) or a token.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,72 +27,70 @@ pub struct Settings {
 /// An App (id and private key) or a token on a server besides the default one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Account {
+struct Account {
     /// Id of the GitHub App.
-    pub app_id: Option<u64>,
+    app_id: Option<u64>,
     /// RSA private key of the GitHub App, PEM.
-    pub private_key: Option<SecretString>,
+    private_key: Option<SecretString>,
     /// A personal access token instead of an App.
-    pub token: Option<SecretString>,
+    token: Option<SecretString>,
 }
 
 /// `[github.<instance>]` as ingest reads it: the writer's part is skipped unread.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReaderServer {
-    /// As in [`Settings`].
-    pub api_url: String,
-    /// As in [`Settings`].
-    pub git_url: String,
-    /// As in [`Settings`].
+struct ReaderServer {
+    api_url: String,
+    git_url: String,
     #[serde(default)]
-    pub allow_insecure: bool,
-    /// The account that reads.
-    pub reader: Account,
+    allow_insecure: bool,
+    reader: Account,
     #[serde(default, rename = "writer")]
     _writer: IgnoredAny,
 }
 
 /// `[github.<instance>]` as the reporter reads it: the reader's part is skipped unread.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WriterServer {
-    /// As in [`Settings`].
-    pub api_url: String,
-    /// As in [`Settings`].
-    pub git_url: String,
-    /// As in [`Settings`].
+struct WriterServer {
+    api_url: String,
+    git_url: String,
     #[serde(default)]
-    pub allow_insecure: bool,
-    /// The account that writes.
-    pub writer: Account,
+    allow_insecure: bool,
+    writer: Account,
     #[serde(default, rename = "reader")]
     _reader: IgnoredAny,
 }
 
-impl ReaderServer {
-    /// The server with the account that reads.
-    pub fn settings(&self) -> Settings {
-        on_server(&self.api_url, &self.git_url, self.allow_insecure, &self.reader)
-    }
+/// Reads the servers besides the default one with the accounts that read.
+///
+/// # Errors
+/// When a section is not one.
+pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
+    let servers = BTreeMap::<Instance, ReaderServer>::deserialize(sections)?.into_iter();
+    let read = |it: ReaderServer| on_server(it.api_url, it.git_url, it.allow_insecure, it.reader);
+    Ok(servers.map(|(name, server)| (name, read(server))).collect())
 }
 
-impl WriterServer {
-    /// The server with the account that writes.
-    pub fn settings(&self) -> Settings {
-        on_server(&self.api_url, &self.git_url, self.allow_insecure, &self.writer)
-    }
+/// The same with the accounts that write.
+///
+/// # Errors
+/// When a section is not one.
+pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
+    let servers = BTreeMap::<Instance, WriterServer>::deserialize(sections)?.into_iter();
+    let read = |it: WriterServer| on_server(it.api_url, it.git_url, it.allow_insecure, it.writer);
+    Ok(servers.map(|(name, server)| (name, read(server))).collect())
 }
 
-fn on_server(api_url: &str, git_url: &str, allow_insecure: bool, account: &Account) -> Settings {
+fn on_server(api_url: String, git_url: String, allow_insecure: bool, account: Account) -> Settings {
     let Account {
         app_id,
         private_key,
         token,
-    } = account.clone();
+    } = account;
     Settings {
-        api_url: api_url.to_owned(),
-        git_url: git_url.to_owned(),
+        api_url,
+        git_url,
         app_id,
         private_key,
         token,

@@ -18,5 +18,5 @@ pub use model::{
     StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;
-pub use settings::{Account as AccountSettings, ReaderSite, Settings, WriterSite};
+pub use settings::{Settings, readers, writers};
 pub use writer::Writer;

@@ -1,8 +1,10 @@
 //! The sections `[jira_reader]` and `[jira_writer]`.
 
-use domain::is_readable_on_the_way;
+use std::collections::BTreeMap;
+
+use domain::{Instance, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 /// Where Jira is and who we are there.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -21,62 +23,62 @@ pub struct Settings {
 /// An account of a site besides the default one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Account {
+struct Account {
     /// The account's address; empty: `api_token` is a personal access token, sent as a bearer token.
-    pub email: String,
+    email: String,
     /// The account's API token.
-    pub api_token: SecretString,
+    api_token: SecretString,
 }
 
 /// `[jira.<instance>]` as ingest reads it: the writer's part is skipped unread.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReaderSite {
-    /// As in [`Settings`].
-    pub base_url: String,
-    /// As in [`Settings`].
+struct ReaderSite {
+    base_url: String,
     #[serde(default)]
-    pub allow_insecure: bool,
-    /// The account that reads.
-    pub reader: Account,
+    allow_insecure: bool,
+    reader: Account,
     #[serde(default, rename = "writer")]
     _writer: IgnoredAny,
 }
 
 /// `[jira.<instance>]` as the reporter reads it: the reader's part is skipped unread.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WriterSite {
-    /// As in [`Settings`].
-    pub base_url: String,
-    /// As in [`Settings`].
+struct WriterSite {
+    base_url: String,
     #[serde(default)]
-    pub allow_insecure: bool,
-    /// The account that writes.
-    pub writer: Account,
+    allow_insecure: bool,
+    writer: Account,
     #[serde(default, rename = "reader")]
     _reader: IgnoredAny,
 }
 
-impl ReaderSite {
-    /// The site with the account that reads.
-    pub fn settings(&self) -> Settings {
-        on_site(&self.base_url, self.allow_insecure, &self.reader)
-    }
+/// Reads the sites besides the default one with the accounts that read.
+///
+/// # Errors
+/// When a section is not one.
+pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
+    let sites = BTreeMap::<Instance, ReaderSite>::deserialize(sections)?.into_iter();
+    let read = |it: ReaderSite| on_site(it.base_url, it.allow_insecure, it.reader);
+    Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
-impl WriterSite {
-    /// The site with the account that writes.
-    pub fn settings(&self) -> Settings {
-        on_site(&self.base_url, self.allow_insecure, &self.writer)
-    }
+/// The same with the accounts that write.
+///
+/// # Errors
+/// When a section is not one.
+pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
+    let sites = BTreeMap::<Instance, WriterSite>::deserialize(sections)?.into_iter();
+    let read = |it: WriterSite| on_site(it.base_url, it.allow_insecure, it.writer);
+    Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
-fn on_site(base_url: &str, allow_insecure: bool, account: &Account) -> Settings {
+fn on_site(base_url: String, allow_insecure: bool, account: Account) -> Settings {
     Settings {
-        base_url: base_url.to_owned(),
-        email: account.email.clone(),
-        api_token: account.api_token.clone(),
+        base_url,
+        email: account.email,
+        api_token: account.api_token,
         allow_insecure,
     }
 }

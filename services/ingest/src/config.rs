@@ -33,9 +33,11 @@ pub struct Config {
     /// `[jira_reader]`.
     pub jira_reader: jira::Settings,
     /// `[github.<instance>]`: GitHub servers besides the default one.
-    pub github: BTreeMap<Instance, github::ReaderServer>,
+    #[serde(deserialize_with = "github::readers")]
+    pub github: BTreeMap<Instance, github::Settings>,
     /// `[jira.<instance>]`: Jira sites besides the default one.
-    pub jira: BTreeMap<Instance, jira::ReaderSite>,
+    #[serde(deserialize_with = "jira::readers")]
+    pub jira: BTreeMap<Instance, jira::Settings>,
 }
 
 /// Secrets of the webhooks of instances, by their names.
@@ -49,28 +51,6 @@ pub struct InstanceSecrets {
 }
 
 impl Config {
-    pub(crate) fn github_servers(&self) -> BTreeMap<Instance, github::Settings> {
-        let servers = self.github.iter();
-        servers
-            .map(|(name, server)| (name.clone(), server.settings()))
-            .collect()
-    }
-
-    pub(crate) fn jira_sites(&self) -> BTreeMap<Instance, jira::Settings> {
-        let sites = self.jira.iter();
-        sites
-            .map(|(name, site)| (name.clone(), site.settings()))
-            .collect()
-    }
-
-    /// The instances that rules may name.
-    pub(crate) fn connections(&self) -> bootstrap::rules::Connections {
-        bootstrap::rules::Connections {
-            github: self.github.keys().cloned().collect(),
-            jira: self.jira.keys().cloned().collect(),
-        }
-    }
-
     /// Each instance is usable, and its webhooks are signed.
     fn check_instances(&self) -> Result<(), Error> {
         let named = |(key, problem): (String, String)| Error::new(key, problem);
@@ -81,13 +61,13 @@ impl Config {
                 .map(drop)
                 .ok_or_else(|| Error::new(key, "must hold the secret of this instance's webhook"))
         };
-        for (name, settings) in self.github_servers() {
+        for (name, settings) in &self.github {
             settings.check(&format!("github.{name}")).map_err(named)?;
-            signed("github", &name, secrets.github.get(&name))?;
+            signed("github", name, secrets.github.get(name))?;
         }
-        for (name, settings) in self.jira_sites() {
+        for (name, settings) in &self.jira {
             settings.check(&format!("jira.{name}")).map_err(named)?;
-            signed("jira", &name, secrets.jira.get(&name))?;
+            signed("jira", name, secrets.jira.get(name))?;
         }
         Ok(())
     }

@@ -6,7 +6,12 @@ use std::{
 };
 
 use anyhow::Context;
-use bootstrap::{health::Health, http, rules::RulesStore, service};
+use bootstrap::{
+    health::Health,
+    http,
+    rules::{Connections, RulesStore},
+    service,
+};
 use futures::FutureExt as _;
 use queue::Queue;
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
@@ -37,13 +42,16 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(config: &Config, shutdown: CancellationToken) -> anyhow::Result<Self> {
-        let jira = jira::Reader::with_instances(Some(&config.jira_reader), &config.jira_sites());
+        let jira = jira::Reader::with_instances(Some(&config.jira_reader), &config.jira);
         let jira = jira.context("jira_reader or an instance of jira")?;
-        let github = github::Reader::with_instances(&config.github_reader, &config.github_servers());
+        let github = github::Reader::with_instances(&config.github_reader, &config.github);
         let github = github.context("github_reader or an instance of github")?;
         Ok(Self {
             health: Health::new(),
-            rules: Arc::new(RulesStore::open(&config.rules, config.connections())?),
+            rules: Arc::new(RulesStore::open(
+                &config.rules,
+                Connections::of(&config.github, &config.jira),
+            )?),
             outside: Arc::new(Outside::new(jira, github)),
             tokens: Arc::new(Tokens::new(&config.ingest.api_tokens)?),
             queue: Arc::default(),

@@ -10,6 +10,7 @@ use domain::{
 };
 use queue::Queue;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use crate::executors::{CallError, Caller, Executors, commit};
@@ -49,7 +50,7 @@ impl From<Fact> for Outcome {
 /// The hands of every run.
 pub(crate) struct Driver {
     pub(crate) queue: Queue,
-    pub(crate) model: ChatModel,
+    pub(crate) model: Arc<ChatModel>,
     pub(crate) executors: Arc<Executors>,
     pub(crate) slots: Slots,
     pub(crate) retries: Retries,
@@ -172,13 +173,23 @@ impl Driver {
                 transient: false,
             };
         };
-        let run = state.run.to_string();
-        match failpoint::around("planner.model.call", self.model.chat(&run, &transcript)).await {
-            Ok(reply) => Fact::ModelReplied { id, reply },
-            Err(error) => Fact::ModelFailed {
+        let (model, run) = (Arc::clone(&self.model), state.run.to_string());
+        let call =
+            async move { failpoint::around("planner.model.call", model.chat(&run, &transcript)).await };
+        // A task of its own: while the session waits for NATS it drives no step, and a reply that nobody reads meanwhile
+        // would run into its time limits and be paid for again.
+        let call = AbortOnDropHandle::new(tokio::spawn(call.in_current_span()));
+        match call.await {
+            Ok(Ok(reply)) => Fact::ModelReplied { id, reply },
+            Ok(Err(error)) => Fact::ModelFailed {
                 id,
                 detail: error.to_string(),
                 transient: error.transient,
+            },
+            Err(broken) => Fact::ModelFailed {
+                id,
+                detail: broken.to_string(),
+                transient: true,
             },
         }
     }

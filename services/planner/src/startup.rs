@@ -25,7 +25,7 @@ pub(crate) async fn desk(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<(TicketDesk, Queue, Leases)>> {
     let signer = Signer::new(&config.planner.grant_key_id, &config.planner.grant_key)?;
-    let model = ChatModel::new(&config.model)?;
+    let model = Arc::new(ChatModel::new(&config.model)?);
     let connect = || async {
         let queue = Queue::connect(&config.nats, "planner").await?;
         queue.check_topology(queue::Role::Planner).await?;

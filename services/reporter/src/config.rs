@@ -34,36 +34,14 @@ pub struct Config {
     #[serde(default)]
     pub jira_writer: Option<jira::Settings>,
     /// `[github.<instance>]`: GitHub servers besides the default one.
-    #[serde(default)]
-    pub github: BTreeMap<Instance, github::WriterServer>,
+    #[serde(default, deserialize_with = "github::writers")]
+    pub github: BTreeMap<Instance, github::Settings>,
     /// `[jira.<instance>]`: Jira sites besides the default one.
-    #[serde(default)]
-    pub jira: BTreeMap<Instance, jira::WriterSite>,
+    #[serde(default, deserialize_with = "jira::writers")]
+    pub jira: BTreeMap<Instance, jira::Settings>,
 }
 
-impl Config {
-    pub(crate) fn github_servers(&self) -> BTreeMap<Instance, github::Settings> {
-        let servers = self.github.iter();
-        servers
-            .map(|(name, server)| (name.clone(), server.settings()))
-            .collect()
-    }
-
-    pub(crate) fn jira_sites(&self) -> BTreeMap<Instance, jira::Settings> {
-        let sites = self.jira.iter();
-        sites
-            .map(|(name, site)| (name.clone(), site.settings()))
-            .collect()
-    }
-
-    /// The instances that rules may name.
-    pub(crate) fn connections(&self) -> rules::Connections {
-        rules::Connections {
-            github: self.github.keys().cloned().collect(),
-            jira: self.jira.keys().cloned().collect(),
-        }
-    }
-}
+impl Config {}
 
 /// `[reporter]`.
 #[derive(Clone, Debug, Deserialize)]
@@ -205,9 +183,9 @@ impl ServiceConfig for Config {
                 .as_ref()
                 .map_or(Ok(()), |jira| jira.check("jira_writer")),
         ];
-        let servers = self.github_servers().into_iter();
+        let servers = self.github.iter();
         let servers = servers.map(|(name, settings)| settings.check(&format!("github.{name}")));
-        let sites = self.jira_sites().into_iter();
+        let sites = self.jira.iter();
         let sites = sites.map(|(name, settings)| settings.check(&format!("jira.{name}")));
         sections
             .into_iter()

@@ -84,7 +84,7 @@ impl Performer {
             match Box::pin(self.measured(&asked, effect, fence)).await {
                 Ok(part) => made.merge(part),
                 Err(trouble) => {
-                    let outcome = settled(trouble, patience)?;
+                    let outcome = settled(report, trouble, patience)?;
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
                     if !is_telling(effect) {
                         return Ok(Performed {
@@ -259,7 +259,7 @@ fn is_telling(effect: &Effect) -> bool {
 }
 
 /// The outcome of an effect that is not done; what leaves the report unsettled stays an error.
-fn settled(trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Trouble> {
+fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Trouble> {
     match trouble {
         Trouble::Later { .. } | Trouble::Unknown(_) if patience == Patience::More => Err(trouble),
         Trouble::Refused(detail) => Ok(ReportOutcome::Refused { detail }),
@@ -267,12 +267,14 @@ fn settled(trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Troubl
             Ok(ReportOutcome::Failed { detail })
         }
         Trouble::Later { detail, .. } => Ok(ReportOutcome::Failed { detail }),
-        Trouble::Denied { section, detail } => {
+        Trouble::Denied { account, detail } => {
+            let section = account.section(report);
             tracing::error!(section, %detail, "permission missing");
-            let detail = message::denied(section, &detail);
+            let detail = message::denied(&section, &detail);
             Ok(ReportOutcome::Failed { detail })
         }
-        Trouble::Credentials { section, detail } => {
+        Trouble::Credentials { account, detail } => {
+            let section = account.section(report);
             tracing::error!(section, %detail, "credentials refused");
             let detail = message::credentials_refused();
             Ok(ReportOutcome::Failed { detail })
@@ -291,13 +293,48 @@ pub(crate) fn words(outcome: &ReportOutcome) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::{Job, ReportRequest, RunId, TicketKey};
+
     use super::*;
+    use crate::trouble::Account;
+
+    fn started(ticket: &str, repository: &str) -> Report {
+        let ticket: TicketKey = ticket.parse().unwrap();
+        let run = RunId::new(ticket.clone(), 1);
+        Report {
+            id: run.call(2).into(),
+            ticket,
+            run: Some(run),
+            fence: domain::RunFence::default(),
+            at: domain::Timestamp::default(),
+            request: ReportRequest::WorkStarted {
+                job: Job::Implement,
+                repository: repository.parse().unwrap(),
+            },
+        }
+    }
+
+    #[test]
+    fn refused_credentials_name_the_section_of_the_instance_that_was_written_to() {
+        let there = started("jira+dc:ENG-1", "ghe:acme/shop");
+        let here = started("jira:ENG-1", "acme/shop");
+        let crossed = started("jira+dc:ENG-1", "acme/shop");
+        for (account, report, section) in [
+            (Account::GitHub, &there, "github.ghe"),
+            (Account::Jira, &there, "jira.dc"),
+            (Account::GitHub, &here, "github_writer"),
+            (Account::Jira, &here, "jira_writer"),
+            (Account::GitHub, &crossed, "github_writer"),
+        ] {
+            assert_eq!(account.section(report), section);
+        }
+    }
 
     #[test]
     fn what_github_denies_fails_with_its_cause_for_the_operator_and_no_advice_to_the_model() {
         let detail = "Resource not accessible by integration".to_owned();
         let denied = Trouble::from(github::Error::Forbidden { detail, needs: None });
-        let outcome = settled(denied, Patience::More).unwrap();
+        let outcome = settled(&started("jira:ENG-1", "acme/shop"), denied, Patience::More).unwrap();
         let ReportOutcome::Failed { detail } = outcome else {
             panic!("{outcome:?}")
         };

@@ -3,7 +3,12 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use bootstrap::{health::Health, http, rules::RulesStore, service};
+use bootstrap::{
+    health::Health,
+    http,
+    rules::{Connections, RulesStore},
+    service,
+};
 use grant::Verifier;
 use queue::Queue;
 use tokio::net::TcpListener;
@@ -30,8 +35,8 @@ const HTTP_DRAIN: Duration = Duration::from_secs(3);
 /// credential cannot be read, or when the socket fails.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
-    let rules = RulesStore::open(&config.rules, config.connections())?;
-    let github = github::Writer::with_instances(&config.github_writer, &config.github_servers())
+    let rules = RulesStore::open(&config.rules, Connections::of(&config.github, &config.jira))?;
+    let github = github::Writer::with_instances(&config.github_writer, &config.github)
         .context("github_writer or an instance of github")?;
     let (mirrors, floor) = (
         mirrors_folder(&config.reporter)?,
@@ -83,7 +88,7 @@ async fn work(
     let ledger = Ledger::new(&queue);
     let outside = Outside {
         github,
-        jira: jira::Writer::with_instances(config.jira_writer.as_ref(), &config.jira_sites())
+        jira: jira::Writer::with_instances(config.jira_writer.as_ref(), &config.jira)
             .context("jira_writer or an instance of jira")?,
         mirrors,
         objects: queue.objects(),

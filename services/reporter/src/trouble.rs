@@ -1,10 +1,42 @@
 //! Why an effect is not done, by what follows from it.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use domain::cause::chain;
+use domain::{Report, cause::chain};
 
-use crate::{ledger, message};
+use crate::{ledger, message, plan::repository_of};
+
+/// An account that writes. Which section of the settings holds it follows from the instance that is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Account {
+    GitHub,
+    Jira,
+}
+
+impl Account {
+    /// The section that the operator has to look at.
+    pub(crate) fn section(self, report: &Report) -> String {
+        let instance = match (self, repository_of(&report.request)) {
+            (Self::GitHub, Some(repository)) => repository.instance(),
+            (Self::GitHub, None) | (Self::Jira, _) => report.ticket.instance(),
+        };
+        match (self, instance) {
+            (Self::GitHub, None) => "github_writer".to_owned(),
+            (Self::Jira, None) => "jira_writer".to_owned(),
+            (Self::GitHub, Some(instance)) => format!("github.{instance}"),
+            (Self::Jira, Some(instance)) => format!("jira.{instance}"),
+        }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::GitHub => "GitHub",
+            Self::Jira => "Jira",
+        })
+    }
+}
 
 /// Why an effect is not done.
 #[derive(Debug, thiserror::Error)]
@@ -18,19 +50,19 @@ pub(crate) enum Trouble {
     /// What it is about does not exist, or the credentials cannot see it.
     #[error("{0}")]
     Missing(String),
-    /// The credentials are no good: the operator must look at the named section of the settings.
-    #[error("the credentials in [{section}] are refused: {detail}")]
+    /// The credentials are no good: the operator must look at the account's section of the settings.
+    #[error("the credentials of the {account} account are refused: {detail}")]
     Credentials {
-        /// The section.
-        section: &'static str,
+        /// Whose.
+        account: Account,
         /// What to check.
         detail: String,
     },
     /// The credentials are good and may not do this: the operator must look at their permissions.
-    #[error("the account in [{section}] may not do this: {detail}")]
+    #[error("the {account} account may not do this: {detail}")]
     Denied {
-        /// The section.
-        section: &'static str,
+        /// Whose.
+        account: Account,
         /// What the outside says.
         detail: String,
     },
@@ -75,11 +107,11 @@ impl From<github::Error> for Trouble {
         match error {
             github::Error::NotFound { .. } => Self::Missing(detail),
             github::Error::Unauthorized { check } => Self::Credentials {
-                section: "github_writer",
+                account: Account::GitHub,
                 detail: check,
             },
             github::Error::Forbidden { .. } => Self::Denied {
-                section: "github_writer",
+                account: Account::GitHub,
                 detail,
             },
             github::Error::Moved { .. }
@@ -104,11 +136,11 @@ impl From<jira::Error> for Trouble {
             jira::Error::NotFound { .. } => Self::Missing(detail),
             jira::Error::UnknownInstance { .. } => Self::Failed(detail),
             jira::Error::Unauthorized { check } => Self::Credentials {
-                section: "jira_writer",
+                account: Account::Jira,
                 detail: check,
             },
             jira::Error::Forbidden { .. } => Self::Denied {
-                section: "jira_writer",
+                account: Account::Jira,
                 detail,
             },
             jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => Self::Refused(detail),
@@ -131,7 +163,7 @@ impl From<git::Error> for Trouble {
             git::Error::LeaseStale(_) => Self::Refused(message::branch_has_moved(&detail)),
             git::Error::Rejected(_) | git::Error::BadPack(_) => Self::Refused(detail),
             git::Error::Denied(_) => Self::Credentials {
-                section: "github_writer",
+                account: Account::GitHub,
                 detail,
             },
             git::Error::NotFound(_) => Self::Missing(detail),

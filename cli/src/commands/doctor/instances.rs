@@ -12,16 +12,20 @@ use super::{Finding, Findings, Projects, accounts};
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Readers {
-    github: BTreeMap<Instance, github::ReaderServer>,
-    jira: BTreeMap<Instance, jira::ReaderSite>,
+    #[serde(deserialize_with = "github::readers")]
+    github: BTreeMap<Instance, github::Settings>,
+    #[serde(deserialize_with = "jira::readers")]
+    jira: BTreeMap<Instance, jira::Settings>,
 }
 
 /// As the reporter reads them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Writers {
-    github: BTreeMap<Instance, github::WriterServer>,
-    jira: BTreeMap<Instance, jira::WriterSite>,
+    #[serde(deserialize_with = "github::writers")]
+    github: BTreeMap<Instance, github::Settings>,
+    #[serde(deserialize_with = "jira::writers")]
+    jira: BTreeMap<Instance, jira::Settings>,
 }
 
 /// What the settings have of them.
@@ -48,29 +52,19 @@ fn sections<S: DeserializeOwned + Default>(findings: &mut Findings, file: Option
 impl Instances {
     /// The instances that rules may name.
     pub(super) fn connections(&self) -> Connections {
-        Connections {
-            github: self.readers.github.keys().cloned().collect(),
-            jira: self.readers.jira.keys().cloned().collect(),
-        }
+        Connections::of(&self.readers.github, &self.readers.jira)
     }
 
     /// Asks each account of each of them.
     pub(super) async fn check(&self, findings: &mut Findings, projects: &Projects) {
         for (name, server) in &self.readers.github {
-            let writer = self.writers.github.get(name).map(github::WriterServer::settings);
-            accounts::github(findings, Some(name), Some(&server.settings()), writer.as_ref()).await;
+            let writer = self.writers.github.get(name);
+            accounts::github(findings, Some(name), Some(server), writer).await;
         }
         for (name, site) in &self.readers.jira {
-            let writer = self.writers.jira.get(name).map(jira::WriterSite::settings);
+            let writer = self.writers.jira.get(name);
             let projects = projects.of(Some(name));
-            accounts::jira(
-                findings,
-                Some(name),
-                Some(&site.settings()),
-                writer.as_ref(),
-                &projects,
-            )
-            .await;
+            accounts::jira(findings, Some(name), Some(site), writer, &projects).await;
         }
     }
 }

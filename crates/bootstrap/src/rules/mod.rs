@@ -9,7 +9,7 @@ mod keys;
 mod store;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -43,6 +43,16 @@ pub struct Connections {
     pub github: BTreeSet<Instance>,
     /// Of Jira.
     pub jira: BTreeSet<Instance>,
+}
+
+impl Connections {
+    /// The instances of both kinds of sections.
+    pub fn of<G, J>(github: &BTreeMap<Instance, G>, jira: &BTreeMap<Instance, J>) -> Self {
+        Self {
+            github: github.keys().cloned().collect(),
+            jira: jira.keys().cloned().collect(),
+        }
+    }
 }
 
 /// What is wrong in one file.
