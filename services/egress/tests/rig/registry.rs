@@ -12,7 +12,9 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use egress::MirrorSettings;
+use futures::stream;
 use tokio::net::TcpListener;
 
 use super::LOOPBACK;
@@ -121,6 +123,11 @@ fn public(path: &str, headers: &HeaderMap) -> Response {
         "/public/file" => ([(header::CONTENT_TYPE, "text/plain")], "a public file").into_response(),
         "/public/moved" => redirect("http://evil.example/"),
         "/public/megabytes" => Body::from(vec![b'x'; 4 * 1024 * 1024]).into_response(),
+        // Larger than what all sockets on the way can hold.
+        "/public/endless" => {
+            let chunk = || Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 64 * 1024]));
+            Body::from_stream(stream::repeat_with(chunk)).into_response()
+        }
         "/public/headers" => format!("{headers:?}").into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
