@@ -34,9 +34,9 @@ fmt: ## Format the code
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
 	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin bench
 
-bench: setup ## Print one line a figure: bench <name> <value> <unit>
+bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval"]
 	@$(BENCH_BUILD)
-	@$(TARGET_DIR)/release/bench
+	@$(TARGET_DIR)/release/bench $(PARTS)
 
 faults: setup ## Kill, freeze and restart everything while tickets are under way: [TICKETS=200] [SEED=…]
 	@$(CARGO) build --quiet --locked --workspace --bins

@@ -1,7 +1,9 @@
 //! A run's journal as lines for people: elapsed time, who, what.
 
+use domain::check::{ChangeReport, CheckCandidate, CheckRun, TreeKind};
 use domain::{
-    Entry, Fact, News, Receipt, ReportOutcome, ReportRequest, Timestamp, ToolStatus, text::visible,
+    Entry, Exit, Fact, News, PhaseOutput, Receipt, ReportOutcome, ReportRequest, Return, Timestamp,
+    ToolStatus, text::visible,
 };
 use serde_json::Value;
 
@@ -46,6 +48,19 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             "executor",
             format!("snapshot of {} changed files", snapshot.files_changed),
         ),
+        Fact::CodeFound { seeds, note } => (
+            "executor",
+            match seeds.first() {
+                Some(first) => format!("{} places to look at, first {}", seeds.len(), first.path),
+                None => format!("no place to look at first. {note}"),
+            },
+        ),
+        Fact::ChecksFound { candidates } => ("executor", describe_candidates(candidates)),
+        Fact::CheckRequested { check, .. } => ("planner", format!("checks {}", check.command)),
+        Fact::CheckRan { run, .. } => ("executor", describe_check(run)),
+        Fact::ChangeInspected { report } => ("executor", describe_change(report.as_deref())),
+        Fact::PhaseFinished { output } => ("planner", describe_output(output)),
+        Fact::Returned { why } => ("planner", describe_return(why)),
         Fact::SnapshotFailed { reason, .. } => ("executor", format!("no snapshot: {reason}")),
         Fact::ReportRequested { request, .. } => ("planner", format!("asks: {}", describe_request(request))),
         Fact::ReportSettled { outcome, .. } => ("reporter", describe_outcome(outcome)),
@@ -114,6 +129,10 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::DecisionNeeded(push) => {
             format!("ask a person to decide about {}", push.head.short())
         }
+        ReportRequest::QuestionAsked { questions } => {
+            let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
+            format!("ask on the ticket: {}", texts.join(" "))
+        }
         ReportRequest::RunStopped { reason, .. } => format!("tell the ticket: {}", reason.as_str()),
         ReportRequest::RetryScheduled { due, .. } => {
             format!("tell the ticket that it is tried again at {due}")
@@ -122,6 +141,65 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::Unreadable { what } => format!("tell the ticket that a {what} could not be read"),
         ReportRequest::AddLabels { labels } => format!("label the ticket {}", labels.join(", ")),
         ReportRequest::Skipped(_) => "tell the ticket why it is skipped".to_owned(),
+    }
+}
+
+fn describe_candidates(candidates: &[CheckCandidate]) -> String {
+    match candidates.first() {
+        Some(first) => format!("check: {} ({})", first.command, first.why),
+        None => "no command found that checks the change".to_owned(),
+    }
+}
+
+fn describe_check(run: &CheckRun) -> String {
+    let tree = match &run.tree_kind {
+        TreeKind::Base => "base",
+        TreeKind::Head => "change",
+        TreeKind::BaseWith { .. } => "base with the change's tests",
+        TreeKind::HeadWithout { .. } => "change without a part",
+    };
+    let tests = run.tests.as_ref().map_or_else(String::new, |tests| {
+        format!(", {} passed, {} failed", tests.passed, tests.failed)
+    });
+    format!("{tree}: {}{tests} ({})", run.outcome.as_str(), run.command)
+}
+
+fn describe_change(report: Option<&ChangeReport>) -> String {
+    match report {
+        Some(report) => format!(
+            "the change: {} files, {} product lines, {} test lines, {} findings",
+            report.files,
+            report.product_lines,
+            report.test_lines,
+            report.findings.len()
+        ),
+        None => "the change could not be looked at".to_owned(),
+    }
+}
+
+fn describe_output(output: &PhaseOutput) -> String {
+    match output {
+        PhaseOutput::Work {
+            exit: Exit::Finished(handover),
+        } => format!("work finished: {}", handover.title),
+        PhaseOutput::Work {
+            exit: Exit::CutShort { reason, .. },
+        } => format!("work ended early: {}", reason.as_str()),
+        PhaseOutput::Prove { proof } => format!("evidence {}", proof.level),
+        PhaseOutput::Work {
+            exit: Exit::GaveUp { kind, evidence },
+        } => format!("gave up ({}): {evidence}", kind.as_str()),
+    }
+}
+
+fn describe_return(why: &Return) -> String {
+    match why {
+        Return::Refused { detail } => format!("back to work: refused: {detail}"),
+        Return::Feedback { by, feedback } => format!("back to work: {by} asks for changes: {feedback}"),
+        Return::Unkept { reason } => format!("back to work: the changes could not be saved: {reason}"),
+        Return::Red { checks } => format!("back to work: {} checks fail", checks.len()),
+        Return::Weakened { findings } => format!("back to work: {} findings weaken checks", findings.len()),
+        Return::NothingChanged => "back to work: nothing was changed".to_owned(),
     }
 }
 

@@ -168,11 +168,24 @@ impl World {
     /// # Errors
     /// When it cannot be reached.
     pub async fn queue(&self) -> anyhow::Result<queue::Queue> {
-        // As ingest, which reads everything, and as a process of its own loads its settings.
-        let own = self.credentials.of("ingest");
-        let config: ingest::Config =
+        // Ingest may read everything.
+        self.queue_as("ingest").await
+    }
+
+    /// A connection to the running NATS with the permissions of a service.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub async fn queue_as(&self, service: &str) -> anyhow::Result<queue::Queue> {
+        /// What every service's settings have.
+        #[derive(serde::Deserialize)]
+        struct Connection {
+            nats: queue::Settings,
+        }
+        let own = self.credentials.of(service);
+        let connection: Connection =
             bootstrap::settings::load(None, self.environment.iter().chain(own).cloned())?;
-        Ok(queue::Queue::connect(&config.nats, "ingest").await?)
+        Ok(queue::Queue::connect(&connection.nats, service).await?)
     }
 
     /// The rules file, to change it.

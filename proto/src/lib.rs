@@ -1,5 +1,7 @@
 //! The gRPC contracts between planner and executor, generated from `journeyman/executor/v1/executor.proto`.
 
+mod check;
+
 /// `journeyman.executor.v1`: what the planner asks of an executor pod.
 pub mod executor {
     use tokio_stream::Stream;

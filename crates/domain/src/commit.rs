@@ -1,4 +1,4 @@
-//! Names of commits.
+//! Names of commits and trees.
 
 use std::{fmt, str::FromStr};
 
@@ -44,3 +44,23 @@ impl FromStr for CommitId {
     }
 }
 text_serde!(CommitId);
+
+/// A git tree's id: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits. Evidence holds for this tree alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TreeId(CommitId);
+
+impl fmt::Display for TreeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for TreeId {
+    type Err = InvalidId;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let shape = |_| InvalidId::new(text, "a tree id of 40 or 64 lower-case hexadecimal digits");
+        text.parse().map(Self).map_err(shape)
+    }
+}
+text_serde!(TreeId);

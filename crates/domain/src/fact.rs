@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    CallId, CommitId, Decision, News, ObjectRef, RecordKind, Reply, ReportId, ReportOutcome, ReportRequest,
-    RepositoryName, RunFence, StopReason, Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
-    WaitsFor,
+    CallId, CodeSeed, CommitId, Decision, ModelRole, News, ObjectRef, Phase, PhaseOutput, RecordKind, Reply,
+    ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, SandboxLevel, StopReason,
+    Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger, WaitsFor,
 };
 
 /// One record of a run's journal.
@@ -87,8 +88,17 @@ pub enum Fact {
     ModelRequested {
         /// The call.
         id: CallId,
-        /// Turn, from 1.
+        /// The turn of its conversation, from 1.
         turn: u32,
+        /// What the conversation is for.
+        #[serde(default)]
+        phase: Phase,
+        /// Counts the conversations of the phase, from 0.
+        #[serde(default)]
+        round: u32,
+        /// Which model is asked.
+        #[serde(default)]
+        role: ModelRole,
     },
     /// The model replied.
     ModelReplied {
@@ -96,6 +106,9 @@ pub enum Fact {
         id: CallId,
         /// The reply.
         reply: Reply,
+        /// SHA-256 of what the model was shown before its turns: instructions, tools and task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
     },
     /// The model call failed for good.
     ModelFailed {
@@ -111,8 +124,11 @@ pub enum Fact {
     ToolRequested {
         /// The call.
         id: CallId,
-        /// The model's wish.
+        /// The model's wish, or the planner's own.
         call: ToolCall,
+        /// True when the planner itself wants it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        own: bool,
         /// The repository; absent: the run's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
@@ -123,6 +139,49 @@ pub enum Fact {
         id: CallId,
         /// What the model reads.
         result: ToolResult,
+    },
+    /// Code that the ticket may be about was looked up.
+    CodeFound {
+        /// The best first; empty: nothing fits well.
+        seeds: Vec<CodeSeed>,
+        /// What else there is to say, such as why the index was not used; may be empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        note: String,
+    },
+    /// Commands that may serve as checks.
+    ChecksFound {
+        /// Best first; empty: there are none.
+        candidates: Vec<CheckCandidate>,
+    },
+    /// A check runs.
+    CheckRequested {
+        /// The call.
+        id: CallId,
+        /// What runs where.
+        check: CheckSpec,
+    },
+    /// A check ended.
+    CheckRan {
+        /// The call.
+        id: CallId,
+        /// What it showed.
+        run: Box<CheckRun>,
+    },
+    /// The change was looked at.
+    ChangeInspected {
+        /// What it amounts to; absent: that could not be told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<Box<ChangeReport>>,
+    },
+    /// A phase ended.
+    PhaseFinished {
+        /// What it brought.
+        output: PhaseOutput,
+    },
+    /// The run goes back to its work: what later phases brought is void.
+    Returned {
+        /// Why.
+        why: Return,
     },
     /// The workspace's changes are kept outside it.
     SnapshotTaken {
@@ -221,6 +280,13 @@ impl Fact {
             Self::ModelFailed { .. } => "model_failed",
             Self::ToolRequested { .. } => "tool_requested",
             Self::ToolFinished { .. } => "tool_finished",
+            Self::CodeFound { .. } => "code_found",
+            Self::ChecksFound { .. } => "checks_found",
+            Self::CheckRequested { .. } => "check_requested",
+            Self::CheckRan { .. } => "check_ran",
+            Self::ChangeInspected { .. } => "change_inspected",
+            Self::PhaseFinished { .. } => "phase_finished",
+            Self::Returned { .. } => "returned",
             Self::SnapshotTaken { .. } => "snapshot_taken",
             Self::SnapshotFailed { .. } => "snapshot_failed",
             Self::ReportRequested { .. } => "report_requested",
@@ -244,13 +310,20 @@ impl Fact {
             | Self::WorkspaceRequested { .. }
             | Self::WorkspaceRestored { .. }
             | Self::ModelRequested { .. }
-            | Self::ToolRequested { .. } => false,
+            | Self::ToolRequested { .. }
+            | Self::CheckRequested { .. } => false,
             Self::RunStarted { .. }
             | Self::WorkspaceOpened { .. }
             | Self::WorkspaceFailed { .. }
             | Self::ModelReplied { .. }
             | Self::ModelFailed { .. }
             | Self::ToolFinished { .. }
+            | Self::CodeFound { .. }
+            | Self::ChecksFound { .. }
+            | Self::CheckRan { .. }
+            | Self::ChangeInspected { .. }
+            | Self::PhaseFinished { .. }
+            | Self::Returned { .. }
             | Self::SnapshotTaken { .. }
             | Self::SnapshotFailed { .. }
             | Self::ReportRequested { .. }
@@ -264,19 +337,6 @@ impl Fact {
             | Self::RunFinished { .. } => true,
         }
     }
-}
-
-/// How well commands are confined at an executor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum SandboxLevel {
-    /// Nothing beyond limits and a cleaned environment.
-    L0,
-    /// Landlock and seccomp under the executor's uid.
-    L1,
-    /// A separate uid or container besides.
-    L2,
-    /// microVM or gVisor from the pod's runtime class.
-    L3,
 }
 
 /// An open workspace.

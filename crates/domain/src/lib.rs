@@ -3,11 +3,14 @@
 
 pub mod cause;
 mod change;
+pub mod check;
 mod ci;
 mod commit;
 mod control;
+mod criteria;
 mod fact;
 mod fence;
+mod handover;
 mod host;
 mod ids;
 mod instance;
@@ -19,13 +22,17 @@ mod lane;
 mod link;
 mod live;
 mod model;
+mod naming;
 mod news;
 mod object;
 mod origin;
+mod phase;
 mod report;
 mod repository;
 mod row;
 mod rules;
+mod sandbox;
+mod seed;
 mod skip;
 mod slots;
 mod stop;
@@ -43,10 +50,15 @@ pub use change::{
     PullRequestStatus,
 };
 pub use ci::{CiRequired, CiRules};
-pub use commit::CommitId;
+pub use commit::{CommitId, TreeId};
 pub use control::{NewerRecord, StopAll};
-pub use fact::{Entry, Fact, SandboxLevel, Snapshot, WorkspaceInfo};
+pub use criteria::acceptance_criteria;
+pub use fact::{Entry, Fact, Snapshot, WorkspaceInfo};
 pub use fence::{FenceStamp, ReportFence, RunFence};
+pub use handover::{
+    CheckRow, CriterionNote, Description, Exit, FileNote, Handover, PhaseOutput, Proof, Question, RedCheck,
+    Return,
+};
 pub use host::HostPattern;
 pub use ids::{CallId, ReportId, RunId};
 pub use instance::Instance;
@@ -56,10 +68,12 @@ pub use kind::RecordKind;
 pub use lane::Lane;
 pub use link::{is_readable_on_the_way, is_safe_link};
 pub use live::LiveOutput;
-pub use model::{Block, Dialect, Reply, ReplyStop, ToolCall, Usage};
+pub use model::{Block, Reply, ReplyStop, ToolCall, Usage};
+pub use naming::{Named, Naming};
 pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;
+pub use phase::{ModelRole, Phase};
 pub use report::{PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled};
 pub use repository::RepositoryName;
 pub use row::{Pending, Row, RunStatus, RunSummary};
@@ -67,9 +81,11 @@ pub use rules::{
     AgentRules, Approval, BranchingRules, CommitRules, CommitStyle, DbtProject, DbtRules, ExecutorRules,
     JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
 };
+pub use sandbox::SandboxLevel;
+pub use seed::CodeSeed;
 pub use skip::{SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};
-pub use stop::StopReason;
+pub use stop::{GiveUp, StopReason};
 pub use stored::{AnyRecord, Stored, Undecodable};
 pub use ticket::{TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;

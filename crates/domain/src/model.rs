@@ -3,27 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a provider is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Dialect {
-    /// Anthropic's Messages.
-    #[default]
-    Anthropic,
-    /// Chat Completions of `OpenAI` and of servers compatible with it.
-    Openai,
-}
-
-impl Dialect {
-    /// The name in settings and telemetry.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::Openai => "openai",
-        }
-    }
-}
-
 /// One part of a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -37,8 +16,14 @@ pub enum Block {
     ToolCall(ToolCall),
     /// A block that only its provider understands (thinking with its signature …), replayed verbatim to it.
     Opaque {
-        /// The provider's dialect, `anthropic` or `openai`.
-        dialect: Dialect,
+        /// The dialect that it came in: `anthropic`, `openai` …
+        dialect: String,
+        /// The provider that sent it, by its name in the settings; empty in records of former releases.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        provider: String,
+        /// The model that was asked for; empty in records of former releases.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        model: String,
         /// The block as received.
         value: Value,
     },
@@ -80,6 +65,9 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Of the tokens read: written to the provider's cache.
     pub cache_write_tokens: u64,
+    /// Of the tokens written to the cache: those kept for an hour instead of five minutes.
+    #[serde(default)]
+    pub cache_write_1h_tokens: u64,
 }
 
 /// One reply.
@@ -89,10 +77,16 @@ pub struct Reply {
     pub blocks: Vec<Block>,
     /// Why it ended.
     pub stop: ReplyStop,
-    /// What it cost.
+    /// The tokens that it took.
     pub usage: Usage,
     /// The model that answered, as the provider names it.
     pub model: String,
+    /// The provider that answered, by its name in the settings; empty in records of former releases.
+    #[serde(default)]
+    pub provider: String,
+    /// What it cost, in millionths of a dollar; nothing when the model's price is not known.
+    #[serde(default)]
+    pub cost_micros: Option<u64>,
 }
 
 impl Reply {

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BranchRef, CommitId, FailedCheck, Job, ObjectRef, PullRequestRef, RecordKind, ReportFence, ReportId,
-    RepositoryName, RunFence, RunId, SkipReason, StopReason, Stored, TicketKey, Timestamp,
+    BranchRef, CommitId, Description, FailedCheck, Job, ObjectRef, PullRequestRef, Question, RecordKind,
+    ReportFence, ReportId, RepositoryName, RunFence, RunId, SkipReason, StopReason, Stored, TicketKey,
+    Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
@@ -90,8 +91,13 @@ pub enum ReportRequest {
         base_branch: String,
         /// At most 256 characters.
         title: String,
-        /// Markdown by the model, at most 60,000 characters; the reporter neutralises mentions and keywords.
+        /// Markdown by the model, at most 60,000 characters; the reporter neutralises mentions and keywords. Empty where
+        /// there is a description.
+        #[serde(default)]
         body: String,
+        /// What it says, for the reporter to put into words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<Box<Description>>,
     },
     /// CI is green: mark the pull request ready, tell the ticket, hand over.
     ChecksPassed {
@@ -132,6 +138,11 @@ pub enum ReportRequest {
     },
     /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.
     DecisionNeeded(PushBranch),
+    /// The model needs an answer: ask on the ticket.
+    QuestionAsked {
+        /// One to three.
+        questions: Vec<Question>,
+    },
     /// A run ended without reaching its goal: say why and what to do.
     RunStopped {
         /// The kind of work.

@@ -13,6 +13,14 @@ pub enum StopReason {
         /// The model's closing text, capped at 4,000 characters.
         summary: String,
     },
+    /// The model ended although its change is not complete; its last words.
+    Unfinished {
+        /// The model's closing text, capped at 4,000 characters.
+        summary: String,
+        /// What of the change could not be saved.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unsaved: Vec<String>,
+    },
     /// The turn limit was reached; what exists is kept as a draft.
     TurnLimit {
         /// The limit.
@@ -28,6 +36,20 @@ pub enum StopReason {
         /// Who decided.
         by: String,
     },
+    /// The model gave up.
+    GivenUp {
+        /// Why, of a closed list.
+        kind: GiveUp,
+        /// What shows it, capped at 4,000 characters.
+        evidence: String,
+    },
+    /// People asked for changes once more after the last time allowed.
+    RevisionLimit {
+        /// How often the change was revised.
+        revisions: u32,
+    },
+    /// The model refuses to work on the ticket.
+    ModelRefused,
     /// The model provider refused or failed for good.
     ModelFailed {
         /// For people: status and class, never a body.
@@ -70,9 +92,13 @@ impl StopReason {
             Self::ModelFailed { .. } | Self::WorkspaceUnavailable { .. } | Self::ReportFailed { .. } => true,
             Self::Completed
             | Self::NoChange { .. }
+            | Self::Unfinished { .. }
             | Self::TurnLimit { .. }
             | Self::Stopped { .. }
             | Self::Rejected { .. }
+            | Self::GivenUp { .. }
+            | Self::RevisionLimit { .. }
+            | Self::ModelRefused
             | Self::SetupFailed { .. }
             | Self::ReportRefused { .. }
             | Self::UnsupportedJob
@@ -87,9 +113,13 @@ impl StopReason {
         match self {
             Self::Completed => "completed",
             Self::NoChange { .. } => "no_change",
+            Self::Unfinished { .. } => "unfinished",
             Self::TurnLimit { .. } => "turn_limit",
             Self::Stopped { .. } => "stopped",
             Self::Rejected { .. } => "rejected",
+            Self::GivenUp { .. } => "given_up",
+            Self::RevisionLimit { .. } => "revision_limit",
+            Self::ModelRefused => "model_refused",
             Self::ModelFailed { .. } => "model_failed",
             Self::WorkspaceUnavailable { .. } => "workspace_unavailable",
             Self::SetupFailed { .. } => "setup_failed",
@@ -99,6 +129,44 @@ impl StopReason {
             Self::JournalUnreadable => "journal_unreadable",
             Self::JournalLost => "journal_lost",
             Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// Why the model gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GiveUp {
+    /// What the ticket asks for contradicts tests that are right.
+    SpecContradictsTests,
+    /// The bug does not show.
+    CannotReproduce,
+    /// The repository does what the ticket asks for.
+    AlreadyDone,
+    /// The work lies outside the repository or the rules.
+    OutOfScope,
+    /// Something that is missing here keeps it from being done.
+    Blocked,
+}
+
+impl GiveUp {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::SpecContradictsTests,
+        Self::CannotReproduce,
+        Self::AlreadyDone,
+        Self::OutOfScope,
+        Self::Blocked,
+    ];
+
+    /// The name in tool calls and journals.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SpecContradictsTests => "spec_contradicts_tests",
+            Self::CannotReproduce => "cannot_reproduce",
+            Self::AlreadyDone => "already_done",
+            Self::OutOfScope => "out_of_scope",
+            Self::Blocked => "blocked",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Characters that a reader does not see, or that make him see another order than the one that counts. One list for what
-//! comes in, what goes out and what is printed.
+//! Characters that a reader does not see, or that make him see another order than the one that counts: one list for what
+//! comes in, what goes out and what is printed. And texts that are too long.
 
 /// Whether a character hides, reorders or controls text: control characters except line feed and tab, zero-width and
 /// direction characters, blank letters, variation selectors and tags.
@@ -35,6 +35,20 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// The start of a text, with a mark where something was cut; at most this many characters, the mark among them.
+pub fn capped(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    text.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// The last characters of a text, at most this many.
+pub fn tail(text: &str, limit: usize) -> String {
+    let skipped = text.chars().count().saturating_sub(limit);
+    text.chars().skip(skipped).collect()
 }
 
 #[cfg(test)]

@@ -54,6 +54,9 @@ pub struct ToolResult {
     /// True when the content is only a part of what there was to tell.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The workspace's files after the call, so that what it showed is bound to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<crate::TreeId>,
 }
 
 impl ToolResult {
@@ -76,6 +79,7 @@ impl ToolResult {
             duration_ms: 0,
             exit_code: None,
             truncated: false,
+            tree: None,
         }
     }
 }

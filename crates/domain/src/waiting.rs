@@ -12,6 +12,8 @@ pub enum WaitsFor {
     Report,
     /// A person decides at the approval gate.
     Decision,
+    /// A person answers a question.
+    Answer,
     /// The timer of a retry, or a person who asks for it at once.
     Retry,
     /// A free slot of an executor.
@@ -24,6 +26,7 @@ impl WaitsFor {
         match self {
             Self::Report => "report",
             Self::Decision => "decision",
+            Self::Answer => "answer",
             Self::Retry => "retry",
             Self::Slot => "slot",
         }
@@ -33,7 +36,7 @@ impl WaitsFor {
     pub const fn keeps_workspace(self) -> bool {
         match self {
             Self::Report | Self::Slot => true,
-            Self::Decision | Self::Retry => false,
+            Self::Decision | Self::Answer | Self::Retry => false,
         }
     }
 }

@@ -10,8 +10,10 @@ pub const REPOSITORY: &str = "acme/shop";
 pub const PROJECT: &str = "ENG";
 /// The command that fails before the change and passes after it.
 pub const TEST_COMMAND: &str = "python3 -m unittest -q";
-/// The branch that [`script`] creates for the ticket `ENG-1`.
-pub const BRANCH: &str = "fix/ENG-1-quantity-in-totals";
+/// The branch that the change of [`script`] gets for the ticket `ENG-1`.
+pub const BRANCH: &str = "fix/ENG-1-count-every-piece-in-the-carts-total";
+/// The title of its pull request.
+pub const TITLE: &str = "fix(cart): Count every piece in the cart's total (ENG-1)";
 
 const SEARCH: &str = "        full = sum(line.price for line in self._lines)";
 const REPLACE: &str = "        full = sum(line.price * line.quantity for line in self._lines)";
@@ -46,19 +48,10 @@ pub fn ticket() -> (&'static str, &'static str) {
     )
 }
 
-/// The steps that fix it on [`BRANCH`].
+/// The steps that fix it.
 #[must_use]
 pub fn script() -> Vec<Step> {
-    script_on(BRANCH)
-}
-
-/// The steps that fix it on another branch, for tickets other than `ENG-1`.
-#[must_use]
-pub fn script_on(branch: &str) -> Vec<Step> {
     let edits = format!("<<<<<<< SEARCH\n{SEARCH}\n=======\n{REPLACE}\n>>>>>>> REPLACE");
-    let title = "Count every piece in the cart's total";
-    let body = "The total added each line's price once, whatever its quantity. It now multiplies by the quantity, \
-                before the discount.\n\nThe tests in `tests/test_cart.py` failed before and pass now.";
     vec![
         Step::call(
             "search_content",
@@ -67,18 +60,33 @@ pub fn script_on(branch: &str) -> Vec<Step> {
         .and_call("run_command", json!({"command": TEST_COMMAND}))
         .expecting("ignores the quantity"),
         Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("FAILED"),
-        Step::call("create_branch", json!({"branch_name": branch})).expecting("line.price for line"),
-        Step::call("edit_file", json!({"path": "shop/cart.py", "edits": edits})),
+        Step::call("edit_file", json!({"path": "shop/cart.py", "edits": edits}))
+            .expecting("line.price for line"),
         Step::call("run_command", json!({"command": TEST_COMMAND, "timeout_s": 60})),
-        Step::call(
-            "commit_changes",
-            json!({"message": "Count every piece in the cart's total"}),
-        )
-        .expecting("OK"),
-        Step::call("push_branch", json!({})),
-        Step::call("create_pull_request", json!({"title": title, "body": body})),
-        Step::say("The total now counts every piece; all tests pass and the pull request is open."),
+        finish("cart", "Count every piece in the cart's total").expecting("OK"),
     ]
+}
+
+/// The step that hands a change over.
+#[must_use]
+pub fn finish(scope: &str, title: &str) -> Step {
+    let summary = "The total added each line's price once, whatever its quantity. It now multiplies by the quantity, \
+                   before the discount.\n\nThe tests in `tests/test_cart.py` failed before and pass now.";
+    Step::call(
+        "finish",
+        json!({
+            "type": "fix",
+            "scope": scope,
+            "title": title,
+            "summary": summary,
+            "root_cause": "`total` left the quantity of a line out.",
+            "files": [{"path": "shop/cart.py", "change": "The total multiplies each price by its quantity."}],
+            "criteria": [{
+                "quote": "Three mugs at 8.50 and a poster at 12.00 should cost 37.50",
+                "shown_by": "tests/test_cart.py"
+            }]
+        }),
+    )
 }
 
 /// A small change of its own for a ticket: the file that it adds, and what is in it.
@@ -87,10 +95,10 @@ pub fn note(key: &str) -> (String, String) {
     (format!("notes/{key}.md"), format!("This is the note of {key}.\n"))
 }
 
-/// The branch that [`note_script`] creates.
+/// The branch that the change of [`note_script`] gets.
 #[must_use]
 pub fn note_branch(key: &str) -> String {
-    format!("fix/{key}-note")
+    format!("feat/{key}-add-the-note-of-{}", key.to_lowercase())
 }
 
 /// The steps that add a ticket's [`note`]; whatever of them is done twice has the same result.
@@ -103,16 +111,17 @@ pub fn note_script(key: &str) -> Vec<Step> {
 #[must_use]
 pub fn note_script_with(key: &str, command: &str) -> Vec<Step> {
     let (path, content) = note(key);
-    let title = format!("Add the note of {key}");
-    let body = "Adds the note that was asked for; there is nothing to test.";
     vec![
         Step::call("read_file", json!({"path": "README.md"})),
-        Step::call("create_branch", json!({"branch_name": note_branch(key)})),
         Step::call("write_file", json!({"path": path, "content": content})),
         Step::call("run_command", json!({"command": command})),
-        Step::call("commit_changes", json!({"message": title})),
-        Step::call("push_branch", json!({})),
-        Step::call("create_pull_request", json!({"title": title, "body": body})),
-        Step::say("The note is written."),
+        Step::call(
+            "finish",
+            json!({
+                "type": "feat",
+                "title": format!("Add the note of {key}"),
+                "summary": "Adds the note that was asked for; there is nothing to test."
+            }),
+        ),
     ]
 }

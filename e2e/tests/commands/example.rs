@@ -3,9 +3,10 @@
 use std::{fs, path::Path};
 
 /// Where settings are declared.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "services/ingest/src/config.rs",
     "services/planner/src/config.rs",
+    "services/planner/src/config/model.rs",
     "services/executor/src/config.rs",
     "services/reporter/src/config.rs",
     "services/egress/src/config.rs",

@@ -58,6 +58,7 @@ async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carrie
 #[tokio::test(flavor = "multi_thread")]
 async fn the_51st_turn_is_never_asked_and_the_draft_is_kept() {
     let mut script = fixture::script();
+    // Everything but the hand-over.
     script.pop();
     while script.len() < 60 {
         script.push(Step::call("list_directory", json!({"path": "."})));
@@ -111,10 +112,8 @@ async fn a_pull_request_closed_by_a_person_is_told_to_the_ticket() {
 async fn a_change_to_a_protected_path_is_refused_in_words_for_the_model() {
     let workflow = json!({"path": ".github/workflows/ci.yml", "content": "on: push\n"});
     let script = vec![
-        Step::call("create_branch", json!({"branch_name": "fix/ENG-1-ci"})),
         Step::call("write_file", workflow),
-        Step::call("commit_changes", json!({"message": "ENG-1 change CI"})),
-        Step::call("push_branch", json!({})),
+        fixture::finish("ci", "Change the workflow"),
         Step::say("I may not change workflows.").expecting(".github/workflows"),
         Step::say("I may not change workflows."),
         Step::say("I may not change workflows."),

@@ -9,6 +9,7 @@ mod bad_input;
 mod crash_loop;
 mod egress;
 mod endings;
+mod exits;
 mod happy;
 mod instances;
 mod recovery;

@@ -8,8 +8,8 @@ use opentelemetry::{Context, propagation::Extractor};
 use proto::executor::Fence;
 use tonic::{Request, Status, metadata::MetadataMap, service::Interceptor};
 
-/// No call takes longer.
-const MAX_CALL: Duration = Duration::from_secs(600);
+/// No tool call takes longer.
+pub(crate) const MAX_CALL: Duration = Duration::from_secs(600);
 
 /// Looks at the grant of every call before its message is read, and leaves it for the service.
 #[derive(Clone)]
@@ -53,7 +53,6 @@ pub(crate) fn may_see_status<T>(request: &Request<T>) -> Result<(), Status> {
 }
 
 /// The grant in the request's metadata.
-/// The grant in the request's metadata.
 fn admit(verifier: &Verifier, metadata: &MetadataMap) -> Result<Grant, Status> {
     verifier
         .verify(bearer(metadata)?, Audience::Executor, bootstrap::now())
@@ -79,13 +78,13 @@ pub(crate) fn fence(grant: &Grant, fence: Option<Fence>) -> Result<RunFence, Sta
     }
 }
 
-/// How long the caller waits (`grpc-timeout`), at most ten minutes.
-pub(crate) fn time_limit(metadata: &MetadataMap) -> Duration {
+/// How long the caller waits (`grpc-timeout`), at most `most`.
+pub(crate) fn time_limit(metadata: &MetadataMap, most: Duration) -> Duration {
     let text = metadata
         .get("grpc-timeout")
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    parse_timeout(text).unwrap_or(MAX_CALL).min(MAX_CALL)
+    parse_timeout(text).unwrap_or(most).min(most)
 }
 
 fn parse_timeout(text: &str) -> Option<Duration> {
@@ -132,13 +131,13 @@ mod tests {
         let limit = |text: &str| {
             let mut metadata = MetadataMap::new();
             metadata.insert("grpc-timeout", text.parse().unwrap());
-            time_limit(&metadata)
+            time_limit(&metadata, MAX_CALL)
         };
         assert_eq!(limit("5S"), Duration::from_secs(5));
         assert_eq!(limit("250m"), Duration::from_millis(250));
         for text in ["3H", "99999999H", "x", "5é", "S"] {
             assert_eq!(limit(text), MAX_CALL, "{text}");
         }
-        assert_eq!(time_limit(&MetadataMap::new()), MAX_CALL);
+        assert_eq!(time_limit(&MetadataMap::new(), MAX_CALL), MAX_CALL);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     match done.map_err(|error| Status::internal(error.to_string()))? {
         Ok(value) => Ok(value),
         Err(Problem::NotFound(text)) => Err(Status::not_found(text)),
-        Err(Problem::BadSnapshot(text)) => Err(Status::invalid_argument(text)),
+        Err(Problem::BadSnapshot(text) | Problem::BadRequest(text)) => Err(Status::invalid_argument(text)),
         Err(Problem::Unkeepable(text)) => Err(Status::out_of_range(text)),
         Err(Problem::Trouble(text)) => Err(status_of(text)),
     }

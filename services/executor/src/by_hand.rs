@@ -1,4 +1,4 @@
-//! What a person runs by hand: `executor doctor`, `executor exec`, `executor tool`.
+//! What a person runs by hand: `executor doctor`, `executor exec`, `executor tool`, `executor index`.
 
 use std::{
     io::{Write, stderr, stdout},
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    absolute,
+    absolute, retrieval,
     sandbox::{Cgroup, Ending, Limits, Mechanism, Sandbox, View},
     tools::{self, Call},
     workspace::Workspace,
@@ -39,6 +39,8 @@ enum Task {
     Exec(Exec),
     /// Run one tool on a folder, as the model would
     Tool(Tool),
+    /// Index a bare repository, and search it
+    Index(retrieval::Task),
 }
 
 #[derive(Args)]
@@ -116,7 +118,7 @@ struct Tool {
 /// Does what the process's arguments ask for, when that is a task by hand; else nothing, and the service starts.
 pub fn by_hand() -> Option<ExitCode> {
     let task = std::env::args().nth(1)?;
-    if !matches!(task.as_str(), "doctor" | "exec" | "tool") {
+    if !matches!(task.as_str(), "doctor" | "exec" | "tool" | "index") {
         return None;
     }
     let task = Arguments::parse().task;
@@ -130,6 +132,7 @@ pub fn by_hand() -> Option<ExitCode> {
                 Task::Doctor(task) => doctor(task).await,
                 Task::Exec(task) => exec(task).await,
                 Task::Tool(task) => tool(task).await,
+                Task::Index(task) => tokio::task::spawn_blocking(move || retrieval::run(&task)).await?,
             }
         }))
     });
@@ -264,6 +267,7 @@ async fn call(machine: Machine, dir: &Path, limits: Limits) -> anyhow::Result<Ca
     Ok(Call {
         workspace: Arc::new(opened.await??),
         sandbox,
+        index: None,
         commit_time_s: bootstrap::now().unix_s(),
         cancel: CancellationToken::new(),
     })

@@ -1,48 +1,109 @@
-//! What became of each tool call of a workspace, so that a repeated call id runs nothing.
+//! What became of each call of a workspace, so that a repeated call id runs nothing.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use proto::executor::{SandboxLevel, ToolResult, ToolStatus};
+use proto::executor::{CheckOutcome, CheckResult, ToolResult, ToolStatus};
 use tokio::sync::watch;
 
 /// Text of all results that are kept, in bytes. A planner asks again for the last call only.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
 
-type Slot = watch::Sender<Option<ToolResult>>;
+/// A result that is kept.
+pub(crate) trait Kept: Clone {
+    /// About what it takes, in bytes.
+    fn size(&self) -> usize;
+
+    /// What stands for a result that is not there, and why it is not.
+    fn unknown(why: &str) -> Self;
+}
+
+impl Kept for ToolResult {
+    fn size(&self) -> usize {
+        self.content.len()
+    }
+
+    fn unknown(why: &str) -> Self {
+        Self {
+            status: ToolStatus::Interrupted.into(),
+            content: format!("{why} Look before you repeat it."),
+            changed: true,
+            ..Self::default()
+        }
+    }
+}
+
+impl Kept for CheckResult {
+    fn size(&self) -> usize {
+        let tests = self.tests.as_ref().map_or(0, |tests| {
+            let failing: usize = tests
+                .failing
+                .iter()
+                .map(|test| test.id.len() + test.message.len())
+                .sum();
+            let named = tests.passing.iter().chain(&tests.skipping);
+            failing + named.map(String::len).sum::<usize>()
+        });
+        self.output_tail.len() + tests
+    }
+
+    fn unknown(why: &str) -> Self {
+        Self {
+            outcome: CheckOutcome::Infra.into(),
+            reason: why.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+type Slot<R> = watch::Sender<Option<R>>;
 
 /// Results by call id.
-#[derive(Clone, Default)]
-pub(crate) struct CallMemory(Arc<Mutex<Calls>>);
+pub(crate) struct CallMemory<R>(Arc<Mutex<Calls<R>>>);
 
-#[derive(Default)]
-struct Calls {
+impl<R> Clone for CallMemory<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R> Default for CallMemory<R> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Calls {
+            slots: HashMap::new(),
+            kept: VecDeque::new(),
+            bytes: 0,
+        })))
+    }
+}
+
+struct Calls<R> {
     /// Without a slot: the result was let go.
-    slots: HashMap<String, Option<Slot>>,
+    slots: HashMap<String, Option<Slot<R>>>,
     /// Ids of kept results with their sizes, the oldest first.
     kept: VecDeque<(String, usize)>,
     bytes: usize,
 }
 
 /// Whether a call id is new.
-pub(crate) enum Begun {
+pub(crate) enum Begun<R: Kept> {
     /// It is: run it and record the result.
-    New(Recorder),
+    New(Recorder<R>),
     /// It is known: its result is here or will be.
-    Known(watch::Receiver<Option<ToolResult>>),
+    Known(watch::Receiver<Option<R>>),
 }
 
 /// Takes the result of one call. Dropped without one, the call counts as interrupted.
-pub(crate) struct Recorder {
-    memory: CallMemory,
+pub(crate) struct Recorder<R: Kept> {
+    memory: CallMemory<R>,
     id: String,
 }
 
-impl CallMemory {
+impl<R: Kept> CallMemory<R> {
     /// Looks a call id up and remembers it.
-    pub(crate) fn begin(&self, id: &str) -> Begun {
+    pub(crate) fn begin(&self, id: &str) -> Begun<R> {
         let mut calls = self.lock();
         match calls.slots.get(id) {
             Some(Some(slot)) => return Begun::Known(slot.subscribe()),
@@ -56,7 +117,7 @@ impl CallMemory {
         })
     }
 
-    fn store(&self, id: &str, result: impl FnOnce() -> ToolResult) {
+    fn store(&self, id: &str, result: impl FnOnce() -> R) {
         let mut calls = self.lock();
         let Some(Some(slot)) = calls.slots.get(id) else {
             return;
@@ -65,19 +126,28 @@ impl CallMemory {
             return;
         }
         let result = result();
-        let size = result.content.len();
+        let size = result.size();
         slot.send_replace(Some(result));
         calls.kept.push_back((id.to_owned(), size));
         calls.bytes += size;
         calls.make_room();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
+    fn forget(&self, id: &str) {
+        let mut calls = self.lock();
+        if let Some(Some(slot)) = calls.slots.get(id)
+            && slot.borrow().is_none()
+        {
+            calls.slots.remove(id);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls<R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Calls {
+impl<R> Calls<R> {
     /// Lets the oldest results go, never the last one.
     fn make_room(&mut self) {
         while self.bytes > MAX_KEPT && self.kept.len() > 1 {
@@ -90,55 +160,46 @@ impl Calls {
     }
 }
 
-impl Recorder {
+impl<R: Kept> Recorder<R> {
     /// Stores the result.
-    pub(crate) fn finish(&self, result: ToolResult) {
+    pub(crate) fn finish(&self, result: R) {
         self.memory.store(&self.id, || result);
     }
 }
 
-impl Drop for Recorder {
+impl<R: Kept> Recorder<R> {
+    /// Nothing was done: the same id may be used again.
+    pub(crate) fn forget(&self) {
+        self.memory.forget(&self.id);
+    }
+}
+
+impl<R: Kept> Drop for Recorder<R> {
     fn drop(&mut self) {
         self.memory.store(&self.id, interrupted);
     }
 }
 
-fn interrupted() -> ToolResult {
-    unknown("The call was cut; whether it took effect is not known. Look before you repeat it.")
+fn interrupted<R: Kept>() -> R {
+    R::unknown("The call was cut; whether it took effect is not known.")
 }
 
-fn let_go() -> ToolResult {
-    unknown(
-        "The call has run, but its result is no longer kept; it was not run again. Look before you repeat it.",
-    )
-}
-
-fn unknown(content: &str) -> ToolResult {
-    ToolResult {
-        status: ToolStatus::Interrupted.into(),
-        content: content.to_owned(),
-        changed: true,
-        sandbox_level: SandboxLevel::Unspecified.into(),
-        duration_ms: 0,
-        branch: String::new(),
-        head_commit: String::new(),
-        exit_code: None,
-        truncated: false,
-    }
+fn let_go<R: Kept>() -> R {
+    R::unknown("The call has run, but its result is no longer kept; it was not run again.")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn begun(memory: &CallMemory, id: &str) -> Recorder {
+    fn begun(memory: &CallMemory<ToolResult>, id: &str) -> Recorder<ToolResult> {
         match memory.begin(id) {
             Begun::New(recorder) => recorder,
             Begun::Known(_) => panic!("{id} is known"),
         }
     }
 
-    fn known(memory: &CallMemory, id: &str) -> Option<ToolResult> {
+    fn known(memory: &CallMemory<ToolResult>, id: &str) -> Option<ToolResult> {
         match memory.begin(id) {
             Begun::New(_) => panic!("{id} would run again"),
             Begun::Known(result) => result.borrow().clone(),
@@ -163,9 +224,29 @@ mod tests {
 
     #[test]
     fn a_call_that_is_dropped_counts_as_interrupted() {
-        let memory = CallMemory::default();
+        let memory = CallMemory::<ToolResult>::default();
         drop(memory.begin("a"));
         assert_eq!(known(&memory, "a").unwrap().status(), ToolStatus::Interrupted);
+    }
+
+    #[test]
+    fn a_check_that_is_dropped_proves_nothing() {
+        let memory = CallMemory::<CheckResult>::default();
+        drop(memory.begin("a"));
+        let Begun::Known(result) = memory.begin("a") else {
+            panic!("it would run again")
+        };
+        let result = result.borrow().clone().unwrap();
+        assert_eq!(result.outcome(), CheckOutcome::Infra);
+        assert!(result.reason.contains("was cut"), "{}", result.reason);
+    }
+
+    #[test]
+    fn an_id_whose_call_did_nothing_can_be_used_again() {
+        let memory = CallMemory::default();
+        begun(&memory, "a").forget();
+        begun(&memory, "a").finish(said("done".to_owned()));
+        assert_eq!(known(&memory, "a").unwrap().content, "done");
     }
 
     #[test]

@@ -66,6 +66,10 @@ pub struct Executor {
     /// With less free on the disk nothing is made ready or kept for later runs, and what is kept goes, in MiB.
     #[serde(default = "default_disk_floor_mib")]
     pub disk_floor_mib: u64,
+    /// Index repositories in the background, for `find_code` and the first look at a ticket; without it both look at paths and
+    /// literal text only.
+    #[serde(default = "default_index")]
+    pub index: bool,
     /// Mechanisms that are not used although the machine offers them; the level falls with them.
     #[serde(default)]
     pub without: Vec<Mechanism>,
@@ -95,6 +99,10 @@ const fn default_setup_cache_mib() -> u64 {
 
 const fn default_disk_floor_mib() -> u64 {
     2048
+}
+
+const fn default_index() -> bool {
+    true
 }
 
 const fn default_min_level() -> SandboxLevel {

@@ -20,7 +20,34 @@ use crate::{
     tools::{self, Call, Ending, Outcome},
 };
 
-type Answers = mpsc::Sender<Result<CallToolResponse, Status>>;
+/// Where the answers of one call go.
+pub(crate) type Answers<A> = mpsc::Sender<Result<A, Status>>;
+
+/// An answer of a call that prints something.
+pub(crate) trait Printed: Sized {
+    /// Some of what it prints.
+    fn output(data: Vec<u8>) -> Self;
+}
+
+/// An answer of a call that has a result.
+pub(crate) trait Answer<R>: Sized {
+    /// What came of it.
+    fn result(result: R) -> Self;
+}
+
+impl Printed for CallToolResponse {
+    fn output(data: Vec<u8>) -> Self {
+        let event = Some(Event::Output(OutputChunk { data }));
+        Self { event }
+    }
+}
+
+impl Answer<ToolResult> for CallToolResponse {
+    fn result(result: ToolResult) -> Self {
+        let event = Some(Event::Result(result));
+        Self { event }
+    }
+}
 
 /// A call that runs for the first time.
 pub(crate) struct ToolRun {
@@ -28,20 +55,49 @@ pub(crate) struct ToolRun {
     pub(crate) sandbox: Sandbox,
     pub(crate) request: CallToolRequest,
     pub(crate) limit: Duration,
-    pub(crate) recorder: Recorder,
-    pub(crate) answers: Answers,
+    pub(crate) recorder: Recorder<ToolResult>,
+    pub(crate) answers: Answers<CallToolResponse>,
 }
 
 /// Answers a repeated call with the first one's result, once it is there.
-pub(crate) async fn repeat(used: Use, mut result: watch::Receiver<Option<ToolResult>>, answers: Answers) {
+pub(crate) async fn repeat<R: Clone, A: Answer<R>>(
+    used: Use,
+    mut result: watch::Receiver<Option<R>>,
+    answers: Answers<A>,
+) {
     let found = tokio::select! {
         found = result.wait_for(Option::is_some) => found.ok().and_then(|found| found.clone()),
         () = answers.closed() => None,
     };
     if let Some(result) = found {
-        answer(&answers, result).await;
+        tell(&answers, result).await;
     }
     drop(used);
+}
+
+/// Lets work go on to its end. Once nobody waits for it (the caller went away, or the time is over) `cancel` fires, and
+/// the work ends soon.
+pub(crate) async fn attend<R, A: Printed>(
+    work: impl Future<Output = R>,
+    mut output: mpsc::Receiver<Vec<u8>>,
+    answers: &Answers<A>,
+    cancel: &CancellationToken,
+    limit: Duration,
+) -> R {
+    tokio::pin!(work);
+    let deadline = tokio::time::sleep(limit);
+    tokio::pin!(deadline);
+    loop {
+        tokio::select! {
+            result = &mut work => return result,
+            Some(data) = output.recv() => {
+                // A reader who is too slow misses chunks; the result has what counts.
+                let _ = answers.try_send(Ok(A::output(data)));
+            }
+            () = answers.closed(), if !cancel.is_cancelled() => cancel.cancel(),
+            () = &mut deadline, if !cancel.is_cancelled() => cancel.cancel(),
+        }
+    }
 }
 
 /// Runs a call to its end, or until nobody waits for it: the caller went away, its deadline passed, a newer fence came
@@ -49,24 +105,10 @@ pub(crate) async fn repeat(used: Use, mut result: watch::Receiver<Option<ToolRes
 pub(crate) async fn run(run: ToolRun) {
     let started = Instant::now();
     let cancel = run.used.cancel.child_token();
-    let (sink, mut output) = mpsc::channel(64);
+    let (sink, output) = mpsc::channel(64);
     let work = execute(&run, cancel.clone(), sink);
-    tokio::pin!(work);
-    let deadline = tokio::time::sleep_until(started + run.limit);
-    tokio::pin!(deadline);
-    let mut result = loop {
-        tokio::select! {
-            result = &mut work => break result,
-            Some(data) = output.recv() => {
-                let event = Event::Output(OutputChunk { data });
-                // A reader who is too slow misses chunks; the result has what counts.
-                let _ = run.answers.try_send(Ok(CallToolResponse { event: Some(event) }));
-            }
-            () = run.answers.closed(), if !cancel.is_cancelled() => cancel.cancel(),
-            () = &mut deadline, if !cancel.is_cancelled() => cancel.cancel(),
-        }
-    };
-    result.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut result = attend(work, output, &run.answers, &cancel, run.limit).await;
+    result.duration_ms = milliseconds(started);
     tracing::info!(
         run = %run.used.open.workspace.run,
         call = run.request.call_id,
@@ -75,7 +117,7 @@ pub(crate) async fn run(run: ToolRun) {
         "tool call ended"
     );
     run.recorder.finish(result.clone());
-    answer(&run.answers, result).await;
+    tell(&run.answers, result).await;
     if tools::is_command(&run.request.name) {
         // Where one command ran another will, soon.
         let workspace = &run.used.open.workspace;
@@ -84,13 +126,14 @@ pub(crate) async fn run(run: ToolRun) {
     }
 }
 
-async fn answer(answers: &Answers, result: ToolResult) {
-    // A caller who went away repeats the call and finds the stored result.
-    let _ = answers
-        .send(Ok(CallToolResponse {
-            event: Some(Event::Result(result)),
-        }))
-        .await;
+/// Since then.
+pub(crate) fn milliseconds(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A caller who went away repeats the call and finds the stored result.
+pub(crate) async fn tell<R, A: Answer<R>>(answers: &Answers<A>, result: R) {
+    let _ = answers.send(Ok(A::result(result))).await;
 }
 
 async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Vec<u8>>) -> ToolResult {
@@ -105,6 +148,7 @@ async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Ve
     let call = Call {
         workspace: Arc::clone(&open.workspace),
         sandbox: run.sandbox.clone(),
+        index: open.index.clone(),
         commit_time_s: run.request.commit_time_s,
         cancel,
     };
@@ -145,5 +189,6 @@ fn result(run: &ToolRun, outcome: Outcome, changed: bool) -> ToolResult {
         head_commit: head.map(String::from).unwrap_or_default(),
         exit_code: outcome.exit_code,
         truncated: outcome.truncated,
+        tree: run.used.open.workspace.last_tree().unwrap_or_default(),
     }
 }

@@ -5,15 +5,20 @@ mod admission;
 mod answer;
 mod by_hand;
 mod calls;
+mod checks;
 mod config;
 mod disk;
 mod drive;
+mod inspect;
+mod integrity;
 mod isolation;
 mod mirror;
 mod open;
 mod parser;
+mod pattern;
 mod pool;
 mod registry;
+mod retrieval;
 mod sandbox;
 mod server;
 mod service;
@@ -77,7 +82,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     // A runner makes every worktree itself.
     let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
     let floor = git::DiskFloor(settings.disk_floor_mib << 20);
-    let store = Store::new(&data_dir, checkouts, setup_cache_mib << 20, floor);
+    let store = Store::new(&data_dir, checkouts, setup_cache_mib << 20, settings.index, floor);
     let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store));
     let reaper = tokio::spawn({
         let registry = Arc::clone(&registry);
@@ -100,7 +105,7 @@ fn absolute(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
 /// Makes the folders; workspaces of an earlier process are gone with it.
 async fn prepare(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
     let prepared = tokio::task::spawn_blocking(move || {
-        for name in ["workspaces", "ready", setup_cache::UNFINISHED] {
+        for name in ["workspaces", registry::CHECKS, "ready", setup_cache::UNFINISHED] {
             let folder = data_dir.join(name);
             disk::remove(&folder)?;
             std::fs::create_dir_all(&folder)?;

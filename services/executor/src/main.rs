@@ -6,7 +6,7 @@ fn main() -> ExitCode {
     executor::by_hand().unwrap_or_else(|| {
         bootstrap::run(
             "executor",
-            "Runs tools in workspaces for planners. By hand: `executor doctor`, `executor exec`, `executor tool`",
+            "Runs tools in workspaces for planners. By hand: `executor doctor`, `executor exec`, `executor tool`, `executor index`",
             executor::serve,
         )
     })

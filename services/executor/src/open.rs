@@ -51,6 +51,7 @@ pub(crate) async fn open(
     let (base, mirror) = Box::pin(registry.store.mirrors.prepare(&wanted))
         .await
         .map_err(|error| for_caller(&error))?;
+    let index = registry.store.indexes.want(&mirror, &base);
     let restore = match spec.restore {
         Some(snapshot) => Some(restore(snapshot, pack(parts).await?)?),
         None => None,
@@ -88,7 +89,7 @@ pub(crate) async fn open(
     drop(tokio::spawn(async move {
         sandbox.prepare(tools::command_place(&first), &first.spare).await;
     }));
-    let used = registry.add(workspace, slot);
+    let used = registry.add(workspace, index, slot);
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     answer(registry, &used, false, setup).await
 }

@@ -12,6 +12,7 @@ use std::{
 
 use domain::{RunFence, RunId, SandboxLevel, TicketKey};
 use grant::Grant;
+use proto::executor::{CheckResult, ToolResult};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
@@ -19,16 +20,21 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::{calls::CallMemory, sandbox::Sandbox, store::Store, workspace::Workspace};
+use crate::{calls::CallMemory, retrieval::Searchable, sandbox::Sandbox, store::Store, workspace::Workspace};
 
 /// A workspace dies this long after its last call or keepalive.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
 const REAP_EVERY: Duration = Duration::from_secs(10);
+/// In the data folder: the files of checks that run.
+pub(crate) const CHECKS: &str = "checks";
 
 /// An open workspace and what belongs to it.
 pub(crate) struct Open {
     pub(crate) workspace: Arc<Workspace>,
-    pub(crate) calls: CallMemory,
+    /// The index of its base commit.
+    pub(crate) index: Option<Arc<Searchable>>,
+    pub(crate) calls: CallMemory<ToolResult>,
+    pub(crate) checks: CallMemory<CheckResult>,
     /// One tool at a time.
     pub(crate) turn: AsyncMutex<()>,
     cancel: Mutex<CancellationToken>,
@@ -60,6 +66,8 @@ pub(crate) struct ExecutorStatus {
 /// Everything that is open here.
 pub(crate) struct Registry {
     pub(crate) workspaces: PathBuf,
+    /// Where checks have their files.
+    pub(crate) checks: PathBuf,
     pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Sandbox,
     /// Fires when the executor drains: nothing new is opened.
@@ -79,6 +87,7 @@ impl Registry {
     pub(crate) fn new(data_dir: &std::path::Path, slots: u32, sandbox: Sandbox, store: Store) -> Self {
         Self {
             workspaces: data_dir.join("workspaces"),
+            checks: data_dir.join(CHECKS),
             store: Arc::new(store),
             sandbox,
             draining: CancellationToken::new(),
@@ -163,11 +172,18 @@ impl Registry {
     }
 
     /// Makes a workspace known.
-    pub(crate) fn add(&self, workspace: Arc<Workspace>, slot: OwnedSemaphorePermit) -> Use {
+    pub(crate) fn add(
+        &self,
+        workspace: Arc<Workspace>,
+        index: Option<Arc<Searchable>>,
+        slot: OwnedSemaphorePermit,
+    ) -> Use {
         let run = workspace.run.clone();
         let open = Arc::new(Open {
             workspace,
+            index,
             calls: CallMemory::default(),
+            checks: CallMemory::default(),
             turn: AsyncMutex::default(),
             cancel: Mutex::new(self.stop.child_token()),
             last_used: Mutex::new(Instant::now()),
@@ -263,6 +279,7 @@ impl Registry {
     /// Cuts every call and closes every workspace.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
+        self.store.indexes.stop();
         let open = std::mem::take(&mut *lock(&self.open));
         // A panic inside would have been logged; the folders are emptied at the next start.
         let store = Arc::clone(&self.store);

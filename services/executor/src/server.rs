@@ -49,7 +49,8 @@ const PREFACE_TIME: Duration = Duration::from_secs(10);
 const PREFACE_BYTES: usize = 24;
 /// A connection ends after this time, so that addresses that no longer count are let go; a call that runs may finish.
 const MAX_AGE: Duration = Duration::from_secs(3600);
-const MAX_AGE_GRACE: Duration = Duration::from_secs(660);
+/// As long as the longest check.
+const MAX_AGE_GRACE: Duration = Duration::from_secs(2160);
 
 /// The name under which health is told.
 type Contract = ExecutorServiceServer<Service>;

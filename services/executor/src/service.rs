@@ -13,13 +13,14 @@ use tracing::Instrument;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::{
-    admission::{fence, grant_of, may_see_status, time_limit, trace_parent},
+    admission::{MAX_CALL, fence, grant_of, may_see_status, time_limit, trace_parent},
     answer::{blocking, level, specs},
     calls::Begun,
+    checks::{self, CheckCall},
     drive::{self, ToolRun},
-    open,
+    inspect, open,
     registry::{ExecutorStatus, Registry, Use},
-    tools,
+    retrieval, tools,
     workspace::{SnapshotPack, Workspace},
 };
 
@@ -47,6 +48,7 @@ impl Service {
 #[tonic::async_trait]
 impl ExecutorService for Service {
     type CallToolStream = Answers<wire::CallToolResponse>;
+    type RunCheckStream = Answers<wire::RunCheckResponse>;
     type SnapshotWorkspaceStream = Answers<wire::SnapshotWorkspaceResponse>;
     type WatchStatusStream = Answers<wire::WatchStatusResponse>;
 
@@ -84,7 +86,7 @@ impl ExecutorService for Service {
             return Err(Status::invalid_argument("call_id is missing"));
         }
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
-        let limit = time_limit(request.metadata());
+        let limit = time_limit(request.metadata(), MAX_CALL);
         let name = tools::find(&message.name).map_or("unknown", |tool| tool.name);
         let span = tracing::info_span!(
             "execute_tool",
@@ -113,6 +115,60 @@ impl ExecutorService for Service {
             }
         }
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn run_check(
+        &self,
+        request: Request<wire::RunCheckRequest>,
+    ) -> Result<Response<Self::RunCheckStream>, Status> {
+        let message = request.get_ref();
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let asked = checks::asked(&used.open.workspace, message)?;
+        let limit = time_limit(request.metadata(), checks::MAX_CALL);
+        let span = tracing::info_span!("run_check", run = %used.open.workspace.run);
+        // Without a tracer there is nothing to attach to.
+        let _ = span.set_parent(trace_parent(request.metadata()));
+        let (answers, stream) = mpsc::channel(64);
+        match used.open.checks.begin(&message.call_id) {
+            Begun::Known(result) => drop(tokio::spawn(drive::repeat(used, result, answers))),
+            Begun::New(recorder) => {
+                let call = CheckCall {
+                    used,
+                    registry: Arc::clone(&self.registry),
+                    call_id: message.call_id.clone(),
+                    asked,
+                    limit,
+                    recorder,
+                    answers,
+                };
+                drop(tokio::spawn(checks::run(call).instrument(span)));
+            }
+        }
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn find_checks(
+        &self,
+        request: Request<wire::FindChecksRequest>,
+    ) -> Result<Response<wire::FindChecksResponse>, Status> {
+        let message = request.get_ref();
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let (workspace, given) = (Arc::clone(&used.open.workspace), message.commands.clone());
+        let found = blocking(move || checks::candidates(&workspace, given)).await?;
+        let candidates = found.into_iter().map(Into::into).collect();
+        Ok(Response::new(wire::FindChecksResponse { candidates }))
+    }
+
+    async fn inspect_change(
+        &self,
+        request: Request<wire::InspectChangeRequest>,
+    ) -> Result<Response<wire::InspectChangeResponse>, Status> {
+        let message = request.get_ref();
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let _turn = used.open.turn.lock().await;
+        let workspace = Arc::clone(&used.open.workspace);
+        let report = blocking(move || inspect::inspect(&workspace)).await?;
+        Ok(Response::new(report.into()))
     }
 
     async fn snapshot_workspace(
@@ -150,6 +206,17 @@ impl ExecutorService for Service {
             truncated,
             files_changed,
         }))
+    }
+
+    async fn seed_context(
+        &self,
+        request: Request<wire::SeedContextRequest>,
+    ) -> Result<Response<wire::SeedContextResponse>, Status> {
+        let message = request.get_ref();
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let (index, workspace) = (used.open.index.clone(), Arc::clone(&used.open.workspace));
+        let answered = retrieval::seed_context(index, workspace, used.cancel.clone(), request.into_inner());
+        answered.await.map(Response::new)
     }
 
     async fn close_workspace(

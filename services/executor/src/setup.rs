@@ -49,6 +49,7 @@ pub(crate) async fn run(
     let call = Call {
         workspace: Arc::clone(workspace),
         sandbox: registry.sandbox.clone(),
+        index: None,
         commit_time_s: 0,
         cancel: CancellationToken::new(),
     };
@@ -84,6 +85,7 @@ pub(crate) async fn run(
     let settled = Arc::clone(workspace);
     blocking(move || {
         settled.settle()?;
+        settled.note_environment()?;
         // Nobody but the commands themselves has had a hand in it yet.
         if is_fresh && !failed {
             kept.keep(&settled);

@@ -4,24 +4,33 @@ use std::path::{Path, PathBuf};
 
 use git::DiskFloor;
 
-use crate::{mirror::Mirrors, pool::Pool, setup_cache::SetupCache, workspace::Start};
+use crate::{mirror::Mirrors, pool::Pool, retrieval::Indexes, setup_cache::SetupCache, workspace::Start};
 
 /// All of it, under the data folder.
 pub(crate) struct Store {
     pub(crate) mirrors: Mirrors,
     pub(crate) pool: Pool,
     pub(crate) setups: SetupCache,
+    /// In the mirrors' folders.
+    pub(crate) indexes: Indexes,
     floor: DiskFloor,
     folder: PathBuf,
 }
 
 impl Store {
     /// At most `checkouts` ready ones, and `setup_bytes` of setup results.
-    pub(crate) fn new(data_dir: &Path, checkouts: usize, setup_bytes: u64, floor: DiskFloor) -> Self {
+    pub(crate) fn new(
+        data_dir: &Path,
+        checkouts: usize,
+        setup_bytes: u64,
+        has_index: bool,
+        floor: DiskFloor,
+    ) -> Self {
         Self {
             mirrors: Mirrors::new(data_dir.join("mirrors")),
             pool: Pool::new(data_dir.join("ready"), checkouts),
             setups: SetupCache::new(data_dir, setup_bytes, floor),
+            indexes: Indexes::new(has_index, floor),
             floor,
             folder: data_dir.to_owned(),
         }

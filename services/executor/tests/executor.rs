@@ -11,6 +11,8 @@ mod attacks;
 mod bounds;
 #[path = "executor/canary.rs"]
 mod canary;
+#[path = "executor/checks.rs"]
+mod checks;
 #[path = "executor/elsewhere.rs"]
 mod elsewhere;
 #[path = "executor/gits.rs"]
@@ -29,6 +31,8 @@ mod own;
 mod parsing;
 #[path = "executor/planted.rs"]
 mod planted;
+#[path = "executor/retrieval.rs"]
+mod retrieval;
 #[path = "executor/runners.rs"]
 mod runners;
 #[path = "executor/setups.rs"]
@@ -126,6 +130,7 @@ impl World {
                 runner_socket: None,
                 setup_cache_mib: 1024,
                 disk_floor_mib: 0,
+                index: true,
                 without: Vec::new(),
             },
             telemetry: serde_json::from_value(json!({})).unwrap(),
@@ -375,7 +380,7 @@ async fn a_change_is_made_committed_and_carried_into_another_workspace() {
         (answer.existing, answer.instructions.as_str()),
         (false, "Be brief.\n")
     );
-    assert_eq!(answer.tools.len(), 13);
+    assert_eq!(answer.tools.len(), 14);
     session
         .ok("c1", "create_branch", json!({ "branch_name": "feat/ENG-1-x" }))
         .await;

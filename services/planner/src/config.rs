@@ -1,11 +1,14 @@
 //! The planner's settings.
 
+mod model;
+
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use bootstrap::settings::{Error, TextList};
-use domain::Dialect;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde::Deserialize;
+
+pub use model::{ModelSettings, Price, RoleSettings, RoleTable, Thinking};
 
 /// The sections that the planner reads.
 #[derive(Clone, Debug, Deserialize)]
@@ -59,37 +62,6 @@ pub struct PlannerSettings {
     pub grant_key: SecretString,
 }
 
-/// `[model]`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelSettings {
-    /// How the provider is spoken to.
-    #[serde(default)]
-    pub dialect: Dialect,
-    /// The provider's address, with or without `/v1`; absent: the dialect's own provider.
-    #[serde(default)]
-    pub base_url: Option<String>,
-    /// Plain `http://` to another machine is allowed, although the key and what is said can be read on the way.
-    #[serde(default)]
-    pub allow_insecure: bool,
-    /// The model, as the provider names it.
-    pub name: String,
-    /// The provider's key.
-    pub api_key: SecretString,
-    /// The most tokens in one reply.
-    #[serde(default = "default_max_output_tokens")]
-    pub max_output_tokens: u32,
-    /// Limit for the connection, in milliseconds.
-    #[serde(default = "default_connect_timeout_ms")]
-    pub connect_timeout_ms: u64,
-    /// Longest pause in a reply, in milliseconds.
-    #[serde(default = "default_idle_timeout_ms")]
-    pub idle_timeout_ms: u64,
-    /// Limit for one whole reply, in milliseconds.
-    #[serde(default = "default_total_timeout_ms")]
-    pub total_timeout_ms: u64,
-}
-
 fn default_listen() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 7402))
 }
@@ -121,50 +93,29 @@ fn default_gate_url() -> String {
     "http://127.0.0.1:7404/git".to_owned()
 }
 
-fn default_max_output_tokens() -> u32 {
-    8192
-}
-
-fn default_connect_timeout_ms() -> u64 {
-    5_000
-}
-
-fn default_idle_timeout_ms() -> u64 {
-    120_000
-}
-
-fn default_total_timeout_ms() -> u64 {
-    600_000
-}
-
-impl bootstrap::ServiceConfig for Config {
-    fn listen(&self) -> SocketAddr {
-        self.planner.listen
-    }
-
-    fn telemetry(&self) -> &bootstrap::telemetry::Settings {
-        &self.telemetry
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        let (planner, model) = (&self.planner, &self.model);
+impl PlannerSettings {
+    /// Whether these settings can work.
+    ///
+    /// # Errors
+    /// The first one that cannot, by key.
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let problem = |key: &str, problem: &str| Err(Error::new(key, problem));
-        if planner.slots == 0 {
+        if self.slots == 0 {
             return problem("planner.slots", "must be at least 1");
         }
-        if planner.retry_base_ms == 0 {
+        if self.retry_base_ms == 0 {
             return problem("planner.retry_base_ms", "must be at least 1");
         }
-        if planner.retry_longest_ms < planner.retry_base_ms {
+        if self.retry_longest_ms < self.retry_base_ms {
             return problem(
                 "planner.retry_longest_ms",
                 "must be at least planner.retry_base_ms",
             );
         }
-        if planner.max_retries > 100 {
+        if self.max_retries > 100 {
             return problem("planner.max_retries", "must be at most 100");
         }
-        for (pool, addresses) in &planner.pools {
+        for (pool, addresses) in &self.pools {
             let legal = |address: &String| {
                 ["http://", "https://", "dns://"]
                     .iter()
@@ -178,33 +129,14 @@ impl bootstrap::ServiceConfig for Config {
             }
         }
         let is_http = |url: &String| url.starts_with("http://");
-        if !planner.egress_url.as_ref().is_none_or(is_http) {
+        if !self.egress_url.as_ref().is_none_or(is_http) {
             return problem("planner.egress_url", "must be an http:// URL");
         }
-        if planner.grant_key_id.is_empty() {
+        if self.grant_key_id.is_empty() {
             return problem("planner.grant_key_id", "must be set");
         }
-        grant::Signer::new(&planner.grant_key_id, &planner.grant_key)
+        grant::Signer::new(&self.grant_key_id, &self.grant_key)
             .map_err(|refused| Error::new("planner.grant_key", refused.to_string()))?;
-        if model.name.is_empty() {
-            return problem("model.name", "must be set");
-        }
-        if model.api_key.expose_secret().is_empty() {
-            return problem("model.api_key", "must be set");
-        }
-        if model.max_output_tokens == 0 {
-            return problem("model.max_output_tokens", "must be at least 1");
-        }
-        let base = model.base_url.as_deref().unwrap_or("https://");
-        if !base.starts_with("http://") && !base.starts_with("https://") {
-            return problem("model.base_url", "must be an http:// or https:// address");
-        }
-        if domain::is_readable_on_the_way(base) && !model.allow_insecure {
-            return problem(
-                "model.base_url",
-                "sends the key unencrypted to another machine: use https://, or set allow_insecure = true",
-            );
-        }
         Ok(())
     }
 }
@@ -239,6 +171,40 @@ mod tests {
         let config = load(&with("", MODEL)).unwrap();
         assert_eq!((config.planner.slots, config.planner.listen.port()), (64, 7402));
         assert!(!format!("{config:?}").contains("\"k\""));
+    }
+
+    #[test]
+    fn models_can_be_named_in_the_file_and_in_the_environment() {
+        let file = format!(
+            "{}[model.providers.backup]\ndialect = \"openai\"\nname = \"spare\"\nheaders = {{ X-Team = \"a\" }}\n\
+             [model.prices.\"gpt-5.1\"]\ninput = 1\noutput = 2.5\n",
+            with("", MODEL)
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journeyman.toml");
+        std::fs::write(&path, &file).unwrap();
+        let env = [
+            ("MODEL__FALLBACKS", "backup,backup:other"),
+            ("MODEL__PROVIDERS__BACKUP__API_KEY", "s3cret"),
+            ("MODEL__PROVIDERS__BACKUP__MAX_OUTPUT_TOKENS", "9000"),
+            ("MODEL__ROLES__FAST__NAME", "small"),
+            ("MODEL__ROLES__FAST__THINKING", "2048"),
+            ("MODEL__PRICES__M__INPUT", "0.5"),
+            ("MODEL__PRICES__M__OUTPUT", "1"),
+        ];
+        let env = env.map(|(name, value)| (format!("JOURNEYMAN__{name}"), value.to_owned()));
+        let config: Config = settings::load(Some(&path), env).unwrap();
+        config.check().unwrap();
+        let model = config.model;
+        assert_eq!(*model.fallbacks, ["backup", "backup:other"]);
+        assert_eq!(model.providers["backup"].max_output_tokens, 9000);
+        assert!(model.providers["backup"].api_key.is_some());
+        assert_eq!(model.providers["backup"].headers.len(), 1);
+        assert_eq!(model.roles.fast.name.as_deref(), Some("small"));
+        assert_eq!(model.roles.fast.thinking, Some(super::Thinking::Budget(2048)));
+        assert!((model.prices["gpt-5.1"].output - 2.5).abs() < f64::EPSILON);
+        assert!((model.prices["m"].input - 0.5).abs() < f64::EPSILON);
+        assert!(!format!("{model:?}").contains("s3cret"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Performs what a run decided and says what came of it.
 
+mod check;
 mod recover;
 
 use std::{sync::Arc, time::Duration};
@@ -10,17 +11,17 @@ use domain::{
 };
 use queue::Queue;
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use crate::executors::{CallError, Caller, Executors, commit};
 use crate::live;
-use crate::model::ChatModel;
-use crate::run::{Action, IllegalFact, Retries, RunState, transcript};
+use crate::model::Models;
+use crate::prompts;
+use crate::run::{Action, Answer, IllegalFact, Retries, RunState, conversation};
 use crate::slots::Slots;
 use crate::telemetry;
 pub(crate) use crate::trouble::Trouble;
-use recover::{Cut, failed, interrupted, unkept, workspace_failed};
+use recover::{Cut, failed, unkept, workspace_failed};
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
@@ -50,7 +51,7 @@ impl From<Fact> for Outcome {
 /// The hands of every run.
 pub(crate) struct Driver {
     pub(crate) queue: Queue,
-    pub(crate) model: Arc<ChatModel>,
+    pub(crate) models: Models,
     pub(crate) executors: Arc<Executors>,
     pub(crate) slots: Slots,
     pub(crate) retries: Retries,
@@ -69,6 +70,7 @@ impl Driver {
     ) -> Result<Outcome, Trouble> {
         match action {
             Action::Record(fact) => Ok(fact.into()),
+            Action::Answer { id, answer } => self.answer(state, id, &answer),
             Action::Wait => Ok(Outcome::Parked),
             Action::Rest => Ok(Outcome::Over),
             Action::ScheduleRetry { reason } => {
@@ -80,6 +82,10 @@ impl Driver {
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }
             | Action::CallTool { .. }
+            | Action::FindCode
+            | Action::FindChecks
+            | Action::RunCheck { .. }
+            | Action::InspectChange
             | Action::TakeSnapshot => self.work(action, state, fence).await,
         }
     }
@@ -123,6 +129,12 @@ impl Driver {
                 (Action::CallTool { id, call, at }, Some(info)) => {
                     self.call_tool(&caller, state, info, id, call, at).await
                 }
+                (Action::FindCode, Some(info)) => self.find_code(&caller, state, info, request).await,
+                (Action::FindChecks, Some(info)) => self.find_checks(&caller, state, info, request).await,
+                (Action::RunCheck { id, check }, Some(info)) => {
+                    self.run_check(&caller, state, info, (id, check)).await
+                }
+                (Action::InspectChange, Some(info)) => self.inspect_change(&caller, state, info).await,
                 (Action::TakeSnapshot, Some(info)) => self.snapshot(&caller, state, info).await,
                 _ => Err(self.impossible(state, "an action needs the open workspace")),
             }
@@ -166,32 +178,38 @@ impl Driver {
     }
 
     async fn ask(&self, state: &RunState, id: CallId) -> Fact {
-        let Some(transcript) = transcript(state) else {
-            return Fact::ModelFailed {
-                id,
-                detail: "there was nothing to show the model".to_owned(),
-                transient: false,
-            };
+        let failed = |id, detail, transient| Fact::ModelFailed {
+            id,
+            detail,
+            transient,
         };
-        let (model, run) = (Arc::clone(&self.model), state.run.to_string());
-        let call =
-            async move { failpoint::around("planner.model.call", model.chat(&run, &transcript)).await };
-        // A task of its own: while the session waits for NATS it drives no step, and a reply that nobody reads meanwhile
-        // would run into its time limits and be paid for again.
-        let call = AbortOnDropHandle::new(tokio::spawn(call.in_current_span()));
-        match call.await {
-            Ok(Ok(reply)) => Fact::ModelReplied { id, reply },
-            Ok(Err(error)) => Fact::ModelFailed {
+        let Some(shown) = conversation(state) else {
+            return failed(id, "there was nothing to show the model".to_owned(), false);
+        };
+        let (transcript, prompt) = match prompts::render(&shown) {
+            Ok(rendered) => rendered,
+            Err(error) => return failed(id, format!("the prompt could not be written: {error}"), false),
+        };
+        let run = state.run.to_string();
+        let choice = shown.dialog.role.into();
+        let asked = self.models.chat(&choice, &run, &transcript);
+        match failpoint::around("planner.model.call", asked).await {
+            Ok(reply) => Fact::ModelReplied {
                 id,
-                detail: error.to_string(),
-                transient: error.transient,
+                reply,
+                prompt: Some(prompt),
             },
-            Err(broken) => Fact::ModelFailed {
-                id,
-                detail: broken.to_string(),
-                transient: true,
-            },
+            Err(error) => failed(id, error.to_string(), error.kind.is_transient()),
         }
+    }
+
+    /// Puts the planner's answer to a call into words.
+    fn answer(&self, state: &RunState, id: CallId, answer: &Answer) -> Result<Outcome, Trouble> {
+        let Some(open) = state.open_call() else {
+            return Err(self.impossible(state, "no call is open"));
+        };
+        let result = prompts::answer(&open.call, answer);
+        Ok(Fact::ToolFinished { id, result }.into())
     }
 
     async fn call_tool(
@@ -213,7 +231,7 @@ impl Driver {
             .await;
         let result = match called {
             Ok(result) => result,
-            Err(CallError::TimedOut) => interrupted("The call took too long and was cut."),
+            Err(CallError::TimedOut) => prompts::interrupted(prompts::TOO_LONG),
             Err(CallError::Invalid(words) | CallError::Unkeepable(words)) => ToolResult::error(words),
             Err(error) => return self.recover(caller, state, error, Cut::Tool(id)).await,
         };

@@ -1,6 +1,7 @@
 //! The planner: the only service that talks to the model. It takes a ticket's wake-up token, folds new triggers into
 //! the ticket's row and drives the ticket's runs: decide, act, record, apply.
 
+mod checks;
 mod config;
 mod driver;
 mod executors;
@@ -12,10 +13,12 @@ mod run;
 mod slots;
 mod startup;
 mod stop_all;
+mod structured;
 mod telemetry;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod transcript;
 mod trouble;
 
 use std::{sync::Arc, time::Duration};
@@ -28,8 +31,7 @@ use tokio_util::{
     task::{AbortOnDropHandle, TaskTracker},
 };
 
-pub use config::{Config, ModelSettings, PlannerSettings};
-pub use domain::Dialect;
+pub use config::{Config, ModelSettings, PlannerSettings, Price, RoleSettings, RoleTable, Thinking};
 pub use executors::inspect_pools;
 use ticket::TicketDesk;
 

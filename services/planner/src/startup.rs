@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::executors::Executors;
-use crate::model::ChatModel;
+use crate::model::Models;
 use crate::run::Retries;
 use crate::slots::{SlotKeeper, Slots};
 use crate::ticket::TicketDesk;
@@ -25,7 +25,7 @@ pub(crate) async fn desk(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<(TicketDesk, Queue, Leases)>> {
     let signer = Signer::new(&config.planner.grant_key_id, &config.planner.grant_key)?;
-    let model = Arc::new(ChatModel::new(&config.model)?);
+    let models = Models::new(&config.model)?;
     let connect = || async {
         let queue = Queue::connect(&config.nats, "planner").await?;
         queue.check_topology(queue::Role::Planner).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn desk(
             longest_ms: config.planner.retry_longest_ms,
         },
         queue: queue.clone(),
-        model,
+        models,
         executors,
     };
     let desk = TicketDesk::new(queue.clone(), leases.clone(), driver);

@@ -5,7 +5,7 @@ use std::{
     sync::{LazyLock, Mutex, OnceLock, PoisonError},
 };
 
-use domain::{Reply, ReplyStop, ToolResult, ToolStatus};
+use domain::{Reply, ReplyStop, ToolResult, ToolStatus, Usage};
 use opentelemetry::{
     KeyValue, global,
     metrics::{Counter, Histogram},
@@ -15,8 +15,6 @@ use tokio::time::Instant;
 use tonic::metadata::{MetadataKey, MetadataMap};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
-
-use crate::config::ModelSettings;
 
 const METER: &str = "journeyman.planner";
 const OPERATION: &str = "gen_ai.operation.name";
@@ -37,6 +35,10 @@ const ERROR_TYPE: &str = "error.type";
 const CHAT_DURATION: &str = "gen_ai.client.operation.duration";
 const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
 const TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
+const MODEL_ROLE: &str = "journeyman.model.role";
+const MODEL_PROVIDER: &str = "journeyman.model.provider";
+const MODEL_COST: &str = "journeyman.model.cost";
+const TURNS_UNCACHED: &str = "journeyman.model.turns_without_cache_read";
 const RUNS_FINISHED: &str = "journeyman.runs.finished";
 const EXECUTOR_SLOTS: &str = "journeyman.executors.slots";
 const RUNS_WAITING: &str = "journeyman.runs.waiting_for_slot";
@@ -48,6 +50,13 @@ static TOKENS: LazyLock<Histogram<u64>> = LazyLock::new(|| {
     let meter = global::meter(METER);
     meter.u64_histogram(TOKEN_USAGE).with_unit("{token}").build()
 });
+static COST: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter.u64_counter(MODEL_COST).with_unit("{microdollar}").build()
+});
+static UNCACHED: LazyLock<Counter<u64>> =
+    LazyLock::new(|| global::meter(METER).u64_counter(TURNS_UNCACHED).build());
+
 static FINISHED: LazyLock<Counter<u64>> =
     LazyLock::new(|| global::meter(METER).u64_counter(RUNS_FINISHED).build());
 
@@ -58,43 +67,62 @@ fn seconds(name: &'static str) -> Histogram<f64> {
     global::meter(METER).f64_histogram(name).with_unit("s").build()
 }
 
-/// One model call with all its tries.
+/// The fewest tokens that every provider caches: a shorter prompt reads nothing and is no fault.
+const LEAST_CACHED: u64 = 4096;
+
+/// What is asked of whom.
+pub(crate) struct Asked<'a> {
+    pub(crate) role: &'static str,
+    /// The name in the settings.
+    pub(crate) provider: &'a str,
+    pub(crate) dialect: &'static str,
+    pub(crate) model: &'a str,
+    pub(crate) max_output_tokens: u32,
+    pub(crate) run: &'a str,
+    /// True from the second turn of a conversation on.
+    pub(crate) goes_on: bool,
+}
+
+/// One model call at one provider with all its tries.
 pub(crate) struct ChatCall {
     span: Span,
     labels: Vec<KeyValue>,
     start: Instant,
+    goes_on: bool,
 }
 
 impl ChatCall {
     /// Starts the span.
-    pub(crate) fn start(settings: &ModelSettings, run: &str) -> Self {
-        let provider = settings.dialect.as_str();
+    pub(crate) fn start(asked: &Asked<'_>) -> Self {
         let span =
-            tracing::info_span!("chat", otel.name = %format!("chat {}", settings.name), otel.kind = "client");
+            tracing::info_span!("chat", otel.name = %format!("chat {}", asked.model), otel.kind = "client");
         let labels = vec![
             KeyValue::new(OPERATION, "chat"),
-            KeyValue::new(PROVIDER, provider),
-            KeyValue::new(REQUEST_MODEL, settings.name.clone()),
+            KeyValue::new(PROVIDER, asked.dialect),
+            KeyValue::new(REQUEST_MODEL, asked.model.to_owned()),
+            KeyValue::new(MODEL_PROVIDER, asked.provider.to_owned()),
+            KeyValue::new(MODEL_ROLE, asked.role),
         ];
         for label in &labels {
             span.set_attribute(label.key.clone(), label.value.clone());
         }
-        span.set_attribute(REQUEST_MAX_TOKENS, i64::from(settings.max_output_tokens));
-        span.set_attribute(CONVERSATION, run.to_owned());
+        span.set_attribute(REQUEST_MAX_TOKENS, i64::from(asked.max_output_tokens));
+        span.set_attribute(CONVERSATION, asked.run.to_owned());
         Self {
             span,
             labels,
             start: Instant::now(),
+            goes_on: asked.goes_on,
         }
     }
 
-    /// Ends the span and counts.
-    pub(crate) fn end(mut self, reply: Option<&Reply>) {
-        match reply {
-            Some(reply) => self.replied(reply),
-            None => {
-                self.span.set_attribute(ERROR_TYPE, "model_failed");
-                self.labels.push(KeyValue::new(ERROR_TYPE, "model_failed"));
+    /// Ends the span and counts; an error is told by its kind.
+    pub(crate) fn end(mut self, outcome: Result<&Reply, &'static str>) {
+        match outcome {
+            Ok(reply) => self.replied(reply),
+            Err(kind) => {
+                self.span.set_attribute(ERROR_TYPE, kind);
+                self.labels.push(KeyValue::new(ERROR_TYPE, kind));
             }
         }
         CHATS.record(self.start.elapsed().as_secs_f64(), &self.labels);
@@ -109,17 +137,33 @@ impl ChatCall {
             (OUTPUT_TOKENS, usage.output_tokens),
             (CACHE_READ_TOKENS, usage.cache_read_tokens),
             (CACHE_WRITE_TOKENS, usage.cache_write_tokens),
+            (MODEL_COST, reply.cost_micros.unwrap_or_default()),
         ];
         for (name, count) in counts {
             self.span
                 .set_attribute(name, i64::try_from(count).unwrap_or(i64::MAX));
         }
-        for (kind, count) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
+        let kinds = [
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cache_read", usage.cache_read_tokens),
+            ("cache_write", usage.cache_write_tokens),
+        ];
+        for (kind, count) in kinds {
             let mut labels = self.labels.clone();
             labels.push(KeyValue::new(TOKEN_TYPE, kind));
             TOKENS.record(count, &labels);
         }
+        COST.add(reply.cost_micros.unwrap_or_default(), &self.labels);
+        if misses_cache(self.goes_on, &usage) {
+            UNCACHED.add(1, &self.labels);
+        }
     }
+}
+
+/// A later turn that read nothing from the cache although its prompt is long enough.
+const fn misses_cache(goes_on: bool, usage: &Usage) -> bool {
+    goes_on && usage.cache_read_tokens == 0 && usage.input_tokens >= LEAST_CACHED
 }
 
 const fn stop_name(stop: ReplyStop) -> &'static str {
@@ -235,4 +279,22 @@ pub(crate) fn inject(metadata: &mut MetadataMap) {
     global::get_text_map_propagator(|propagator| {
         propagator.inject_context(&context, &mut Metadata(metadata))
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_long_turn_that_reads_no_cache_counts_and_no_other() {
+        let usage = |input_tokens, cache_read_tokens| Usage {
+            input_tokens,
+            cache_read_tokens,
+            ..Usage::default()
+        };
+        assert!(misses_cache(true, &usage(5000, 0)));
+        assert!(!misses_cache(false, &usage(5000, 0)));
+        assert!(!misses_cache(true, &usage(5000, 1)));
+        assert!(!misses_cache(true, &usage(4000, 0)));
+    }
 }

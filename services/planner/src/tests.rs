@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::tests::{request, ticket, trigger};
-use crate::{Config, Dialect, PlannerSettings};
+use crate::{Config, PlannerSettings};
 use executor::FakeExecutor;
 
 struct World {
@@ -104,7 +104,7 @@ impl World {
                 grant_key_id: key.id.clone(),
                 grant_key: key.private_key.clone(),
             },
-            model: crate::model::tests::settings(Dialect::Anthropic, &self.model.url()),
+            model: crate::model::tests::settings("anthropic", &self.model.url()),
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -253,18 +253,17 @@ fn settled(report: &Report) -> Option<Trigger> {
     })
 }
 
+/// What an executor ran for [`script`].
+const RAN: [&str; 4] = ["read_file", "edit_file", "create_branch", "commit_changes"];
+
 fn script() -> Vec<Step> {
     vec![
         Step::call("read_file", json!({ "path": "a" })).expecting("ENG-12"),
         Step::call("edit_file", json!({ "path": "a" })).expecting("read_file did it"),
-        Step::call("commit_changes", json!({ "message": "fix" })),
-        Step::call("push_branch", json!({})),
         Step::call(
-            "create_pull_request",
-            json!({ "title": "fix: totals", "body": "Totals are right again." }),
-        )
-        .expecting("Pushed branch"),
-        Step::say("Done.").expecting("https://github.example/acme/shop/pull/7"),
+            "finish",
+            json!({ "type": "fix", "title": "Correct the totals", "summary": "Totals are right again." }),
+        ),
     ]
 }
 
@@ -276,10 +275,10 @@ async fn a_ticket_becomes_a_pull_request() {
     world.ask().await;
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].status, COMPLETED);
-    assert_eq!((row.runs[0].turns, row.pull_requests.len()), (6, 1));
-    assert_eq!(world.model.calls().len(), 6);
+    assert_eq!((row.runs[0].turns, row.pull_requests.len()), (3, 1));
+    assert_eq!(world.model.calls().len(), 3);
     assert_eq!(world.model.violations(), Vec::<String>::new());
-    assert_eq!(world.executor.ran(), ["read_file", "edit_file", "commit_changes"]);
+    assert_eq!(world.executor.ran(), RAN);
     world.open_workspaces(0).await;
     world
         .trigger(
@@ -306,13 +305,13 @@ async fn another_planner_carries_on_where_the_first_was_stopped() {
     let planner = world.planner().await;
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].status, COMPLETED);
-    assert_eq!(world.executor.ran(), ["read_file", "edit_file", "commit_changes"]);
+    assert_eq!(world.executor.ran(), RAN);
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     let replies = entries
         .iter()
         .filter(|(_, entry)| matches!(entry.fact, Fact::ModelReplied { .. }))
         .count();
-    assert_eq!(replies, 6);
+    assert_eq!(replies, 3);
     world.stop(planner).await;
 }
 
@@ -421,7 +420,7 @@ async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() 
     world.nats.restart().await.unwrap();
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].status, COMPLETED);
-    assert_eq!(world.model.calls().len(), 6, "no call was repeated");
+    assert_eq!(world.model.calls().len(), 3, "no call was repeated");
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop(planner).await;
 }

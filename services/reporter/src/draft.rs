@@ -1,6 +1,6 @@
 //! What a pull request is opened with.
 
-use domain::RepositoryName;
+use domain::{Description, RepositoryName};
 
 /// A draft pull request to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(crate) struct Draft {
     pub(crate) base_branch: String,
     /// The model's title.
     pub(crate) title: String,
-    /// The model's Markdown.
+    /// The model's Markdown, where there is no description.
     pub(crate) body: String,
+    /// What is known of the change.
+    pub(crate) description: Option<Box<Description>>,
 }

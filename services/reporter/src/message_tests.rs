@@ -33,6 +33,7 @@ fn draft(title: &str, body: &str) -> Draft {
         base_branch: "main".to_owned(),
         title: title.to_owned(),
         body: body.to_owned(),
+        description: None,
     }
 }
 

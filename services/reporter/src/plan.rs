@@ -127,7 +127,8 @@ pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> 
             let drafted = pull_request.as_ref().map(|known| &known.repository);
             drafted.or(branch.as_ref().map(|pushed| &pushed.repository))
         }
-        ReportRequest::RetryScheduled { .. }
+        ReportRequest::QuestionAsked { .. }
+        | ReportRequest::RetryScheduled { .. }
         | ReportRequest::Quarantined { .. }
         | ReportRequest::Unreadable { .. }
         | ReportRequest::AddLabels { .. }
@@ -170,6 +171,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
             base_branch,
             title,
             body,
+            description,
         } => {
             let draft = Draft {
                 repository: repository.clone(),
@@ -177,6 +179,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
                 base_branch: base_branch.clone(),
                 title: title.clone(),
                 body: body.clone(),
+                description: description.clone(),
             };
             let link = on_jira(report, |issue| Effect::LinkPullRequest { issue });
             std::iter::once(Effect::OpenPullRequest(draft))
@@ -224,6 +227,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
             labels: labels.clone(),
         }],
         ReportRequest::ChecksFailed { .. }
+        | ReportRequest::QuestionAsked { .. }
         | ReportRequest::RunStopped { .. }
         | ReportRequest::RetryScheduled { .. }
         | ReportRequest::Quarantined { .. }
@@ -249,6 +253,7 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
             again: again(rules),
         },
         ReportRequest::DecisionNeeded(push) => Say::DecisionNeeded { push },
+        ReportRequest::QuestionAsked { questions } => Say::Question { questions },
         ReportRequest::RunStopped {
             job,
             reason,
@@ -379,6 +384,7 @@ mod tests {
                 base_branch: "main".into(),
                 title: "t".into(),
                 body: "b".into(),
+                description: None,
             }),
             ["open_pull_request", "link_pull_request", "comment"]
         );

@@ -39,6 +39,7 @@ fn draft_of(branch: &str) -> ReportRequest {
         base_branch: "main".to_owned(),
         title: "fix: totals (ENG-1)".to_owned(),
         body: "Rounds totals. cc @ann".to_owned(),
+        description: None,
     }
 }
 

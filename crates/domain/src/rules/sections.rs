@@ -210,6 +210,9 @@ pub struct AgentRules {
     pub max_retries: Option<u32>,
     /// Whether a person must approve the change before it is pushed.
     pub approval: Approval,
+    /// Commands that check a change, of which two run; empty: found in the repository.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
 }
 
 impl Default for AgentRules {
@@ -222,6 +225,7 @@ impl Default for AgentRules {
             max_turns: 50,
             max_retries: None,
             approval: Approval::None,
+            checks: Vec::new(),
         }
     }
 }

@@ -11,8 +11,7 @@ const MAX_CACHE_POINTS: usize = 4;
 /// A request; what is in `rest` is either known and ignored or refused.
 #[derive(Deserialize)]
 struct Request {
-    #[serde(rename = "model")]
-    _model: String,
+    model: String,
     max_tokens: u64,
     messages: Vec<Message>,
     #[serde(default, rename = "system")]
@@ -72,7 +71,8 @@ pub(super) fn read(body: &Value) -> Result<Transcript, String> {
         ));
     }
     let tools = check_tools(&request.tools)?;
-    check_messages(&request.messages, tools)
+    check_output(&request.rest)?;
+    check_messages(&request.messages, &request.model, tools)
 }
 
 fn check_tools(tools: &[Tool]) -> Result<Vec<String>, String> {
@@ -92,7 +92,7 @@ fn check_tools(tools: &[Tool]) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn check_messages(messages: &[Message], tools: Vec<String>) -> Result<Transcript, String> {
+fn check_messages(messages: &[Message], model: &str, tools: Vec<String>) -> Result<Transcript, String> {
     let mut transcript = Transcript {
         tools,
         ..Transcript::default()
@@ -106,8 +106,8 @@ fn check_messages(messages: &[Message], tools: Vec<String>) -> Result<Transcript
                 message.role
             ));
         }
-        let content =
-            read_content(&message.content).map_err(|problem| format!("messages.{index}: {problem}"))?;
+        let content = read_content(&message.content, model)
+            .map_err(|problem| format!("messages.{index}: {problem}"))?;
         check_pairing(index, &open, &content)?;
         if message.role == "user" {
             let results = content.results.into_iter().map(|(_, text)| text);
@@ -150,7 +150,7 @@ fn check_pairing(index: usize, open: &[String], content: &Content) -> Result<(),
     Ok(())
 }
 
-fn read_content(content: &Value) -> Result<Content, String> {
+fn read_content(content: &Value, model: &str) -> Result<Content, String> {
     match content {
         Value::String(text) if text.trim().is_empty() => Err("text content must be non-empty".to_owned()),
         Value::String(text) => Ok(Content {
@@ -161,7 +161,7 @@ fn read_content(content: &Value) -> Result<Content, String> {
         Value::Array(blocks) => {
             let mut read = Content::default();
             for block in blocks {
-                read_block(block, &mut read)?;
+                read_block(block, model, &mut read)?;
             }
             Ok(read)
         }
@@ -169,7 +169,7 @@ fn read_content(content: &Value) -> Result<Content, String> {
     }
 }
 
-fn read_block(block: &Value, read: &mut Content) -> Result<(), String> {
+fn read_block(block: &Value, model: &str, read: &mut Content) -> Result<(), String> {
     match block["type"].as_str().unwrap_or_default() {
         "text" => {
             let text = block["text"].as_str().filter(|text| !text.trim().is_empty());
@@ -181,6 +181,7 @@ fn read_block(block: &Value, read: &mut Content) -> Result<(), String> {
                 .as_str()
                 .ok_or("tool_use.id: Field required")?
                 .to_owned();
+            check_id(&id)?;
             if !block["input"].is_object() || !block["name"].is_string() {
                 return Err("tool_use: name and input (an object) are required".to_owned());
             }
@@ -198,10 +199,52 @@ fn read_block(block: &Value, read: &mut Content) -> Result<(), String> {
                 .ok_or("tool_result.tool_use_id: Field required")?;
             read.results.push((id.to_owned(), result_text(&block["content"])));
         }
-        "image" | "document" | "thinking" | "redacted_thinking" => {}
+        "thinking" => check_thinking(block, model)?,
+        "image" | "document" | "redacted_thinking" => {}
         other => return Err(format!("unknown block type {other:?}")),
     }
     Ok(())
+}
+
+fn check_id(id: &str) -> Result<(), String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if id.is_empty() || !id.chars().all(legal) {
+        return Err("tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".to_owned());
+    }
+    Ok(())
+}
+
+/// Thinking comes back as it was, to the model that thought it.
+fn check_thinking(block: &Value, model: &str) -> Result<(), String> {
+    let text = block["thinking"]
+        .as_str()
+        .ok_or("thinking.thinking: Field required")?;
+    if block["signature"] == signature(text, model) {
+        Ok(())
+    } else {
+        Err("Invalid `signature` in `thinking` block".to_owned())
+    }
+}
+
+/// What proves that a model thought a text.
+fn signature(text: &str, model: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, format!("{model}\n{text}").as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A form that the reply must have is a schema of closed objects without limits.
+fn check_output(rest: &Map<String, Value>) -> Result<(), String> {
+    let format = rest
+        .get("output_config")
+        .map_or(&Value::Null, |config| &config["format"]);
+    if format.is_null() {
+        return Ok(());
+    }
+    if format["type"] != "json_schema" {
+        return Err("output_config.format.type: Input should be 'json_schema'".to_owned());
+    }
+    super::schema::check(&format["schema"], false)
+        .map_err(|problem| format!("output_config.format.schema: {problem}"))
 }
 
 fn result_text(content: &Value) -> String {
@@ -220,6 +263,10 @@ pub(super) fn error(kind: &str, message: &str) -> Value {
 /// The reply as one JSON body.
 pub(super) fn whole(reply: &PlayedReply) -> Value {
     let mut content = Vec::new();
+    if let Some(text) = &reply.thinking {
+        content
+            .push(json!({"type": "thinking", "thinking": text, "signature": signature(text, &reply.model)}));
+    }
     if !reply.text.is_empty() {
         content.push(json!({"type": "text", "text": reply.text}));
     }
@@ -237,12 +284,31 @@ pub(super) fn whole(reply: &PlayedReply) -> Value {
 
 /// The reply as server-sent events.
 pub(super) fn stream(reply: &PlayedReply) -> String {
+    let lines = events(reply).into_iter().map(|event| {
+        format!(
+            "event: {}\ndata: {event}\n\n",
+            event["type"].as_str().unwrap_or_default()
+        )
+    });
+    lines.collect()
+}
+
+/// The reply's events.
+pub(super) fn events(reply: &PlayedReply) -> Vec<Value> {
     let start = json!({"type": "message_start", "message": {
         "id": reply.id, "type": "message", "role": "assistant", "model": reply.model, "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage(reply, 1),
     }});
     let mut events = vec![start, json!({"type": "ping"})];
     let mut index = 0;
+    if let Some(text) = &reply.thinking {
+        let pieces =
+            super::reply::pieces(text).map(|piece| json!({"type": "thinking_delta", "thinking": piece}));
+        let proof = json!({"type": "signature_delta", "signature": signature(text, &reply.model)});
+        let block = json!({"type": "thinking", "thinking": "", "signature": ""});
+        push_block(&mut events, index, &block, pieces.chain(std::iter::once(proof)));
+        index += 1;
+    }
     if !reply.text.is_empty() {
         let deltas =
             super::reply::pieces(&reply.text).map(|piece| json!({"type": "text_delta", "text": piece}));
@@ -258,13 +324,7 @@ pub(super) fn stream(reply: &PlayedReply) -> String {
         "usage": {"output_tokens": reply.output_tokens},
     }));
     events.push(json!({"type": "message_stop"}));
-    let lines = events.iter().map(|event| {
-        format!(
-            "event: {}\ndata: {event}\n\n",
-            event["type"].as_str().unwrap_or_default()
-        )
-    });
-    lines.collect()
+    events
 }
 
 fn push_call(events: &mut Vec<Value>, index: usize, call: &PlayedCall) {
@@ -292,7 +352,11 @@ fn stop_reason(reply: &PlayedReply) -> &'static str {
 
 fn usage(reply: &PlayedReply, output_tokens: u64) -> Value {
     json!({
-        "input_tokens": reply.input_tokens, "output_tokens": output_tokens,
-        "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        "input_tokens": reply.input.plain, "output_tokens": output_tokens,
+        "cache_creation_input_tokens": reply.input.write, "cache_read_input_tokens": reply.input.read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": reply.input.write.saturating_sub(reply.input.write_1h),
+            "ephemeral_1h_input_tokens": reply.input.write_1h,
+        },
     })
 }

@@ -1,8 +1,12 @@
 //! A model that follows a script and refuses transcripts that break its provider's protocol.
 
 mod anthropic;
+mod bedrock;
+mod cache;
+mod dialect;
 mod openai;
 mod reply;
+mod schema;
 mod script;
 
 use std::collections::BTreeMap;
@@ -13,7 +17,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::StreamExt as _;
@@ -21,14 +25,17 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::http::{Fault, RequestLog, Server, answer, header_text, is_json, lock};
+pub use bedrock::{MODEL_ACCESS_KEY_ID, MODEL_REGION, MODEL_SECRET_ACCESS_KEY, frame};
+use cache::Cache;
+use dialect::Dialect;
+pub use dialect::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
 use reply::PlayedReply;
 pub use script::Step;
 use script::Transcript;
 
-/// The key that both dialects ask for.
-pub const MODEL_API_KEY: &str = "model-key-of-the-stand-in";
 /// The one version of the Messages interface.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 /// Bytes of one network chunk of a stream: odd, so that events are cut anywhere.
 const CHUNK: usize = 61;
 /// How long a stream that is to be cut rests before its end.
@@ -37,7 +44,7 @@ const BEFORE_CUT: Duration = Duration::from_millis(50);
 /// One answered call.
 #[derive(Debug, Clone)]
 pub struct ModelCall {
-    /// `anthropic` or `openai`.
+    /// `anthropic`, `bedrock`, `openai` or `azure`.
     pub dialect: &'static str,
     /// The script's marker, empty for the default script.
     pub marker: String,
@@ -65,6 +72,7 @@ struct Play {
     scripts: BTreeMap<String, Vec<Step>>,
     calls: Vec<ModelCall>,
     repeat_after: Option<String>,
+    cache: Cache,
     garble: u32,
     cut: u32,
 }
@@ -87,6 +95,8 @@ impl ScriptedModel {
         let router = Router::new()
             .route("/v1/messages", post(messages))
             .route("/v1/chat/completions", post(chat_completions))
+            .route("/openai/deployments/{name}/chat/completions", post(azure))
+            .route("/model/{name}/invoke-with-response-stream", post(invoke))
             .route("/v1/models", get(models))
             .with_state(Arc::clone(&state));
         let server = Server::start(log, |_| Ok(router)).await?;
@@ -169,51 +179,43 @@ impl ScriptedModel {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Dialect {
-    Anthropic,
-    OpenAi,
-}
-
-impl Dialect {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-        }
-    }
-
-    fn error(self, status: StatusCode, kind: &str, message: &str) -> Response {
-        let body = match self {
-            Self::Anthropic => anthropic::error(kind, message),
-            Self::OpenAi => openai::error(kind, message),
-        };
-        answer(status, body)
-    }
-
-    fn read(self, body: &Value) -> Result<Transcript, String> {
-        match self {
-            Self::Anthropic => anthropic::read(body),
-            Self::OpenAi => openai::read(body),
-        }
-    }
-
-    fn authorized(self, headers: &HeaderMap) -> bool {
-        match self {
-            Self::Anthropic => header_text(headers, "x-api-key") == MODEL_API_KEY,
-            Self::OpenAi => {
-                header_text(headers, "authorization").strip_prefix("Bearer ") == Some(MODEL_API_KEY)
-            }
-        }
-    }
-}
-
 async fn messages(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {
     model.handle(Dialect::Anthropic, &headers, &body)
 }
 
 async fn chat_completions(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {
     model.handle(Dialect::OpenAi, &headers, &body)
+}
+
+/// Azure's form: the deployment is part of the path, and the version of the interface a parameter.
+async fn azure(State(model): State<Arc<Model>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    if !uri.query().unwrap_or_default().starts_with("api-version=") {
+        return Dialect::Azure.error(StatusCode::NOT_FOUND, "404", "Resource not found");
+    }
+    model.handle(Dialect::Azure, &headers, &body)
+}
+
+async fn invoke(
+    State(model): State<Arc<Model>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let refused = |status, message: &str| Dialect::Bedrock.error(status, "", message);
+    let is_allowed =
+        Dialect::Bedrock.authorized(&headers) || bedrock::is_signed(&method, &uri, &headers, &body);
+    if !is_allowed {
+        return refused(StatusCode::FORBIDDEN, "the signature does not match");
+    }
+    let request = serde_json::from_slice(&body).map_err(|error| error.to_string());
+    match request.and_then(|request| bedrock::unwrapped(&uri, request)) {
+        Ok(request) => model.answer(Dialect::Bedrock, &headers, request),
+        Err(problem) => {
+            model.log.violation(format!("bedrock: {problem}"));
+            refused(StatusCode::BAD_REQUEST, &problem)
+        }
+    }
 }
 
 async fn models(headers: HeaderMap) -> Response {
@@ -232,8 +234,18 @@ impl Model {
         if !dialect.authorized(headers) {
             return dialect.error(StatusCode::UNAUTHORIZED, "authentication_error", "invalid key");
         }
-        match self.play(dialect, headers, body) {
-            Ok((reply, request)) => self.respond(dialect, &reply, &request),
+        match serde_json::from_slice(body) {
+            Ok(request) => self.answer(dialect, headers, request),
+            Err(error) => {
+                self.log.violation(format!("{}: {error}", dialect.name()));
+                dialect.error(StatusCode::BAD_REQUEST, "invalid_request_error", "no JSON")
+            }
+        }
+    }
+
+    fn answer(&self, dialect: Dialect, headers: &HeaderMap, request: Value) -> Response {
+        match self.play(dialect, headers, &request) {
+            Ok(reply) => self.respond(dialect, &reply, &request),
             Err(problem) => {
                 self.log.violation(format!("{}: {problem}", dialect.name()));
                 dialect.error(StatusCode::BAD_REQUEST, "invalid_request_error", &problem)
@@ -241,12 +253,7 @@ impl Model {
         }
     }
 
-    fn play(
-        &self,
-        dialect: Dialect,
-        headers: &HeaderMap,
-        body: &Bytes,
-    ) -> Result<(PlayedReply, Value), String> {
+    fn play(&self, dialect: Dialect, headers: &HeaderMap, request: &Value) -> Result<PlayedReply, String> {
         let at = Instant::now();
         if !is_json(headers) {
             return Err("content-type: application/json is required".to_owned());
@@ -254,12 +261,15 @@ impl Model {
         if dialect == Dialect::Anthropic && header_text(headers, "anthropic-version") != ANTHROPIC_VERSION {
             return Err(format!("anthropic-version: {ANTHROPIC_VERSION} is required"));
         }
-        let request: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-        let transcript = dialect.read(&request)?;
+        let transcript = dialect.read(request)?;
         let mut play = lock(&self.play);
         let (marker, step) = play.step_for(&transcript)?;
         script::check(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
-        let reply = PlayedReply::new(&step, transcript.turns, &request);
+        let counts = match dialect {
+            Dialect::Anthropic | Dialect::Bedrock => play.cache.marked(request)?,
+            Dialect::OpenAi | Dialect::Azure => play.cache.automatic(request),
+        };
+        let reply = PlayedReply::new(&step, transcript.turns, request, counts);
         let call = ModelCall {
             dialect: dialect.name(),
             marker,
@@ -268,7 +278,7 @@ impl Model {
             request: request.clone(),
         };
         play.calls.push(call);
-        Ok((reply, request))
+        Ok(reply)
     }
 
     fn respond(&self, dialect: Dialect, reply: &PlayedReply, request: &Value) -> Response {
@@ -282,22 +292,22 @@ impl Model {
         }
         let streamed = request["stream"] == true;
         match dialect {
-            Dialect::Anthropic if streamed => self.stream(&anthropic::stream(reply)),
-            Dialect::Anthropic => answer(StatusCode::OK, anthropic::whole(reply)),
-            Dialect::OpenAi if streamed => {
-                let include_usage = request["stream_options"]["include_usage"] == true;
-                self.stream(&openai::stream(reply, include_usage))
+            Dialect::Bedrock => {
+                let frames = bedrock::framed(&anthropic::events(reply));
+                self.stream(&frames, "application/vnd.amazon.eventstream")
             }
-            Dialect::OpenAi => answer(StatusCode::OK, openai::whole(reply)),
+            Dialect::Anthropic if streamed => self.stream(anthropic::stream(reply).as_bytes(), EVENT_STREAM),
+            Dialect::Anthropic => answer(StatusCode::OK, anthropic::whole(reply)),
+            Dialect::OpenAi | Dialect::Azure if streamed => {
+                let include_usage = request["stream_options"]["include_usage"] == true;
+                self.stream(openai::stream(reply, include_usage).as_bytes(), EVENT_STREAM)
+            }
+            Dialect::OpenAi | Dialect::Azure => answer(StatusCode::OK, openai::whole(reply)),
         }
     }
 
-    fn stream(&self, events: &str) -> Response {
-        let mut chunks: Vec<Bytes> = events
-            .as_bytes()
-            .chunks(CHUNK)
-            .map(Bytes::copy_from_slice)
-            .collect();
+    fn stream(&self, events: &[u8], content_type: &'static str) -> Response {
+        let mut chunks: Vec<Bytes> = events.chunks(CHUNK).map(Bytes::copy_from_slice).collect();
         let cut = self.cut();
         if cut {
             chunks.truncate(chunks.len() / 2);
@@ -311,7 +321,7 @@ impl Model {
             Err(std::io::Error::other("the stand-in was told to cut the stream"))
         });
         let body = Body::from_stream(futures::stream::iter(chunks.into_iter().map(Ok)).chain(end));
-        ([(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")], body).into_response()
+        ([(header::CONTENT_TYPE, content_type)], body).into_response()
     }
 
     fn garbled(&self) -> bool {

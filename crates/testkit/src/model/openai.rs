@@ -42,6 +42,7 @@ pub(super) fn read(body: &Value) -> Result<Transcript, String> {
         .as_str()
         .ok_or("you must provide a model parameter")?;
     let tools = read_tools(&body["tools"])?;
+    check_output(&body["response_format"])?;
     let messages = body["messages"].as_array().filter(|list| !list.is_empty());
     let mut reader = Reader {
         transcript: Transcript {
@@ -80,6 +81,19 @@ fn read_tools(tools: &Value) -> Result<Vec<String>, String> {
             Ok(name.to_owned())
         })
         .collect()
+}
+
+fn check_output(format: &Value) -> Result<(), String> {
+    if format.is_null() {
+        return Ok(());
+    }
+    let wanted = &format["json_schema"];
+    if format["type"] != "json_schema" || !wanted["name"].is_string() {
+        return Err("Invalid value for 'response_format'".to_owned());
+    }
+    let is_strict = wanted["strict"] == true;
+    super::schema::check(&wanted["schema"], is_strict)
+        .map_err(|problem| format!("Invalid schema for response_format: {problem}"))
 }
 
 struct Reader {
@@ -269,9 +283,10 @@ fn finish_reason(reply: &PlayedReply) -> &'static str {
 }
 
 fn usage(reply: &PlayedReply) -> Value {
+    let prompt = reply.input.plain + reply.input.read;
     json!({
-        "prompt_tokens": reply.input_tokens, "completion_tokens": reply.output_tokens,
-        "total_tokens": reply.input_tokens + reply.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": 0},
+        "prompt_tokens": prompt, "completion_tokens": reply.output_tokens,
+        "total_tokens": prompt + reply.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": reply.input.read},
     })
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cache::Counts;
 use super::script::Step;
 
 /// Characters of one streamed piece: short, so that arguments arrive in several.
@@ -11,9 +12,10 @@ const PIECE: usize = 12;
 pub(super) struct PlayedReply {
     pub(super) id: String,
     pub(super) model: String,
+    pub(super) thinking: Option<String>,
     pub(super) text: String,
     pub(super) calls: Vec<PlayedCall>,
-    pub(super) input_tokens: u64,
+    pub(super) input: Counts,
     pub(super) output_tokens: u64,
 }
 
@@ -24,7 +26,7 @@ pub(super) struct PlayedCall {
 }
 
 impl PlayedReply {
-    pub(super) fn new(step: &Step, index: usize, request: &Value) -> Self {
+    pub(super) fn new(step: &Step, index: usize, request: &Value, input: Counts) -> Self {
         let calls = step
             .calls
             .iter()
@@ -43,9 +45,10 @@ impl PlayedReply {
         Self {
             id: format!("msg_{index:03}"),
             model: request["model"].as_str().unwrap_or("scripted").to_owned(),
+            thinking: step.thinking.clone(),
             text: step.text.clone(),
             calls: calls.collect(),
-            input_tokens: request.to_string().len() as u64 / 4,
+            input,
             output_tokens: written as u64 / 4 + 1,
         }
     }

@@ -9,6 +9,8 @@ pub struct Step {
     pub expect: Option<String>,
     /// What the model says; may be empty when it calls tools.
     pub text: String,
+    /// What it thinks first.
+    pub thinking: Option<String>,
     /// The tools it calls: name and input.
     pub calls: Vec<(String, Value)>,
     /// True when the tools may be called although they are not offered: a model's mistake, played on purpose.
@@ -22,6 +24,7 @@ impl Step {
         Self {
             expect: None,
             text: text.into(),
+            thinking: None,
             calls: Vec::new(),
             unoffered: false,
         }
@@ -37,6 +40,13 @@ impl Step {
     #[must_use]
     pub fn and_call(mut self, name: impl Into<String>, input: Value) -> Self {
         self.calls.push((name.into(), input));
+        self
+    }
+
+    /// What the model thinks first; only dialects that sign thinking show it.
+    #[must_use]
+    pub fn thinking(mut self, text: impl Into<String>) -> Self {
+        self.thinking = Some(text.into());
         self
     }
 

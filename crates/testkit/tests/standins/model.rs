@@ -1,7 +1,7 @@
 //! The scripted model: both dialects, streamed and whole, and what they refuse.
 
 use serde_json::{Value, json};
-use testkit::model::MODEL_API_KEY;
+use testkit::model::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
 use testkit::{Fault, ScriptedModel, Step};
 
 use crate::client;
@@ -210,4 +210,120 @@ async fn a_conversation_gets_the_script_of_its_marker() {
         let reply: Value = anthropic(&model, &request).await.json().await.unwrap();
         assert_eq!(reply["content"][0]["text"], wanted);
     }
+}
+
+#[tokio::test]
+async fn an_oauth_token_needs_its_feature_and_no_key_beside_it() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let body = anthropic_request(&json!([{"role": "user", "content": "please fix it"}]));
+    let cases = [
+        (Some("oauth-2025-04-20"), None, 200),
+        (Some("other-1,oauth-2025-04-20"), None, 200),
+        (None, None, 401),
+        (Some("oauth-2025-04-20"), Some(MODEL_API_KEY), 401),
+    ];
+    for (beta, key, status) in cases {
+        let mut request = client()
+            .post(format!("{}/v1/messages", model.url()))
+            .header("anthropic-version", "2023-06-01")
+            .bearer_auth(MODEL_AUTH_TOKEN);
+        request = match beta {
+            Some(beta) => request.header("anthropic-beta", beta),
+            None => request,
+        };
+        request = match key {
+            Some(key) => request.header("x-api-key", key),
+            None => request,
+        };
+        let answer = request.json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{beta:?} {key:?}");
+    }
+}
+
+#[tokio::test]
+async fn thinking_that_was_changed_or_is_of_another_model_is_refused() {
+    let thinking = Step::call("read_file", json!({"path": "a"})).thinking("Where?");
+    let model = ScriptedModel::start(vec![thinking, Step::say("done")])
+        .await
+        .unwrap();
+    let opening = json!({"role": "user", "content": "please fix it"});
+    let first: Value = anthropic(&model, &anthropic_request(&json!([opening])))
+        .await
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(first["content"][0]["type"], "thinking");
+    let result = json!({"type": "tool_result", "tool_use_id": first["content"][1]["id"], "content": "a"});
+    let with = |content: &Value| {
+        anthropic_request(
+            &json!([opening, {"role": "assistant", "content": content}, {"role": "user", "content": [result]}]),
+        )
+    };
+    let mut changed = first["content"].clone();
+    changed[0]["thinking"] = json!("Here!");
+    assert_eq!(anthropic(&model, &with(&changed)).await.status(), 400);
+    let mut elsewhere = with(&first["content"]);
+    elsewhere["model"] = json!("another");
+    assert_eq!(anthropic(&model, &elsewhere).await.status(), 400);
+    assert_eq!(anthropic(&model, &with(&first["content"])).await.status(), 200);
+    assert_eq!(model.violations().len(), 2);
+}
+
+#[tokio::test]
+async fn markers_and_schemas_that_the_services_refuse_are_refused() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let marked = |first: &Value, second: &Value| {
+        let block =
+            |text: &str, marker: &Value| json!({"type": "text", "text": text, "cache_control": marker});
+        anthropic_request(
+            &json!([{"role": "user", "content": [block("please fix", first), block("it", second)]}]),
+        )
+    };
+    let (short, long) = (
+        json!({"type": "ephemeral"}),
+        json!({"type": "ephemeral", "ttl": "1h"}),
+    );
+    assert_eq!(anthropic(&model, &marked(&short, &long)).await.status(), 400);
+    assert_eq!(anthropic(&model, &marked(&long, &short)).await.status(), 200);
+
+    let opening = json!([{"role": "user", "content": "please fix it"}]);
+    let open = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
+    let mut closed = open.clone();
+    closed["additionalProperties"] = json!(false);
+    for (schema, strict, status) in [(&open, false, 400), (&closed, true, 400), (&closed, false, 200)] {
+        let mut request = openai_request(&opening);
+        request["response_format"] = json!({
+            "type": "json_schema", "json_schema": {"name": "verdict", "schema": schema, "strict": strict},
+        });
+        assert_eq!(openai(&model, &request).await.status(), status, "{schema}");
+    }
+}
+
+#[tokio::test]
+async fn the_cache_is_read_where_an_earlier_request_had_a_marker() {
+    let model = ScriptedModel::start(script()).await.unwrap();
+    let ask = |text: &str| {
+        let system = json!([{
+            "type": "text", "text": "x".repeat(4000), "cache_control": {"type": "ephemeral", "ttl": "1h"},
+        }]);
+        let mut request = anthropic_request(&json!([{"role": "user", "content": text}]));
+        request["system"] = system;
+        request
+    };
+    let mut usages = Vec::new();
+    for text in ["please fix it", "fix something else"] {
+        let reply: Value = anthropic(&model, &ask(text)).await.json().await.unwrap();
+        usages.push(reply["usage"].clone());
+    }
+    assert_eq!(usages[0]["cache_read_input_tokens"], 0);
+    assert_eq!(
+        usages[0]["cache_creation"]["ephemeral_1h_input_tokens"],
+        usages[0]["cache_creation_input_tokens"]
+    );
+    assert!(usages[0]["cache_creation_input_tokens"].as_u64().unwrap() >= 1000);
+    assert_eq!(
+        usages[1]["cache_read_input_tokens"],
+        usages[0]["cache_creation_input_tokens"]
+    );
+    assert_eq!(usages[1]["cache_creation_input_tokens"], 0);
 }

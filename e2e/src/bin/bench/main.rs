@@ -5,13 +5,15 @@ mod hooks;
 mod measure;
 mod polls;
 mod processes;
+mod retrieval;
 mod tickets;
 mod tools;
 mod workspaces;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
+use clap::{Parser, ValueEnum};
 use e2e::{Mode, Options, World};
 use tokio::time::timeout;
 
@@ -22,12 +24,42 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// How many tickets are worked on at once.
 const AT_ONCE: usize = 20;
 
+/// Prints one line for each figure: `bench NAME VALUE UNIT`.
+#[derive(Parser)]
+struct Arguments {
+    /// These parts alone
+    #[arg(value_enum)]
+    parts: Vec<Part>,
+}
+
+/// What is measured on services of its own.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Tickets, webhooks, tools and workspaces
+    Services,
+    /// Calls of GitHub for 500 open pull requests
+    Polls,
+    /// Appends, recovery, and a crowd of runs on one planner
+    Durable,
+    /// An index of 50,000 files, and searches in it
+    Retrieval,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    match timeout(LIMIT, Box::pin(play()))
-        .await
-        .context("the bench took too long")
-    {
+    let Arguments { parts } = Arguments::parse();
+    let parts = if parts.is_empty() {
+        Part::value_variants().to_vec()
+    } else {
+        parts
+    };
+    let interrupted = async { drop(tokio::signal::ctrl_c().await) };
+    let measured = tokio::select! {
+        measured = timeout(LIMIT, Box::pin(measure(&parts))) => measured.context("the bench took too long"),
+        // Dropping the services ends their processes.
+        () = interrupted => Err(anyhow!("interrupted")),
+    };
+    match measured {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) | Err(error) => {
             say(&format!("bench failed: {error:#}"));
@@ -36,11 +68,23 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn play() -> anyhow::Result<()> {
-    // One part alone, for whoever works on it.
-    if std::env::args().nth(1).as_deref() == Some("polls") {
-        return Box::pin(polls::calls()).await;
+async fn measure(parts: &[Part]) -> anyhow::Result<()> {
+    for part in parts {
+        match part {
+            Part::Services => Box::pin(services()).await?,
+            Part::Polls => Box::pin(polls::calls()).await?,
+            Part::Durable => {
+                durable::appends().await?;
+                Box::pin(durable::default_recovery()).await?;
+                Box::pin(durable::crashes_and_crowds()).await?;
+            }
+            Part::Retrieval => Box::pin(retrieval::all()).await?,
+        }
     }
+    Ok(())
+}
+
+async fn services() -> anyhow::Result<()> {
     let keys = Arc::new(Bench::keys()?);
     let (_, public_key) = keys.public_key();
     let options = Options {
@@ -62,9 +106,5 @@ async fn play() -> anyhow::Result<()> {
     tickets::at_once(&world, &services, AT_ONCE).await?;
     hooks::rate(&world).await?;
     Box::pin(workspaces::all(&world, &services, keys)).await?;
-    world.stop().await?;
-    Box::pin(polls::calls()).await?;
-    durable::appends().await?;
-    Box::pin(durable::default_recovery()).await?;
-    Box::pin(durable::crashes_and_crowds()).await
+    world.stop().await
 }

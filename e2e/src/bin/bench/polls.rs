@@ -59,7 +59,7 @@ pub(crate) async fn calls() -> anyhow::Result<()> {
 
 /// Pull requests of ours that stay as they are, in the forge and in the index.
 async fn open_many(world: &World) -> anyhow::Result<()> {
-    let index = world.queue().await?.pull_requests();
+    let index = world.queue_as("reporter").await?.pull_requests();
     for number in 1..=PULL_REQUESTS {
         let branch = format!("feat/many-{number}");
         let file = format!("many/{number}.txt");

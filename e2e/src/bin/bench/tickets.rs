@@ -156,9 +156,7 @@ pub(crate) fn run_step() -> Step {
 pub(crate) async fn pull_requests(world: &World) -> anyhow::Result<()> {
     let mut samples = Samples::default();
     for number in 0..PULL_REQUESTS {
-        let key = file(world, &format!("pull-{number}"), |key| {
-            fixture::script_on(&format!("fix/{key}-quantity"))
-        });
+        let key = file(world, &format!("pull-{number}"), |_| fixture::script());
         let before = world.github.pull_requests(fixture::REPOSITORY).len();
         let start = Instant::now();
         world.ask_for_work(&key)?;
@@ -192,7 +190,7 @@ async fn floor_tests() -> anyhow::Result<()> {
 /// Prints what many tickets of 50 turns take together, each with a pull request at its end.
 pub(crate) async fn at_once(world: &World, services: &Services, tickets: usize) -> anyhow::Result<()> {
     let keys: Vec<_> = (0..tickets)
-        .map(|number| file(world, &format!("many-{number}"), long_script))
+        .map(|number| file(world, &format!("many-{number}"), |_| long_script()))
         .collect();
     let calls = world.model.call_count() + tickets * TURNS;
     let store = world.logs().join("data/nats");
@@ -247,9 +245,11 @@ fn size_of(folder: &Path) -> anyhow::Result<f64> {
 }
 
 /// Fifty turns: the fixture's change with many looks at the file before it.
-fn long_script(key: &str) -> Vec<Step> {
-    let change = fixture::script_on(&format!("fix/{key}-quantity"));
-    let kept = change.into_iter().filter(|step| !tests(step)).collect::<Vec<_>>();
+fn long_script() -> Vec<Step> {
+    let kept = fixture::script()
+        .into_iter()
+        .filter(|step| !tests(step))
+        .collect::<Vec<_>>();
     let mut script = vec![run_step(); TURNS - kept.len()];
     script.extend(kept.into_iter().map(|step| Step { expect: None, ..step }));
     script

@@ -13,14 +13,23 @@ use rustix::io::Errno;
 use crate::{
     beneath::{Beneath, Replacement},
     show,
+    stage::Stage,
     wire::{Answer, Folder, MAX_ENTRIES, Request, Task},
 };
 
-/// The two folders, and the file that is being replaced.
+/// The two folders, the second pair of a check, and the file that is being replaced.
 pub(crate) struct Files {
     tree: Beneath,
     scratch: Beneath,
+    check: Option<Check>,
     replacement: Option<Replacement>,
+}
+
+/// The second pair while a check has it.
+struct Check {
+    tree: Beneath,
+    scratch: Beneath,
+    stage: Stage,
 }
 
 impl Files {
@@ -28,23 +37,51 @@ impl Files {
         Ok(Self {
             tree: Beneath::open(tree)?,
             scratch: Beneath::open(scratch)?,
+            check: None,
             replacement: None,
         })
     }
 
-    /// Lets everybody look into every folder of the worktree, so that the executor can walk over it.
-    pub(crate) fn show_folders(&self) -> io::Result<()> {
-        show::folders(&self.tree.0)
+    /// Whether a task is a step of a check, which is done where the workspace's folder is known.
+    pub(crate) fn step(&mut self, request: &Request, place: &Path, beside: &Path) -> Option<Answer> {
+        let done = match request.task {
+            Task::BeginCheck => self.begin(place, beside),
+            Task::EnterCheck => self.entered(),
+            Task::EndCheck => self.end(),
+            _ => return None,
+        };
+        Some(done.map_or_else(|error| refused(&error), |()| Answer::Done))
+    }
+
+    fn begin(&mut self, place: &Path, beside: &Path) -> io::Result<()> {
+        self.end()?;
+        let stage = Stage::make(place, beside)?;
+        let [tree, scratch] = stage.folders();
+        self.check = Some(Check {
+            tree: Beneath::open(&tree)?,
+            scratch: Beneath::open(&scratch)?,
+            stage,
+        });
+        Ok(())
+    }
+
+    fn entered(&mut self) -> io::Result<()> {
+        self.check.as_mut().ok_or(Errno::INVAL)?.stage.enter()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let Some(mut check) = self.check.take() else {
+            return Ok(());
+        };
+        check.stage.leave()?;
+        remove(check.stage.beside())
     }
 
     /// Does a task; the descriptor goes beside the answer.
     pub(crate) fn answer(&mut self, request: &Request) -> (Answer, Option<OwnedFd>) {
         match self.perform(request) {
             Ok((answer, file)) => (answer, file.map(OwnedFd::from)),
-            Err(error) => {
-                let number = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-                (Answer::Refused(number), None)
-            }
+            Err(error) => (refused(&error), None),
         }
     }
 
@@ -53,6 +90,8 @@ impl Files {
         let root = match request.folder {
             Folder::Tree => &self.tree,
             Folder::Scratch => &self.scratch,
+            Folder::CheckTree => &self.check.as_ref().ok_or(Errno::NOENT)?.tree,
+            Folder::CheckScratch => &self.check.as_ref().ok_or(Errno::NOENT)?.scratch,
         };
         let answer = match &request.task {
             Task::Open => return Ok((Answer::File, Some(root.open_file(path)?))),
@@ -79,9 +118,24 @@ impl Files {
             }
             Task::MakeFolder => done(root.make_folder(path).map(drop))?,
             Task::ShowFolders => done(show::folders(&root.0))?,
+            Task::BeginCheck | Task::EnterCheck | Task::EndCheck => return Err(Errno::INVAL.into()),
         };
         Ok((answer, None))
     }
+}
+
+fn refused(error: &io::Error) -> Answer {
+    Answer::Refused(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
+}
+
+/// Deletes a folder, also one whose insides commands have locked.
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+    match Beneath::open(folder) {
+        Ok(opened) => show::folders(&opened.0)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    std::fs::remove_dir_all(folder)
 }
 
 fn done(result: io::Result<()>) -> io::Result<Answer> {

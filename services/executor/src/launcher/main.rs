@@ -21,6 +21,8 @@ mod root;
 mod runner;
 mod seccomp;
 mod show;
+#[path = "../sandbox/stage.rs"]
+mod stage;
 mod supervise;
 mod sys;
 mod traces;

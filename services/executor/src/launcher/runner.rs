@@ -24,7 +24,7 @@ use std::{
 use rustix::{fs::Mode, io::Errno, process::umask};
 
 use crate::{
-    files::Files,
+    files::{self, Files},
     leftovers,
     policy::Probe,
     sys::{self, StopSignals},
@@ -192,8 +192,10 @@ impl Server {
         let mut number = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
         *number += 1;
         let folder = self.folder.join(number.to_string());
-        let served = serve_files(connection, &folder, tree);
+        let beside = self.folder.join(format!("{number}.check"));
+        let served = serve_files(connection, &folder, &beside, tree);
         remove(&folder);
+        remove(&beside);
         leftovers::remove();
         served
     }
@@ -216,9 +218,16 @@ impl Server {
     }
 }
 
-fn serve_files(connection: &UnixStream, folder: &Path, tree: Option<PathBuf>) -> io::Result<()> {
+/// `beside`: where a check has its files; a worktree that was there before has none.
+fn serve_files(
+    connection: &UnixStream,
+    folder: &Path,
+    beside: &Path,
+    tree: Option<PathBuf>,
+) -> io::Result<()> {
     let make = |path: &Path| fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
     make(&folder.join("tmp/home"))?;
+    let is_own = tree.is_none();
     let tree = match tree {
         Some(tree) => tree,
         None => {
@@ -229,7 +238,11 @@ fn serve_files(connection: &UnixStream, folder: &Path, tree: Option<PathBuf>) ->
     let mut files = Files::open(&tree, &folder.join("tmp"))?;
     wire::send(connection, &Answer::Workspace(folder.to_owned()), None)?;
     while let Some((request, _)) = wire::receive::<Request>(connection)? {
-        let (answer, file) = files.answer(&request);
+        let step = is_own.then(|| files.step(&request, folder, beside)).flatten();
+        let (answer, file) = match step {
+            Some(answer) => (answer, None),
+            None => files.answer(&request),
+        };
         wire::send(connection, &answer, file.as_ref().map(AsFd::as_fd))?;
     }
     Ok(())
@@ -242,10 +255,7 @@ fn probe() -> io::Result<Probe> {
 
 /// Deletes a workspace, folders that its commands have locked included.
 fn remove(folder: &Path) {
-    if let Err(error) = Files::open(folder, folder)
-        .and_then(|files| files.show_folders())
-        .and_then(|()| fs::remove_dir_all(folder))
-    {
+    if let Err(error) = files::remove(folder) {
         say(&format!("{} stays behind: {error}", folder.display()));
     }
 }

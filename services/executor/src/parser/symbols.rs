@@ -102,6 +102,7 @@ fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<Symbol> {
     Some(Symbol {
         name: text_of(name, text)?.to_owned(),
         line: node.start_position().row + 1,
+        end: node.end_position().row + usize::from(node.end_position().column > 0),
         depth,
         text: shown(node, text),
     })

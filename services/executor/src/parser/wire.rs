@@ -46,6 +46,8 @@ pub(crate) struct Symbol {
     pub(crate) name: String,
     /// From 1.
     pub(crate) line: usize,
+    /// Its last line.
+    pub(crate) end: usize,
     /// How many symbols it lies in.
     pub(crate) depth: usize,
     /// How its definition begins.

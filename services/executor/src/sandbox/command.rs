@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Sandbox, Way,
-    output::Output,
+    output::{END_BYTES, Output},
     policy::{Policy, REACH, WAITS_FOR_NEXT, frame},
     way_out::{Door, WayOut},
     wire,
@@ -49,6 +49,8 @@ pub(crate) struct CommandSpec {
     pub(crate) place: Place,
     /// How long it may take.
     pub(crate) limit: Duration,
+    /// Kept of each end of its output, in bytes.
+    pub(crate) output_bytes: usize,
     /// Where its connections go, and the listener for them unless the launcher has it; absent: nowhere.
     pub(crate) way_out: Option<(Arc<WayOut>, Option<std::net::TcpListener>)>,
 }
@@ -159,6 +161,12 @@ impl Spare {
         launched.filter(|launched| launched.serves(place))
     }
 
+    /// Ends the launcher that is ready.
+    pub(crate) fn clear(&self) {
+        let gone = self.lock().take();
+        drop(gone);
+    }
+
     fn has(&self, place: &Place) -> bool {
         self.lock()
             .as_ref()
@@ -213,7 +221,7 @@ impl Sandbox {
         let _ = launched.tell(&spec.command, &writer).await;
         drop(writer);
         let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;
-        let mut output = Output::default();
+        let mut output = Output::new(spec.output_bytes);
         let ending = tokio::select! {
             // Closed output alone does not mean that the command ended.
             answer = async { drain(&mut pipe, &mut output, sink).await; launched.answer().await } => Ok(answer),
@@ -257,6 +265,7 @@ impl Sandbox {
                 environment: Vec::new(),
             },
             limit: REACH_TIME,
+            output_bytes: END_BYTES,
             way_out: None,
         };
         let (never, alone) = (CancellationToken::new(), Spare::default());

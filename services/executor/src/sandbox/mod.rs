@@ -5,6 +5,7 @@ mod command;
 mod output;
 mod policy;
 mod runner;
+mod stage;
 mod view;
 mod way_out;
 mod wire;
@@ -31,7 +32,10 @@ pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
 use policy::Confinement;
 pub use policy::Limits;
 pub(crate) use policy::{Cgroup, Probe};
+
+pub(crate) use output::END_BYTES;
 pub(crate) use runner::{Runner, Session};
+pub(crate) use stage::Stage;
 pub(crate) use view::View;
 pub(crate) use way_out::{Door, WayOut};
 pub(crate) use wire::{Folder, Task};

@@ -2,24 +2,35 @@
 
 use std::collections::VecDeque;
 
-/// Kept of each end, in bytes.
-const END_BYTES: usize = 16 * 1024;
+/// Kept of each end, in bytes, of a command whose output is read by the model.
+pub(crate) const END_BYTES: usize = 16 * 1024;
 
 /// Head and tail of a stream, the rest counted.
-#[derive(Default)]
 pub(crate) struct Output {
+    /// Kept of each end, in bytes.
+    end_bytes: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
 }
 
 impl Output {
+    /// Keeps so many bytes of each end.
+    pub(crate) const fn new(end_bytes: usize) -> Self {
+        Self {
+            end_bytes,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+
     /// Takes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let room = END_BYTES.saturating_sub(self.head.len()).min(bytes.len());
+        let room = self.end_bytes.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         self.tail.extend(&bytes[room..]);
-        let excess = self.tail.len().saturating_sub(END_BYTES);
+        let excess = self.tail.len().saturating_sub(self.end_bytes);
         self.tail.drain(..excess);
         self.dropped += excess as u64;
     }
@@ -50,7 +61,7 @@ mod tests {
 
     #[test]
     fn short_output_is_kept_whole() {
-        let mut output = Output::default();
+        let mut output = Output::new(END_BYTES);
         output.push(b"a");
         output.push("bé".as_bytes());
         assert_eq!(output.into_text(), "abé");
@@ -58,7 +69,7 @@ mod tests {
 
     #[test]
     fn of_long_output_both_ends_are_kept_and_the_rest_is_counted() {
-        let mut output = Output::default();
+        let mut output = Output::new(END_BYTES);
         for _ in 0..100 {
             output.push(&[b'x'; 1024]);
         }

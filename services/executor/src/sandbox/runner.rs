@@ -99,6 +99,9 @@ impl Session {
         match folder {
             Folder::Tree => self.tree.clone(),
             Folder::Scratch => self.folder.join("tmp"),
+            // Where they lie once they are entered.
+            Folder::CheckTree => self.folder.join("tree"),
+            Folder::CheckScratch => self.folder.join("tmp"),
         }
     }
 
@@ -148,6 +151,11 @@ impl Session {
             (Answer::Link(target), _) => Ok(target),
             (other, _) => Err(unexpected(&other)),
         }
+    }
+
+    /// A step in the life of the second worktree.
+    pub(crate) fn check(&self, step: Task) -> io::Result<()> {
+        self.done(Folder::CheckTree, Path::new(""), step)
     }
 
     /// A task whose answer says no more than that it is done.

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// A runner serves executors of its own version only.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Names in one answer; a frame has room for them.
 pub(crate) const MAX_ENTRIES: usize = 2000;
 
@@ -48,13 +48,17 @@ pub(crate) enum Wants {
     },
 }
 
-/// One of a workspace's two folders.
+/// One of a workspace's folders.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Folder {
     /// The worktree.
     Tree,
     /// Scratch space.
     Scratch,
+    /// The second worktree, of a check.
+    CheckTree,
+    /// Its scratch space.
+    CheckScratch,
 }
 
 /// One task beneath a folder.
@@ -71,16 +75,28 @@ pub(crate) struct Request {
 pub(crate) enum Task {
     Open,
     Stat,
-    List { max: usize },
+    List {
+        max: usize,
+    },
     ReadLink,
-    WriteLink { target: Vec<u8> },
-    Create { executable: bool },
+    WriteLink {
+        target: Vec<u8>,
+    },
+    Create {
+        executable: bool,
+    },
     Replace,
     FinishReplace,
     Remove,
     RemoveEmptyFolders,
     MakeFolder,
     ShowFolders,
+    /// Makes the second worktree and its scratch space; the folder and path of this and the next two count for nothing.
+    BeginCheck,
+    /// Puts them into the place of the workspace's own.
+    EnterCheck,
+    /// Puts the workspace's own back and deletes the others.
+    EndCheck,
 }
 
 /// How it went.

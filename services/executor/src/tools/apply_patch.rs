@@ -322,7 +322,7 @@ fn put(call: &Call, path: &Path, content: Option<&str>) -> std::io::Result<()> {
 mod tests {
     use serde_json::json;
 
-    use crate::tools::tests::{World, git_diff};
+    use crate::tools::tests::{World, git_diff, one_line_changed};
 
     fn patch(world: &World, text: &str) -> Result<String, String> {
         world.run("apply_patch", &json!({ "patch": text }))
@@ -481,12 +481,7 @@ mod tests {
             indent in 0_usize..5,
             crlf in proptest::bool::ANY,
         ) {
-            let line = |(number, kind): (usize, &usize)| format!("{}line {number}\n", "    ".repeat(*kind));
-            let before: String = kinds.iter().enumerate().map(line).collect();
-            let mut lines: Vec<String> = before.lines().map(str::to_owned).collect();
-            let at = at % lines.len();
-            lines[at] = format!("{}changed", "    ".repeat(kinds[at]));
-            let after = lines.join("\n") + "\n";
+            let (before, after) = one_line_changed(&kinds, at);
             let hunks = git_diff(&before, &after, 2);
             // Numbers that have drifted, an indentation that is not the file's, line ends of another system.
             let sloppy = hunks.lines().map(|line| match line.as_bytes().first() {

@@ -272,7 +272,7 @@ fn rewritten(
 mod tests {
     use serde_json::json;
 
-    use crate::tools::tests::{World, git_diff};
+    use crate::tools::tests::{World, git_diff, one_line_changed};
 
     fn block(search: &str, replace: &str) -> String {
         format!("<<<<<<< SEARCH\n{search}\n=======\n{replace}\n>>>>>>> REPLACE\n")
@@ -590,12 +590,7 @@ mod tests {
             crlf in proptest::bool::ANY,
             is_first_bare in proptest::bool::ANY,
         ) {
-            let line = |(number, kind): (usize, &usize)| format!("{}line {number}\n", "    ".repeat(*kind));
-            let before: String = kinds.iter().enumerate().map(line).collect();
-            let mut lines: Vec<String> = before.lines().map(str::to_owned).collect();
-            let at = at % lines.len();
-            lines[at] = format!("{}changed", "    ".repeat(kinds[at]));
-            let after = lines.join("\n") + "\n";
+            let (before, after) = one_line_changed(&kinds, at);
             let edits = as_blocks(&git_diff(&before, &after, 2), |line, is_searched| {
                 let blanks = if is_searched { trailing } else { 0 };
                 format!("{}{line}{}", " ".repeat(indent), " ".repeat(blanks))

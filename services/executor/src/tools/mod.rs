@@ -6,6 +6,7 @@ mod commit_changes;
 mod create_branch;
 mod diff;
 mod edit_file;
+mod find_code;
 mod globs;
 mod input;
 mod list_directory;
@@ -33,6 +34,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    retrieval::Searchable,
     sandbox::Sandbox,
     workspace::{Workspace, explain},
 };
@@ -63,6 +65,8 @@ enum Run {
 pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) sandbox: Sandbox,
+    /// The index of the base commit; absent: there is none.
+    pub(crate) index: Option<Arc<Searchable>>,
     /// Unix seconds for a commit.
     pub(crate) commit_time_s: i64,
     /// Fires when nobody waits for the result any more.
@@ -156,7 +160,7 @@ impl Outcome {
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// Every tool, in the order in which the model sees them.
-pub(crate) const ALL: [&Tool; 13] = [
+pub(crate) const ALL: [&Tool; 14] = [
     &read_file::TOOL,
     &write_file::TOOL,
     &edit_file::TOOL,
@@ -165,6 +169,7 @@ pub(crate) const ALL: [&Tool; 13] = [
     &search_files::TOOL,
     &search_content::TOOL,
     &outline::TOOL,
+    &find_code::TOOL,
     &run_command::TOOL,
     &diff::TOOL,
     &undo::TOOL,
@@ -289,11 +294,20 @@ pub(crate) mod tests {
                 call: Call {
                     workspace,
                     sandbox,
+                    index: None,
                     commit_time_s: 1_790_000_000,
                     cancel,
                 },
                 _folder: folder,
             }
+        }
+
+        /// The same with the index of its base.
+        pub(crate) fn indexed() -> Self {
+            let mut world = Self::new();
+            let mirror = world._folder.path().join("mirror").into();
+            world.call.index = Some(Searchable::built(&mirror, &world.call.workspace.base).0);
+            world
         }
 
         /// Runs a tool that works on files.
@@ -395,6 +409,19 @@ pub(crate) mod tests {
         );
         let refused = run(&write_file::TOOL, world.call.clone(), r#"{"path": "a"}"#, &sink).await;
         assert!(refused.text.contains("`content` is missing"), "{}", refused.text);
+    }
+
+    /// A text of lines with these indentations, and the same text with one of its lines changed.
+    pub(crate) fn one_line_changed(indents: &[usize], at: usize) -> (String, String) {
+        let at = at % indents.len();
+        let text = |changed: Option<usize>| -> String {
+            let line = |(number, indent): (usize, &usize)| match changed {
+                Some(changed) if changed == number => format!("{}changed\n", "    ".repeat(*indent)),
+                _ => format!("{}line {number}\n", "    ".repeat(*indent)),
+            };
+            indents.iter().enumerate().map(line).collect()
+        };
+        (text(None), text(Some(at)))
     }
 
     /// The patch from one text to another, as git writes it.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{Call, Outcome, Run, Tool, parse};
 use crate::{
-    sandbox::{CommandEnd, CommandSpec, Ending, Place, shell},
+    sandbox::{CommandEnd, CommandSpec, END_BYTES, Ending, Place, shell},
     workspace::Workspace,
 };
 
@@ -112,6 +112,7 @@ pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec 
         command: shell(script),
         place: place(&call.workspace),
         limit,
+        output_bytes: END_BYTES,
         way_out: None,
     }
 }

@@ -47,6 +47,7 @@ impl Workspace {
             is_adopted: true,
             folder,
             elsewhere: OnceLock::new(),
+            environment: OnceLock::new(),
             state: Mutex::default(),
             spare: Spare::default(),
             parser: Parser::default(),

@@ -9,7 +9,9 @@ use std::{
 use domain::{CommitId, cause::chain};
 use git2::{ObjectType, Oid};
 
-use super::{Problem, Restore, Workspace, paths::is_plain_name, ready::Files, root::Stat, scan::StatCache};
+use super::{
+    Problem, Restore, Workspace, paths::is_plain_name, ready::Files, root::Root, root::Stat, scan::StatCache,
+};
 
 /// Folders within folders.
 pub(super) const MAX_DEPTH: usize = 100;
@@ -60,7 +62,7 @@ impl Workspace {
                 }
                 (there.cache, Some(there.commit))
             }
-            None => (self.write_tree(repository.objects(), tree)?, None),
+            None => (self.write_tree(self.root(), repository.objects(), tree)?, None),
         };
         if self.elsewhere.get().is_none() {
             let _ = self.elsewhere.set(repository.elsewhere(&self.base)?);
@@ -115,10 +117,15 @@ impl Workspace {
         Ok(restore.commit)
     }
 
-    /// Writes every file of a tree.
-    fn write_tree(&self, git: &git2::Repository, tree: Oid) -> Result<StatCache, Problem> {
+    /// Writes every file of a tree into an empty folder.
+    pub(super) fn write_tree(
+        &self,
+        root: &Root,
+        git: &git2::Repository,
+        tree: Oid,
+    ) -> Result<StatCache, Problem> {
         let mut leaves = Vec::new();
-        self.leaves(git, tree, Path::new(""), &mut leaves, 0)?;
+        find_leaves(root, git, tree, Path::new(""), &mut leaves, 0)?;
         let threads = if self.is_ours() {
             thread::available_parallelism().map_or(1, usize::from)
         } else {
@@ -128,7 +135,7 @@ impl Workspace {
         let caches = thread::scope(|scope| {
             let parts: Vec<_> = leaves
                 .chunks(part)
-                .map(|leaves| scope.spawn(|| self.write_leaves(leaves)))
+                .map(|leaves| scope.spawn(|| self.write_leaves(root, leaves)))
                 .collect();
             let failed = |_| Problem::Trouble("a checkout panicked".to_owned());
             parts
@@ -139,73 +146,87 @@ impl Workspace {
         Ok(caches?.into_iter().fold(StatCache::default(), StatCache::with))
     }
 
-    fn write_leaves(&self, leaves: &[Leaf]) -> Result<StatCache, Problem> {
+    fn write_leaves(&self, root: &Root, leaves: &[Leaf]) -> Result<StatCache, Problem> {
         let repository = self.git()?;
         let mut cache = StatCache::default();
         for leaf in leaves {
             let blob = repository.objects().find_blob(leaf.id)?;
-            if let Some(stat) = self.write_blob(blob.content(), leaf.mode, &leaf.path)? {
+            if let Some(stat) = write_blob(root, blob.content(), leaf.mode, &leaf.path)? {
                 cache.put(leaf.path.clone(), stat, leaf.id);
             }
         }
         Ok(cache)
     }
 
-    /// Files and links of a tree; of submodules the place is kept and the content never fetched.
-    fn leaves(
-        &self,
-        git: &git2::Repository,
-        tree: Oid,
-        folder: &Path,
-        found: &mut Vec<Leaf>,
-        depth: usize,
-    ) -> Result<(), Problem> {
-        if depth > MAX_DEPTH {
-            return Err(Problem::Trouble(format!(
-                "{} is nested too deep",
-                folder.display()
-            )));
-        }
-        for entry in &git.find_tree(tree)? {
-            if !is_plain_name(entry.name_bytes()) {
-                tracing::warn!(folder = %folder.display(), "an entry with an unsafe name is left out");
-                continue;
-            }
-            let path = folder.join(super::scan::os_name(entry.name_bytes()));
-            match entry.kind() {
-                Some(ObjectType::Tree) => self.leaves(git, entry.id(), &path, found, depth + 1)?,
-                Some(ObjectType::Blob) => found.push(Leaf {
-                    path,
-                    id: entry.id(),
-                    mode: entry.filemode(),
-                }),
-                _ => self.root().make_folder(&path)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts a file or link where nothing is; how it looks then.
-    pub(super) fn write_blob(&self, content: &[u8], mode: i32, path: &Path) -> Result<Option<Stat>, Problem> {
-        if mode == LINK {
-            self.root().write_link(path, content)?;
-            return Ok(self.root().stat(path)?);
-        }
-        Ok(Some(self.root().create(path, content, mode == EXECUTABLE)?))
-    }
-
-    /// The index that the model's own `git status` reads. It is made where the model cannot reach and then copied,
-    /// because libgit2 would follow a link at its place.
+    /// The index that the model's own `git status` reads.
     pub(super) fn write_index(&self, repository: &git::Repository) -> Result<(), Problem> {
-        let head = self.head_or_base();
+        let bytes = self.index_of(repository, &self.head_or_base())?;
+        self.show_git(Some(bytes))
+    }
+
+    /// An index of a commit's files. It is made where the model cannot reach and then copied, because libgit2 would
+    /// follow a link at its place.
+    pub(super) fn index_of(
+        &self,
+        repository: &git::Repository,
+        commit: &CommitId,
+    ) -> Result<Vec<u8>, Problem> {
         let git = repository.objects();
-        let tree = git.find_commit(Oid::from_str(head.as_str())?)?.tree()?;
+        let tree = git.find_commit(Oid::from_str(commit.as_str())?)?.tree()?;
         let place = self.git_dir().join("index.new");
         let mut index = git2::Index::open(&place)?;
         index.read_tree(&tree)?;
         index.write()?;
         let bytes = fs::read(&place)?;
         fs::remove_file(&place)?;
-        self.show_git(Some(bytes))
+        Ok(bytes)
     }
+}
+
+/// Files and links of a tree; of submodules the place is kept and the content never fetched.
+fn find_leaves(
+    root: &Root,
+    git: &git2::Repository,
+    tree: Oid,
+    folder: &Path,
+    found: &mut Vec<Leaf>,
+    depth: usize,
+) -> Result<(), Problem> {
+    if depth > MAX_DEPTH {
+        return Err(Problem::Trouble(format!(
+            "{} is nested too deep",
+            folder.display()
+        )));
+    }
+    for entry in &git.find_tree(tree)? {
+        if !is_plain_name(entry.name_bytes()) {
+            tracing::warn!(folder = %folder.display(), "an entry with an unsafe name is left out");
+            continue;
+        }
+        let path = folder.join(super::scan::os_name(entry.name_bytes()));
+        match entry.kind() {
+            Some(ObjectType::Tree) => find_leaves(root, git, entry.id(), &path, found, depth + 1)?,
+            Some(ObjectType::Blob) => found.push(Leaf {
+                path,
+                id: entry.id(),
+                mode: entry.filemode(),
+            }),
+            _ => root.make_folder(&path)?,
+        }
+    }
+    Ok(())
+}
+
+/// Puts a file or link where nothing is; how it looks then.
+pub(super) fn write_blob(
+    root: &Root,
+    content: &[u8],
+    mode: i32,
+    path: &Path,
+) -> Result<Option<Stat>, Problem> {
+    if mode == LINK {
+        root.write_link(path, content)?;
+        return Ok(root.stat(path)?);
+    }
+    Ok(Some(root.create(path, content, mode == EXECUTABLE)?))
 }

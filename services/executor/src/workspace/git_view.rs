@@ -6,7 +6,7 @@ use std::{ffi::OsString, fs, io, path::Path};
 
 use domain::cause::chain;
 
-use super::{Problem, Workspace};
+use super::{Problem, Root, Workspace};
 
 /// The folder in the scratch space.
 const VIEW: &str = "checkout.git";
@@ -58,6 +58,27 @@ impl Workspace {
             self.shown(self.root().write(Path::new(".git"), content.as_bytes()));
         }
         Ok(())
+    }
+
+    /// Lets git in a check's commands see the base commit, without a branch; `tree` and `scratch` are the check's own.
+    pub(super) fn show_git_to_check(
+        &self,
+        repository: &git::Repository,
+        tree: &Root,
+        scratch: &Root,
+    ) -> Result<(), Problem> {
+        let common = format!("{}\n", self.git_dir().display());
+        let files = [
+            ("HEAD", format!("{}\n", self.base).into_bytes()),
+            ("commondir", common.into_bytes()),
+            ("index", self.index_of(repository, &self.base)?),
+        ];
+        for (name, content) in files {
+            scratch.write(&Path::new(VIEW).join(name), &content)?;
+        }
+        // By then the check has the workspace's place.
+        let content = format!("gitdir: {}\n", self.scratch.path().join(VIEW).display());
+        Ok(tree.write(Path::new(".git"), content.as_bytes())?)
     }
 
     /// A command may have put something else there; what its git shows then is its own affair.

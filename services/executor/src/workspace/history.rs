@@ -4,7 +4,13 @@ use domain::CommitId;
 use git2::{Oid, Signature, Time};
 use proto::executor::MAX_PACK_BYTES;
 
-use super::{Problem, Seen, Workspace};
+use super::{Problem, Seen, Workspace, scan::tracked};
+
+/// Files at the base that are looked at, and those of them that are read.
+const MAX_FILES: usize = 200_000;
+const MAX_TEXTS: usize = 200;
+/// Longer ones are not, in bytes.
+const MAX_TEXT: usize = 256 * 1024;
 
 /// Everything that differs from the base.
 pub(crate) struct SnapshotPack {
@@ -251,6 +257,36 @@ impl Workspace {
         }
         state.seen = Some(now);
         Ok(changed)
+    }
+
+    /// The tree of the files at the last look at them.
+    pub(crate) fn last_tree(&self) -> Option<String> {
+        self.lock().seen.as_ref().map(|(tree, ..)| tree.to_string())
+    }
+
+    /// Every file at the base with its text, where that is wanted and not long. Blocks.
+    pub(crate) fn base_files(
+        &self,
+        is_wanted: fn(&str) -> bool,
+    ) -> Result<Vec<(String, Option<String>)>, Problem> {
+        let repository = self.git()?;
+        let git = repository.objects();
+        let tree = git.find_commit(Oid::from_str(self.base.as_str())?)?.tree()?;
+        let (mut found, mut texts) = (Vec::new(), 0);
+        for (path, (id, mode)) in tracked(git, &tree)?.into_iter().take(MAX_FILES) {
+            let Some(path) = path.to_str().map(str::to_owned) else {
+                continue;
+            };
+            let is_read = matches!(mode, 0o100_644 | 0o100_755) && texts < MAX_TEXTS && is_wanted(&path);
+            let text = is_read.then(|| git.find_blob(id)).transpose()?;
+            let text = text.filter(|blob| blob.size() <= MAX_TEXT);
+            texts += usize::from(text.is_some());
+            found.push((
+                path,
+                text.map(|blob| String::from_utf8_lossy(blob.content()).into_owned()),
+            ));
+        }
+        Ok(found)
     }
 
     /// The repository's own instructions at the base, cut at `max_bytes`.

@@ -2,10 +2,13 @@
 //! beneath its folder.
 
 mod adopt;
+mod change;
 mod checkout;
 mod copy;
+mod environment;
 mod git_view;
 mod history;
+mod hunks;
 mod left;
 mod omitted;
 pub(crate) mod paths;
@@ -13,7 +16,9 @@ mod place;
 mod ready;
 mod root;
 mod scan;
+mod scratch;
 mod undo;
+mod walk;
 
 use std::{
     ffi::OsString,
@@ -25,14 +30,17 @@ use std::{
 use domain::{CommitId, RepositoryName, RunId, cause::chain};
 use git::Elsewhere;
 
+pub(crate) use change::ChangedFile;
 pub(crate) use copy::Amount;
+use environment::Environment;
 pub(crate) use history::SnapshotPack;
 pub(crate) use left::Origin;
 use omitted::Omitted;
 pub(crate) use paths::is_git_folder;
 pub(crate) use ready::Ready;
-pub(crate) use root::{Kind, Root, explain};
+pub(crate) use root::{Kind, Root, Stat, explain};
 use scan::StatCache;
+pub(crate) use scratch::{Scratch, Wanted};
 
 use crate::{
     disk,
@@ -50,6 +58,9 @@ pub(crate) enum Problem {
     /// A snapshot does not fit this workspace.
     #[error("{0}")]
     BadSnapshot(String),
+    /// What was asked for does not fit the workspace.
+    #[error("{0}")]
+    BadRequest(String),
     /// The changes cannot be kept as they are; the same request fails again.
     #[error("{0}")]
     Unkeepable(String),
@@ -116,6 +127,8 @@ pub(crate) struct Workspace {
     /// The worktree was there before, and stays.
     is_adopted: bool,
     elsewhere: OnceLock<Elsewhere>,
+    /// What the setup left; absent: it left nothing.
+    environment: OnceLock<Environment>,
     state: Mutex<State>,
     /// For the next command here.
     pub(crate) spare: Spare,
@@ -192,6 +205,7 @@ impl Workspace {
             session,
             is_adopted: false,
             elsewhere: OnceLock::new(),
+            environment: OnceLock::new(),
             state: Mutex::default(),
             spare: Spare::default(),
             parser: Parser::default(),

@@ -124,12 +124,17 @@ impl Root {
         }
     }
 
+    /// Puts an empty file where nothing is, open for writing.
+    pub(crate) fn create_file(&self, path: &Path, executable: bool) -> io::Result<File> {
+        match &self.files {
+            Ours(files) => files.create(path, executable),
+            Runners(session, folder) => session.create(*folder, path, executable),
+        }
+    }
+
     /// Puts a file where nothing is; how it looks then.
     pub(crate) fn create(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<Stat> {
-        let mut file = match &self.files {
-            Ours(files) => files.create(path, executable)?,
-            Runners(session, folder) => session.create(*folder, path, executable)?,
-        };
+        let mut file = self.create_file(path, executable)?;
         file.write_all(content)?;
         Ok(stat_of(&file.metadata()?))
     }

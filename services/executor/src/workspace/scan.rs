@@ -293,7 +293,8 @@ struct Node {
     folders: BTreeMap<PathBuf, Node>,
 }
 
-fn write(git: &git2::Repository, files: &Files) -> Result<Oid, Problem> {
+/// The tree of these files.
+pub(super) fn write(git: &git2::Repository, files: &Files) -> Result<Oid, Problem> {
     let mut root = Node::default();
     for (path, (id, mode)) in files {
         let mut node = &mut root;

@@ -5,7 +5,9 @@ use std::{io, path::Path};
 use domain::CommitId;
 use git2::{Delta, DiffDelta, DiffOptions, Oid};
 
-use super::{Kind, Problem, Workspace, omitted::MAX_NAMED, paths::is_plain_name, scan::StatCache};
+use super::{
+    Kind, Problem, Workspace, checkout::write_blob, omitted::MAX_NAMED, paths::is_plain_name, scan::StatCache,
+};
 
 /// Changes that can be undone.
 pub(super) const MAX_UNDO: usize = 50;
@@ -92,7 +94,8 @@ impl Workspace {
                 continue;
             }
             self.clear_special(path)?;
-            if let Some(stat) = self.write_blob(git.find_blob(file.id())?.content(), mode, path)? {
+            let blob = git.find_blob(file.id())?;
+            if let Some(stat) = write_blob(self.root(), blob.content(), mode, path)? {
                 cache.put(path.to_owned(), stat, file.id());
             }
         }

@@ -35,7 +35,9 @@ async fn settles(what: &str, holds: impl Fn() -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_commands_leave_no_descriptor_mount_or_process_and_one_launcher_waits() {
-    let start = own::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
+    // An index that is built meanwhile opens files of its own.
+    let settings = "slots = 1\nindex = false\n";
+    let start = own::start("error", |_, lines, _| lines.push_str(settings));
     let (world, process) = start.await;
     let session = world.open(1).await;
     let run = async |number: u32| {

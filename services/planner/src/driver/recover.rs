@@ -1,6 +1,6 @@
 //! What a failed call to an executor comes to.
 
-use domain::{CallId, Fact, ToolResult, ToolStatus, cause::chain};
+use domain::{CallId, Fact, cause::chain};
 
 use super::{Driver, Outcome, Trouble};
 use crate::executors::{CallError, Caller, OpenError, Restore};
@@ -65,6 +65,8 @@ impl Driver {
 pub(super) enum Cut {
     Tool(CallId),
     Snapshot,
+    /// A question about checks, and what it comes to without an answer.
+    Check(Box<Fact>),
 }
 
 /// What a failed call comes to when its workspace is still there.
@@ -72,8 +74,9 @@ fn still_open(caller: &Caller, error: &CallError, cut: Cut) -> Fact {
     match cut {
         Cut::Tool(id) => Fact::ToolFinished {
             id,
-            result: interrupted(prompts::CUT_CALL),
+            result: prompts::interrupted(prompts::CUT_CALL),
         },
+        Cut::Check(fact) => *fact,
         Cut::Snapshot => unkept(caller, error.to_string()),
     }
 }
@@ -108,12 +111,5 @@ pub(super) fn failed(state: &RunState, detail: &str) -> Fact {
         detail: detail.to_owned(),
         setup: false,
         repository: None,
-    }
-}
-
-pub(super) fn interrupted(words: &str) -> ToolResult {
-    ToolResult {
-        status: ToolStatus::Interrupted,
-        ..ToolResult::error(words)
     }
 }

@@ -80,7 +80,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    fn trouble(words: &str) -> Self {
+    pub(super) fn trouble(words: &str) -> Self {
         Self::Trouble {
             words: words.to_owned(),
             source: None,
@@ -378,6 +378,7 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
         duration_ms: result.duration_ms,
         exit_code: result.exit_code,
         truncated: result.truncated,
+        tree: result.tree.parse().ok(),
     }
 }
 

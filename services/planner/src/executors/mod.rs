@@ -1,12 +1,15 @@
 //! Executors: which one to ask, and what is asked of it.
 
+mod checks;
 mod client;
 mod directory;
 mod inspect;
 mod pool;
+mod seeds;
 mod watch;
 
 pub(crate) use client::{CallError, Caller, Executors, commit};
 pub(crate) use directory::HeldWorkspace;
 pub use inspect::inspect_pools;
 pub(crate) use pool::{OpenError, Restore};
+pub(crate) use seeds::SeedQuery;

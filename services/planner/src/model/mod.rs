@@ -1,140 +1,183 @@
-//! The model: one request, one reply, whoever provides it.
+//! The model: one question, one reply, whoever provides it.
 
 mod anthropic;
+mod aws;
+mod bedrock;
+mod dialect;
+mod failure;
+mod link;
 mod openai;
+mod prices;
 mod retry;
+mod roles;
 mod stream;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc};
 
-use domain::Reply;
-use reqwest::header::{HeaderMap, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
-
-use domain::Dialect;
+use domain::{ModelRole, Reply};
 
 use crate::config::ModelSettings;
-use crate::run::Transcript;
 use crate::telemetry;
+use crate::transcript::Transcript;
+pub(crate) use failure::ModelError;
+use link::{Link, Provider};
+use retry::Patience;
+pub(crate) use roles::check;
+use roles::{MAIN, Place, ROLES, role_name};
 
-/// Why a model call failed for good, in words for people; never a body.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{words}")]
-pub(crate) struct ModelError {
-    pub(crate) words: String,
-    /// The same call may work later.
-    pub(crate) transient: bool,
-}
-
-/// The client could not be made.
+/// A client could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// The key holds characters that no HTTP header may hold.
-    #[error("model.api_key: holds characters that an HTTP header cannot carry")]
-    Key,
+    /// A key or token holds characters that no HTTP header may hold.
+    #[error("model: a credential or header holds characters that an HTTP header cannot carry")]
+    Credential,
+    /// A header of the settings has no legal name.
+    #[error("model.headers: {0:?} is no name of an HTTP header")]
+    Header(String),
+    /// There is no such dialect.
+    #[error("model.dialect: {0:?} is not known")]
+    Dialect(String),
+    /// A role names a provider that is not there.
+    #[error(transparent)]
+    Settings(#[from] bootstrap::settings::Error),
     /// The HTTP client could not be set up.
     #[error("the client for the model could not be set up: {0}")]
     Http(#[from] reqwest::Error),
 }
 
-/// A model behind one of the dialects.
-pub(crate) struct ChatModel {
-    settings: ModelSettings,
-    http: reqwest::Client,
-    url: String,
+/// Who is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// What for.
+    pub(crate) role: ModelRole,
+    /// A model in place of the role's own: its name, `provider`, or `provider:model`. The role's models stay behind it.
+    pub(crate) model: Option<String>,
 }
 
-impl ChatModel {
-    /// A client for the configured model; nothing is sent yet.
+impl From<ModelRole> for Choice {
+    fn from(role: ModelRole) -> Self {
+        Self { role, model: None }
+    }
+}
+
+/// Every model of the settings.
+pub(crate) struct Models {
+    settings: ModelSettings,
+    providers: BTreeMap<String, Arc<Provider>>,
+    chains: BTreeMap<ModelRole, Vec<Place>>,
+}
+
+impl Models {
+    /// Clients for the configured models; nothing is sent yet.
     ///
     /// # Errors
-    /// [`ClientError`] when the key is no header value or TLS cannot be set up.
+    /// [`ClientError`] when settings cannot be used or TLS cannot be set up.
     pub(crate) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
-        // The first one wins; another service of the same process may have been faster.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .default_headers(headers(settings)?)
-            .connect_timeout(Duration::from_millis(settings.connect_timeout_ms))
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
+        let mut providers = BTreeMap::from([(MAIN.to_owned(), Arc::new(Provider::new(settings)?))]);
+        for (name, provider) in &settings.providers {
+            providers.insert(name.clone(), Arc::new(Provider::new(provider)?));
+        }
+        let chain = |role| Ok((role, roles::chain(settings, role)?));
+        let chains: Result<_, ClientError> = ROLES.into_iter().map(chain).collect();
         Ok(Self {
             settings: settings.clone(),
-            http,
-            url: url(settings),
+            providers,
+            chains: chains?,
         })
     }
 
-    /// Asks the model, with retries; dropping the future cancels the call.
+    /// Asks the models of a choice in order, each with retries; dropping the future cancels the call.
     ///
     /// # Errors
-    /// [`ModelError`] when the provider refuses or the retries are used up.
-    pub(crate) async fn chat(&self, run: &str, transcript: &Transcript) -> Result<Reply, ModelError> {
-        let body = match self.settings.dialect {
-            Dialect::Anthropic => anthropic::body(&self.settings, transcript),
-            Dialect::Openai => openai::body(&self.settings, transcript),
-        };
-        let call = telemetry::ChatCall::start(&self.settings, run);
-        let outcome = retry::run(|| self.attempt(&body)).await;
-        call.end(outcome.as_ref().ok());
-        outcome
-    }
-
-    async fn attempt(&self, body: &Value) -> Result<Reply, retry::Failure> {
-        let total = Duration::from_millis(self.settings.total_timeout_ms);
-        let idle = Duration::from_millis(self.settings.idle_timeout_ms);
-        let attempt = async {
-            let sent = tokio::time::timeout(idle, self.http.post(&self.url).json(body).send()).await;
-            let response = sent.map_err(|_| retry::Failure::transient("did not answer in time"))??;
-            let response = retry::accepted(response, idle).await?;
-            match self.settings.dialect {
-                Dialect::Anthropic => stream::collect(response, idle, anthropic::Collector::default()).await,
-                Dialect::Openai => stream::collect(response, idle, openai::Collector::default()).await,
+    /// [`ModelError`] when none of them answers, or when the question itself is what fails.
+    pub(crate) async fn chat(
+        &self,
+        choice: &Choice,
+        run: &str,
+        transcript: &Transcript,
+    ) -> Result<Reply, ModelError> {
+        let links = self.links(choice);
+        let mut failed: Vec<(Link, ModelError)> = Vec::new();
+        for (place, link) in links.iter().enumerate() {
+            let patience = if place + 1 == links.len() {
+                Patience::LONG
+            } else {
+                Patience::SHORT
+            };
+            let settings = &link.place.settings;
+            let call = telemetry::ChatCall::start(&telemetry::Asked {
+                role: role_name(choice.role),
+                provider: &link.place.provider,
+                dialect: link.dialect(),
+                model: &settings.name,
+                max_output_tokens: settings.max_output_tokens,
+                run,
+                goes_on: dialect::goes_on(transcript),
+            });
+            let outcome = link
+                .chat(transcript, patience)
+                .await
+                .map_err(|failure| failure.told());
+            call.end(outcome.as_ref().map_err(|error| error.kind.as_str()));
+            match outcome {
+                Ok(reply) => return Ok(reply),
+                Err(error) if error.kind.is_of_the_provider() => {
+                    tracing::warn!(
+                        provider = link.place.provider,
+                        model = settings.name,
+                        problem = error.words,
+                        "a model does not answer"
+                    );
+                    failed.push((link.clone(), error));
+                }
+                Err(error) => return Err(error),
             }
+        }
+        Err(told(&failed))
+    }
+
+    /// The chain of a choice; providers that failed a moment ago come last.
+    fn links(&self, choice: &Choice) -> Vec<Link> {
+        let own = self
+            .chains
+            .get(&choice.role)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let places = match &choice.model {
+            Some(model) => roles::overridden(&self.settings, own, model),
+            None => own.to_vec(),
         };
-        match tokio::time::timeout(total, attempt).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(retry::Failure::transient("did not finish its reply in time")),
-        }
+        let link = |place: Place| {
+            Some(Link {
+                provider: self.providers.get(&place.provider)?.clone(),
+                price: prices::price(&self.settings.prices, &place.settings.name),
+                place,
+            })
+        };
+        let mut links: Vec<Link> = places.into_iter().filter_map(link).collect();
+        links.sort_by_key(|link| link.provider.is_resting());
+        links
     }
 }
 
-fn headers(settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
-    let mut headers = HeaderMap::new();
-    let key = &settings.api_key;
-    match settings.dialect {
-        Dialect::Anthropic => {
-            headers.insert("x-api-key", secret_header("", key)?);
-            headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+/// One error for all that failed: worth another try when one of them is.
+fn told(failed: &[(Link, ModelError)]) -> ModelError {
+    let words = match failed {
+        [(_, only)] => only.words.clone(),
+        _ => {
+            let each = failed
+                .iter()
+                .map(|(link, error)| format!("{}: {error}", link.place.provider));
+            each.collect::<Vec<_>>().join("; ")
         }
-        Dialect::Openai => {
-            headers.insert(reqwest::header::AUTHORIZATION, secret_header("Bearer ", key)?);
-        }
-    }
-    Ok(headers)
-}
-
-fn secret_header(prefix: &str, key: &SecretString) -> Result<HeaderValue, ClientError> {
-    let mut value =
-        HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret())).map_err(|_| ClientError::Key)?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-/// The endpoint: a base with or without its `/v1`.
-fn url(settings: &ModelSettings) -> String {
-    let (default, path) = match settings.dialect {
-        Dialect::Anthropic => (anthropic::BASE_URL, "messages"),
-        Dialect::Openai => (openai::BASE_URL, "chat/completions"),
     };
-    let base = settings
-        .base_url
-        .as_deref()
-        .unwrap_or(default)
-        .trim_end_matches('/');
-    let base = base.strip_suffix("/v1").unwrap_or(base);
-    format!("{base}/v1/{path}")
+    let kinds = || failed.iter().map(|(_, error)| error.kind);
+    let kind = kinds().find(|kind| kind.is_transient()).or(kinds().next());
+    ModelError {
+        words,
+        kind: kind.unwrap_or(failure::ErrorKind::NotOffered),
+    }
 }

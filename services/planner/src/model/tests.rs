@@ -1,35 +1,42 @@
-//! Both dialects against the scripted stand-in.
+//! Models against the scripted stand-in.
 
-use domain::{Block, ReplyStop, ToolResult, ToolSpec};
+mod bodies;
+mod chains;
+mod providers;
+mod streams;
+
+use domain::{Block, ModelRole, ReplyStop, ToolResult, ToolSpec};
 use serde_json::json;
 use testkit::{Fault, ScriptedModel, Step, model::MODEL_API_KEY};
 
-use super::{ChatModel, ModelError};
-use domain::Dialect;
-
+use super::{ModelError, Models};
 use crate::config::ModelSettings;
-use crate::run::{Message, Transcript};
+use crate::transcript::{Message, Transcript};
 
-const DIALECTS: [Dialect; 2] = [Dialect::Anthropic, Dialect::Openai];
+const DIALECTS: [&str; 2] = ["anthropic", "openai"];
 
-pub(crate) fn settings(dialect: Dialect, url: &str) -> ModelSettings {
-    ModelSettings {
-        dialect,
-        base_url: Some(url.to_owned()),
-        allow_insecure: false,
-        name: "scripted".to_owned(),
-        api_key: MODEL_API_KEY.into(),
-        max_output_tokens: 1000,
-        connect_timeout_ms: 2_000,
-        idle_timeout_ms: 5_000,
-        total_timeout_ms: 20_000,
-    }
+/// Settings as a file has them.
+pub(crate) fn from_json(settings: serde_json::Value) -> ModelSettings {
+    serde_json::from_value(settings).unwrap()
+}
+
+pub(crate) fn settings(dialect: &str, url: &str) -> ModelSettings {
+    from_json(json!({
+        "dialect": dialect,
+        "base_url": url,
+        "name": "scripted",
+        "api_key": MODEL_API_KEY,
+        "max_output_tokens": 4000,
+        "connect_timeout_ms": 2_000,
+        "idle_timeout_ms": 5_000,
+        "total_timeout_ms": 20_000,
+    }))
 }
 
 fn opening() -> Transcript {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     Transcript {
-        system: "Work.".to_owned(),
+        system: vec!["Work.".to_owned(), "Here.".to_owned()],
         tools: vec![ToolSpec {
             name: "read_file".to_owned(),
             description: "Reads.".to_owned(),
@@ -37,6 +44,7 @@ fn opening() -> Transcript {
             read_only: true,
         }],
         messages: vec![Message::User("Implement ENG-12.".to_owned())],
+        output: None,
     }
 }
 
@@ -49,12 +57,16 @@ fn read() -> Step {
 
 async fn ask(
     model: &ScriptedModel,
-    dialect: Dialect,
+    dialect: &str,
     transcript: &Transcript,
 ) -> Result<domain::Reply, ModelError> {
-    ChatModel::new(&settings(dialect, &model.url()))
+    asked(&settings(dialect, &model.url()), transcript).await
+}
+
+async fn asked(settings: &ModelSettings, transcript: &Transcript) -> Result<domain::Reply, ModelError> {
+    Models::new(settings)
         .unwrap()
-        .chat("jira:ENG-12@1", transcript)
+        .chat(&ModelRole::Default.into(), "jira:ENG-12@1", transcript)
         .await
 }
 
@@ -153,28 +165,5 @@ async fn garbage_fails_after_two_tries() {
         model.garble_next(2);
         let ModelError { words, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
         assert!(words.contains("cannot be read"), "{words}");
-    }
-}
-
-#[test]
-fn the_prompt_is_cached_at_three_places() {
-    let body = super::anthropic::body(&settings(Dialect::Anthropic, "http://127.0.0.1:1"), &opening());
-    assert!(body["tools"][0]["cache_control"].is_object());
-    assert!(body["system"][0]["cache_control"].is_object());
-    assert!(body["messages"][0]["content"][0]["cache_control"].is_object());
-    assert_eq!(body.to_string().matches("cache_control").count(), 3);
-}
-
-#[test]
-fn a_base_url_works_with_and_without_its_version() {
-    for base in ["http://h", "http://h/", "http://h/v1", "http://h/v1/"] {
-        assert_eq!(
-            super::url(&settings(Dialect::Openai, base)),
-            "http://h/v1/chat/completions"
-        );
-        assert_eq!(
-            super::url(&settings(Dialect::Anthropic, base)),
-            "http://h/v1/messages"
-        );
     }
 }

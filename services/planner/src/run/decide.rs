@@ -1,12 +1,13 @@
 //! What a run does next.
 
-use domain::{ReportOutcome, ReportRequest, StopReason, WaitsFor};
+mod retries;
 
-use super::implement::implement;
-use super::retry::{fail, report_failed, wait_for_retry};
-use super::state::{Goal, RunState};
-use super::step::{Action, ask, close, finish, park};
-use super::triage::triage;
+use domain::{Fact, StopReason, WaitsFor};
+
+use super::jobs;
+use super::machine::conversation::{self, Conversation};
+use super::machine::{Action, RunState, Step, ask, park};
+pub(crate) use retries::Retries;
 
 /// The next step of a run; a journal that was cut anywhere gives the step that was cut.
 pub(crate) fn decide(state: &RunState) -> Action {
@@ -23,25 +24,55 @@ pub(crate) fn decide(state: &RunState) -> Action {
     if let Some(reason) = state.closing() {
         return finish(reason.clone());
     }
-    if let (Some(retry), None) = (&state.retry, &state.stop) {
-        return wait_for_retry(state, retry);
+    if state.retry.is_some() && state.stop.is_none() {
+        return wait_for_retry(state);
     }
-    match &state.goal {
-        Goal::Tell(_, request) => tell(state, request),
-        Goal::Unsupported(_) => close(state, StopReason::UnsupportedJob),
-        Goal::Implement(request) => implement(state, request),
-        Goal::Triage(request) => triage(state, request),
+    match next(state) {
+        Step::Act(action) => *action,
+        Step::Retry(reason) => Action::ScheduleRetry { reason },
+        Step::Close(reason) => Action::Record(closing(state, reason)),
+        Step::Finish(reason) => finish(reason),
+        Step::Over => finish(StopReason::Completed),
     }
 }
 
-fn tell(state: &RunState, request: &ReportRequest) -> Action {
-    match state.reports.first().map(|report| &report.outcome) {
-        None => ask(state, request.clone(), None),
-        Some(None) => park(state, WaitsFor::Report),
-        Some(Some(ReportOutcome::Done(_))) => finish(StopReason::Completed),
-        Some(Some(ReportOutcome::Refused { detail })) => finish(StopReason::ReportRefused {
-            detail: detail.clone(),
-        }),
-        Some(Some(ReportOutcome::Failed { detail })) => fail(report_failed(detail)),
+/// The first step of the first phase that is not over.
+fn next(state: &RunState) -> Step {
+    if let Some(by) = &state.stop {
+        return Step::Close(StopReason::Stopped { by: by.clone() });
     }
+    let phases = jobs::spec(state).phases.iter();
+    let mut steps = phases.map(|phase| (phase.next)(state));
+    steps
+        .find(|step| !matches!(step, Step::Over))
+        .unwrap_or(Step::Over)
+}
+
+fn finish(reason: StopReason) -> Action {
+    Action::Record(Fact::RunFinished { reason })
+}
+
+/// The first fact of a run's end: whoever waits for it is told first.
+fn closing(state: &RunState, reason: StopReason) -> Fact {
+    if jobs::spec(state).is_awaited {
+        state.stopped(reason)
+    } else {
+        Fact::RunFinished { reason }
+    }
+}
+
+/// Tells whoever waits when it is tried again, then waits.
+fn wait_for_retry(state: &RunState) -> Action {
+    match &state.retry {
+        Some(waiting) if jobs::spec(state).is_awaited && !waiting.told => {
+            ask(state, waiting.report(state.job()), None)
+        }
+        _ => park(state, WaitsFor::Retry),
+    }
+}
+
+/// What the model is shown next; `None` when there is no conversation, or no workspace for it.
+pub(crate) fn conversation(state: &RunState) -> Option<Conversation<'_>> {
+    let dialog = jobs::dialog(state, state.dialog()?.phase)?;
+    conversation::conversation(state, dialog)
 }

@@ -1,24 +1,15 @@
-//! The run: pure data and decisions, without I/O, clock or runtime.
+//! The run: pure data and decisions, without I/O, clock or words. The machine knows no job; a job is a list of phases.
 
-mod apply;
 mod decide;
-mod delivery;
-mod implement;
-mod reports;
-mod retry;
-mod state;
-mod step;
+mod jobs;
+mod machine;
+mod phases;
 mod tools;
-mod transcript;
-mod triage;
-mod work;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use apply::IllegalFact;
-pub(crate) use decide::decide;
-pub(crate) use retry::Retries;
-pub(crate) use state::RunState;
-pub(crate) use step::Action;
-pub(crate) use transcript::{Message, Transcript, transcript};
+pub(crate) use decide::{Retries, conversation, decide};
+pub(crate) use machine::{
+    Action, Answer, Argument, CallResult, Conversation, IllegalFact, Item, Nudge, RunState,
+};

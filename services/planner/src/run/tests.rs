@@ -5,9 +5,10 @@ mod implement;
 mod news;
 mod play;
 mod properties;
+mod prove;
 mod retry;
 mod tell;
 mod triage;
 mod workspace;
 
-pub(crate) use play::{commit, info, request, ticket, trigger};
+pub(crate) use play::{Play, commit, info, request, ticket, tools, trigger};

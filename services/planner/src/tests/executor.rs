@@ -144,6 +144,7 @@ fn granted<T>(request: &Request<T>) -> Result<(), Status> {
 #[tonic::async_trait]
 impl ExecutorService for FakeExecutor {
     type CallToolStream = Events<wire::CallToolResponse>;
+    type RunCheckStream = Events<wire::RunCheckResponse>;
     type SnapshotWorkspaceStream = Events<wire::SnapshotWorkspaceResponse>;
     type WatchStatusStream = Events<wire::WatchStatusResponse>;
 
@@ -183,7 +184,7 @@ impl ExecutorService for FakeExecutor {
             workspace_id: "w1".to_owned(),
             base_commit: "b".repeat(40),
             sandbox_level: wire::SandboxLevel::L0.into(),
-            tools: ["read_file", "edit_file", "commit_changes"].map(tool).to_vec(),
+            tools: super::RAN.map(tool).to_vec(),
             ..wire::OpenWorkspaceResponse::default()
         }))
     }
@@ -218,6 +219,10 @@ impl ExecutorService for FakeExecutor {
             status: wire::ToolStatus::Ok.into(),
             content: format!("{name} did it"),
             changed: name != "read_file",
+            branch: match name.as_str() {
+                "create_branch" => "fix/ENG-12-totals".to_owned(),
+                _ => String::new(),
+            },
             ..wire::ToolResult::default()
         };
         let printed = wire::OutputChunk {
@@ -229,6 +234,71 @@ impl ExecutorService for FakeExecutor {
         ];
         let events = events.map(|event| Ok(wire::CallToolResponse { event: Some(event) }));
         Ok(Response::new(Box::pin(stream::iter(events))))
+    }
+
+    async fn run_check(
+        &self,
+        request: Request<wire::RunCheckRequest>,
+    ) -> Result<Response<Self::RunCheckStream>, Status> {
+        granted(&request)?;
+        let wire::RunCheckRequest { call_id, command, .. } = request.into_inner();
+        let mut books = self.books();
+        if books.lose_at.take_if(|lost| *lost == "run_check").is_some() {
+            return Err(Status::not_found("workspace gone"));
+        }
+        if books.ids.insert(call_id) {
+            books.ran.push(command);
+        }
+        let tests = wire::TestReport {
+            runner: "pytest".to_owned(),
+            passed: 2,
+            ..wire::TestReport::default()
+        };
+        let result = wire::CheckResult {
+            outcome: wire::CheckOutcome::Green.into(),
+            tree: "d".repeat(40),
+            exit_code: Some(0),
+            tests: Some(tests),
+            ..wire::CheckResult::default()
+        };
+        let printed = wire::OutputChunk {
+            data: b"2 passed in 0.01s\n".to_vec(),
+        };
+        let events = [
+            wire::run_check_response::Event::Output(printed),
+            wire::run_check_response::Event::Result(result),
+        ];
+        let events = events.map(|event| Ok(wire::RunCheckResponse { event: Some(event) }));
+        Ok(Response::new(Box::pin(stream::iter(events))))
+    }
+
+    async fn find_checks(
+        &self,
+        request: Request<wire::FindChecksRequest>,
+    ) -> Result<Response<wire::FindChecksResponse>, Status> {
+        granted(&request)?;
+        let given = request.into_inner().commands.into_iter();
+        let candidates = given.map(|command| wire::CheckCandidate {
+            command,
+            directory: String::new(),
+            why: "the repository's rules name it".to_owned(),
+        });
+        Ok(Response::new(wire::FindChecksResponse {
+            candidates: candidates.collect(),
+        }))
+    }
+
+    async fn inspect_change(
+        &self,
+        request: Request<wire::InspectChangeRequest>,
+    ) -> Result<Response<wire::InspectChangeResponse>, Status> {
+        granted(&request)?;
+        Ok(Response::new(wire::InspectChangeResponse {
+            tree: "d".repeat(40),
+            files: 1,
+            product_lines: 2,
+            ..wire::InspectChangeResponse::default()
+        }))
     }
 
     async fn snapshot_workspace(
@@ -267,6 +337,27 @@ impl ExecutorService for FakeExecutor {
         _: Request<wire::GetDiffRequest>,
     ) -> Result<Response<wire::GetDiffResponse>, Status> {
         Err(Status::unimplemented("not used"))
+    }
+
+    async fn seed_context(
+        &self,
+        request: Request<wire::SeedContextRequest>,
+    ) -> Result<Response<wire::SeedContextResponse>, Status> {
+        granted(&request)?;
+        let message = request.into_inner();
+        let chunk = wire::SeedChunk {
+            path: format!("{}/cart.py", message.modules.join("+")),
+            start_line: 3,
+            end_line: 9,
+            reason: message.query,
+            ..wire::SeedChunk::default()
+        };
+        Ok(Response::new(wire::SeedContextResponse {
+            ready: true,
+            candidates: vec![chunk.clone(); message.candidates as usize],
+            chunks: vec![chunk],
+            ..wire::SeedContextResponse::default()
+        }))
     }
 
     async fn close_workspace(

@@ -1,16 +1,19 @@
-//! Which executor is asked for a workspace.
+//! Which executor is asked for a workspace, and what else is asked of it.
 
-use domain::RunFence;
+use std::sync::Arc;
+
+use domain::{
+    JobRequest, RunFence,
+    check::{CheckOutcome, CheckSpec, TreeKind},
+};
 use grant::Signer;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::executors::{Caller, Executors};
+use crate::executors::{CallError, Caller, Executors, SeedQuery};
 
-#[tokio::test]
-async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full() {
-    let (full, free) = (FakeExecutor::start().await, FakeExecutor::start().await);
-    full.hold_run_in_the_last_slot(&domain::RunId::new(ticket(), 1));
+/// Asks executors at these addresses, until the guard is dropped.
+fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
     let key = grant::generate();
     let settings = PlannerSettings {
         listen: ([127, 0, 0, 1], 0).into(),
@@ -18,11 +21,7 @@ async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full
         retry_base_ms: 20,
         retry_longest_ms: 900_000,
         max_retries: 5,
-        pools: [(
-            "default".to_owned(),
-            bootstrap::settings::TextList(vec![free.url.clone(), full.url.clone()]),
-        )]
-        .into(),
+        pools: [("default".to_owned(), bootstrap::settings::TextList(urls))].into(),
         gate_url: "http://127.0.0.1:1/git".to_owned(),
         egress_url: None,
         grant_key_id: key.id.clone(),
@@ -30,15 +29,84 @@ async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full
     };
     let signer = Signer::new(&key.id, &key.private_key).unwrap();
     let shutdown = CancellationToken::new();
-    let _stopped = shutdown.clone().drop_guard();
     let executors = Executors::start(settings, signer, &shutdown);
-    let request = request(Job::Implement);
-    let caller = Caller {
+    (executors, shutdown.drop_guard())
+}
+
+fn caller(request: &JobRequest) -> Caller {
+    Caller {
         run: domain::RunId::new(ticket(), 1),
         repository: request.repository.clone(),
         fence: RunFence::new(1, 2, 1),
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full() {
+    let (full, free) = (FakeExecutor::start().await, FakeExecutor::start().await);
+    full.hold_run_in_the_last_slot(&domain::RunId::new(ticket(), 1));
+    let (executors, _stopped) = executors(vec![free.url.clone(), full.url.clone()]);
+    let request = request(Job::Implement);
+    let caller = caller(&request);
     let opened = executors.open(&caller, &request, None, None).await.unwrap();
     assert_eq!(opened.executor, full.url);
     assert_eq!((full.open(), free.open()), (1, 0));
+}
+
+#[tokio::test]
+async fn the_executor_that_holds_the_workspace_is_asked_for_the_code_of_a_ticket() {
+    let executor = FakeExecutor::start().await;
+    let (executors, _stopped) = executors(vec![executor.url.clone()]);
+    let request = request(Job::Implement);
+    let caller = caller(&request);
+    let opened = executors.open(&caller, &request, None, None).await.unwrap();
+    let query = SeedQuery {
+        text: "The total is wrong".to_owned(),
+        modules: vec!["shop".to_owned()],
+    };
+    let seeds = executors.seed_context(&caller, &opened, query).await.unwrap();
+    let [seed] = seeds.chunks.as_slice() else {
+        panic!("{seeds:?}")
+    };
+    assert_eq!((seed.path.as_str(), seed.lines), ("shop/cart.py", Some((3, 9))));
+    assert_eq!(seed.reason, "The total is wrong");
+}
+
+#[tokio::test]
+async fn checks_are_run_found_and_inspected_at_the_executor_of_the_workspace() {
+    let executor = FakeExecutor::start().await;
+    let (executors, _guard) = executors(vec![executor.url.clone()]);
+    let request = request(Job::Implement);
+    let caller = caller(&request);
+    let info = executors.open(&caller, &request, None, None).await.unwrap();
+    let given = ["make test".to_owned()];
+    let found = executors.find_checks(&caller, &info, &given).await.unwrap();
+    assert_eq!(found[0].command, "make test");
+    let spec = CheckSpec {
+        command: found[0].command.clone(),
+        directory: String::new(),
+        tree: TreeKind::Base,
+        limit_s: Some(60),
+        reports: Vec::new(),
+    };
+    let (sink, mut output) = tokio::sync::mpsc::channel(8);
+    let id = caller.run.call(7);
+    for _ in 0..2 {
+        let ran = executors
+            .run_check(&caller, &info, &id, &spec, &sink)
+            .await
+            .unwrap();
+        assert_eq!(
+            (ran.outcome, ran.tree_kind),
+            (CheckOutcome::Green, TreeKind::Base)
+        );
+        assert_eq!(ran.tests.unwrap().passed, 2);
+    }
+    assert_eq!(output.recv().await.unwrap(), b"2 passed in 0.01s\n");
+    assert_eq!(executor.ran(), ["make test"], "a repeated id runs nothing");
+    let change = executors.inspect_change(&caller, &info).await.unwrap();
+    assert_eq!((change.files, change.is_blocked()), (1, false));
+    executor.lose_workspace_at("run_check");
+    let lost = executors.run_check(&caller, &info, &id, &spec, &sink).await;
+    assert!(matches!(lost, Err(CallError::WorkspaceLost)));
 }

@@ -2,7 +2,7 @@
 
 use domain::{
     Fact, Lane, News, Pending, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row,
-    RunFence, RunId, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger,
+    RunFence, RunId, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger, WaitsFor,
 };
 
 /// What a trigger calls for beyond the row.
@@ -126,25 +126,30 @@ fn resumes(row: &Row, asked: &Pending, trigger: &Trigger) -> bool {
         && row.pending.iter().any(is_same)
 }
 
-/// News become input of the live runs that they may concern. A parked run stays parked: it reads them when what it
-/// waits for is there.
-fn pass_on(row: &Row, sequence: u64, at: Timestamp, news: &News, steps: &mut Vec<Step>) {
+/// News become input of the live runs that they may concern. A parked run stays parked, and reads them when what it waits
+/// for is there; for one that waits for an answer, they may be it.
+fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut Vec<Step>) {
     let concerns = |lane: &Lane| match (lane, news.repository()) {
         (Lane::Change { repository }, Some(about)) => repository == about,
         (lane, _) => lane.hears_news(),
     };
-    steps.extend(
-        live(row, |pending| concerns(&pending.lane))
-            .into_iter()
-            .map(|run| Step::Tell {
+    for run in live(row, |pending| concerns(&pending.lane)) {
+        let fact = Fact::NewsArrived {
+            sequence,
+            at,
+            news: news.clone(),
+        };
+        let waits = RunStatus::Parked {
+            waits_for: WaitsFor::Answer,
+        };
+        match row.run_mut(&run) {
+            Some(summary) if summary.status == waits => tell(row, run, fact, steps),
+            _ => steps.push(Step::Tell {
                 run,
-                fact: Box::new(Fact::NewsArrived {
-                    sequence,
-                    at,
-                    news: news.clone(),
-                }),
+                fact: Box::new(fact),
             }),
-    );
+        }
+    }
 }
 
 fn try_again(row: &mut Row, trigger: &Trigger, steps: &mut Vec<Step>) {

@@ -3,25 +3,18 @@
 use domain::{Fact, Row, RunId};
 
 use super::fold::{Step, fold};
-use super::outage::Patience;
 use super::session::Session;
 use super::steps::Steps;
 use crate::driver::Trouble;
 
-impl<'a> Session<'a> {
+impl Session<'_> {
     /// Folds new triggers into row and journals; true when there were any.
-    pub(super) async fn fold(&mut self, under_way: &mut Steps<'a>) -> Result<bool, Trouble> {
+    pub(super) async fn fold(&mut self, under_way: &mut Steps) -> Result<bool, Trouble> {
         // Before the read: what comes during it counts as new.
         self.stale = false;
         let log = self.driver.queue.triggers();
-        let mut patience = Patience::new("the ticket's triggers");
-        let triggers = loop {
-            match log.read_each_after(&self.ticket, self.row.cursor).await {
-                Ok(triggers) => break triggers,
-                Err(error) => patience.pause(error.into(), self.shutdown).await?,
-            }
-            self.check()?;
-        };
+        let read = || log.read_each_after(&self.ticket, self.row.cursor);
+        let triggers = self.outlast("the ticket's triggers", read).await?;
         let Some((last, _)) = triggers.last() else {
             return Ok(false);
         };
@@ -42,7 +35,7 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    async fn follow(&mut self, step: Step, under_way: &mut Steps<'a>) -> Result<(), Trouble> {
+    async fn follow(&mut self, step: Step, under_way: &mut Steps) -> Result<(), Trouble> {
         match step {
             Step::Open { run, trigger } => {
                 if !self.load(&run).await? {
@@ -53,19 +46,20 @@ impl<'a> Session<'a> {
             Step::Tell { run, fact } => self.tell(&run, *fact, under_way).await,
             Step::Notice(report) => {
                 self.check()?;
-                self.driver.queue.reports().append(&report).await?;
+                let reports = self.driver.queue.reports();
+                self.outlast("a notice", || reports.append(&report)).await?;
                 Ok(())
             }
         }
     }
 
-    async fn tell(&mut self, run: &RunId, fact: Fact, under_way: &mut Steps<'a>) -> Result<(), Trouble> {
+    async fn tell(&mut self, run: &RunId, fact: Fact, under_way: &mut Steps) -> Result<(), Trouble> {
         if !self.load(run).await? || !self.runs.get(run).is_some_and(|live| live.state.accepts(&fact)) {
             tracing::debug!(%run, fact = fact.name(), "run has no use for it");
             return Ok(());
         }
         if matches!(fact, Fact::StopRequested { .. } | Fact::RunFinished { .. }) {
-            under_way.cut(run);
+            under_way.cut(run).await;
         }
         self.append(run, fact).await?;
         // A run that was ended from outside will not be driven again.

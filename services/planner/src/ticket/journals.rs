@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use domain::{Entry, Fact, Job, RunId, Trigger};
 
-use super::outage::Patience;
 use super::session::{Live, Session};
 use crate::driver::Trouble;
 use crate::run::RunState;
@@ -15,7 +14,8 @@ impl Session<'_> {
         if self.runs.contains_key(run) {
             return Ok(true);
         }
-        let entries = self.driver.queue.journal().read(run).await?;
+        let journal = self.driver.queue.journal();
+        let entries = self.outlast("a journal", || journal.read(run)).await?;
         let Some(state) = RunState::fold(run, entries.iter().map(|(_, entry)| entry))? else {
             return Ok(false);
         };
@@ -79,13 +79,7 @@ impl Session<'_> {
     /// twice.
     async fn write(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Trouble> {
         let journal = self.driver.queue.journal();
-        let mut patience = Patience::new(entry.fact.name());
-        loop {
-            match journal.append(run, last, entry).await {
-                Ok(sequence) => return Ok(sequence),
-                Err(error) => patience.pause(error.into(), self.shutdown).await?,
-            }
-            self.check()?;
-        }
+        self.outlast(entry.fact.name(), || journal.append(run, last, entry))
+            .await
     }
 }

@@ -13,7 +13,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use domain::{RecordKind, Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger, cause::chain};
 use lease::{Lease, Leases};
@@ -31,7 +31,7 @@ const TROUBLE_PAUSE: Duration = Duration::from_secs(5);
 pub(crate) struct TicketDesk {
     queue: Queue,
     leases: Leases,
-    driver: Driver,
+    driver: Arc<Driver>,
 }
 
 impl TicketDesk {
@@ -40,7 +40,7 @@ impl TicketDesk {
         Self {
             queue,
             leases,
-            driver,
+            driver: Arc::new(driver),
         }
     }
 

@@ -44,12 +44,15 @@ impl Session<'_> {
             advice,
             now,
         );
-        queue.dead_letters().bury(&letter, unreadable).await?;
+        let letters = queue.dead_letters();
+        self.outlast("a dead letter", || letters.bury(&letter, unreadable))
+            .await?;
         let id = ReportId::unreadable(RecordKind::Trigger, ticket, sequence);
         let what = RecordKind::Trigger;
         let request = ReportRequest::Unreadable { what };
         let notice = Report::notice(id, ticket.clone(), self.fence, now, request);
-        queue.reports().append(&notice).await?;
+        let reports = queue.reports();
+        self.outlast("a notice", || reports.append(&notice)).await?;
         Ok(())
     }
 }
@@ -112,7 +115,7 @@ fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
         row.set_branch(run, branch);
     }
     if let Some(summary) = row.run_mut(run) {
-        summary.turns = u32::try_from(state.turns.len()).unwrap_or(u32::MAX);
+        summary.turns = u32::try_from(state.turns()).unwrap_or(u32::MAX);
         if let Some(waits_for) = state.parked {
             summary.status = RunStatus::Parked { waits_for };
         }

@@ -18,7 +18,8 @@ impl Session<'_> {
             return Ok(false);
         }
         let triggers = self.driver.queue.triggers();
-        let news = triggers.read_each_after(&self.ticket, self.row.cursor).await?;
+        let read = || triggers.read_each_after(&self.ticket, self.row.cursor);
+        let news = self.outlast("the ticket's triggers", read).await?;
         self.seen = news.last().map_or(self.row.cursor, |(sequence, _)| *sequence);
         for unreadable in news.iter().filter_map(|(_, trigger)| trigger.as_ref().err()) {
             unreadable.clone().unless_newer()?;
@@ -90,7 +91,8 @@ impl Session<'_> {
         }
         if let Some(due) = first {
             let due = due.max(bootstrap::now().plus(SHORTEST));
-            self.driver.queue.timers().set(&self.ticket, due).await?;
+            let timers = self.driver.queue.timers();
+            self.outlast("a timer", || timers.set(&self.ticket, due)).await?;
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(super) struct Live {
 }
 
 pub(super) struct Session<'a> {
-    pub(super) driver: &'a Driver,
+    pub(super) driver: &'a Arc<Driver>,
     lease: &'a Lease,
     pub(super) ticket: TicketKey,
     pub(super) fence: RunFence,
@@ -58,7 +58,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Trouble::Lost`] when a newer planner was faster.
     pub(super) async fn take_over(
-        driver: &'a Driver,
+        driver: &'a Arc<Driver>,
         lease: &'a Lease,
         ticket: &TicketKey,
         fence: RunFence,
@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn give_back(&mut self, steps: Steps<'a>) -> Result<End, Trouble> {
+    async fn give_back(&mut self, steps: Steps) -> Result<End, Trouble> {
         drop(steps);
         self.row.takeovers = 0;
         self.save().await?;
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
     }
 
     /// Begins a step in every lane that has none under way. What needs no waiting is done on the spot.
-    async fn advance(&mut self, steps: &mut Steps<'a>) -> Result<(), Trouble> {
+    async fn advance(&mut self, steps: &mut Steps) -> Result<(), Trouble> {
         while !self.shutdown.is_cancelled() {
             let idle = next_runs(&self.row).into_iter().find(|run| !steps.has(run));
             let Some(run) = idle else { break };
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
                 drop(state);
                 self.take_in(&run, outcome).await?;
             } else {
-                steps.begin(run, perform(driver, action, state, fence));
+                steps.begin(run, perform(Arc::clone(driver), action, state, fence));
             }
         }
         Ok(())
@@ -210,7 +210,7 @@ impl<'a> Session<'a> {
 
     pub(super) fn mark(&mut self, run: &RunId, status: RunStatus) {
         let state = self.runs.get(run).map(|live| &live.state);
-        let turns = state.map_or(0, |state| u32::try_from(state.turns.len()).unwrap_or(u32::MAX));
+        let turns = state.map_or(0, |state| u32::try_from(state.turns()).unwrap_or(u32::MAX));
         if let Some(branch) = state.and_then(|state| state.branch()) {
             self.row.set_branch(run, branch);
         }
@@ -248,28 +248,48 @@ impl<'a> Session<'a> {
         self.lease.check().map_err(|_| Trouble::Lost)
     }
 
+    /// Does something on NATS, again and again while NATS does not answer.
+    pub(super) async fn outlast<T, F>(
+        &self,
+        what: &'static str,
+        operation: impl Fn() -> F,
+    ) -> Result<T, Trouble>
+    where
+        F: Future<Output = Result<T, queue::Error>>,
+    {
+        let mut patience = outage::Patience::new(what);
+        loop {
+            match operation().await {
+                Ok(done) => return Ok(done),
+                Err(error) => patience.pause(error.into(), self.shutdown).await?,
+            }
+            self.check()?;
+        }
+    }
+
     /// Writes the row. After an outage it is not known whether the last try came through; a row with our fence is ours.
     pub(super) async fn save(&mut self) -> Result<(), Trouble> {
         let table = self.driver.queue.table::<Row>(Bucket::Tickets);
         let key = self.ticket.to_string();
         let mut patience = outage::Patience::new("the ticket's row");
+        let mut is_repeated = false;
         loop {
             self.check()?;
-            match table
-                .put(&key, &self.row, self.revision)
-                .await
-                .map_err(Trouble::from)
-            {
+            match table.put(&key, &self.row, self.revision).await {
                 Ok(revision) => {
                     self.revision = Some(revision);
                     return Ok(());
                 }
-                Err(trouble) => patience.pause(trouble, self.shutdown).await?,
-            }
-            if let Ok(Some((row, revision))) = table.get(&key).await
-                && row.fence == self.fence
-            {
-                self.revision = Some(revision);
+                // A try that was given up may have been sent all the same once NATS was back.
+                Err(queue::Error::Conflict) if is_repeated => {
+                    let found = self.outlast("the ticket's row", || table.get(&key)).await?;
+                    let ours = found.filter(|(row, _)| row.fence == self.fence);
+                    self.revision = Some(ours.ok_or(Trouble::Lost)?.1);
+                }
+                Err(error) => {
+                    patience.pause(error.into(), self.shutdown).await?;
+                    is_repeated = true;
+                }
             }
         }
     }
@@ -277,7 +297,7 @@ impl<'a> Session<'a> {
 
 /// Performs an action. One that meets an outage of NATS is performed again under the same ids, so nothing happens twice.
 async fn perform(
-    driver: &Driver,
+    driver: Arc<Driver>,
     action: Action,
     state: Arc<RunState>,
     fence: RunFence,
@@ -285,7 +305,7 @@ async fn perform(
     let mut patience = outage::Patience::new("a step");
     loop {
         match driver.perform(action.clone(), &state, fence).await {
-            // The session drops this at shutdown.
+            // The session ends this at shutdown.
             Err(trouble) => patience.pause(trouble, &CancellationToken::new()).await?,
             performed => return performed,
         }

@@ -180,6 +180,15 @@ fn news_become_input_of_the_live_runs_that_they_concern_and_wake_none() {
 }
 
 #[test]
+fn a_comment_wakes_a_run_that_waits_for_an_answer() {
+    let mut row = folded(Row::default(), vec![(5, asked(Job::Implement))]).0;
+    parked(&mut row, 5, WaitsFor::Answer);
+    let (heard, steps) = folded(row, vec![(7, comment(None))]);
+    assert_eq!(heard.run(&run(5)).unwrap().status, RunStatus::Queued);
+    assert!(matches!(&steps[..], [Step::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })));
+}
+
+#[test]
 fn a_newer_triage_takes_the_place_of_the_running_one() {
     let (row, steps) = folded(
         Row::default(),

@@ -2,14 +2,16 @@
 //! per notice.
 
 use domain::{
-    BranchRef, FailedCheck, Job, PullRequestRef, PushBranch, RepositoryName, RunId, SkipReason, StopReason,
-    TicketKey, Timestamp,
+    BranchRef, FailedCheck, Job, PullRequestRef, PushBranch, Question, RepositoryName, RunId, SkipReason,
+    StopReason, TicketKey, Timestamp,
 };
 
 mod approval;
 mod aside;
+mod description;
 mod moved;
 mod pull_request;
+mod question;
 mod refusal;
 mod skipped;
 mod status;
@@ -62,6 +64,8 @@ pub(crate) enum Say {
     },
     /// A person has to decide.
     DecisionNeeded { push: PushBranch },
+    /// A person has to answer.
+    Question { questions: Vec<Question> },
     /// A run ended without its goal.
     Stopped {
         job: Job,
@@ -91,7 +95,7 @@ impl Say {
     /// edited comment would notify nobody on GitHub.
     pub(crate) const fn calls_a_person(&self) -> bool {
         match self {
-            Self::DecisionNeeded { .. } => true,
+            Self::DecisionNeeded { .. } | Self::Question { .. } => true,
             Self::Started { .. }
             | Self::Opened
             | Self::Ready { .. }
@@ -143,6 +147,7 @@ pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&
             moved::try_again(ticket, again, made.moved.as_ref()),
         ],
         Say::DecisionNeeded { push } => approval::decision_needed(push, made.shown.as_ref(), run),
+        Say::Question { questions } => question::asked(questions),
         Say::Stopped {
             job,
             reason,

@@ -1,8 +1,9 @@
 //! Texts of and about pull requests.
 
-use domain::{FailedCheck, PullRequestRef, RunId, TicketKey};
+use domain::{FailedCheck, PullRequestRef, RunId, TicketKey, text::capped};
 
-use super::words::{capped, code, is_web_link, link};
+use super::description;
+use super::words::{code, is_web_link, link};
 use crate::{draft::Draft, sanitize};
 
 /// GitHub's limit for titles.
@@ -29,7 +30,11 @@ pub(crate) fn pull_request_body(
     ticket_url: Option<&str>,
     run: Option<&RunId>,
 ) -> String {
-    let body = sanitize::markdown(&capped(&draft.body, BODY_CHARS));
+    let body = match &draft.description {
+        Some(description) => description::body(description),
+        None => draft.body.clone(),
+    };
+    let body = sanitize::markdown(&capped(&body, BODY_CHARS));
     let name = ticket.short();
     let ticket = match ticket_url {
         Some(url) => format!("[{name}]({url})"),

@@ -1,8 +1,8 @@
 //! Why a run ended or pauses, and what to do.
 
-use domain::{BranchRef, Job, PullRequestRef, StopReason, Timestamp};
+use domain::{BranchRef, GiveUp, Job, PullRequestRef, StopReason, Timestamp, text::tail};
 
-use super::words::{code, fenced, link, person, quoted, tail};
+use super::words::{code, fenced, harmless, link, person, quoted};
 
 pub(super) fn stopped(
     job: Job,
@@ -59,6 +59,16 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
                 quoted(summary),
             ]
         }
+        StopReason::Unfinished { summary, unsaved } => {
+            let mut paragraphs = vec![
+                "Journeyman stopped: the model ended its work although the change is not complete. Final message:".to_owned(),
+                quoted(summary),
+            ];
+            if !unsaved.is_empty() {
+                paragraphs.push(format!("Not saved: {}.", harmless(&unsaved.join("; "))));
+            }
+            paragraphs
+        }
         StopReason::TurnLimit { turns } => say(format!(
             "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
         )),
@@ -67,6 +77,13 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             "{} rejected the change, so it was not pushed.",
             person(by)
         )),
+        StopReason::GivenUp { kind, evidence } => vec![gave_up(*kind).to_owned(), quoted(evidence)],
+        StopReason::RevisionLimit { revisions } => say(format!(
+            "Journeyman stopped: the change was revised {revisions} times and more changes were asked for."
+        )),
+        StopReason::ModelRefused => {
+            say("Journeyman stopped: the model refuses to work on this ticket.".to_owned())
+        }
         StopReason::ModelFailed { detail } => say(format!(
             "Journeyman stopped: the model provider failed ({}). An operator must look into it.",
             code(detail)
@@ -100,5 +117,21 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             "Journeyman stopped: the journal of this run is gone, so the run cannot be continued.".to_owned(),
         ),
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
+    }
+}
+
+const fn gave_up(kind: GiveUp) -> &'static str {
+    match kind {
+        GiveUp::AlreadyDone => "Nothing has to be changed: the repository does what the ticket asks for.",
+        GiveUp::SpecContradictsTests => {
+            "Could not be done: what the ticket asks for contradicts tests of the repository. Say which of the two is right."
+        }
+        GiveUp::CannotReproduce => {
+            "Could not be done: the problem does not show in the repository. Say how to reproduce it."
+        }
+        GiveUp::OutOfScope => {
+            "Could not be done: the work lies outside this repository or outside what its rules allow."
+        }
+        GiveUp::Blocked => "Could not be done: something that is needed for it is missing.",
     }
 }

@@ -1,6 +1,6 @@
 //! How names, links and foreign words are written in a text, so that they notify and reference nobody.
 
-use domain::PullRequestRef;
+use domain::{PullRequestRef, text::capped};
 
 use crate::sanitize;
 
@@ -58,16 +58,4 @@ pub(super) fn one_line(text: &str) -> String {
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-pub(super) fn capped(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit {
-        return text.to_owned();
-    }
-    text.chars().take(limit - 1).chain(['…']).collect()
-}
-
-pub(super) fn tail(text: &str, limit: usize) -> String {
-    let skipped = text.chars().count().saturating_sub(limit);
-    text.chars().skip(skipped).collect()
 }

@@ -2,19 +2,14 @@
 
 use domain::{Approval, CommitId, Fact, Job, ReportOutcome, ReportRequest, StopReason, Verdict};
 
-use super::play::{Play, change, commit, decided, decided_on, push, request, tools};
+use super::play::{Play, commit, decided, decided_on, done, request};
 use crate::run::Action;
+use crate::transcript::Message;
 
 fn before_the_gate() -> Play {
     let mut asked = request(Job::Implement);
     asked.rules.agent.approval = Approval::BeforePush;
-    let turns = [
-        tools(&change()),
-        tools(&[push()]),
-        tools(&change()),
-        tools(&[push()]),
-    ];
-    let mut play = Play::implement(asked, turns);
+    let mut play = Play::implement(asked, (0..5).flat_map(|_| done()));
     assert_eq!(play.drive(), Action::Wait);
     play
 }
@@ -59,8 +54,8 @@ fn a_change_to_revise_goes_back_to_the_model_and_is_asked_about_again() {
     let mut play = gated();
     play.append(decided(Verdict::Revise));
     assert_eq!(play.drive(), Action::Wait);
-    assert!(play.entries.iter().any(|entry| matches!(&entry.fact,
-        Fact::ToolFinished { result, .. } if result.content.contains("Add a test."))));
+    let told = |message: &Message| matches!(message, Message::User(words) if words.contains("Add a test."));
+    assert!(play.transcript().messages.iter().any(told));
     shown(&mut play);
     let gates = play
         .state
@@ -81,6 +76,11 @@ fn asked_about(play: &Play) -> Vec<CommitId> {
         .collect()
 }
 
+/// The digit of the commit that people were asked about last.
+fn last_asked(play: &Play) -> char {
+    asked_about(play).last().unwrap().as_str().chars().next().unwrap()
+}
+
 #[test]
 fn the_question_names_the_commit_that_would_be_pushed_and_its_pack() {
     let play = gated();
@@ -96,7 +96,9 @@ fn an_approval_covers_its_own_commit_and_no_later_one() {
     let mut play = gated();
     play.append(decided(Verdict::Approve));
     assert_eq!(play.drive(), Action::Wait);
-    play.pushed();
+    // The push is refused, so the model commits once more.
+    let detail = "too large".to_owned();
+    play.settle(ReportOutcome::Refused { detail });
     assert_eq!(play.drive(), Action::Wait);
     shown(&mut play);
     assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
@@ -107,6 +109,21 @@ fn an_approval_covers_its_own_commit_and_no_later_one() {
     play.append(decided_on('2', Verdict::Approve));
     assert_eq!(play.drive(), Action::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(push) if push.head == commit('2')));
+}
+
+#[test]
+fn after_three_revisions_the_run_ends_and_says_so() {
+    let mut play = gated();
+    for _ in 0..3 {
+        let head = last_asked(&play);
+        play.append(decided_on(head, Verdict::Revise));
+        assert_eq!(play.drive(), Action::Wait);
+        shown(&mut play);
+    }
+    let head = last_asked(&play);
+    play.append(decided_on(head, Verdict::Revise));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::RevisionLimit { revisions: 3 });
 }
 
 #[test]

@@ -1,26 +1,21 @@
 //! From ticket to pull request.
 
 use domain::{
-    Entry, Fact, Job, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason, TicketComment, Timestamp,
-    ToolResult, ToolStatus, Verdict, WaitsFor, WorkspaceInfo,
+    Entry, Fact, GiveUp, Job, News, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason,
+    TicketComment, Timestamp, ToolResult, ToolStatus, Verdict, WaitsFor, WorkspaceInfo,
 };
 use serde_json::json;
 
 use super::play::{
-    Play, change, commit, decided, end, entry, info, open_call, push, reply, request, run_id, stop_requested,
+    Play, change, commit, decided, done, end, entry, finish, info, reply, request, run_id, stop_requested,
     tools,
 };
-use crate::run::{Action, Message, RunState, decide, transcript};
+use crate::run::{Action, RunState, decide};
+use crate::transcript::Message;
 
 #[test]
 fn a_run_goes_from_ticket_to_pull_request() {
-    let turns = [
-        tools(&change()),
-        tools(&[push()]),
-        tools(&[open_call()]),
-        end("See the pull request."),
-    ];
-    let mut play = Play::with(turns);
+    let mut play = Play::with(done());
     assert_eq!(play.drive(), Action::Wait);
     assert!(matches!(
         &play.state.reports[0].request,
@@ -35,39 +30,92 @@ fn a_run_goes_from_ticket_to_pull_request() {
     );
     play.pushed();
     assert_eq!(play.drive(), Action::Wait);
-    assert!(
-        matches!(play.last_request(), ReportRequest::OpenPullRequest { base_branch, .. } if base_branch == "main")
-    );
+    let ReportRequest::OpenPullRequest {
+        base_branch,
+        title,
+        description: Some(description),
+        ..
+    } = play.last_request()
+    else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(base_branch, "main");
+    assert_eq!(title, "fix: Correct the totals (ENG-12)");
+    assert_eq!(description.handover.summary, "Totals are right again.");
     play.opened();
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
 #[test]
-fn a_commit_and_a_push_in_one_turn_snapshot_in_between() {
+fn the_branch_and_the_commit_are_named_by_the_rules() {
     let mut calls = change();
-    calls.push(push());
+    calls.push(finish());
     let mut play = Play::with([tools(&calls)]);
     assert_eq!(play.drive(), Action::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(push) if push.head == commit('1')));
+    let own: Vec<_> = play
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.fact {
+            Fact::ToolRequested { call, own: true, .. } => Some((call.name.as_str(), &call.input)),
+            _ => None,
+        })
+        .collect();
+    let branch = json!({"branch_name": "fix/ENG-12-correct-the-totals"});
+    let message = json!({"message": "fix: Correct the totals (ENG-12)\n\nTotals are right again."});
+    assert_eq!(own, [("create_branch", &branch), ("commit_changes", &message)]);
 }
 
 #[test]
-fn a_refused_push_is_an_error_for_the_model() {
-    let mut calls = change();
-    calls.push(push());
-    let mut play = Play::with([tools(&calls)]);
-    play.drive();
-    play.settle(ReportOutcome::Refused {
-        detail: "a workflow file was changed".to_owned(),
-    });
-    play.until_model_call();
-    let shown = transcript(&play.state).unwrap().messages;
-    let Some(Message::ToolResults(results)) = shown.last() else {
-        panic!("{shown:?}")
-    };
-    assert_eq!(results[2].1.status, ToolStatus::Error);
-    assert!(results[2].1.content.contains("a workflow file was changed"));
+fn a_name_against_the_rules_is_refused_with_the_right_form() {
+    let cases = [
+        (
+            "create_branch",
+            json!({"branch_name": "topic"}),
+            "feat/ENG-12-short-title",
+        ),
+        (
+            "commit_changes",
+            json!({"message": "Totals"}),
+            "feat: Totals (ENG-12)",
+        ),
+    ];
+    for (name, input, right) in cases {
+        let mut play = Play::with([tools(&[(name, input)])]);
+        play.until(|action| matches!(action, Action::AskModel { .. }));
+        play.perform(decide(&play.state));
+        play.until_model_call();
+        assert_eq!(play.last_result().status, ToolStatus::Error);
+        assert!(
+            play.last_result().content.contains(right),
+            "{}",
+            play.last_result().content
+        );
+    }
+}
+
+#[test]
+fn a_refused_push_goes_back_to_the_model_and_ends_the_run_after_three_more() {
+    let mut play = Play::with((0..4).flat_map(|_| done()));
+    let detail = "a workflow file was changed".to_owned();
+    for round in 0..4 {
+        assert_eq!(play.drive(), Action::Wait, "{round}");
+        assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+        play.settle(ReportOutcome::Refused {
+            detail: detail.clone(),
+        });
+        if round == 0 {
+            play.until_model_call();
+            let shown = play.transcript().messages;
+            let Some(Message::User(words)) = shown.last() else {
+                panic!("{shown:?}")
+            };
+            assert!(words.contains(&detail), "{words}");
+        }
+    }
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::ReportRefused { detail });
 }
 
 #[test]
@@ -84,14 +132,77 @@ fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
 }
 
 #[test]
-fn a_change_without_a_pull_request_is_reminded_of_twice() {
+fn a_change_without_an_exit_is_reminded_of_twice() {
     let mut play = Play::with([tools(&change()), end("a"), end("b"), end("c")]);
     assert_eq!(play.drive(), Action::Rest);
-    assert_eq!(play.state.turns.len(), 4);
-    assert!(matches!(play.reason(), StopReason::NoChange { summary } if summary.contains("no pull request")));
-    let reminders = transcript(&play.state).unwrap().messages;
-    let is_reminder = |message: &&Message| **message == Message::User(crate::prompts::REMINDER.to_owned());
+    assert_eq!(play.state.turns(), 4);
+    assert!(matches!(play.reason(), StopReason::Unfinished { summary, .. } if summary == "c"));
+    let reminders = play.transcript().messages;
+    let is_reminder =
+        |message: &&Message| matches!(message, Message::User(text) if text.contains("not handed over yet"));
     assert_eq!(reminders.iter().filter(is_reminder).count(), 3);
+}
+
+#[test]
+fn a_model_that_gives_up_ends_the_run_with_its_evidence() {
+    let input = json!({"kind": "already_done", "evidence": "cart.py line 3 does it."});
+    let mut play = Play::with([tools(&[("give_up", input)])]);
+    assert_eq!(play.drive(), Action::Rest);
+    let reason = StopReason::GivenUp {
+        kind: GiveUp::AlreadyDone,
+        evidence: "cart.py line 3 does it.".to_owned(),
+    };
+    assert_eq!(play.reason(), &reason);
+    assert!(matches!(play.last_request(), ReportRequest::RunStopped { reason: told, .. } if *told == reason));
+}
+
+#[test]
+fn a_finish_without_a_change_goes_back_and_then_ends_the_run() {
+    let mut play = Play::with((0..9).map(|_| tools(&[finish()])));
+    play.empty = true;
+    assert_eq!(play.drive(), Action::Rest);
+    assert!(
+        matches!(play.reason(), StopReason::NoChange { summary } if summary == "Totals are right again.")
+    );
+    assert_eq!(play.state.turns(), 4);
+}
+
+#[test]
+fn a_question_waits_for_somebody_who_may_instruct_and_is_asked_once() {
+    let question = || {
+        tools(&[(
+            "ask",
+            json!({"questions": [{"text": "Gross or net?", "options": ["gross", "net"]}]}),
+        )])
+    };
+    let mut play = Play::with([question(), question(), end("Nothing.")]);
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(
+        matches!(play.last_request(), ReportRequest::QuestionAsked { questions } if questions.len() == 1)
+    );
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(play.is_parked_for("answer"));
+    let said = |sequence, may_instruct| Fact::NewsArrived {
+        sequence,
+        at: Timestamp::from_unix_ms(1),
+        news: News::Comment {
+            comment: TicketComment {
+                author: "ada".to_owned(),
+                at: Timestamp::from_unix_ms(1),
+                text: "Net.".to_owned(),
+                may_instruct,
+            },
+            pull_request: None,
+        },
+    };
+    play.append(said(60, false));
+    assert_eq!(play.drive(), Action::Wait, "a stranger answers nothing");
+    play.append(said(61, true));
+    play.until_model_call();
+    assert_eq!(play.drive(), Action::Rest);
+    assert!(play.last_result().content.contains("asked once"));
+    assert_eq!(play.state.turns(), 3);
 }
 
 #[test]
@@ -102,7 +213,7 @@ fn the_turn_after_the_limit_is_never_asked() {
         let read = || tools(&[("read_file", json!({"path": "a"}))]);
         let mut play = Play::implement(asked, std::iter::repeat_with(read).take(60));
         assert_eq!(play.drive(), Action::Rest);
-        assert_eq!(play.state.turns.len(), limit);
+        assert_eq!(play.state.turns(), limit);
         assert!(matches!(play.reason(), StopReason::TurnLimit { turns } if *turns as usize == limit));
     }
 }
@@ -112,22 +223,27 @@ fn a_call_that_no_executor_can_run_is_answered_here() {
     let cases = [
         ("fly", json!({}), "Available tools: read_file"),
         ("read_file", json!("{\"path\":"), "not a JSON object"),
-        ("push_branch", json!({}), "no commit to push"),
         (
-            "create_pull_request",
-            json!({"title": "x", "body": "Totals are right."}),
-            "title",
+            "finish",
+            json!({"summary": "Totals are right."}),
+            "missing field `title`",
         ),
         (
-            "create_pull_request",
-            json!({"title": "fix: totals", "body": "x"}),
-            "body",
+            "finish",
+            json!({"type": "fix", "title": "x", "summary": "Totals are right."}),
+            "title must",
         ),
         (
-            "create_pull_request",
-            json!({"title": "fix: totals", "body": "Totals are right."}),
-            "push_branch first",
+            "finish",
+            json!({"type": "fix", "title": "Totals", "summary": "x"}),
+            "summary must",
         ),
+        (
+            "give_up",
+            json!({"kind": "tired", "evidence": "It is late already."}),
+            "unknown variant `tired`",
+        ),
+        ("ask", json!({"questions": []}), "one to three questions"),
     ];
     for (name, input, words) in cases {
         let mut play = Play::with([tools(&[(name, input)]), end("I give up.")]);
@@ -152,13 +268,13 @@ fn a_reply_cut_at_its_limit_runs_no_tool_and_goes_on_in_smaller_steps() {
             .iter()
             .any(|entry| matches!(entry.fact, Fact::SnapshotTaken { .. }))
     );
-    let shown = transcript(&play.state).unwrap().messages;
+    let shown = play.transcript().messages;
     assert!(shown.contains(&Message::User(crate::prompts::SMALLER_STEPS.to_owned())));
 }
 
 #[test]
 fn a_stop_request_ends_the_run_and_tells_the_ticket() {
-    let mut play = Play::with([tools(&change()), tools(&[push()])]);
+    let mut play = Play::with(done());
     assert_eq!(play.drive(), Action::Wait);
     play.append(stop_requested());
     assert_eq!(play.drive(), Action::Rest);
@@ -168,8 +284,11 @@ fn a_stop_request_ends_the_run_and_tells_the_ticket() {
 
 #[test]
 fn a_lost_workspace_voids_what_came_after_the_snapshot_under_new_ids() {
-    let mut play = Play::with([tools(&change())]);
-    play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == "commit_changes"));
+    let mut play = Play::with([tools(&[
+        ("edit_file", json!({"path": "a"})),
+        ("write_file", json!({"path": "b"})),
+    ])]);
+    play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == "write_file"));
     play.append(Fact::WorkspaceRestored {
         workspace: info(),
         snapshot: None,
@@ -206,6 +325,7 @@ fn impossible_facts_are_refused() {
         Fact::ModelReplied {
             id: id.clone(),
             reply: end("?"),
+            prompt: None,
         },
         Fact::ToolFinished {
             id: id.clone(),
@@ -262,14 +382,14 @@ fn no_text_of_a_ticket_can_close_a_tag() {
     }];
     let mut play = Play::implement(asked, []);
     play.drive();
-    let shown = transcript(&play.state).unwrap();
+    let shown = play.transcript();
     let Message::User(task) = &shown.messages[0] else {
         panic!("no task")
     };
     for name in all {
         assert_eq!(task.matches(&closing(name)).count(), 1, "{name}: {task}");
     }
-    assert!(shown.system.contains("acme/shop") && !shown.system.contains("Totals"));
+    assert!(shown.system[1].contains("acme/shop") && !shown.system.concat().contains("Totals"));
     let other = RunState::fold(
         &run_id(),
         &[Entry {
@@ -286,7 +406,7 @@ fn no_text_of_a_ticket_can_close_a_tag() {
 
 #[test]
 fn a_run_keeps_apart_what_it_has_in_two_repositories() {
-    let mut play = Play::with([tools(&change())]);
+    let mut play = Play::with(done());
     play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == "commit_changes"));
     let site = || Some("acme/site".parse().unwrap());
     let id = play.state.next_id();
@@ -322,4 +442,21 @@ fn a_run_keeps_apart_what_it_has_in_two_repositories() {
     let entries = &play.entries;
     let again = RunState::fold(&run_id(), entries).unwrap().unwrap();
     assert_eq!(again.works.len(), 2);
+}
+
+#[test]
+fn the_model_begins_with_the_criteria_of_the_ticket_and_the_places_that_a_search_found() {
+    let mut asked = request(Job::Implement);
+    asked.text.description = "Acceptance criteria\n\n- Empty carts cost nothing.\n".to_owned();
+    let mut play = Play::implement(asked, []);
+    play.until_model_call();
+    let shown = play.transcript();
+    let Message::User(task) = &shown.messages[0] else {
+        panic!("no task")
+    };
+    assert!(task.contains("1. Empty carts cost nothing."), "{task}");
+    assert!(
+        task.contains("shop/cart.py:3-9 total (score 50; defines total)"),
+        "{task}"
+    );
 }

@@ -1,10 +1,11 @@
 //! What is said while a run is under way.
 
-use domain::{Fact, News, StopReason, TicketComment, Timestamp};
+use domain::{Fact, News, ReportRequest, TicketComment, Timestamp};
 use serde_json::json;
 
-use super::play::{Play, change, end, open_call, push, tools};
-use crate::run::{Action, Message, transcript};
+use super::play::{Play, change, done, end, finish, tools};
+use crate::run::{Action, decide};
+use crate::transcript::Message;
 
 fn said(sequence: u64, text: &str) -> Fact {
     let at = Timestamp::from_unix_ms(1);
@@ -23,7 +24,7 @@ fn said(sequence: u64, text: &str) -> Fact {
 
 /// The places of the messages that tell of news, and what they say.
 fn shown(play: &Play) -> Vec<(usize, String)> {
-    let messages = transcript(&play.state).unwrap().messages;
+    let messages = play.transcript().messages;
     let news = messages
         .into_iter()
         .enumerate()
@@ -55,26 +56,20 @@ fn news_stand_behind_the_turn_during_which_they_came_and_are_heard_once() {
 }
 
 #[test]
-fn a_model_that_is_done_reads_what_was_said_before_the_run_ends() {
+fn a_model_that_is_done_reads_what_was_said_before_its_work_is_handed_over() {
     let mut play = Play::with([
         tools(&change()),
-        tools(&[push()]),
-        tools(&[open_call()]),
-        end("Done."),
-        end("Noted."),
+        tools(&[finish()]),
+        tools(&change()),
+        tools(&[finish()]),
     ]);
-    play.drive();
-    play.pushed();
-    play.drive();
-    play.opened();
+    play.until_model_call();
+    play.perform(decide(&play.state));
     play.until_model_call();
     play.append(said(60, "Mind the tax."));
-    assert_eq!(play.drive(), Action::Rest);
-    assert_eq!(
-        (play.reason(), play.state.turns.len()),
-        (&StopReason::Completed, 5)
-    );
-    assert_eq!(shown(&play).len(), 1);
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!((play.state.turns(), shown(&play).len()), (4, 1));
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }
 
 #[test]
@@ -91,7 +86,7 @@ fn news_of_a_call_that_failed_are_read_by_the_one_that_takes_its_place() {
 
 #[test]
 fn a_parked_run_stays_parked_when_something_is_said() {
-    let mut play = Play::with([tools(&change()), tools(&[push()])]);
+    let mut play = Play::with(done());
     assert_eq!(play.drive(), Action::Wait);
     play.append(said(60, "Mind the tax."));
     assert!(play.is_parked_for("report"));

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::prove::Bench;
 use domain::{
     Block, CommitId, Decision, Entry, Fact, Job, JobRequest, ObjectRef, PullRequestRef, Reason, Receipt,
     Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence, RunId, SandboxLevel, Snapshot, Source,
@@ -10,7 +11,9 @@ use domain::{
 };
 use serde_json::{Value, json};
 
-use crate::run::{Action, Retries, RunState, decide};
+use crate::prompts;
+use crate::run::{Action, Retries, RunState, conversation, decide};
+use crate::transcript::Transcript;
 
 pub(crate) fn ticket() -> TicketKey {
     TicketKey::jira("ENG-12").unwrap()
@@ -64,7 +67,15 @@ pub(crate) fn info() -> WorkspaceInfo {
         id: "w1".to_owned(),
         base: commit('b'),
         sandbox: SandboxLevel::L1,
-        tools: ["read_file", "edit_file", "commit_changes"].map(tool).to_vec(),
+        tools: [
+            "read_file",
+            "edit_file",
+            "write_file",
+            "create_branch",
+            "commit_changes",
+        ]
+        .map(tool)
+        .to_vec(),
         instructions: "Run the tests.".to_owned(),
         submodules: Vec::new(),
         lfs_files: Vec::new(),
@@ -87,6 +98,8 @@ pub(crate) fn reply(stop: ReplyStop, words: &str, calls: &[(&str, Value)]) -> Re
         stop,
         usage: Usage::default(),
         model: "m".to_owned(),
+        provider: String::new(),
+        cost_micros: None,
     }
 }
 
@@ -122,6 +135,12 @@ pub(crate) struct Play {
     pub(crate) committed: Option<char>,
     /// How many model calls fail before one works.
     pub(crate) faults: u8,
+    /// Whether nothing that is done changes a file.
+    pub(crate) empty: bool,
+    /// What checks show.
+    pub(crate) checks: Bench,
+    /// What an executor opens.
+    pub(crate) workspace: WorkspaceInfo,
 }
 
 impl Play {
@@ -139,6 +158,9 @@ impl Play {
             replies: VecDeque::new(),
             committed: None,
             faults: 0,
+            empty: false,
+            checks: Bench::default(),
+            workspace: info(),
         }
     }
 
@@ -169,9 +191,13 @@ impl Play {
     pub(crate) fn perform(&mut self, action: Action) {
         match action {
             Action::Record(fact) => self.append(fact),
+            Action::Answer { id, answer } => {
+                let result = prompts::answer(&self.state.open_call().unwrap().call, &answer);
+                self.append(Fact::ToolFinished { id, result });
+            }
             Action::OpenWorkspace { id } => self.append(Fact::WorkspaceOpened {
                 id,
-                workspace: info(),
+                workspace: self.workspace.clone(),
                 repository: None,
             }),
             Action::AskModel { .. } if self.faults > 0 => {
@@ -180,12 +206,36 @@ impl Play {
             }
             Action::AskModel { id } => {
                 let reply = self.replies.pop_front().unwrap_or_else(|| end("done"));
-                self.append(Fact::ModelReplied { id, reply });
+                self.append(Fact::ModelReplied {
+                    id,
+                    reply,
+                    prompt: None,
+                });
             }
             Action::CallTool { id, call, .. } => {
                 let result = self.result(&call.name);
                 self.append(Fact::ToolFinished { id, result });
             }
+            Action::FindCode => self.append(Fact::CodeFound {
+                seeds: vec![domain::CodeSeed {
+                    path: "shop/cart.py".to_owned(),
+                    lines: Some((3, 9)),
+                    symbol: "total".to_owned(),
+                    score: 50,
+                    reason: "defines total".to_owned(),
+                }],
+                note: String::new(),
+            }),
+            Action::FindChecks => self.append(Fact::ChecksFound {
+                candidates: self.checks.candidates(),
+            }),
+            Action::RunCheck { id, check } => {
+                let run = Box::new(self.checks.run(&check));
+                self.append(Fact::CheckRan { id, run });
+            }
+            Action::InspectChange => self.append(Fact::ChangeInspected {
+                report: Some(Box::new(self.checks.change.clone())),
+            }),
             Action::TakeSnapshot => {
                 let snapshot = self.snapshot();
                 self.append(Fact::SnapshotTaken {
@@ -202,6 +252,11 @@ impl Play {
         }
     }
 
+    /// What the model is shown.
+    pub(crate) fn transcript(&self) -> Transcript {
+        prompts::render(&conversation(&self.state).unwrap()).unwrap().0
+    }
+
     /// The fact that an action brings, while the history stays as it is; `None` for a report that is sent.
     pub(crate) fn brings(&mut self, action: Action) -> Option<Fact> {
         let (state, known) = (self.state.clone(), self.entries.len());
@@ -215,6 +270,14 @@ impl Play {
     /// An implementation of the usual request.
     pub(crate) fn with(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::implement(request(Job::Implement), replies)
+    }
+
+    /// The same in this workspace.
+    pub(crate) fn in_workspace(workspace: WorkspaceInfo, replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            workspace,
+            ..Self::with(replies)
+        }
     }
 
     /// Drives until a step is the next one, and gives it.
@@ -262,12 +325,20 @@ impl Play {
 
     pub(crate) fn result(&mut self, tool: &str) -> ToolResult {
         let mut result = ToolResult::ok(format!("{tool} did it"));
+        if tool == "create_branch" {
+            result.branch = Some(pull_request().branch);
+        }
         if tool == "commit_changes" {
-            self.committed = Some(if self.committed == Some('1') { '2' } else { '1' });
+            let next = self.committed.map_or(1, |last| last.to_digit(10).unwrap() + 1);
+            self.committed = char::from_digit(next.min(9), 10);
             result.branch = Some(pull_request().branch);
             result.head = self.committed.map(commit);
         }
-        result.changed = tool != "read_file";
+        if tool == "commit_changes" && self.empty {
+            self.committed = None;
+            return ToolResult::error("There is nothing to commit.");
+        }
+        result.changed = tool != "read_file" && !self.empty;
         result
     }
 
@@ -281,7 +352,7 @@ impl Play {
                 sha256: "0".repeat(64),
                 size_bytes: 1,
             },
-            files_changed: 1,
+            files_changed: u32::from(!self.empty),
             omitted: Vec::new(),
         }
     }
@@ -339,22 +410,20 @@ pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
     }
 }
 
-pub(crate) fn open_call() -> (&'static str, Value) {
+pub(crate) fn change() -> Vec<(&'static str, Value)> {
+    vec![("edit_file", json!({"path": "a"}))]
+}
+
+pub(crate) fn finish() -> (&'static str, Value) {
     (
-        "create_pull_request",
-        json!({"title": "fix: totals", "body": "Totals are right again."}),
+        "finish",
+        json!({"type": "fix", "title": "Correct the totals", "summary": "Totals are right again."}),
     )
 }
 
-pub(crate) fn change() -> Vec<(&'static str, Value)> {
-    vec![
-        ("edit_file", json!({"path": "a"})),
-        ("commit_changes", json!({"message": "fix"})),
-    ]
-}
-
-pub(crate) fn push() -> (&'static str, Value) {
-    ("push_branch", json!({}))
+/// A turn that changes something and one that hands it over.
+pub(crate) fn done() -> [Reply; 2] {
+    [tools(&change()), tools(&[finish()])]
 }
 
 /// Ada's verdict about the first commit.

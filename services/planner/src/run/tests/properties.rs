@@ -9,7 +9,8 @@ use domain::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, decided_on, entry, open_call, push, reply, request, run_id};
+use super::play::{Play, decided_on, entry, finish, info, pull_request, reply, request, run_id};
+use super::prove::Bench;
 use crate::run::{Action, RunState, decide};
 
 fn any_reply() -> impl Strategy<Value = Reply> {
@@ -19,8 +20,12 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         Just(("edit_file", json!("cut"))),
         Just(("commit_changes", json!({}))),
         Just(("nonsense", json!({}))),
-        Just(push()),
-        Just(open_call()),
+        Just(finish()),
+        Just((
+            "give_up",
+            json!({"kind": "blocked", "evidence": "There is no compiler."})
+        )),
+        Just(("ask", json!({"questions": [{"text": "Gross or net?"}]}))),
     ];
     let stop = prop_oneof![6 => Just(ReplyStop::ToolUse), 1 => Just(ReplyStop::MaxTokens), 1 => Just(ReplyStop::EndTurn)];
     (prop::collection::vec(call, 0..4), stop).prop_map(|(calls, stop)| reply(stop, "I try.", &calls))
@@ -40,6 +45,7 @@ fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play 
         }
         match play.last_request() {
             _ if play.is_parked_for("retry") => play.retry(),
+            _ if play.is_parked_for("answer") => play.append(answered(u64::from(round))),
             ReportRequest::DecisionNeeded(push) if play.is_parked_for("decision") => {
                 let head = push.head.as_str().chars().next().unwrap();
                 let verdict = if round % 2 == 0 {
@@ -54,6 +60,7 @@ fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play 
             }),
             ReportRequest::PushBranch(_) => play.pushed(),
             ReportRequest::DecisionNeeded(_) => play.shown(),
+            ReportRequest::QuestionAsked { .. } => play.settle(ReportOutcome::Done(Receipt::Told)),
             _ => play.opened(),
         }
     }
@@ -67,8 +74,30 @@ fn hear(play: &mut Play) {
         play.last_request(),
     ) {
         (Some("retry"), _) => play.retry(),
+        (Some("answer"), _) => play.append(answered(play.state.position)),
         (_, ReportRequest::PushBranch(_)) => play.pushed(),
+        (_, ReportRequest::QuestionAsked { .. }) => play.settle(ReportOutcome::Done(Receipt::Told)),
         _ => play.opened(),
+    }
+}
+
+/// Ada answers a question.
+fn answered(sequence: u64) -> Fact {
+    let at = Timestamp::from_unix_ms(1);
+    let comment = TicketComment {
+        author: "ada".to_owned(),
+        at,
+        text: "Net.".to_owned(),
+        may_instruct: true,
+    };
+    let news = News::Comment {
+        comment,
+        pull_request: None,
+    };
+    Fact::NewsArrived {
+        sequence: 10_000 + sequence,
+        at,
+        news,
     }
 }
 
@@ -88,7 +117,14 @@ fn interjections(play: &Play, number: u64) -> Vec<Fact> {
     let open = play.state.reports.iter().find(|report| report.outcome.is_none());
     let settled = open.map(|report| Fact::ReportSettled {
         id: report.id.clone(),
-        outcome: ReportOutcome::Done(Receipt::Told),
+        outcome: ReportOutcome::Done(match &report.request {
+            ReportRequest::PushBranch(push) => Receipt::Pushed {
+                branch: push.branch.clone(),
+                head: push.head.clone(),
+            },
+            ReportRequest::OpenPullRequest { .. } => Receipt::PullRequestOpened(pull_request()),
+            _ => Receipt::Told,
+        }),
     });
     let told = Fact::NewsArrived {
         sequence: number,
@@ -130,7 +166,7 @@ proptest! {
                 }
                 let committed = state.work().head.as_ref().map(|head| head.as_str().chars().next().unwrap());
                 let (entries, replies) = (history.clone(), replies.clone().into());
-                let mut taker = Play { entries, state, replies, committed, faults };
+                let mut taker = Play { entries, state, replies, committed, faults, empty: false, checks: Bench::default(), workspace: info() };
                 fence += 1;
                 taker.append(Fact::TakenOver { fence: RunFence::new(1, fence, 1) });
                 history.clone_from(&taker.entries);
@@ -211,7 +247,7 @@ proptest! {
             let entries = whole.entries[..cut].to_vec();
             let state = RunState::fold(&run_id(), &entries).unwrap().unwrap();
             let committed = state.work().head.as_ref().map(|head| head.as_str().chars().next().unwrap());
-            let mut resumed = Play { entries, state, replies: VecDeque::new(), committed, faults: 0 };
+            let mut resumed = Play { entries, state, replies: VecDeque::new(), committed, faults: 0, empty: false, checks: Bench::default(), workspace: info() };
             let at = resumed.state.position;
             let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };
             if resumed.state.finished.is_none() {

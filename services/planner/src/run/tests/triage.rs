@@ -4,7 +4,7 @@ use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason};
 use serde_json::{Value, json};
 
 use super::play::{Play, end, request, stop_requested, tools};
-use crate::run::{Action, transcript};
+use crate::run::Action;
 
 fn triaged() -> Play {
     let mut asked = request(Job::Triage);
@@ -31,7 +31,7 @@ fn a_triage_puts_allowed_labels_on_the_ticket_and_needs_no_workspace() {
             labels: vec!["bug".to_owned(), "triaged".to_owned()]
         }
     );
-    let shown = transcript(&play.state).unwrap();
+    let shown = play.transcript();
     assert_eq!(shown.tools.len(), 1);
     play.settle(ReportOutcome::Done(Receipt::Told));
     assert_eq!(play.drive(), Action::Rest);
@@ -50,7 +50,7 @@ fn a_triage_that_fails_tells_nobody_and_one_without_labels_ends() {
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }) && play.state.reports.is_empty());
     let mut silent = Play::implement(request(Job::Triage), (0..9).map(|_| end("Hm.")));
     assert_eq!(silent.drive(), Action::Rest);
-    assert_eq!((silent.state.turns.len(), silent.state.reports.len()), (3, 0));
+    assert_eq!((silent.state.turns(), silent.state.reports.len()), (3, 0));
     let mut stopped = triaged();
     stopped.append(stop_requested());
     assert_eq!(stopped.drive(), Action::Rest);

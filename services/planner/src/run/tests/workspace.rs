@@ -1,8 +1,9 @@
 use domain::{Fact, StopReason, ToolStatus};
 use serde_json::json;
 
-use super::play::{Play, change, end, info, push, tools};
-use crate::run::{Action, Message, decide, transcript};
+use super::play::{Play, change, done, end, finish, info, tools};
+use crate::run::{Action, decide};
+use crate::transcript::Message;
 
 const REASON: &str = "the pack is larger than 256 MiB";
 
@@ -28,7 +29,7 @@ fn fails_to_save(play: &mut Play) {
 }
 
 fn shown(play: &Play) -> String {
-    let results = transcript(&play.state).unwrap().messages.into_iter();
+    let results = play.transcript().messages.into_iter();
     let results = results.filter_map(|message| match message {
         Message::ToolResults(results) => Some(results),
         Message::User(_) | Message::Assistant(_) => None,
@@ -61,7 +62,7 @@ fn a_call_that_cost_its_workspace_twice_is_answered_with_an_error_instead_of_run
 
 #[test]
 fn losses_count_for_each_call_on_its_own() {
-    let mut play = Play::with([tools(&change())]);
+    let mut play = Play::with(done());
     calls(&mut play, "edit_file");
     lose(&mut play);
     calls(&mut play, "commit_changes");
@@ -72,7 +73,13 @@ fn losses_count_for_each_call_on_its_own() {
 #[test]
 fn changes_that_cannot_be_saved_are_told_once_and_nothing_runs_again() {
     let look = tools(&[("read_file", json!({}))]);
-    let mut play = Play::with([tools(&change()), look, end("Too large.")]);
+    let mut play = Play::with([
+        tools(&change()),
+        look,
+        end("Too large."),
+        end("Too large."),
+        end("Too large."),
+    ]);
     fails_to_save(&mut play);
     let before = play.entries.len();
     assert_eq!(play.drive(), Action::Rest);
@@ -87,29 +94,19 @@ fn changes_that_cannot_be_saved_are_told_once_and_nothing_runs_again() {
         Fact::SnapshotTaken { .. } | Fact::SnapshotFailed { .. } | Fact::WorkspaceRestored { .. }
     )));
     assert_eq!(shown(&play).matches(REASON).count(), 1, "{}", shown(&play));
-    let StopReason::NoChange { summary } = play.reason() else {
+    let StopReason::Unfinished { summary, unsaved } = play.reason() else {
         panic!("{:?}", play.reason())
     };
-    assert!(
-        summary.contains(REASON) && summary.contains("Too large."),
-        "{summary}"
+    assert_eq!(
+        (summary.as_str(), unsaved.as_slice()),
+        ("Too large.", &[REASON.to_owned()][..])
     );
 }
 
 #[test]
 fn a_further_change_is_saved_and_then_pushed() {
-    let mut play = Play::with([
-        tools(&change()),
-        tools(&[push()]),
-        tools(&change()),
-        tools(&[push()]),
-    ]);
+    let mut play = Play::with([tools(&change()), tools(&change()), tools(&[finish()])]);
     fails_to_save(&mut play);
-    play.until(|action| matches!(action, Action::CallTool { .. }));
-    assert!(
-        play.last_result().content.contains(REASON),
-        "push_branch says why"
-    );
     assert_eq!(play.drive(), Action::Wait);
     assert!(play.state.work().unkept.is_none());
     play.pushed();
@@ -117,8 +114,27 @@ fn a_further_change_is_saved_and_then_pushed() {
 }
 
 #[test]
+fn a_change_that_cannot_be_saved_is_not_handed_over_and_the_model_hears_why() {
+    let mut play = Play::with(done());
+    calls(&mut play, "commit_changes");
+    play.perform(decide(&play.state));
+    fails_to_save(&mut play);
+    play.until_model_call();
+    let shown = play.transcript().messages;
+    assert!(
+        matches!(shown.last(), Some(Message::User(words)) if words.contains(REASON)),
+        "{shown:?}"
+    );
+}
+
+#[test]
 fn what_a_snapshot_omitted_is_told_to_the_ticket_when_nothing_came_of_the_work() {
-    let mut play = Play::with([tools(&[("edit_file", json!({}))]), end("Cannot be done.")]);
+    let mut play = Play::with([
+        tools(&[("edit_file", json!({}))]),
+        end("No."),
+        end("No."),
+        end("No."),
+    ]);
     play.until(|action| *action == Action::TakeSnapshot);
     let mut snapshot = play.snapshot();
     snapshot.files_changed = 0;
@@ -128,12 +144,9 @@ fn what_a_snapshot_omitted_is_told_to_the_ticket_when_nothing_came_of_the_work()
         repository: None,
     });
     assert_eq!(play.drive(), Action::Rest);
-    let StopReason::NoChange { summary } = play.reason() else {
+    let StopReason::Unfinished { unsaved, .. } = play.reason() else {
         panic!("{:?}", play.reason())
     };
-    assert!(
-        summary.contains("Not saved: secret/: permission denied."),
-        "{summary}"
-    );
+    assert_eq!(unsaved, &["secret/: permission denied"]);
     assert_eq!(decide(&play.state), Action::Rest);
 }

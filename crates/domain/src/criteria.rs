@@ -1,0 +1,103 @@
+//! Acceptance criteria in the text of a ticket.
+
+/// At most so many are taken.
+const MOST: usize = 20;
+/// Characters of one.
+const CHARS: usize = 500;
+
+/// The acceptance criteria that a text lists: the points below a heading of that name, else the points of a checklist. In
+/// order, as they are written, without their marks.
+#[must_use]
+pub fn acceptance_criteria(text: &str) -> Vec<String> {
+    let below: Vec<&str> = points_below_heading(text);
+    let found = if below.is_empty() { checklist(text) } else { below };
+    found
+        .into_iter()
+        .take(MOST)
+        .map(|point| point.chars().take(CHARS).collect())
+        .collect()
+}
+
+fn points_below_heading(text: &str) -> Vec<&str> {
+    let mut points = Vec::new();
+    let mut is_below = false;
+    for line in text.lines().map(str::trim) {
+        match point(line) {
+            _ if is_heading(line) => is_below = true,
+            Some(point) if is_below => points.push(point),
+            None if is_below && !line.is_empty() && !points.is_empty() => break,
+            _ => {}
+        }
+    }
+    points
+}
+
+fn is_heading(line: &str) -> bool {
+    let bare = line.trim_matches(|c: char| !c.is_alphanumeric());
+    let bare = ["h1. ", "h2. ", "h3. "]
+        .into_iter()
+        .find_map(|mark| bare.strip_prefix(mark))
+        .unwrap_or(bare);
+    bare.eq_ignore_ascii_case("acceptance criteria") || bare.eq_ignore_ascii_case("definition of done")
+}
+
+/// The words of a list's point: `- x`, `* x`, `1. x`, `- [ ] x`.
+fn point(line: &str) -> Option<&str> {
+    let rest = match line.strip_prefix(['-', '*', '+', '•']) {
+        Some(rest) => rest.strip_prefix(' ')?,
+        None => {
+            let after = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            let numbered = (after.len() < line.len()).then_some(after)?;
+            numbered.strip_prefix(['.', ')'])?.strip_prefix(' ')?
+        }
+    };
+    let rest = ticked(rest).unwrap_or(rest).trim();
+    (!rest.is_empty()).then_some(rest)
+}
+
+fn checklist(text: &str) -> Vec<&str> {
+    let marked = text.lines().map(str::trim).filter_map(|line| {
+        let rest = line.strip_prefix(['-', '*', '+'])?.strip_prefix(' ')?;
+        ticked(rest).map(str::trim)
+    });
+    marked.filter(|point| !point.is_empty()).collect()
+}
+
+/// What follows a box, ticked or not.
+fn ticked(rest: &str) -> Option<&str> {
+    ["[ ] ", "[x] ", "[X] "]
+        .into_iter()
+        .find_map(|mark| rest.trim_start().strip_prefix(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_below_a_heading_are_criteria_and_nothing_else_is() {
+        let text = "Totals are wrong.\n\n- a remark\n\n## Acceptance Criteria:\n\n1. Empty carts cost 0.\n\
+                    2) Discounts work\n* [ ] In German too\n\nThanks!\n- not this";
+        assert_eq!(
+            acceptance_criteria(text),
+            ["Empty carts cost 0.", "Discounts work", "In German too"]
+        );
+    }
+
+    #[test]
+    fn a_checklist_counts_without_a_heading() {
+        assert_eq!(
+            acceptance_criteria("- [ ] one\n- [x] two\n- three"),
+            ["one", "two"]
+        );
+        assert!(acceptance_criteria("- three\nplain").is_empty());
+        assert!(acceptance_criteria("").is_empty());
+    }
+
+    #[test]
+    fn long_and_many_criteria_are_bounded() {
+        let point = format!("- {}\n", "é".repeat(900));
+        let found = acceptance_criteria(&format!("Acceptance criteria\n{}", point.repeat(90)));
+        assert_eq!((found.len(), found[0].chars().count()), (20, 500));
+    }
+}

@@ -1,0 +1,215 @@
+//! How the model's work ends, and what a pull request says of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::check::{CheckOutcome, Finding, Level, Severity};
+use crate::{GiveUp, StopReason};
+
+/// How the model ended its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Exit {
+    /// The change is complete.
+    Finished(Box<Handover>),
+    /// A limit ended the work; what exists goes into a draft.
+    CutShort {
+        /// Which limit.
+        reason: Box<StopReason>,
+        /// What is known of the change.
+        handover: Box<Handover>,
+    },
+    /// There will be no change.
+    GaveUp {
+        /// Why, of a closed list.
+        kind: GiveUp,
+        /// What shows it, for people; at most 4,000 characters.
+        evidence: String,
+    },
+}
+
+/// What the model says of its change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// The type of the change, as the rules name it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The part of the repository; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scope: String,
+    /// One line: what the change does.
+    pub title: String,
+    /// What was changed and why.
+    pub summary: String,
+    /// What caused the bug, for a bug.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_cause: Option<String>,
+    /// What changed in which file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileNote>,
+    /// What was decided, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<String>,
+    /// What the ticket asks and the change does not do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_done: Vec<String>,
+    /// How each acceptance criterion is met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<CriterionNote>,
+}
+
+/// What changed in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileNote {
+    /// Relative to the root.
+    pub path: String,
+    /// One line.
+    pub change: String,
+}
+
+/// How an acceptance criterion is met, as the model says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CriterionNote {
+    /// The criterion, as the ticket has it.
+    pub quote: String,
+    /// A test, a command, or what a person has to look at.
+    pub shown_by: String,
+}
+
+/// A question to the people of a ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// One question.
+    pub text: String,
+    /// Answers to choose from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+/// What a pull request says: facts, and the model's words in their places. The reporter has the wording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// What the model says of its change.
+    pub handover: Handover,
+    /// Why the work ended early, when it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<StopReason>,
+    /// The kind of ticket, as the tracker names it.
+    #[serde(default)]
+    pub kind: String,
+    /// What the checks showed; empty: none was run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckRow>,
+    /// How strong the evidence is; absent: nothing was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+    /// What weakens the checks, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// What a reviewing model still objects to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objections: Vec<String>,
+}
+
+/// One check, before and after the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRow {
+    /// For the shell.
+    pub command: String,
+    /// How it ended at the base; absent: not run there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<CheckOutcome>,
+    /// How it ended with the change.
+    pub head: CheckOutcome,
+    /// Tests that passed with the change.
+    #[serde(default)]
+    pub passed: u32,
+    /// Tests that fail with the change and not at the base.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<String>,
+    /// Tests that fail at the base and pass with the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mended: Vec<String>,
+}
+
+/// What was shown of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// How strong the evidence is.
+    pub level: Level,
+    /// One for each check.
+    pub rows: Vec<CheckRow>,
+    /// What weakens the checks, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+}
+
+impl Proof {
+    /// Whether a person must approve the change, whatever the rules say.
+    pub fn is_blocked(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Block)
+    }
+}
+
+/// A check that fails because of the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedCheck {
+    /// For the shell.
+    pub command: String,
+    /// Tests that fail with the change and not before it; the command where its tests are not known.
+    pub tests: Vec<String>,
+    /// The end of its output.
+    pub output_tail: String,
+}
+
+/// What a phase brought.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum PhaseOutput {
+    /// The model ended its work.
+    Work {
+        /// How.
+        exit: Exit,
+    },
+    /// The change was checked.
+    Prove {
+        /// What was shown.
+        proof: Box<Proof>,
+    },
+}
+
+/// Why a run goes back to its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Return {
+    /// The outside refused the change.
+    Refused {
+        /// For the model.
+        detail: String,
+    },
+    /// A person wants it changed.
+    Feedback {
+        /// Who.
+        by: String,
+        /// What they want.
+        feedback: String,
+    },
+    /// Not everything that was changed could be kept.
+    Unkept {
+        /// Why.
+        reason: String,
+    },
+    /// The workspace holds no change.
+    NothingChanged,
+    /// Checks fail because of the change.
+    Red {
+        /// Which.
+        checks: Vec<RedCheck>,
+    },
+    /// The change weakens checks.
+    Weakened {
+        /// Where and how.
+        findings: Vec<Finding>,
+    },
+}

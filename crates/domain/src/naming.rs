@@ -1,0 +1,335 @@
+//! Names by the rules of a repository: branches, commit messages and titles of pull requests.
+
+use crate::{CommitStyle, Handover, Rules, TicketKey, text::capped};
+
+/// Characters of a description within a branch's name.
+const SLUG: usize = 48;
+/// Characters of the first line of a commit message.
+const SUBJECT: usize = 100;
+/// Characters of a title.
+const TITLE: usize = 200;
+
+/// How a change to a ticket is named.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming<'a> {
+    rules: &'a Rules,
+    ticket: &'a TicketKey,
+}
+
+/// What a change is, for its names.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// One of [`Naming::types`]; anything else becomes the first of them.
+    pub kind: &'a str,
+    /// The part of the repository; empty: none.
+    pub scope: &'a str,
+    /// One line.
+    pub title: &'a str,
+}
+
+impl<'a> Naming<'a> {
+    /// The names of a ticket's change.
+    pub const fn new(rules: &'a Rules, ticket: &'a TicketKey) -> Self {
+        Self { rules, ticket }
+    }
+
+    /// The types that the rules know, for branches, commits and titles.
+    pub fn types(&self) -> Vec<&'a str> {
+        self.rules.branching.types.values().map(String::as_str).collect()
+    }
+
+    /// The type of a ticket's kind, as its tracker names it.
+    pub fn type_of(&self, kind: &str) -> &'a str {
+        let types = &self.rules.branching.types;
+        let known = types.iter().find(|(name, _)| name.eq_ignore_ascii_case(kind));
+        let wanted = match kind.to_lowercase().as_str() {
+            "bug" | "defect" | "incident" => "bugfix",
+            _ => "feature",
+        };
+        let usual = types.get_key_value(wanted);
+        known
+            .or(usual)
+            .or_else(|| types.iter().next())
+            .map_or("feat", |(_, short)| short)
+    }
+
+    /// What names a change that the model has described; without a type it has that of the ticket's kind.
+    pub fn of<'h>(&self, handover: &'h Handover, ticket_kind: &str) -> Named<'h>
+    where
+        'a: 'h,
+    {
+        Named {
+            kind: match handover.kind.as_str() {
+                "" => self.type_of(ticket_kind),
+                kind => kind,
+            },
+            scope: &handover.scope,
+            title: &handover.title,
+        }
+    }
+
+    /// The ticket in texts: `ENG-12` or `#7`.
+    pub fn key(&self) -> String {
+        match self.ticket {
+            TicketKey::Jira { .. } => self.ticket.short(),
+            TicketKey::GitHub { number, .. } => format!("#{number}"),
+        }
+    }
+
+    /// The name of the change's branch.
+    pub fn branch(&self, named: Named<'_>) -> String {
+        let key = self.key();
+        let slug = slug(self.bare(named.title));
+        let name = self
+            .rules
+            .branching
+            .pattern
+            .replace("{type}", self.known(named.kind))
+            .replace("{ticket_key}", key.trim_start_matches('#'))
+            .replace("{description}", &slug);
+        name.trim_end_matches(['-', '/', '.']).to_owned()
+    }
+
+    /// The title of the pull request.
+    pub fn title(&self, named: Named<'_>) -> String {
+        let pattern = match named.scope.trim() {
+            "" => self.rules.pull_request.title_pattern.replace("({scope})", ""),
+            _ => self.rules.pull_request.title_pattern.clone(),
+        };
+        let key = self.key();
+        let title = self.bare(named.title);
+        // The pattern names the ticket, so the words need not.
+        let title = match pattern.contains("{ticket_key}") {
+            true => title.trim_end_matches(&format!("({key})")).trim_end(),
+            false => title,
+        };
+        let filled = pattern
+            .replace("{type}", self.known(named.kind))
+            .replace("{scope}", named.scope.trim())
+            .replace("{description}", &capped(title, TITLE))
+            .replace("{ticket_key}", &key);
+        filled.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The message of the change's commit.
+    pub fn commit_message(&self, named: Named<'_>, body: &str) -> String {
+        let key = self.key();
+        let title = capped(self.bare(named.title), SUBJECT);
+        let mut subject = match self.rules.commits.style {
+            CommitStyle::Plain => title,
+            CommitStyle::Conventional => {
+                let scope = match named.scope.trim() {
+                    "" if self.rules.commits.scope_required => "(core)".to_owned(),
+                    "" => String::new(),
+                    scope => format!("({scope})"),
+                };
+                format!("{}{scope}: {title}", self.known(named.kind))
+            }
+        };
+        if self.rules.commits.ticket_in_message && !has_word(&subject, &key) {
+            subject = format!("{subject} ({key})");
+        }
+        format!("{subject}\n\n{}", body.trim()).trim_end().to_owned()
+    }
+
+    /// Whether a branch's name follows the pattern.
+    ///
+    /// # Errors
+    /// The right form, as an example.
+    pub fn check_branch(&self, name: &str) -> Result<(), String> {
+        let pattern = &self.rules.branching.pattern;
+        let starts = pattern.starts_with("{type}");
+        let has_type = !starts
+            || self
+                .types()
+                .iter()
+                .any(|known| name.starts_with(&format!("{known}/")));
+        let key = self.key();
+        let key = key.trim_start_matches('#');
+        let has_key = !pattern.contains("{ticket_key}") || has_word(name, key);
+        if (!pattern.starts_with("{type}/") || has_type) && has_key {
+            return Ok(());
+        }
+        Err(self.branch(Named {
+            kind: name.split('/').next().unwrap_or_default(),
+            scope: "",
+            title: "short title",
+        }))
+    }
+
+    /// Whether a commit message follows the rules.
+    ///
+    /// # Errors
+    /// The right form of this message.
+    pub fn check_message(&self, message: &str) -> Result<(), String> {
+        let subject = message.lines().next().unwrap_or_default();
+        let (kind, scope, _) = conventional(subject).unwrap_or(("", "", subject));
+        let rules = &self.rules.commits;
+        let is_styled = match rules.style {
+            CommitStyle::Plain => true,
+            CommitStyle::Conventional => is_type(kind) && !(rules.scope_required && scope.is_empty()),
+        };
+        let has_key = !rules.ticket_in_message || has_word(message, &self.key());
+        if is_styled && has_key {
+            return Ok(());
+        }
+        let body = message.split_once('\n').map_or("", |(_, body)| body);
+        let title = subject;
+        Err(self.commit_message(Named { kind, scope, title }, body))
+    }
+
+    fn known(&self, kind: &str) -> &'a str {
+        let types = self.types();
+        let known = types.iter().copied().find(|known| *known == kind);
+        known.unwrap_or_else(|| self.type_of(kind))
+    }
+
+    /// A title without the prefix that the rules put before it.
+    fn bare<'t>(&self, title: &'t str) -> &'t str {
+        let title = title.trim();
+        conventional(title)
+            .filter(|(kind, ..)| is_type(kind))
+            .map_or(title, |(.., rest)| rest)
+    }
+}
+
+/// Type, scope and description of a conventional subject.
+fn conventional(subject: &str) -> Option<(&str, &str, &str)> {
+    let (head, rest) = subject.split_once(':')?;
+    let head = head.trim().trim_end_matches('!');
+    let (kind, scope) = match head.split_once('(') {
+        Some((kind, scope)) => (kind, scope.strip_suffix(')')?),
+        None => (head, ""),
+    };
+    (!rest.trim().is_empty()).then_some((kind.trim(), scope.trim(), rest.trim()))
+}
+
+/// Types are short lower-case words in every convention; a sentence with a colon has none.
+fn is_type(kind: &str) -> bool {
+    (2..=12).contains(&kind.len()) && kind.chars().all(|c| c.is_ascii_lowercase())
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    text.match_indices(word).any(|(at, _)| {
+        !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
+    })
+}
+
+fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => slug.push(c.to_ascii_lowercase()),
+            '\'' | '’' => {}
+            _ if slug.ends_with('-') || slug.is_empty() => {}
+            _ => slug.push('-'),
+        }
+    }
+    if slug.len() > SLUG {
+        let end = slug[..SLUG].rfind('-').unwrap_or(SLUG);
+        slug.truncate(end);
+    }
+    let slug = slug.trim_matches('-');
+    if slug.is_empty() { "change" } else { slug }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANGE: Named<'static> = Named {
+        kind: "fix",
+        scope: "cart",
+        title: "Count every piece in the cart's total",
+    };
+
+    fn ticket() -> TicketKey {
+        TicketKey::jira("ENG-12").unwrap()
+    }
+
+    #[test]
+    fn names_follow_the_default_rules() {
+        let (rules, ticket) = (Rules::default(), ticket());
+        let naming = Naming::new(&rules, &ticket);
+        assert_eq!(
+            naming.branch(CHANGE),
+            "fix/ENG-12-count-every-piece-in-the-carts-total"
+        );
+        assert_eq!(
+            naming.title(CHANGE),
+            "fix(cart): Count every piece in the cart's total (ENG-12)"
+        );
+        let message = naming.commit_message(CHANGE, "Why.\n");
+        assert_eq!(
+            message,
+            "fix(cart): Count every piece in the cart's total (ENG-12)\n\nWhy."
+        );
+        assert_eq!(naming.check_message(&message), Ok(()));
+        assert_eq!(naming.check_branch(&naming.branch(CHANGE)), Ok(()));
+    }
+
+    #[test]
+    fn a_prefix_that_the_model_wrote_is_not_repeated() {
+        let (rules, ticket) = (Rules::default(), ticket());
+        let naming = Naming::new(&rules, &ticket);
+        let named = Named {
+            title: "fix(cart): count (ENG-12)",
+            ..CHANGE
+        };
+        assert_eq!(naming.title(named), "fix(cart): count (ENG-12)");
+        assert_eq!(naming.commit_message(named, ""), "fix(cart): count (ENG-12)");
+        let sentence = Named {
+            title: "Cart: count",
+            scope: "",
+            ..CHANGE
+        };
+        assert_eq!(naming.title(sentence), "fix: Cart: count (ENG-12)");
+    }
+
+    #[test]
+    fn a_wrong_name_gets_the_right_form() {
+        let (mut rules, ticket) = (Rules::default(), ticket());
+        rules.commits.scope_required = true;
+        let naming = Naming::new(&rules, &ticket);
+        let right = naming.check_message("Count every piece").unwrap_err();
+        assert_eq!(right, "feat(core): Count every piece (ENG-12)");
+        assert_eq!(naming.check_message(&right), Ok(()));
+        assert!(naming.check_message("fix: count (ENG-12)").is_err(), "no scope");
+        assert!(
+            naming.check_message("fix(cart): count (ENG-123)").is_err(),
+            "another ticket"
+        );
+        assert_eq!(
+            naming.check_branch("fix/count").unwrap_err(),
+            "fix/ENG-12-short-title"
+        );
+        assert_eq!(
+            naming.check_branch("topic/ENG-12-x").unwrap_err(),
+            "feat/ENG-12-short-title"
+        );
+    }
+
+    #[test]
+    fn no_title_makes_a_name_that_git_refuses() {
+        let (rules, ticket) = (Rules::default(), ticket());
+        let naming = Naming::new(&rules, &ticket);
+        for title in [
+            "",
+            "..",
+            "é~^:?*[\\",
+            "a".repeat(300).as_str(),
+            "end.lock",
+            "x @{ y",
+        ] {
+            let name = naming.branch(Named { title, ..CHANGE });
+            assert!(git_allows(&name), "{name}");
+        }
+    }
+
+    fn git_allows(name: &str) -> bool {
+        name.chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-/".contains(c))
+            && !name.ends_with(['-', '/'])
+    }
+}

@@ -1,0 +1,92 @@
+//! What `.gitattributes` says of generated and vendored files.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::skip::Skip;
+
+/// Rules of all files together.
+const MAX_RULES: usize = 500;
+
+/// Rules in the order in which they are given; the last one that matches counts.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes(Vec<(GlobMatcher, Option<Skip>)>);
+
+impl Attributes {
+    /// Adds the rules of a `.gitattributes` file in this folder (empty: the root). Add outer folders first.
+    pub fn add(&mut self, folder: &str, text: &str) {
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            let Some(pattern) = words.next().filter(|word| !word.starts_with('#')) else {
+                continue;
+            };
+            let Some(verdict) = words.filter_map(verdict).next_back() else {
+                continue;
+            };
+            if self.0.len() < MAX_RULES
+                && let Ok(glob) = GlobBuilder::new(&beneath(folder, pattern))
+                    .literal_separator(true)
+                    .build()
+            {
+                self.0.push((glob.compile_matcher(), verdict));
+            }
+        }
+    }
+
+    pub(crate) fn skip(&self, path: &str) -> Option<Skip> {
+        let rule = self.0.iter().rev().find(|(glob, _)| glob.is_match(path));
+        rule.and_then(|(_, verdict)| *verdict)
+    }
+}
+
+fn verdict(attribute: &str) -> Option<Option<Skip>> {
+    let (name, value) = attribute.split_once('=').unwrap_or((attribute, "true"));
+    let (name, is_set) = match name.strip_prefix('-') {
+        Some(name) => (name, false),
+        None => (name, value == "true"),
+    };
+    let skip = match name {
+        "linguist-generated" => Skip::Generated,
+        "linguist-vendored" => Skip::Vendored,
+        _ => return None,
+    };
+    Some(is_set.then_some(skip))
+}
+
+/// A pattern without a slash is looked for in every folder.
+fn beneath(folder: &str, pattern: &str) -> String {
+    let folder = if folder.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", globset::escape(folder))
+    };
+    match pattern.trim_end_matches('/').split_once('/') {
+        Some(("", rest)) => format!("{folder}{rest}"),
+        Some(_) => format!("{folder}{}", pattern.trim_end_matches('/')),
+        None => format!("{folder}**/{}", pattern.trim_end_matches('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_rule_that_matches_counts() {
+        let mut attributes = Attributes::default();
+        attributes.add(
+            "",
+            "# generated\n*.gen.ts linguist-generated\n/api/** linguist-vendored=true\n*.rs text\n",
+        );
+        attributes.add("web", "keep.gen.ts -linguist-generated\n");
+        for (path, skip) in [
+            ("a/b.gen.ts", Some(Skip::Generated)),
+            ("api/x/y.go", Some(Skip::Vendored)),
+            ("other/api/y.go", None),
+            ("web/keep.gen.ts", None),
+            ("web/a.gen.ts", Some(Skip::Generated)),
+            ("a.rs", None),
+        ] {
+            assert_eq!(attributes.skip(path), skip, "{path}");
+        }
+    }
+}

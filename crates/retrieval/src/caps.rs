@@ -1,0 +1,61 @@
+//! How many chunks are shown, and of where.
+
+use std::collections::HashMap;
+
+/// Chunks that are shown of one module, and in all.
+pub const MAX_IN_MODULE: usize = 4;
+/// All of them.
+pub const MAX_CHUNKS: usize = 10;
+/// Of one file.
+const MAX_IN_FILE: usize = 2;
+
+/// Counts what was taken.
+#[derive(Debug)]
+pub(crate) struct Caps<'a> {
+    modules: HashMap<&'a str, usize>,
+    files: HashMap<u32, usize>,
+    left: usize,
+    in_module: usize,
+}
+
+impl<'a> Caps<'a> {
+    pub(crate) fn new(max: usize, in_module: usize) -> Self {
+        Self {
+            modules: HashMap::new(),
+            files: HashMap::new(),
+            left: max,
+            in_module,
+        }
+    }
+
+    pub(crate) const fn is_full(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Whether one more of this module and file may be taken; then it is.
+    pub(crate) fn take(&mut self, module: &'a str, file: u32) -> bool {
+        let of_module = self.modules.entry(module).or_default();
+        let of_file = self.files.entry(file).or_default();
+        let may = self.left > 0 && *of_module < self.in_module && *of_file < MAX_IN_FILE;
+        if may {
+            self.left -= 1;
+            *of_module += 1;
+            *of_file += 1;
+        }
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_module_and_no_file_takes_all_places() {
+        let mut caps = Caps::new(6, MAX_IN_MODULE);
+        let taken: Vec<bool> = (0..4).map(|_| caps.take("a", 1)).collect();
+        assert_eq!(taken, [true, true, false, false]);
+        assert!(caps.take("a", 2) && caps.take("a", 3) && !caps.take("a", 4));
+        assert!(caps.take("b", 5) && caps.take("b", 6) && caps.is_full() && !caps.take("c", 7));
+    }
+}

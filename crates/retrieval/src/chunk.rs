@@ -1,0 +1,338 @@
+//! Cutting a file into chunks: whole lines, each in exactly one chunk.
+
+use crate::{
+    definition::Definition,
+    markdown,
+    piece::{Chunk, MAX_NAMES, Piece},
+    text::Lines,
+};
+
+/// A chunk above this is cut further where it can be, in bytes.
+const MAX: usize = 2500;
+/// Neighbours are put together up to this size, in bytes.
+const TARGET: usize = 2000;
+/// Lines of a chunk where nothing says where to cut.
+const WINDOW: usize = 60;
+/// A long file gets longer windows instead of more.
+const MAX_WINDOWS: usize = 200;
+/// Lines before a definition that may be its comment.
+const MAX_COMMENT: usize = 60;
+/// Definitions inside of definitions that are cut apart.
+const MAX_NESTING: usize = 16;
+/// Kept of a signature with its comment, in bytes.
+const MAX_HEAD: usize = 800;
+
+/// The chunks of a file, in order: by definitions, by headings, else windows of lines.
+#[must_use]
+pub fn chunks(path: &str, text: &str, definitions: &[Definition]) -> Vec<Chunk> {
+    let lines = Lines::new(text);
+    if lines.count() == 0 {
+        return Vec::new();
+    }
+    let pieces = if markdown::is_markdown(path) {
+        markdown::sections(&lines)
+            .into_iter()
+            .flat_map(|section| small(&lines, section))
+            .collect()
+    } else if definitions.is_empty() {
+        windows(&lines, &Piece::of(0, lines.count()))
+    } else {
+        let blocks = blocks(&lines, definitions);
+        cut(&lines, &Piece::of(0, lines.count()), &blocks, 0)
+    };
+    let merged = merge(&lines, pieces);
+    merged.into_iter().map(Piece::done).collect()
+}
+
+/// A definition with the lines that belong to it.
+struct Block {
+    name: String,
+    start: usize,
+    end: usize,
+    depth: usize,
+    head: String,
+}
+
+/// Each definition with its comment; the end not included. Sorted, and none begins before the one in front of it.
+fn blocks(lines: &Lines<'_>, definitions: &[Definition]) -> Vec<Block> {
+    let count = lines.count();
+    let mut sorted: Vec<&Definition> = definitions.iter().filter(|found| found.line >= 1).collect();
+    sorted.sort_by_key(|found| (found.line, found.depth));
+    let mut blocks: Vec<Block> = Vec::new();
+    for found in sorted {
+        let line = (found.line - 1).min(count - 1);
+        let floor = blocks.last().map_or(0, |last| {
+            let is_inside = last.depth < found.depth;
+            if is_inside { last.start + 1 } else { last.end }
+        });
+        let start = comment_start(lines, line, floor.min(line));
+        let comment = lines.text(start, line);
+        let body = doc_string(lines, line + 1);
+        let head = format!("{} {comment}{body}", found.signature);
+        blocks.push(Block {
+            name: found.name.clone(),
+            start,
+            end: found.end.clamp(line + 1, count),
+            depth: found.depth,
+            head: crate::text::cut(&head, MAX_HEAD).to_owned(),
+        });
+    }
+    blocks
+}
+
+/// Where the comment, decorators and attributes right above a line begin.
+fn comment_start(lines: &Lines<'_>, line: usize, floor: usize) -> usize {
+    let belongs = |at: &usize| {
+        let text = lines.line(*at).trim_start();
+        ["//", "#", "/*", "*", "@", "--", "\"\"\""]
+            .iter()
+            .any(|start| text.starts_with(start))
+    };
+    let floor = floor.max(line.saturating_sub(MAX_COMMENT));
+    (floor..line).rev().take_while(belongs).last().unwrap_or(line)
+}
+
+/// The first lines of a Python function when they are its description.
+fn doc_string<'a>(lines: &Lines<'a>, line: usize) -> &'a str {
+    let opens = |text: &str| text.trim_start().starts_with("\"\"\"") || text.trim_start().starts_with("'''");
+    if line < lines.count() && opens(lines.line(line)) {
+        lines.text(line, (line + 5).min(lines.count()))
+    } else {
+        ""
+    }
+}
+
+/// Cuts the lines of a piece at the outermost of these blocks, and what is still too long inside of them.
+fn cut(lines: &Lines<'_>, whole: &Piece, blocks: &[Block], nesting: usize) -> Vec<Piece> {
+    if lines.bytes(whole.start, whole.end) <= MAX {
+        let mut piece = whole.clone();
+        note(&mut piece, blocks);
+        return vec![piece];
+    }
+    let Some(depth) = blocks.iter().map(|block| block.depth).min() else {
+        return windows(lines, whole);
+    };
+    if nesting >= MAX_NESTING {
+        return windows(lines, whole);
+    }
+    let mut pieces = Vec::new();
+    let mut at = whole.start;
+    // What the piece itself is called belongs to its first lines.
+    let mut first = Some(whole);
+    let mut rest = blocks;
+    while let Some((block, after)) = rest.split_first() {
+        let inner = after.iter().take_while(|inner| inner.depth > depth).count();
+        let (inner, next) = after.split_at(inner);
+        rest = next;
+        let start = block.start.clamp(at, whole.end);
+        let end = block.end.clamp(start, whole.end);
+        if start > at {
+            pieces.extend(windows(lines, &gap(at, start, whole, first.take())));
+        }
+        if end > start {
+            pieces.extend(cut(
+                lines,
+                &piece_of(block, start, end, whole, first.take()),
+                inner,
+                nesting + 1,
+            ));
+        } else if let Some(last) = pieces.last_mut() {
+            // Several definitions in the same lines.
+            note(last, std::slice::from_ref(block));
+            note(last, inner);
+        }
+        at = end;
+    }
+    if at < whole.end {
+        pieces.extend(windows(lines, &gap(at, whole.end, whole, first.take())));
+    }
+    merge(lines, pieces)
+}
+
+fn gap(start: usize, end: usize, outer: &Piece, first: Option<&Piece>) -> Piece {
+    Piece {
+        start,
+        end,
+        names: first.map(|first| first.names.clone()).unwrap_or_default(),
+        title: outer.title.clone(),
+        heads: outer.heads.clone(),
+    }
+}
+
+fn piece_of(block: &Block, start: usize, end: usize, outer: &Piece, first: Option<&Piece>) -> Piece {
+    let mut piece = gap(start, end, outer, first);
+    note(&mut piece, std::slice::from_ref(block));
+    piece
+}
+
+fn note(piece: &mut Piece, blocks: &[Block]) {
+    for block in blocks.iter().take(MAX_NAMES.saturating_sub(piece.names.len())) {
+        piece.names.push(block.name.clone());
+        piece.heads.push(block.head.clone());
+    }
+}
+
+/// A piece as it is, or in windows when it is too long. Every window keeps the signature; the names stay with the first.
+fn small(lines: &Lines<'_>, piece: Piece) -> Vec<Piece> {
+    if lines.bytes(piece.start, piece.end) <= MAX {
+        vec![piece]
+    } else {
+        windows(lines, &piece)
+    }
+}
+
+fn windows(lines: &Lines<'_>, piece: &Piece) -> Vec<Piece> {
+    if piece.end - piece.start <= WINDOW && !piece.names.is_empty() {
+        return vec![piece.clone()];
+    }
+    let step = WINDOW.max((piece.end - piece.start).div_ceil(MAX_WINDOWS));
+    let starts = (piece.start..piece.end).step_by(step);
+    let window = |start: usize| Piece {
+        start,
+        end: (start + step).min(piece.end),
+        names: if start == piece.start {
+            piece.names.clone()
+        } else {
+            Vec::new()
+        },
+        title: piece.title.clone(),
+        heads: piece.heads.clone(),
+    };
+    let windows: Vec<Piece> = starts.map(window).collect();
+    debug_assert!(lines.count() >= piece.end);
+    windows
+}
+
+/// Puts small neighbours together. Empty lines belong to what stands before them.
+fn merge(lines: &Lines<'_>, pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut merged: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match merged.last_mut() {
+            Some(last) if lines.is_blank(piece.start, piece.end) => last.end = piece.end,
+            Some(last) if lines.bytes(last.start, piece.end) <= TARGET => last.take(piece),
+            Some(_) | None => merged.push(piece),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn definition(name: &str, line: usize, end: usize, depth: usize) -> Definition {
+        Definition {
+            name: name.to_owned(),
+            line,
+            end,
+            depth,
+            signature: format!("fn {name}()"),
+        }
+    }
+
+    fn body(lines: usize) -> String {
+        (0..lines)
+            .map(|at| format!("    let value_{at} = compute({at}) + offset;\n"))
+            .collect()
+    }
+
+    #[test]
+    fn a_definition_is_one_chunk_with_its_comment_and_small_neighbours_are_together() {
+        let big = body(50);
+        let text = format!(
+            "use a;\n\n/// Adds.\nfn add() {{\n{big}}}\n\nfn sub() {{\n{big}}}\n\nfn one() {{}}\nfn two() {{}}\n"
+        );
+        let found = [
+            definition("add", 4, 55, 0),
+            definition("sub", 57, 108, 0),
+            definition("one", 110, 110, 0),
+            definition("two", 111, 111, 0),
+        ];
+        let found = chunks("a.rs", &text, &found);
+        let shown: Vec<_> = found
+            .iter()
+            .map(|chunk| (chunk.start, chunk.end, chunk.names.join(" ")))
+            .collect();
+        let wanted = [
+            (1, 2, ""),
+            (3, 56, "add"),
+            (57, 109, "sub"),
+            (110, 111, "one two"),
+        ];
+        let wanted = wanted.map(|(start, end, names)| (start, end, names.to_owned()));
+        assert_eq!(shown, wanted);
+        assert!(found[1].head.contains("/// Adds."), "{}", found[1].head);
+    }
+
+    #[test]
+    fn a_long_class_is_cut_at_its_methods_and_a_long_method_keeps_its_signature() {
+        let text = format!(
+            "class Cart {{\n  m1() {{\n{}  }}\n  m2() {{\n{}  }}\n}}\n",
+            body(50),
+            body(150)
+        );
+        let found = chunks(
+            "a.ts",
+            &text,
+            &[
+                definition("Cart", 1, 206, 0),
+                definition("m1", 2, 53, 1),
+                definition("m2", 54, 205, 1),
+            ],
+        );
+        let names: Vec<String> = found.iter().map(|chunk| chunk.names.join(" ")).collect();
+        assert_eq!(&names[..3], ["Cart", "m1", "m2"]);
+        assert!(
+            found
+                .iter()
+                .skip(2)
+                .take(3)
+                .all(|chunk| chunk.head.contains("fn m2()") && chunk.head.contains("fn Cart()"))
+        );
+        assert!(names[3].is_empty(), "only its first lines define it: {names:?}");
+    }
+
+    #[test]
+    fn markdown_is_cut_at_its_headings() {
+        let text = format!(
+            "# Shop\n\nIntro.\n\n## Refunds\n\n{}\n```\n# not a heading\n```\n## Taxes\n\n{}",
+            body(50),
+            body(50)
+        );
+        let titles: Vec<String> = chunks("README.md", &text, &[])
+            .into_iter()
+            .map(|chunk| chunk.title)
+            .collect();
+        assert_eq!(titles, ["Shop", "Refunds", "Taxes"]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_is_in_exactly_one_chunk_whatever_the_definitions_say(
+            lines in prop::collection::vec("[ a-z#@/{}*]{0,90}", 0..200),
+            found in prop::collection::vec((0..220_usize, 0..220_usize, 0..5_usize), 0..30),
+            end in "\n?",
+            name in prop::sample::select(vec!["a.rs", "b.md", "c.txt"]),
+        ) {
+            let text = lines.join("\n") + &end;
+            let definitions: Vec<Definition> = found
+                .into_iter()
+                .map(|(line, end, depth)| definition("f", line, end, depth))
+                .collect();
+            let chunks = chunks(name, &text, &definitions);
+            let mut next = 1;
+            for chunk in &chunks {
+                prop_assert_eq!(chunk.start, next);
+                prop_assert!(chunk.end >= chunk.start);
+                next = chunk.end + 1;
+            }
+            let lines = Lines::new(&text);
+            prop_assert_eq!(next - 1, lines.count());
+            // And the lines are all bytes.
+            let all: usize = (0..lines.count()).map(|at| lines.bytes(at, at + 1)).sum();
+            prop_assert_eq!(all, text.len());
+        }
+    }
+}

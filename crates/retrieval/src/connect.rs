@@ -1,0 +1,134 @@
+//! Finding out which files use names that others define.
+
+use std::collections::BTreeMap;
+
+use tantivy::{
+    DocSet, Searcher, SegmentReader, TERMINATED,
+    postings::SegmentPostings,
+    schema::{Field, IndexRecordOption},
+};
+
+use crate::{
+    error::Error,
+    graph::Graph,
+    schema::{FILE, Fields},
+    tree::Tree,
+};
+
+/// A shorter name says little, in bytes.
+const MIN_NAME: usize = 4;
+/// A name that more files define or more chunks use says little.
+const MAX_DEFINING: usize = 4;
+const MAX_USING: u32 = 150;
+/// Pairs of files that are collected.
+const MAX_PAIRS: usize = 3_000_000;
+/// Names are looked at in so many parts, one after the other, so that not all of them are in memory.
+const PARTS: usize = 16;
+
+/// Joins files with those that define what they name. Blocks.
+pub(crate) fn connect(searcher: &Searcher, fields: Fields, tree: &Tree) -> Result<Graph, Error> {
+    let columns = columns(searcher)?;
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    for part in 0..PARTS {
+        for (name, places) in defining(searcher, fields.names, &columns, tree, part)? {
+            if places.len() > MAX_DEFINING || pairs.len() > MAX_PAIRS {
+                continue;
+            }
+            for user in using(searcher, fields.body, &name, &columns, tree)? {
+                for place in places.iter().filter(|place| **place != user) {
+                    pairs.push((user, *place));
+                    pairs.push((*place, user));
+                }
+            }
+        }
+    }
+    Ok(Graph::of_pairs(pairs, tree.files.len()))
+}
+
+type Column = std::sync::Arc<dyn tantivy::columnar::ColumnValues<u64>>;
+
+fn columns(searcher: &Searcher) -> Result<Vec<Column>, Error> {
+    let column = |segment: &SegmentReader| segment.fast_fields().column_first_or_default(FILE);
+    let columns: Result<Vec<Column>, _> = searcher.segment_readers().iter().map(column).collect();
+    Ok(columns?)
+}
+
+/// The files of a tree that define each name of a part of all names.
+fn defining(
+    searcher: &Searcher,
+    names: Field,
+    columns: &[Column],
+    tree: &Tree,
+    part: usize,
+) -> Result<BTreeMap<Box<str>, Vec<u32>>, Error> {
+    let mut defining: BTreeMap<Box<str>, Vec<u32>> = BTreeMap::new();
+    for (segment, column) in searcher.segment_readers().iter().zip(columns) {
+        let inverted = segment.inverted_index(names)?;
+        let mut terms = inverted.terms().stream()?;
+        while terms.advance() {
+            let Ok(name) = std::str::from_utf8(terms.key()) else {
+                continue;
+            };
+            let is_said = name.len() >= MIN_NAME && terms.value().doc_freq <= MAX_USING;
+            if !is_said || part_of(name) != part {
+                continue;
+            }
+            let postings = inverted.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic)?;
+            let places = places(postings, column, tree);
+            if places.is_empty() {
+                continue;
+            }
+            let known = defining.entry(name.into()).or_default();
+            known.extend(places);
+            known.sort_unstable();
+            known.dedup();
+        }
+    }
+    Ok(defining)
+}
+
+/// Spreads names evenly.
+fn part_of(name: &str) -> usize {
+    let mixed = name.bytes().fold(0_usize, |mixed, byte| {
+        mixed.wrapping_mul(31).wrapping_add(usize::from(byte))
+    });
+    mixed % PARTS
+}
+
+/// The files of a tree that name this.
+fn using(
+    searcher: &Searcher,
+    body: Field,
+    name: &str,
+    columns: &[Column],
+    tree: &Tree,
+) -> Result<Vec<u32>, Error> {
+    let term = tantivy::Term::from_field_text(body, name);
+    let mut found = Vec::new();
+    let mut uses = 0;
+    for (segment, column) in searcher.segment_readers().iter().zip(columns) {
+        let inverted = segment.inverted_index(body)?;
+        let Some(info) = inverted.get_term_info(&term).map_err(Error::Folder)? else {
+            continue;
+        };
+        uses += info.doc_freq;
+        if uses > MAX_USING {
+            return Ok(Vec::new());
+        }
+        let postings = inverted.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
+        found.extend(places(postings, column, tree));
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+fn places(mut postings: SegmentPostings, column: &Column, tree: &Tree) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut document = postings.doc();
+    while document != TERMINATED {
+        found.extend(tree.place(column.get_val(document)));
+        document = postings.advance();
+    }
+    found
+}

@@ -1,0 +1,78 @@
+//! Files as the index sees them: a place and the id of a content.
+
+use std::fmt;
+
+/// The id of a file's content, as git computes it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobId(pub [u8; 20]);
+
+impl BlobId {
+    /// Reads 40 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut id = [0; 20];
+        if text.len() != 40 || !text.is_ascii() {
+            return None;
+        }
+        for (at, byte) in id.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
+        }
+        Some(Self(id))
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(to, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BlobId {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, to)
+    }
+}
+
+/// A file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeFile {
+    /// Relative to the root, with `/`.
+    pub path: String,
+    /// Its content.
+    pub blob: BlobId,
+}
+
+/// Where contents come from and who parses them.
+pub trait Source {
+    /// A content of at most `max` bytes.
+    ///
+    /// # Errors
+    /// [`Unread`].
+    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, Unread>;
+
+    /// What a text defines, in its order; nothing when its language is not known or it cannot be parsed.
+    fn outline(&mut self, path: &str, text: &str) -> Vec<crate::Definition>;
+}
+
+/// Why a content was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// It is longer than wanted.
+    TooLarge,
+    /// It is not there or cannot be read now; the next update tries again.
+    Missing,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blob_id_is_read_as_it_is_written_and_nothing_else_is() {
+        let text = "00ff10a0b0c0d0e0f00102030405060708090a0b";
+        assert_eq!(BlobId::from_hex(text).unwrap().to_string(), text);
+        for wrong in ["", "00", &"zz".repeat(20), &"é".repeat(20)] {
+            assert_eq!(BlobId::from_hex(wrong), None, "{wrong}");
+        }
+    }
+}

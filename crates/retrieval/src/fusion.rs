@@ -1,0 +1,111 @@
+//! Fusing ranked lists.
+
+use std::{cmp::Ordering, collections::HashMap};
+
+use crate::ranking::Hit;
+
+/// Of reciprocal rank fusion.
+const K: f32 = 60.0;
+
+/// Why a chunk is on a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    Named,
+    Defines(String),
+    Quotes(String),
+    Near,
+}
+
+/// A chunk in the making.
+pub(crate) struct Scored {
+    pub(crate) hit: Hit,
+    pub(crate) score: f32,
+    pub(crate) why: Vec<Why>,
+}
+
+/// Reciprocal rank fusion.
+#[derive(Default)]
+pub(crate) struct Fusion {
+    chunks: HashMap<(u32, u32), Scored>,
+    /// What a chunk would have that is first everywhere.
+    most: f32,
+}
+
+impl Fusion {
+    pub(crate) fn add(&mut self, weight: f32, hits: Vec<Hit>) {
+        self.add_list(weight, hits.into_iter().map(|hit| (hit, None)).collect());
+    }
+
+    pub(crate) fn add_for(&mut self, weight: f32, hits: Vec<(Hit, Why)>) {
+        self.add_list(
+            weight,
+            hits.into_iter().map(|(hit, why)| (hit, Some(why))).collect(),
+        );
+    }
+
+    pub(crate) fn add_list(&mut self, weight: f32, hits: Vec<(Hit, Option<Why>)>) {
+        if hits.is_empty() {
+            return;
+        }
+        self.most += weight / (K + 1.0);
+        let mut rank = K;
+        for (hit, why) in hits {
+            rank += 1.0;
+            let empty = || Scored {
+                hit,
+                score: 0.0,
+                why: Vec::new(),
+            };
+            let scored = self.chunks.entry((hit.place, hit.start)).or_insert_with(empty);
+            scored.score += weight / rank;
+            scored.why.extend(why.filter(|why| !scored.why.contains(why)));
+        }
+    }
+
+    pub(crate) fn best_of_files(&self) -> HashMap<u32, Hit> {
+        let mut best: HashMap<u32, &Scored> = HashMap::new();
+        for scored in self.chunks.values() {
+            let known = best.entry(scored.hit.place).or_insert(scored);
+            if first(scored, known) == Ordering::Less {
+                *known = scored;
+            }
+        }
+        best.into_iter()
+            .map(|(place, scored)| (place, scored.hit))
+            .collect()
+    }
+
+    /// The files of the chunks that are certain, else of those that are first, with their scores.
+    pub(crate) fn leading(&self, max: usize) -> Vec<(u32, f32)> {
+        let is_certain = |scored: &&Scored| !scored.why.is_empty();
+        let mut chunks: Vec<&Scored> = self.chunks.values().filter(is_certain).collect();
+        if chunks.is_empty() {
+            chunks.extend(self.chunks.values());
+        }
+        chunks.sort_by(|one, other| first(one, other));
+        chunks
+            .into_iter()
+            .take(max)
+            .map(|scored| (scored.hit.place, scored.score))
+            .collect()
+    }
+
+    pub(crate) fn done(self, weight: impl Fn(&Scored) -> f32) -> Vec<Scored> {
+        let most = self.most.max(f32::MIN_POSITIVE);
+        let weighted = self.chunks.into_values().map(|mut scored| {
+            scored.score = scored.score * weight(&scored) / most;
+            scored
+        });
+        let mut chunks: Vec<Scored> = weighted.collect();
+        chunks.sort_by(first);
+        chunks
+    }
+}
+
+fn first(one: &Scored, other: &Scored) -> Ordering {
+    let place = |scored: &Scored| (scored.hit.place, scored.hit.start);
+    other
+        .score
+        .total_cmp(&one.score)
+        .then_with(|| place(one).cmp(&place(other)))
+}

@@ -1,0 +1,169 @@
+//! Reading the best chunks, and saying why they are here.
+
+use std::collections::HashSet;
+
+use tantivy::{TantivyDocument, schema::Value};
+
+use crate::{
+    caps::Caps,
+    error::Error,
+    file::BlobId,
+    fusion::{Scored, Why},
+    ranking::{Ranking, Word},
+    request::{Answer, Candidate, Found, Read, Request},
+    schema::whole,
+    skip::{self, is_prose},
+    tokens,
+};
+
+/// Chunks whose text is read to see what matched.
+const MAX_READ: usize = 40;
+/// Words that a chunk must share with the query at least, as a part of what they say in all.
+const MIN_COVER: f32 = 0.3;
+/// The same for chunks that share names with what is certain.
+const MIN_COVER_NEAR: f32 = 0.15;
+/// Words that are named in a reason.
+const MAX_SHOWN_WORDS: usize = 5;
+
+/// Reading the best chunks and saying why they are here.
+pub(crate) struct Judge<'a> {
+    pub(crate) ranking: &'a Ranking<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) words: &'a [Word],
+    pub(crate) read: Read<'a>,
+    /// How many words the query has, also those that no file has.
+    pub(crate) said: usize,
+}
+
+impl Judge<'_> {
+    pub(crate) fn answer(&self, fused: Vec<Scored>) -> Result<Answer, Error> {
+        let tree = self.ranking.tree;
+        let modules = Some(self.request.modules).filter(|modules| !modules.is_empty());
+        let modules = modules.unwrap_or(&tree.modules);
+        let mut caps = Caps::new(self.request.max, self.request.max_in_module);
+        let mut answer = Answer::default();
+        for (at, scored) in fused.into_iter().enumerate() {
+            let is_candidate = answer.candidates.len() < self.request.candidates;
+            if !is_candidate && (at >= MAX_READ || caps.is_full()) {
+                answer.is_cut = caps.is_full();
+                break;
+            }
+            let (Some(file), Some(text)) = (
+                tree.file(scored.hit.place),
+                self.ranking.text(self.read, &scored.hit),
+            ) else {
+                continue;
+            };
+            let matched = self.matched(&file.path, &text);
+            let is_confident = at < MAX_READ && self.is_confident(&scored, &matched);
+            let takes = is_confident && caps.take(modules.of(&file.path), scored.hit.place);
+            if takes || is_candidate {
+                let found = self.found(&scored, &matched)?;
+                if is_candidate {
+                    let plain = Found {
+                        reason: String::new(),
+                        ..found.clone()
+                    };
+                    answer.candidates.push(Candidate { found: plain, text });
+                }
+                answer.found.extend(Some(found).filter(|_| takes));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The words of the query that a chunk has, those that say the most first.
+    fn matched(&self, path: &str, text: &str) -> Vec<&Word> {
+        let mut there: HashSet<String> = HashSet::new();
+        for text in [path, text] {
+            tokens::each_word(text, |word| {
+                if !there.contains(word) {
+                    there.insert(word.to_owned());
+                }
+            });
+        }
+        let has = |word: &&Word| {
+            let other = word.other.as_ref().is_some_and(|other| there.contains(other));
+            other || there.contains(&word.text)
+        };
+        self.words.iter().filter(has).collect()
+    }
+
+    fn is_confident(&self, scored: &Scored, matched: &[&Word]) -> bool {
+        let is_certain = scored.why.iter().any(|why| *why != Why::Near);
+        let all: f32 = self.words.iter().map(|word| word.weight).sum();
+        let shared: f32 = matched.iter().map(|word| word.weight).sum();
+        let enough = !matched.is_empty() && matched.len() >= self.said.min(2);
+        let cover = if scored.why.is_empty() {
+            MIN_COVER
+        } else {
+            MIN_COVER_NEAR
+        };
+        is_certain || (enough && shared >= cover * all)
+    }
+
+    fn found(&self, scored: &Scored, matched: &[&Word]) -> Result<Found, Error> {
+        let file = self.ranking.tree.file(scored.hit.place);
+        let document: TantivyDocument = self.ranking.searcher.doc(scored.hit.address)?;
+        let shown = document.get_first(self.ranking.fields.shown);
+        let shown = shown.and_then(|shown| shown.as_str()).unwrap_or_default();
+        let path = file.map(|file| file.path.to_string()).unwrap_or_default();
+        Ok(Found {
+            symbol: self.symbol(shown, scored, &path),
+            blob: file.map_or(BlobId([0; 20]), |file| file.blob),
+            start: scored.hit.start,
+            end: scored.hit.end,
+            score: scored.score.min(1.0),
+            reason: reason(scored, matched),
+            is_test: skip::is_test(&path),
+            path,
+        })
+    }
+
+    /// Of several names in a chunk the one that was asked for, else the one with the most words of the query.
+    fn symbol(&self, shown: &str, scored: &Scored, path: &str) -> String {
+        if is_prose(path) {
+            return shown.to_owned();
+        }
+        let names: Vec<&str> = shown.split(' ').collect();
+        let defined = scored.why.iter().find_map(|why| match why {
+            Why::Defines(name) => names.iter().find(|shown| whole(shown) == whole(name)),
+            Why::Named | Why::Quotes(_) | Why::Near => None,
+        });
+        let fits = |name: &&&str| {
+            let words = tokens::tokens(name);
+            self.words
+                .iter()
+                .filter(|word| words.contains(&word.text))
+                .count()
+        };
+        // Of equals the first.
+        let best = || names.iter().rev().max_by_key(fits);
+        defined
+            .or_else(best)
+            .map(|name| (*name).to_owned())
+            .unwrap_or_default()
+    }
+}
+
+fn reason(scored: &Scored, matched: &[&Word]) -> String {
+    let mut parts: Vec<String> = scored
+        .why
+        .iter()
+        .map(|why| match why {
+            Why::Named => "named in the text".to_owned(),
+            Why::Defines(name) => format!("defines {name}"),
+            Why::Quotes(message) => format!("has the message \"{message}\""),
+            Why::Near => "shares names with other results".to_owned(),
+        })
+        .collect();
+    let words: Vec<&str> = matched
+        .iter()
+        .take(MAX_SHOWN_WORDS)
+        .map(|word| word.text.as_str())
+        .collect();
+    if !words.is_empty() {
+        parts.push(format!("words: {}", words.join(", ")));
+    }
+    parts.join("; ")
+}

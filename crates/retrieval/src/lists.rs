@@ -1,0 +1,166 @@
+//! The lists of one search.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    error::Error,
+    fusion::{Fusion, Scored, Why},
+    paths,
+    ranking::{Hit, Ranking, Word},
+    request::{Kind, Read, Request},
+    skip::is_prose,
+    text::quoted_in,
+};
+
+/// Hits of one list.
+const MAX_LISTED: usize = 200;
+/// Definitions of one name, and chunks that are searched for one message.
+const MAX_NAMED: usize = 10;
+const MAX_QUOTING: usize = 20;
+/// What tests and prose count for beside code.
+const TEST_WEIGHT: f32 = 0.5;
+const DOCS_WEIGHT: f32 = 0.7;
+
+/// Making the lists.
+pub(crate) struct Lists<'a> {
+    pub(crate) ranking: &'a Ranking<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) words: &'a [Word],
+    pub(crate) read: Read<'a>,
+}
+
+impl Lists<'_> {
+    /// Every chunk of any list, the best first. Scores are between 0 and 1.
+    pub(crate) fn fused(&self) -> Result<Vec<Scored>, Error> {
+        let mut fusion = Fusion::default();
+        let fields = self.ranking.fields;
+        let query = self.request.query;
+        let named = self.ranking.by_names(&query.identifiers, MAX_NAMED)?;
+        match self.request.kind {
+            Kind::Definition => {
+                fusion.add(
+                    1.0,
+                    self.ranking.by_field(fields.symbols, self.words, MAX_LISTED)?,
+                );
+            }
+            Kind::Usage => {
+                let defined: HashSet<_> = named.iter().map(|(_, hit)| hit.address).collect();
+                let using = self.ranking.by_field(fields.body, self.words, MAX_LISTED)?;
+                fusion.add(
+                    1.0,
+                    using
+                        .into_iter()
+                        .filter(|hit| !defined.contains(&hit.address))
+                        .collect(),
+                );
+                return Ok(fusion.done(|scored| self.weight(scored)));
+            }
+            Kind::Any | Kind::Test | Kind::Docs => {
+                fusion.add(1.0, self.ranking.by_words(self.words, MAX_LISTED)?);
+                fusion.add(
+                    0.7,
+                    first_of_each(self.ranking.by_field(fields.path, self.words, MAX_LISTED)?),
+                );
+                self.add_pinned(&mut fusion)?;
+                self.add_messages(&mut fusion)?;
+            }
+        }
+        fusion.add_for(
+            1.5,
+            named
+                .into_iter()
+                .map(|(name, hit)| (hit, Why::Defines(name)))
+                .collect(),
+        );
+        self.add_near(&mut fusion);
+        Ok(fusion.done(|scored| self.weight(scored)))
+    }
+
+    fn weight(&self, scored: &Scored) -> f32 {
+        let Some(file) = self.ranking.tree.file(scored.hit.place) else {
+            return 0.0;
+        };
+        let is_named = scored.why.contains(&Why::Named);
+        if self.request.kind != Kind::Any || is_named {
+            1.0
+        } else if file.is_test {
+            TEST_WEIGHT
+        } else if is_prose(&file.path) {
+            DOCS_WEIGHT
+        } else {
+            1.0
+        }
+    }
+
+    /// Files that the text names, at the line that it names.
+    fn add_pinned(&self, fusion: &mut Fusion) -> Result<(), Error> {
+        let mut hits = Vec::new();
+        let best: HashMap<u32, Hit> = fusion.best_of_files();
+        for mention in &self.request.query.paths {
+            for place in paths::resolve(&mention.path, |name| self.ranking.tree.of_name(name)) {
+                let chunks = self.ranking.of_file(place)?;
+                let at_line = mention
+                    .line
+                    .and_then(|line| chunks.iter().find(|hit| (hit.start..=hit.end).contains(&line)));
+                let best = best.get(&place).filter(|_| at_line.is_none());
+                hits.extend(at_line.or(best).or(chunks.first()).map(|hit| (*hit, Why::Named)));
+            }
+        }
+        fusion.add_for(4.0, hits);
+        Ok(())
+    }
+
+    /// Chunks that have a message literally.
+    fn add_messages(&self, fusion: &mut Fusion) -> Result<(), Error> {
+        let mut hits = Vec::new();
+        for message in &self.request.query.messages {
+            for hit in self.ranking.with_all(message, MAX_QUOTING)? {
+                let text = self.ranking.text(self.read, &hit);
+                if text.is_some_and(|text| quoted_in(&text, message)) {
+                    hits.push((hit, Why::Quotes(message.clone())));
+                }
+            }
+        }
+        fusion.add_for(2.0, hits);
+        Ok(())
+    }
+
+    /// Chunks of files that are near, in the graph of names, to those that came first.
+    fn add_near(&self, fusion: &mut Fusion) {
+        const SEEDS: usize = 8;
+        let Some(graph) = self.ranking.tree.graph.get() else {
+            return;
+        };
+        let seeds: HashMap<u32, f32> = fusion.leading(SEEDS).into_iter().collect();
+        let near = graph.near(&seeds);
+        let best = fusion.best_of_files();
+        let mut files: Vec<(f32, Hit)> = best
+            .into_iter()
+            .filter_map(|(place, hit)| Some((*near.get(&place)?, hit)))
+            .collect();
+        files.sort_by(|one, other| {
+            other
+                .0
+                .total_cmp(&one.0)
+                .then_with(|| one.1.place.cmp(&other.1.place))
+        });
+        let why = |hit: Hit| {
+            (
+                hit,
+                if seeds.contains_key(&hit.place) {
+                    None
+                } else {
+                    Some(Why::Near)
+                },
+            )
+        };
+        let hits = files.into_iter().map(|(_, hit)| why(hit));
+        fusion.add_list(0.5, hits.collect());
+    }
+}
+
+/// The first hit of each file.
+fn first_of_each(hits: Vec<Hit>) -> Vec<Hit> {
+    let mut seen = HashSet::new();
+    hits.into_iter().filter(|hit| seen.insert(hit.place)).collect()
+}

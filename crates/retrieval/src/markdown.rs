@@ -1,0 +1,41 @@
+//! Sections of Markdown.
+
+use crate::{piece::Piece, text::Lines};
+
+pub(crate) fn is_markdown(path: &str) -> bool {
+    let end = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    matches!(end.as_str(), "md" | "markdown" | "mdx")
+}
+
+/// A piece for each heading, and one for what stands before the first.
+pub(crate) fn sections(lines: &Lines<'_>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut open = Piece::of(0, 0);
+    let mut is_code = false;
+    for at in 0..lines.count() {
+        let text = lines.line(at).trim_start();
+        if text.starts_with("```") || text.starts_with("~~~") {
+            is_code = !is_code;
+        }
+        let heading = heading(text).filter(|_| !is_code);
+        if let Some(title) = heading {
+            if at > open.start {
+                pieces.push(std::mem::take(&mut open));
+            }
+            open = Piece::of(at, at);
+            open.title = title.to_owned();
+            open.heads = vec![title.to_owned()];
+        }
+        open.end = at + 1;
+    }
+    pieces.push(open);
+    pieces
+}
+
+fn heading(line: &str) -> Option<&str> {
+    let text = line.trim_start_matches('#');
+    let level = line.len() - text.len();
+    let is_heading = (1..=6).contains(&level) && text.starts_with(' ');
+    let title = text.trim().trim_end_matches('#').trim_end();
+    (is_heading && !title.is_empty()).then_some(crate::text::cut(title, 120))
+}

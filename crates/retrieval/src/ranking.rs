@@ -1,0 +1,261 @@
+//! The ranked lists that a search fuses.
+
+use std::sync::Arc;
+
+use tantivy::{
+    DocAddress, DocId, Score, Searcher, SegmentReader, Term,
+    collector::TopDocs,
+    query::{BooleanQuery, BoostQuery, Query as TantivyQuery, TermQuery},
+    schema::{Field, IndexRecordOption},
+};
+
+use crate::{
+    error::Error,
+    query::Query,
+    request::Read,
+    schema::{FILE, Fields, LINES, WEIGHTS, unpack, whole},
+    tokens,
+    tree::Tree,
+};
+
+/// Words of a query that are looked for, the rarest.
+const MAX_TERMS: usize = 24;
+/// A word that so many of the chunks have is left out when there are rarer ones.
+const COMMON: f32 = 0.2;
+const MIN_TERMS: usize = 4;
+/// Words of so few chunks cost nothing, whatever the share.
+const FEW: u64 = 2000;
+/// A word that more of the chunks have is left out when there is any other.
+const EVERYWHERE: f32 = 0.5;
+/// A name of code counts for more than a word of prose.
+const NAME_WEIGHT: f32 = 2.0;
+
+/// A chunk of a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit {
+    pub(crate) place: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) address: DocAddress,
+}
+
+/// A word to look for and how much it says.
+#[derive(Clone, Debug)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) weight: f32,
+    /// Also found under this, as a plural is under its singular.
+    pub(crate) other: Option<String>,
+}
+
+/// What a list is made from: an index as it is now, a tree, and which of its files may be shown.
+pub(crate) struct Ranking<'a> {
+    pub(crate) searcher: &'a Searcher,
+    pub(crate) fields: Fields,
+    pub(crate) tree: &'a Arc<Tree>,
+    /// By place; absent: all.
+    pub(crate) allowed: Option<Arc<[bool]>>,
+}
+
+impl Ranking<'_> {
+    /// The words of a query that say the most, with their weights.
+    pub(crate) fn words(&self, query: &Query) -> Result<Vec<Word>, Error> {
+        let names = query.identifiers.iter().flat_map(|name| tokens::tokens(name));
+        let names = names.map(|word| (word, NAME_WEIGHT));
+        let prose = query.words.iter().map(|word| (word.clone(), 1.0));
+        let mut counted: Vec<(String, f32)> = Vec::new();
+        for (word, weight) in names.chain(prose) {
+            match counted.iter_mut().find(|(known, _)| *known == word) {
+                // A word that is said again counts for a little more.
+                Some((_, known)) => *known = (*known + 0.2).min(3.0).max(weight),
+                None => counted.push((word, weight)),
+            }
+        }
+        let all = approximate(self.searcher.num_docs().max(1));
+        let mut words = Vec::new();
+        for (text, weight) in counted {
+            let other = singular(&text);
+            let mut found = self.frequency(&text)?;
+            if let Some(other) = &other {
+                found += self.frequency(other)?;
+            }
+            if found > 0 {
+                let rarity = (1.0 + all / approximate(found)).ln();
+                let share = if found > FEW {
+                    approximate(found) / all
+                } else {
+                    0.0
+                };
+                words.push((
+                    share,
+                    Word {
+                        text,
+                        weight: weight * rarity,
+                        other,
+                    },
+                ));
+            }
+        }
+        words.sort_by(|(_, one), (_, other)| other.weight.total_cmp(&one.weight));
+        // Common words cost much time and say little: they only fill up.
+        let rare = words.iter().filter(|(share, _)| *share <= COMMON).count();
+        let has_others = words.iter().any(|(share, _)| *share <= EVERYWHERE);
+        let mut room = MIN_TERMS.saturating_sub(rare);
+        words.retain(|(share, _)| {
+            let is_rare = *share <= COMMON;
+            let is_kept = is_rare || (room > 0 && (*share <= EVERYWHERE || !has_others));
+            room = room.saturating_sub(usize::from(!is_rare));
+            is_kept
+        });
+        Ok(words.into_iter().map(|(_, word)| word).take(MAX_TERMS).collect())
+    }
+
+    /// In how many chunks a word is, in the text or the path.
+    fn frequency(&self, word: &str) -> Result<u64, Error> {
+        let body = self
+            .searcher
+            .doc_freq(&Term::from_field_text(self.fields.body, word))?;
+        let path = self
+            .searcher
+            .doc_freq(&Term::from_field_text(self.fields.path, word))?;
+        Ok(body.max(path))
+    }
+
+    /// By all fields.
+    pub(crate) fn by_words(&self, words: &[Word], max: usize) -> Result<Vec<Hit>, Error> {
+        let weighted = [
+            (self.fields.path, WEIGHTS.path),
+            (self.fields.symbols, WEIGHTS.symbols),
+            (self.fields.head, WEIGHTS.head),
+            (self.fields.body, WEIGHTS.body),
+        ];
+        let fields = weighted.into_iter();
+        let queries =
+            fields.flat_map(|(field, boost)| words.iter().flat_map(move |word| clauses(field, word, boost)));
+        self.collect(&BooleanQuery::union(queries.collect()), max)
+    }
+
+    /// By one field.
+    pub(crate) fn by_field(&self, field: Field, words: &[Word], max: usize) -> Result<Vec<Hit>, Error> {
+        let queries = words.iter().flat_map(|word| clauses(field, word, 1.0));
+        self.collect(&BooleanQuery::union(queries.collect()), max)
+    }
+
+    /// Chunks that define one of these names.
+    pub(crate) fn by_names(&self, names: &[String], max: usize) -> Result<Vec<(String, Hit)>, Error> {
+        let mut found = Vec::new();
+        for name in names {
+            let term = Term::from_field_text(self.fields.names, &whole(name));
+            let hits = self.collect(&TermQuery::new(term, IndexRecordOption::Basic), max)?;
+            found.extend(hits.into_iter().map(|hit| (name.clone(), hit)));
+        }
+        Ok(found)
+    }
+
+    /// Chunks that have every word of a text.
+    pub(crate) fn with_all(&self, text: &str, max: usize) -> Result<Vec<Hit>, Error> {
+        let mut words = tokens::tokens(text);
+        words.sort_unstable();
+        words.dedup();
+        let term = |word: &String| boxed(self.fields.body, word);
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.collect(&BooleanQuery::intersection(words.iter().map(term).collect()), max)
+    }
+
+    /// The chunks of a file, in order.
+    pub(crate) fn of_file(&self, place: u32) -> Result<Vec<Hit>, Error> {
+        const MAX: usize = 2000;
+        let Some(file) = self.tree.file(place) else {
+            return Ok(Vec::new());
+        };
+        let term = Term::from_field_u64(self.fields.file, u64::from(file.number));
+        let mut hits = self.collect(&TermQuery::new(term, IndexRecordOption::Basic), MAX)?;
+        hits.sort_by_key(|hit| hit.start);
+        Ok(hits)
+    }
+
+    /// The lines of a chunk; nothing when its file cannot be read.
+    pub(crate) fn text(&self, read: Read<'_>, hit: &Hit) -> Option<String> {
+        let content = read(self.tree.file(hit.place)?.blob)?;
+        let skipped = (hit.start as usize).saturating_sub(1);
+        let lines = content.split_inclusive(|byte| *byte == b'\n').skip(skipped);
+        let count = (hit.end as usize).saturating_sub(skipped);
+        let text: Vec<u8> = lines.take(count).flatten().copied().collect();
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn collect(&self, query: &dyn TantivyQuery, max: usize) -> Result<Vec<Hit>, Error> {
+        let (tree, allowed) = (Arc::clone(self.tree), self.allowed.clone());
+        let live = move |segment: &SegmentReader| {
+            let files = segment.fast_fields().column_first_or_default::<u64>(FILE).ok();
+            let (tree, allowed) = (Arc::clone(&tree), allowed.clone());
+            move |document: DocId, score: Score| -> Score {
+                let place = files
+                    .as_ref()
+                    .and_then(|files| tree.place(files.get_val(document)));
+                let is_shown = |place: u32| {
+                    let allowed = allowed
+                        .as_ref()
+                        .map(|allowed| allowed.get(place as usize) == Some(&true));
+                    allowed.unwrap_or(true)
+                };
+                if place.is_some_and(is_shown) { score } else { -1.0 }
+            }
+        };
+        let found: Vec<(Score, DocAddress)> = self
+            .searcher
+            .search(query, &TopDocs::with_limit(max).tweak_score(live))?;
+        let mut hits = Vec::with_capacity(found.len());
+        for (_, address) in found.into_iter().filter(|(score, _)| *score >= 0.0) {
+            hits.extend(self.hit(address)?);
+        }
+        Ok(hits)
+    }
+
+    fn hit(&self, address: DocAddress) -> Result<Option<Hit>, Error> {
+        let fast = self.searcher.segment_reader(address.segment_ord).fast_fields();
+        let file = fast.column_first_or_default::<u64>(FILE)?.get_val(address.doc_id);
+        let (start, end) = unpack(
+            fast.column_first_or_default::<u64>(LINES)?
+                .get_val(address.doc_id),
+        );
+        Ok(self.tree.place(file).map(|place| Hit {
+            place,
+            start,
+            end,
+            address,
+        }))
+    }
+}
+
+fn clauses(field: Field, word: &Word, boost: f32) -> impl Iterator<Item = Box<dyn TantivyQuery>> + use<> {
+    let boost = boost * word.weight;
+    let texts: Vec<String> = std::iter::once(word.text.clone())
+        .chain(word.other.clone())
+        .collect();
+    texts
+        .into_iter()
+        .map(move |text| -> Box<dyn TantivyQuery> { Box::new(BoostQuery::new(boxed(field, &text), boost)) })
+}
+
+fn boxed(field: Field, word: &str) -> Box<dyn TantivyQuery> {
+    let term = Term::from_field_text(field, word);
+    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+}
+
+/// Code has `refund` where a ticket says `refunds`.
+pub(crate) fn singular(word: &str) -> Option<String> {
+    let stem = word.strip_suffix("ies").map(|stem| format!("{stem}y"));
+    let stem = stem.or_else(|| {
+        let stem = word.strip_suffix('s')?;
+        (!stem.ends_with(['s', 'u', 'i'])).then(|| stem.to_owned())
+    });
+    stem.filter(|stem| stem.len() >= 3)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rarity needs no more")]
+fn approximate(count: u64) -> f32 {
+    count as f32
+}

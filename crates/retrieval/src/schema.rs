@@ -1,0 +1,116 @@
+//! The fields of a chunk in the index.
+
+use tantivy::{
+    TantivyDocument,
+    schema::{FAST, Field, INDEXED, IndexRecordOption, STORED, Schema, TextFieldIndexing, TextOptions},
+    tokenizer::{RawTokenizer, TokenizerManager},
+};
+
+use crate::{piece::Chunk, tokens::CodeTokenizer};
+
+/// Part of the folder's name: a change of fields, tokens, chunks or grammars raises it, and the index is built again.
+pub(crate) const VERSION: u32 = 1;
+
+const CODE: &str = "code";
+const RAW: &str = "raw";
+
+/// How much a word counts where.
+pub(crate) const WEIGHTS: Weights = Weights {
+    path: 4.0,
+    symbols: 3.0,
+    head: 2.0,
+    body: 1.0,
+};
+
+pub(crate) struct Weights {
+    pub(crate) path: f32,
+    pub(crate) symbols: f32,
+    pub(crate) head: f32,
+    pub(crate) body: f32,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Fields {
+    /// The file's number in the catalog.
+    pub(crate) file: Field,
+    /// First and last line, 32 bits each.
+    pub(crate) lines: Field,
+    /// Names and title, to be shown.
+    pub(crate) shown: Field,
+    /// Whole names of definitions in lower case.
+    pub(crate) names: Field,
+    pub(crate) path: Field,
+    pub(crate) symbols: Field,
+    pub(crate) head: Field,
+    pub(crate) body: Field,
+}
+
+/// Names of the two fields that are read for every document.
+pub(crate) const FILE: &str = "file";
+pub(crate) const LINES: &str = "lines";
+
+pub(crate) fn schema() -> (Schema, Fields) {
+    let mut builder = Schema::builder();
+    let words = |tokenizer: &str, option, has_norms| {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(tokenizer)
+            .set_index_option(option)
+            .set_fieldnorms(has_norms);
+        TextOptions::default().set_indexing_options(indexing)
+    };
+    let code = || words(CODE, IndexRecordOption::WithFreqs, true);
+    let fields = Fields {
+        file: builder.add_u64_field(FILE, FAST | INDEXED),
+        lines: builder.add_u64_field(LINES, FAST),
+        shown: builder.add_text_field("shown", STORED),
+        names: builder.add_text_field("names", words(RAW, IndexRecordOption::Basic, false)),
+        path: builder.add_text_field("path", code()),
+        symbols: builder.add_text_field("symbols", code()),
+        head: builder.add_text_field("head", code()),
+        body: builder.add_text_field("body", code()),
+    };
+    (builder.build(), fields)
+}
+
+pub(crate) fn tokenizers() -> TokenizerManager {
+    // Fields that are no text want the default one.
+    let manager = TokenizerManager::default();
+    manager.register(CODE, CodeTokenizer::default());
+    manager.register(RAW, RawTokenizer::default());
+    manager
+}
+
+impl Fields {
+    pub(crate) fn document(&self, file: u32, path: &str, chunk: &Chunk, body: &str) -> TantivyDocument {
+        let mut document = TantivyDocument::default();
+        document.add_u64(self.file, file.into());
+        document.add_u64(self.lines, pack(chunk.start, chunk.end));
+        for name in &chunk.names {
+            document.add_text(self.names, whole(name));
+        }
+        let names = chunk.names.join(" ");
+        document.add_text(self.shown, if names.is_empty() { &chunk.title } else { &names });
+        document.add_text(self.path, path);
+        document.add_text(self.symbols, &names);
+        document.add_text(self.head, &chunk.head);
+        document.add_text(self.body, body);
+        document
+    }
+}
+
+/// A definition's name as it is looked up: of `exports.total` the last word, of `Cart<T>` the first.
+pub(crate) fn whole(name: &str) -> String {
+    let plain = name.split(['<', '(', ' ']).next().unwrap_or_default();
+    let last = plain.rsplit(['.', ':']).next().unwrap_or_default();
+    last.trim_matches(['_', '$', '&', '*']).to_lowercase()
+}
+
+fn pack(start: usize, end: usize) -> u64 {
+    let narrow = |line: usize| u64::from(u32::try_from(line).unwrap_or(u32::MAX));
+    narrow(start) << 32 | narrow(end)
+}
+
+pub(crate) fn unpack(lines: u64) -> (u32, u32) {
+    let narrow = |half: u64| u32::try_from(half & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+    (narrow(lines >> 32), narrow(lines))
+}

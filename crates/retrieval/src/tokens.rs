@@ -1,0 +1,227 @@
+//! Words of code: each identifier as a whole and in its parts, in lower case.
+
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+
+/// Longer identifiers are data, in bytes.
+const MAX_WORD: usize = 80;
+/// Shorter words say nothing.
+const MIN_WORD: usize = 2;
+
+/// Calls `each` for every word of a text: an identifier as a whole, then its camel, snake and digit parts when there are
+/// several. All are in lower case.
+pub(crate) fn each_word(text: &str, mut each: impl FnMut(&str)) {
+    let mut buffer = String::new();
+    for word in text.split(|c: char| !is_word(c)) {
+        let word = word.trim_matches(['_', '$']);
+        if word.len() < MIN_WORD || word.len() > MAX_WORD {
+            continue;
+        }
+        lower_into(word, &mut buffer);
+        each(&buffer);
+        if is_whole(word) {
+            continue;
+        }
+        for part in parts(word) {
+            if part.len() >= MIN_WORD && part.len() < word.len() {
+                lower_into(part, &mut buffer);
+                each(&buffer);
+            }
+        }
+    }
+}
+
+/// The words of a text, each as often as it occurs.
+#[must_use]
+pub fn tokens(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    each_word(text, |word| words.push(word.to_owned()));
+    words
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// Whether it has one part only: small letters, perhaps with a capital first.
+fn is_whole(word: &str) -> bool {
+    let rest = word.as_bytes().get(1..).unwrap_or_default();
+    word.is_ascii() && rest.iter().all(u8::is_ascii_lowercase)
+}
+
+fn lower_into(word: &str, buffer: &mut String) {
+    buffer.clear();
+    if word.is_ascii() {
+        buffer.push_str(word);
+        buffer.make_ascii_lowercase();
+    } else {
+        buffer.extend(word.chars().flat_map(char::to_lowercase));
+    }
+}
+
+/// `HTTPServer2_name` as `HTTP`, `Server`, `2`, `name`.
+pub(crate) fn parts(word: &str) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(['_', '$']);
+        let end = part_end(rest)?;
+        let (part, more) = rest.split_at(end);
+        rest = more;
+        Some(part)
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Upper,
+    Lower,
+    Digit,
+    Joint,
+}
+
+fn class(c: char) -> Class {
+    match c {
+        '_' | '$' => Class::Joint,
+        c if c.is_uppercase() => Class::Upper,
+        c if c.is_numeric() => Class::Digit,
+        _ => Class::Lower,
+    }
+}
+
+/// Where the first part ends; nothing when nothing is left.
+fn part_end(text: &str) -> Option<usize> {
+    let mut chars = text.char_indices().map(|(at, c)| (at, class(c))).peekable();
+    let (_, mut last) = chars.next()?;
+    let mut run = 1;
+    while let Some((at, now)) = chars.next() {
+        let next = chars.peek().map(|(_, class)| *class);
+        let ends = match (last, now) {
+            (_, Class::Joint) => true,
+            (Class::Upper, Class::Lower) => false,
+            // The last capital of several begins the next part.
+            (Class::Upper, Class::Upper) => run >= 1 && next == Some(Class::Lower),
+            (before, now) => before != now,
+        };
+        if ends {
+            return Some(at);
+        }
+        run += 1;
+        last = now;
+    }
+    Some(text.len())
+}
+
+/// [`each_word`] for the index.
+#[derive(Clone, Default)]
+pub(crate) struct CodeTokenizer {
+    words: Words,
+}
+
+#[derive(Clone, Default)]
+struct Words {
+    /// All words after each other, and where each ends.
+    text: String,
+    ends: Vec<usize>,
+    next: usize,
+    token: Token,
+}
+
+impl Tokenizer for CodeTokenizer {
+    type TokenStream<'a> = CodeStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> CodeStream<'a> {
+        let words = &mut self.words;
+        words.text.clear();
+        words.ends.clear();
+        words.next = 0;
+        words.token.reset();
+        let Words { text: all, ends, .. } = words;
+        each_word(text, |word| {
+            all.push_str(word);
+            ends.push(all.len());
+        });
+        CodeStream { words }
+    }
+}
+
+/// The words of one text.
+pub(crate) struct CodeStream<'a> {
+    words: &'a mut Words,
+}
+
+impl TokenStream for CodeStream<'_> {
+    fn advance(&mut self) -> bool {
+        let words = &mut *self.words;
+        let Some(end) = words.ends.get(words.next).copied() else {
+            return false;
+        };
+        let start = words
+            .next
+            .checked_sub(1)
+            .and_then(|before| words.ends.get(before))
+            .copied()
+            .unwrap_or_default();
+        words.token.text.clear();
+        words.token.text.push_str(&words.text[start..end]);
+        words.token.position = words.next;
+        words.next += 1;
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.words.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.words.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_is_kept_whole_and_in_its_parts_in_lower_case() {
+        for (text, words) in [
+            ("cart", vec!["cart"]),
+            ("cartTotal", vec!["carttotal", "cart", "total"]),
+            ("cart_total", vec!["cart_total", "cart", "total"]),
+            ("HTTPServer", vec!["httpserver", "http", "server"]),
+            (
+                "parseHTTP2Frame",
+                vec!["parsehttp2frame", "parse", "http", "frame"],
+            ),
+            ("sha256sum", vec!["sha256sum", "sha", "256", "sum"]),
+            ("MAX_DEPTH", vec!["max_depth", "max", "depth"]),
+            ("a.b(cd)", vec!["cd"]),
+            ("__init__", vec!["init"]),
+            ("Größe_neu", vec!["größe_neu", "größe", "neu"]),
+        ] {
+            assert_eq!(tokens(text), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_very_long_word_is_left_out() {
+        assert!(tokens(&"x".repeat(MAX_WORD + 1)).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_index_sees_the_same_words_and_none_is_empty_or_in_capitals(text in "\\PC{0,60}") {
+            let mut tokenizer = CodeTokenizer::default();
+            let mut stream = tokenizer.token_stream(&text);
+            let mut seen = Vec::new();
+            while stream.advance() {
+                seen.push(stream.token().text.clone());
+            }
+            proptest::prop_assert_eq!(&seen, &tokens(&text));
+            for word in seen {
+                proptest::prop_assert!(word.len() >= 2);
+                let lower: String = word.chars().flat_map(char::to_lowercase).collect();
+                // Lowering may itself be lowered further for rare letters; that is the same for texts and queries.
+                proptest::prop_assert!(!word.chars().any(|c| c.is_ascii_uppercase()) && !lower.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The files of one commit.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::{
+    file::BlobId,
+    graph::Graph,
+    module::Modules,
+    skip::{self, Skip},
+};
+
+/// A file of a tree.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    pub(crate) path: Arc<str>,
+    pub(crate) blob: BlobId,
+    pub(crate) number: u32,
+    pub(crate) skip: Option<Skip>,
+    pub(crate) is_test: bool,
+}
+
+/// The files of one commit, in the order of their paths.
+pub struct Tree {
+    pub(crate) files: Vec<File>,
+    /// By number in the catalog: the place in `files`, or [`NOWHERE`].
+    pub(crate) places: Vec<u32>,
+    /// Places in `files`, by the files' names.
+    by_name: Vec<u32>,
+    pub(crate) modules: Modules,
+    pub(crate) graph: OnceLock<Graph>,
+}
+
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+impl Tree {
+    pub(crate) fn new(mut files: Vec<File>) -> Self {
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        let highest = files
+            .iter()
+            .map(|file| file.number)
+            .max()
+            .map_or(0, |number| number as usize + 1);
+        let mut places = vec![NOWHERE; highest];
+        for (place, file) in (0_u32..).zip(&files) {
+            if let Some(slot) = places
+                .get_mut(file.number as usize)
+                .filter(|_| file.skip.is_none())
+            {
+                *slot = place;
+            }
+        }
+        let name = |place: &u32| files.get(*place as usize).map_or("", |file| name_of(&file.path));
+        let mut by_name: Vec<u32> = (0_u32..).zip(&files).map(|(place, _)| place).collect();
+        by_name.sort_by(|one, other| name(one).cmp(name(other)));
+        let modules = Modules::detected(files.iter().map(|file| &*file.path));
+        Self {
+            files,
+            places,
+            by_name,
+            modules,
+            graph: OnceLock::new(),
+        }
+    }
+
+    /// The place of a file by its number in the catalog; nothing for one that is not of this tree or has no chunks.
+    pub(crate) fn place(&self, number: u64) -> Option<u32> {
+        let place = self.places.get(usize::try_from(number).ok()?)?;
+        Some(*place).filter(|place| *place != NOWHERE)
+    }
+
+    pub(crate) fn file(&self, place: u32) -> Option<&File> {
+        self.files.get(place as usize)
+    }
+
+    /// Paths and places of the files with this name.
+    pub(crate) fn of_name(&self, name: &str) -> Vec<(&str, u32)> {
+        let path = |place: u32| self.file(place).map_or("", |file| &*file.path);
+        let start = self.by_name.partition_point(|place| name_of(path(*place)) < name);
+        let same = self.by_name.iter().skip(start).copied();
+        same.map(|place| (path(place), place))
+            .take_while(|(path, _)| name_of(path) == name)
+            .collect()
+    }
+
+    /// How many files it has, and how many of them are not indexed.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let skipped = self.files.iter().filter(|file| file.skip.is_some()).count();
+        (self.files.len(), skipped)
+    }
+
+    /// Why a file is not indexed, when it is not.
+    #[must_use]
+    pub fn skip(&self, path: &str) -> Option<Skip> {
+        let at = self.files.binary_search_by(|file| (*file.path).cmp(path)).ok()?;
+        self.files.get(at)?.skip
+    }
+
+    /// The content of a file, by its path.
+    #[must_use]
+    pub fn blob(&self, path: &str) -> Option<BlobId> {
+        let at = self.files.binary_search_by(|file| (*file.path).cmp(path)).ok()?;
+        self.files.get(at).map(|file| file.blob)
+    }
+}
+
+pub(crate) fn file(path: &Arc<str>, blob: BlobId, number: u32, skip: Option<Skip>) -> File {
+    File {
+        path: Arc::clone(path),
+        blob,
+        number,
+        skip,
+        is_test: skip::is_test(path),
+    }
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}

@@ -1,0 +1,222 @@
+//! Bringing an index up to date with a tree: only what it has not seen is read, cut and indexed.
+
+use std::{
+    collections::HashSet,
+    fs,
+    ops::ControlFlow,
+    sync::{Arc, PoisonError},
+};
+
+use tantivy::{
+    IndexWriter, Term,
+    indexer::{IndexWriterOptions, NoMergePolicy},
+};
+
+use crate::{
+    attributes::Attributes,
+    catalog::{Catalog, Entry},
+    chunk::chunks,
+    error::Error,
+    file::{Source, TreeFile, Unread},
+    index::{self, Index, State, locked},
+    skip::{self, MAX_FILE_BYTES},
+    tree::{self, Tree},
+};
+
+/// Memory for chunks that are not written yet, in bytes.
+const BUFFER: usize = 24 << 20;
+/// New files after which what is there is committed, so that a stop loses little.
+const COMMIT_EVERY: usize = 10_000;
+/// More segments than this are merged.
+const MAX_SEGMENTS: usize = 8;
+/// Files of no tree go when they are so many, and more than half of those that are used.
+const MIN_UNUSED: usize = 1000;
+
+/// How far an update is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// New files that are done.
+    pub done: usize,
+    /// New files in all.
+    pub all: usize,
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Updated {
+    /// Files of the tree that the index had already.
+    pub known: usize,
+    /// Files that were read and cut.
+    pub indexed: usize,
+    /// New files that are not indexed, each for a stated reason.
+    pub skipped: usize,
+    /// Files that could not be read now.
+    pub unread: usize,
+}
+
+impl Index {
+    /// Makes a tree searchable. `progress` is called before each new file and can end the update; what was committed by
+    /// then is kept. Blocks.
+    ///
+    /// # Errors
+    /// [`Error::Cut`] when `progress` says so, else when the disk refuses.
+    pub fn update(
+        &self,
+        files: &[TreeFile],
+        attributes: &Attributes,
+        source: &mut dyn Source,
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<(Arc<Tree>, Updated), Error> {
+        let _one = locked(&self.updating);
+        let mut catalog = self.read().catalog.clone();
+        let new: Vec<&TreeFile> = files.iter().filter(|file| catalog.find(file).is_none()).collect();
+        let mut updated = Updated {
+            known: files.len() - new.len(),
+            ..Updated::default()
+        };
+        if !new.is_empty() {
+            let mut writer = self.writer()?;
+            for (done, file) in new.iter().enumerate() {
+                if progress(Progress { done, all: new.len() }).is_break() {
+                    return Err(Error::Cut);
+                }
+                self.add(&writer, &mut catalog, file, source, &mut updated)?;
+                if (done + 1) % COMMIT_EVERY == 0 {
+                    self.commit(&mut writer, &catalog)?;
+                }
+            }
+            self.commit(&mut writer, &catalog)?;
+        }
+        let tree = Arc::new(tree_of(&catalog, files, attributes));
+        let mut trees = locked(&self.trees);
+        trees.retain(|tree| tree.strong_count() > 0);
+        trees.push(Arc::downgrade(&tree));
+        Ok((tree, updated))
+    }
+
+    /// Merges small parts, and lets chunks go that no tree in use has when they are many. Blocks.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn tidy(&self) -> Result<(), Error> {
+        let _one = locked(&self.updating);
+        let mut catalog = self.read().catalog.clone();
+        let unused = self.unused(&catalog);
+        let segments = self.tantivy.searchable_segment_ids()?;
+        if unused.is_empty() && segments.len() <= MAX_SEGMENTS {
+            return Ok(());
+        }
+        let mut writer = self.writer()?;
+        for number in &unused {
+            writer.delete_term(Term::from_field_u64(self.fields.file, u64::from(*number)));
+            catalog.remove(*number);
+        }
+        self.commit(&mut writer, &catalog)?;
+        let segments = self.tantivy.searchable_segment_ids()?;
+        if segments.len() > 1 {
+            writer.merge(&segments).wait()?;
+        }
+        writer.garbage_collect_files().wait()?;
+        writer.wait_merging_threads()?;
+        self.reader.reload()?;
+        Ok(())
+    }
+
+    fn writer(&self) -> Result<IndexWriter, Error> {
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .memory_budget_per_thread(BUFFER)
+            .build();
+        let writer: IndexWriter = self.tantivy.writer_with_options(options)?;
+        // Merging once at the end costs less than merging on the way.
+        writer.set_merge_policy(Box::new(NoMergePolicy));
+        Ok(writer)
+    }
+
+    fn add(
+        &self,
+        writer: &IndexWriter,
+        catalog: &mut Catalog,
+        file: &TreeFile,
+        source: &mut dyn Source,
+        updated: &mut Updated,
+    ) -> Result<(), Error> {
+        let content = match skip::by_path(&file.path) {
+            Some(skip) => Err(skip),
+            None => match source.read(file.blob, MAX_FILE_BYTES) {
+                Ok(content) => skip::by_content(&content).map_or(Ok(content), Err),
+                Err(Unread::TooLarge) => Err(skip::Skip::TooLarge),
+                Err(Unread::Missing) => {
+                    updated.unread += 1;
+                    return Ok(());
+                }
+            },
+        };
+        let number = catalog.next();
+        match &content {
+            Ok(content) => {
+                let text = String::from_utf8_lossy(content);
+                let outline = source.outline(&file.path, &text);
+                let lines = crate::text::Lines::new(&text);
+                for chunk in chunks(&file.path, &text, &outline) {
+                    let body = lines.text(chunk.start - 1, chunk.end);
+                    writer.add_document(self.fields.document(number, &file.path, &chunk, body))?;
+                }
+                updated.indexed += 1;
+            }
+            Err(_) => updated.skipped += 1,
+        }
+        catalog.add(Entry {
+            blob: file.blob,
+            path: file.path.as_str().into(),
+            skip: content.err(),
+        });
+        Ok(())
+    }
+
+    /// Stores catalog and chunks together: the index's commit names the catalog that belongs to it.
+    fn commit(&self, writer: &mut IndexWriter, catalog: &Catalog) -> Result<(), Error> {
+        let before = self.read().generation;
+        let generation = before + 1;
+        catalog.write(&index::catalog_path(&self.folder, generation))?;
+        let mut prepared = writer.prepare_commit()?;
+        prepared.set_payload(&generation.to_string());
+        prepared.commit()?;
+        self.reader.reload()?;
+        let catalog = catalog.clone();
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = State { catalog, generation };
+        // One that stays behind is overwritten or goes with the folder.
+        let _ = fs::remove_file(index::catalog_path(&self.folder, before));
+        Ok(())
+    }
+
+    fn unused(&self, catalog: &Catalog) -> Vec<u32> {
+        let trees = locked(&self.trees);
+        let trees: Vec<Arc<Tree>> = trees.iter().filter_map(std::sync::Weak::upgrade).collect();
+        if trees.is_empty() {
+            // Nothing says what will be wanted next.
+            return Vec::new();
+        }
+        let used: HashSet<u32> = trees
+            .iter()
+            .flat_map(|tree| tree.files.iter().map(|file| file.number))
+            .collect();
+        let unused: Vec<u32> = catalog
+            .numbers()
+            .filter(|number| !used.contains(number))
+            .collect();
+        let is_worth = unused.len() >= MIN_UNUSED && unused.len() * 2 > used.len();
+        if is_worth { unused } else { Vec::new() }
+    }
+}
+
+fn tree_of(catalog: &Catalog, files: &[TreeFile], attributes: &Attributes) -> Tree {
+    let known = files.iter().filter_map(|file| {
+        let number = catalog.find(file)?;
+        let entry = catalog.get(number)?;
+        let skip = entry.skip.or_else(|| attributes.skip(&file.path));
+        Some(tree::file(&entry.path, entry.blob, number, skip))
+    });
+    Tree::new(known.collect())
+}

@@ -1,0 +1,181 @@
+//! Amazon Bedrock around the Messages interface: signatures are recomputed, events come in frames.
+
+use axum::http::{HeaderMap, Method, Uri};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use ring::{digest, hmac};
+use serde_json::{Value, json};
+
+use crate::http::header_text;
+
+/// The access key that the stand-in knows.
+pub const MODEL_ACCESS_KEY_ID: &str = "AKIASTANDIN";
+/// Its secret.
+pub const MODEL_SECRET_ACCESS_KEY: &str = "secret-of-the-stand-in";
+/// The region that the stand-in is in.
+pub const MODEL_REGION: &str = "eu-central-1";
+const VERSION: &str = "bedrock-2023-05-31";
+
+/// The request as the Messages interface would have it.
+pub(super) fn unwrapped(uri: &Uri, mut body: Value) -> Result<Value, String> {
+    let model = uri.path().split('/').nth(2).unwrap_or_default();
+    let fields = body.as_object_mut().ok_or("the body is no JSON object")?;
+    if fields.remove("anthropic_version") != Some(json!(VERSION)) {
+        return Err(format!("anthropic_version: {VERSION} is required"));
+    }
+    for extra in ["model", "stream"] {
+        if fields.contains_key(extra) {
+            return Err(format!("{extra}: Extra inputs are not permitted"));
+        }
+    }
+    fields.insert("model".to_owned(), json!(decoded(model)));
+    fields.insert("stream".to_owned(), json!(true));
+    Ok(body)
+}
+
+fn decoded(segment: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = segment.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether the signature is the one of the stand-in's key over this request.
+pub(super) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> bool {
+    signature_fits(method, uri, headers, body).unwrap_or(false)
+}
+
+fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Option<bool> {
+    let authorization = header_text(headers, "authorization");
+    let fields = authorization.strip_prefix("AWS4-HMAC-SHA256 ")?;
+    let field = |name: &str| {
+        let found = fields.split(", ").find_map(|field| field.strip_prefix(name))?;
+        found.strip_prefix('=')
+    };
+    let (key, scope) = field("Credential")?.split_once('/')?;
+    let at = header_text(headers, "x-amz-date");
+    let day = at.get(..8)?;
+    if key != MODEL_ACCESS_KEY_ID || scope != format!("{day}/{MODEL_REGION}/bedrock/aws4_request") {
+        return Some(false);
+    }
+    let signed = field("SignedHeaders")?;
+    let names: Vec<&str> = signed.split(';').collect();
+    if !["host", "x-amz-date"].iter().all(|needed| names.contains(needed)) {
+        return Some(false);
+    }
+    let lines: String = names
+        .iter()
+        .map(|name| format!("{name}:{}\n", header_text(headers, name).trim()))
+        .collect();
+    let path: Vec<String> = uri.path().split('/').map(encoded).collect();
+    let request = format!(
+        "{method}\n{}\n{}\n{lines}\n{signed}\n{}",
+        path.join("/"),
+        uri.query().unwrap_or_default(),
+        sha256(body),
+    );
+    let text = format!("AWS4-HMAC-SHA256\n{at}\n{scope}\n{}", sha256(request.as_bytes()));
+    let mut key = format!("AWS4{MODEL_SECRET_ACCESS_KEY}").into_bytes();
+    for part in scope.split('/') {
+        key = hmac_of(&key, part);
+    }
+    Some(hex(&hmac_of(&key, &text)) == field("Signature")?)
+}
+
+fn encoded(segment: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    segment
+        .bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+fn hmac_of(key: &[u8], text: &str) -> Vec<u8> {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+    hmac::sign(&key, text.as_bytes()).as_ref().to_vec()
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Events of the Messages interface, each in a frame.
+pub(super) fn framed(events: &[Value]) -> Vec<u8> {
+    let frame_of = |event: &Value| {
+        let payload = json!({ "bytes": STANDARD.encode(event.to_string()), "p": "abcdefgh" });
+        frame(
+            &[
+                (":event-type", "chunk"),
+                (":content-type", "application/json"),
+                (":message-type", "event"),
+            ],
+            payload.to_string().as_bytes(),
+        )
+    };
+    events.iter().flat_map(frame_of).collect()
+}
+
+/// One message of an AWS event stream, with headers that are texts.
+#[must_use]
+pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+    const TEXT: u8 = 7;
+    const AROUND: usize = 16;
+    let mut head = Vec::new();
+    for (name, value) in headers {
+        head.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        head.extend(name.as_bytes());
+        head.push(TEXT);
+        head.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes());
+        head.extend(value.as_bytes());
+    }
+    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+    let mut message = Vec::new();
+    message.extend(length(AROUND + head.len() + payload.len()));
+    message.extend(length(head.len()));
+    message.extend(crc32(&message).to_be_bytes());
+    message.extend(head);
+    message.extend(payload);
+    message.extend(crc32(&message).to_be_bytes());
+    message
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            let mask = (crc & 1).wrapping_neg();
+            crc = (crc >> 1) ^ (0xEDB8_8320 & mask);
+        }
+    }
+    !crc
+}
+
+/// The error body of this service; its class stands in a header.
+pub(super) fn error(message: &str) -> Value {
+    json!({ "message": message })
+}

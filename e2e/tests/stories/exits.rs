@@ -1,0 +1,89 @@
+//! How the model ends its work: with a change, with a question, or without a change.
+
+use domain::{GiveUp, StopReason};
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture};
+
+use crate::{comment_with, comments, end_of, only_pull_request};
+
+async fn asked(script: Vec<Step>) -> (World, String) {
+    let world = World::start(Options {
+        script: Some(script),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.ask().unwrap();
+    (world, key)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pull_request_is_named_by_the_rules_and_says_what_the_model_filled_in() {
+    let (world, key) = asked(fixture::script()).await;
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    assert_eq!(
+        (pull.title.as_str(), pull.head.as_str()),
+        (fixture::TITLE, fixture::BRANCH)
+    );
+    for part in [
+        "The total added each line's price once",
+        "**Root cause.** `total` left the quantity of a line out.",
+        "- `shop/cart.py`: The total multiplies each price by its quantity.",
+        "| 1 | Three mugs at 8.50 and a poster at 12.00 should cost 37.50 | tests/test\\_cart.py |",
+        "### Evidence",
+        "A test that failed before passes with the change, and the others are no worse (E3).",
+        "| `python3 -m unittest -q` | fails | passes, 4 passed |",
+        "**Failed before and passes now**",
+    ] {
+        let plain = pull.body.replace("test_cart", "test\\_cart");
+        assert!(
+            pull.body.contains(part) || plain.contains(part),
+            "{part}\n{}",
+            pull.body
+        );
+    }
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_goes_to_the_ticket_and_the_answer_of_a_person_ends_the_wait() {
+    let question = json!({"questions": [{"text": "Are prices gross or net?", "options": ["gross", "net"]}]});
+    let mut script = vec![Step::call("ask", question)];
+    script.extend(fixture::script());
+    script[1].expect = Some("They are net.".to_owned());
+    let (world, key) = asked(script).await;
+    let told = comment_with(&world, &key, "gross or net").await;
+    assert!(
+        told.contains("\nnet\n") && told.contains("Answer in a comment"),
+        "{told}"
+    );
+    world.jira.comment_as(&key, "ada", "They are net.").unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    only_pull_request(&world);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_is_done_already_ends_with_a_citation_and_without_a_pull_request() {
+    let input =
+        json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
+    let (world, key) = asked(vec![Step::call("give_up", input)]).await;
+    let reason = end_of(&world, &key, 0).await;
+    assert!(
+        matches!(
+            reason,
+            StopReason::GivenUp {
+                kind: GiveUp::AlreadyDone,
+                ..
+            }
+        ),
+        "{reason:?}"
+    );
+    let told = comment_with(&world, &key, "Nothing has to be changed").await;
+    assert!(told.contains("line 27"), "{told}");
+    assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
+    assert!(!comments(&world, &key).is_empty());
+    world.stop().await.unwrap();
+}

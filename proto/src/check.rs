@@ -1,0 +1,359 @@
+//! Checks on the wire and as the domain knows them.
+
+use domain::{
+    SandboxLevel,
+    check::{
+        ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Severity,
+        TestReport, TreeKind,
+    },
+};
+
+use crate::executor as wire;
+
+impl From<&TreeKind> for wire::CheckTree {
+    fn from(kind: &TreeKind) -> Self {
+        use wire::check_tree::Kind;
+        let kind = match kind {
+            TreeKind::Base => Kind::Base(wire::BaseTree {}),
+            TreeKind::Head => Kind::Head(wire::HeadTree {}),
+            TreeKind::BaseWith { paths } => Kind::BaseWith(wire::BaseWith { paths: paths.clone() }),
+            TreeKind::HeadWithout { head, hunk } => Kind::HeadWithout(wire::HeadWithout {
+                head_tree: head.to_string(),
+                hunk: *hunk,
+            }),
+        };
+        Self { kind: Some(kind) }
+    }
+}
+
+impl TryFrom<wire::CheckTree> for TreeKind {
+    type Error = String;
+
+    fn try_from(tree: wire::CheckTree) -> Result<Self, Self::Error> {
+        use wire::check_tree::Kind;
+        Ok(match tree.kind.ok_or("the kind of tree is missing")? {
+            Kind::Base(_) => Self::Base,
+            Kind::Head(_) => Self::Head,
+            Kind::BaseWith(wire::BaseWith { paths }) => Self::BaseWith { paths },
+            Kind::HeadWithout(without) => Self::HeadWithout {
+                head: without
+                    .head_tree
+                    .parse()
+                    .map_err(|error: domain::InvalidId| error.to_string())?,
+                hunk: without.hunk,
+            },
+        })
+    }
+}
+
+impl From<CheckOutcome> for wire::CheckOutcome {
+    fn from(outcome: CheckOutcome) -> Self {
+        match outcome {
+            CheckOutcome::Green => Self::Green,
+            CheckOutcome::Red => Self::Red,
+            CheckOutcome::Inert => Self::Inert,
+            CheckOutcome::Timeout => Self::Timeout,
+            CheckOutcome::Infra => Self::Infra,
+            CheckOutcome::NoTests => Self::NoTests,
+        }
+    }
+}
+
+/// An outcome that this release does not know proves nothing about the code.
+fn outcome(outcome: wire::CheckOutcome) -> CheckOutcome {
+    match outcome {
+        wire::CheckOutcome::Green => CheckOutcome::Green,
+        wire::CheckOutcome::Red => CheckOutcome::Red,
+        wire::CheckOutcome::Inert => CheckOutcome::Inert,
+        wire::CheckOutcome::Timeout => CheckOutcome::Timeout,
+        wire::CheckOutcome::NoTests => CheckOutcome::NoTests,
+        wire::CheckOutcome::Infra | wire::CheckOutcome::Unspecified => CheckOutcome::Infra,
+    }
+}
+
+impl From<TestReport> for wire::TestReport {
+    fn from(report: TestReport) -> Self {
+        let failed = |test: FailedTest| wire::FailedTest {
+            id: test.id,
+            message: test.message,
+        };
+        Self {
+            runner: report.runner,
+            passed: report.passed,
+            failed: report.failed,
+            skipped: report.skipped,
+            collection_error: report.collection_error,
+            failing: report.failing.into_iter().map(failed).collect(),
+            passing: report.passing,
+            skipping: report.skipping,
+            truncated: report.truncated,
+        }
+    }
+}
+
+impl From<wire::TestReport> for TestReport {
+    fn from(report: wire::TestReport) -> Self {
+        let failed = |test: wire::FailedTest| FailedTest {
+            id: test.id,
+            message: test.message,
+        };
+        Self {
+            runner: report.runner,
+            passed: report.passed,
+            failed: report.failed,
+            skipped: report.skipped,
+            collection_error: report.collection_error,
+            failing: report.failing.into_iter().map(failed).collect(),
+            passing: report.passing,
+            skipping: report.skipping,
+            truncated: report.truncated,
+        }
+    }
+}
+
+impl wire::CheckResult {
+    /// What a check showed, with what was asked for.
+    ///
+    /// # Errors
+    /// A result that speaks about the code and names no tree: nobody could say what it holds for.
+    pub fn of(self, spec: &CheckSpec) -> Result<CheckRun, String> {
+        let (outcome, tree) = (outcome(self.outcome()), self.tree.parse().ok());
+        if tree.is_none() && outcome.is_about_the_code() {
+            return Err("the executor named no tree".to_owned());
+        }
+        Ok(CheckRun {
+            command: spec.command.clone(),
+            directory: spec.directory.clone(),
+            tree,
+            tree_kind: spec.tree.clone(),
+            outcome,
+            sandbox: sandbox(self.sandbox_level()),
+            reason: self.reason,
+            exit_code: self.exit_code,
+            duration_ms: self.duration_ms,
+            tests: self.tests.map(TestReport::from),
+            output_tail: self.output_tail,
+            truncated: self.truncated,
+            tampered: self.tampered,
+        })
+    }
+}
+
+const fn sandbox(level: wire::SandboxLevel) -> SandboxLevel {
+    match level {
+        wire::SandboxLevel::L3 => SandboxLevel::L3,
+        wire::SandboxLevel::L2 => SandboxLevel::L2,
+        wire::SandboxLevel::L1 => SandboxLevel::L1,
+        wire::SandboxLevel::L0 | wire::SandboxLevel::Unspecified => SandboxLevel::L0,
+    }
+}
+
+impl From<CheckCandidate> for wire::CheckCandidate {
+    fn from(found: CheckCandidate) -> Self {
+        Self {
+            command: found.command,
+            directory: found.directory,
+            why: found.why,
+        }
+    }
+}
+
+impl From<wire::CheckCandidate> for CheckCandidate {
+    fn from(found: wire::CheckCandidate) -> Self {
+        Self {
+            command: found.command,
+            directory: found.directory,
+            why: found.why,
+        }
+    }
+}
+
+impl From<Finding> for wire::Finding {
+    fn from(finding: Finding) -> Self {
+        let severity = match finding.severity {
+            Severity::Flag => wire::Severity::Flag,
+            Severity::Block => wire::Severity::Block,
+        };
+        Self {
+            path: finding.path,
+            line: finding.line,
+            kind: finding.kind,
+            severity: severity.into(),
+            words: finding.words,
+        }
+    }
+}
+
+impl From<wire::Finding> for Finding {
+    fn from(finding: wire::Finding) -> Self {
+        let severity = match finding.severity() {
+            wire::Severity::Flag => Severity::Flag,
+            // One that this release does not know is looked at by a person.
+            wire::Severity::Block | wire::Severity::Unspecified => Severity::Block,
+        };
+        Self {
+            path: finding.path,
+            line: finding.line,
+            kind: finding.kind,
+            severity,
+            words: finding.words,
+        }
+    }
+}
+
+impl From<ChangeReport> for wire::InspectChangeResponse {
+    fn from(report: ChangeReport) -> Self {
+        let hunk = |hunk: Hunk| wire::Hunk {
+            path: hunk.path,
+            line: hunk.line,
+            lines: hunk.lines,
+            is_test: hunk.is_test,
+        };
+        Self {
+            tree: report.tree.to_string(),
+            files: report.files,
+            product_lines: report.product_lines,
+            test_lines: report.test_lines,
+            modules: report.modules,
+            test_files: report.test_files,
+            findings: report.findings.into_iter().map(wire::Finding::from).collect(),
+            hunks: report.hunks.into_iter().map(hunk).collect(),
+            truncated: report.truncated,
+        }
+    }
+}
+
+impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
+    type Error = String;
+
+    fn try_from(report: wire::InspectChangeResponse) -> Result<Self, Self::Error> {
+        let hunk = |hunk: wire::Hunk| Hunk {
+            path: hunk.path,
+            line: hunk.line,
+            lines: hunk.lines,
+            is_test: hunk.is_test,
+        };
+        Ok(Self {
+            tree: report
+                .tree
+                .parse()
+                .map_err(|error: domain::InvalidId| error.to_string())?,
+            files: report.files,
+            product_lines: report.product_lines,
+            test_lines: report.test_lines,
+            modules: report.modules,
+            test_files: report.test_files,
+            findings: report.findings.into_iter().map(Finding::from).collect(),
+            hunks: report.hunks.into_iter().map(hunk).collect(),
+            truncated: report.truncated,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> TestReport {
+        TestReport {
+            runner: "pytest".to_owned(),
+            passed: 1,
+            failed: 2,
+            skipped: 3,
+            collection_error: true,
+            failing: vec![FailedTest {
+                id: "a".to_owned(),
+                message: "b".to_owned(),
+            }],
+            passing: vec!["c".to_owned()],
+            skipping: vec!["d".to_owned()],
+            truncated: true,
+        }
+    }
+
+    #[test]
+    fn whatever_is_asked_for_arrives() {
+        let head = "a".repeat(40).parse().unwrap();
+        for kind in [
+            TreeKind::Base,
+            TreeKind::Head,
+            TreeKind::BaseWith {
+                paths: vec!["tests".to_owned()],
+            },
+            TreeKind::HeadWithout { head, hunk: 3 },
+        ] {
+            assert_eq!(TreeKind::try_from(wire::CheckTree::from(&kind)), Ok(kind));
+        }
+        assert!(TreeKind::try_from(wire::CheckTree { kind: None }).is_err());
+    }
+
+    #[test]
+    fn a_result_arrives_whole_and_one_without_a_tree_is_no_evidence() {
+        let spec = CheckSpec {
+            command: "pytest".to_owned(),
+            directory: "api".to_owned(),
+            tree: TreeKind::Base,
+            limit_s: None,
+            reports: Vec::new(),
+        };
+        let result = wire::CheckResult {
+            outcome: wire::CheckOutcome::Red.into(),
+            tree: "b".repeat(40),
+            exit_code: Some(1),
+            tests: Some(report().into()),
+            sandbox_level: wire::SandboxLevel::L2.into(),
+            ..wire::CheckResult::default()
+        };
+        let run = result.clone().of(&spec).unwrap();
+        assert_eq!((run.outcome, run.sandbox), (CheckOutcome::Red, SandboxLevel::L2));
+        assert_eq!((run.tests, run.directory.as_str()), (Some(report()), "api"));
+        let nothing = wire::CheckResult {
+            tree: String::new(),
+            ..result.clone()
+        };
+        assert!(nothing.clone().of(&spec).is_err());
+        let cut = wire::CheckResult {
+            outcome: wire::CheckOutcome::Infra.into(),
+            ..nothing
+        };
+        assert_eq!(cut.of(&spec).unwrap().tree, None);
+        let unknown = wire::CheckResult {
+            outcome: 99,
+            ..result
+        };
+        assert_eq!(unknown.of(&spec).unwrap().outcome, CheckOutcome::Infra);
+    }
+
+    #[test]
+    fn a_change_arrives_whole_and_an_unknown_severity_blocks() {
+        let change = ChangeReport {
+            tree: "c".repeat(40).parse().unwrap(),
+            files: 2,
+            product_lines: 3,
+            test_lines: 4,
+            modules: vec!["api".to_owned()],
+            test_files: vec!["api/test_a.py".to_owned()],
+            findings: vec![Finding {
+                path: "api/test_a.py".to_owned(),
+                line: 7,
+                kind: "test_removed".to_owned(),
+                severity: Severity::Flag,
+                words: "test_b is gone".to_owned(),
+            }],
+            hunks: vec![Hunk {
+                path: "api/a.py".to_owned(),
+                line: 1,
+                lines: 2,
+                is_test: false,
+            }],
+            truncated: true,
+        };
+        let sent = wire::InspectChangeResponse::from(change.clone());
+        assert_eq!(ChangeReport::try_from(sent), Ok(change));
+        let unknown = wire::Finding {
+            severity: 9,
+            ..wire::Finding::default()
+        };
+        assert_eq!(Finding::from(unknown).severity, Severity::Block);
+    }
+}

@@ -1,0 +1,229 @@
+//! Commands that may serve as checks: those that are given, those that the repository's guides name, those that its manifests
+//! imply. Pure: from paths and texts of the base commit.
+
+mod guides;
+mod manifests;
+
+use domain::check::CheckCandidate;
+
+/// Candidates in all.
+const MAX_CANDIDATES: usize = 20;
+/// Manifests in deeper folders are a part of something else.
+const MAX_DEPTH: usize = 3;
+/// Folders whose manifests are not the repository's own.
+const FOREIGN: [&str; 10] = [
+    ".venv",
+    "dist",
+    "examples",
+    "fixtures",
+    "node_modules",
+    "target",
+    "testdata",
+    "third_party",
+    "vendor",
+    "venv",
+];
+
+/// Every path at the base, with the texts that are read.
+pub(super) type Files = [(String, Option<String>)];
+
+/// Whether the text of this file is looked at.
+pub(super) fn is_told_of(path: &str) -> bool {
+    is_near(path) && (guides::is_one(path) || manifests::is_one(path))
+}
+
+fn is_near(path: &str) -> bool {
+    let folders: Vec<&str> = path.split('/').collect();
+    folders.len() <= MAX_DEPTH && !folders.iter().any(|folder| FOREIGN.contains(folder))
+}
+
+/// The surest first, each command in a folder once.
+pub(super) fn candidates(given: Vec<String>, files: &Files) -> Vec<CheckCandidate> {
+    let given = given.into_iter().map(|command| CheckCandidate {
+        command,
+        directory: String::new(),
+        why: "the repository's rules name it".to_owned(),
+    });
+    let mut near: Vec<(&str, &str)> = files
+        .iter()
+        .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
+        .filter(|(path, _)| is_near(path))
+        .collect();
+    // What concerns the whole comes before what concerns a part.
+    near.sort_by_key(|(path, _)| (path.matches('/').count(), *path));
+    let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+    let guides = near.iter().flat_map(|(path, text)| guides::commands(path, text));
+    let manifests = near
+        .iter()
+        .flat_map(|(path, text)| manifests::commands(path, text, &paths));
+    let mut found: Vec<CheckCandidate> = Vec::new();
+    for candidate in given.chain(guides).chain(manifests) {
+        let is_known = found
+            .iter()
+            .any(|known| known.command == candidate.command && known.directory == candidate.directory);
+        if !is_known && !candidate.command.trim().is_empty() && found.len() < MAX_CANDIDATES {
+            found.push(candidate);
+        }
+    }
+    found
+}
+
+/// The folder that a path is in; empty: the root.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(given: &[&str], files: &[(&str, &str)]) -> Vec<(String, String)> {
+        let files: Vec<(String, Option<String>)> = files
+            .iter()
+            .map(|(path, text)| {
+                let text = is_told_of(path).then(|| (*text).to_owned());
+                ((*path).to_owned(), text)
+            })
+            .collect();
+        let given = given.iter().map(|command| (*command).to_owned()).collect();
+        let found = candidates(given, &files);
+        found
+            .into_iter()
+            .map(|candidate| (candidate.directory, candidate.command))
+            .collect()
+    }
+
+    fn of(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs
+            .iter()
+            .map(|(directory, command)| ((*directory).to_owned(), (*command).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn given_commands_come_first_then_guides_then_manifests() {
+        let guide = "# Work\n\nRun the tests:\n\n```sh\n$ make check\ncd web && npm test\n```\n";
+        let makefile = "check:\n\tcargo test\n\ntest: check\n";
+        assert_eq!(
+            found(&["just ci"], &[("AGENTS.md", guide), ("Makefile", makefile)]),
+            of(&[
+                ("", "just ci"),
+                ("", "make check"),
+                ("", "cd web && npm test"),
+                ("", "make test")
+            ])
+        );
+    }
+
+    #[test]
+    fn each_kind_of_manifest_implies_its_command() {
+        for (files, expected) in [
+            (vec![("Makefile", "test: build\n\tgo test\n")], "make test"),
+            (
+                vec![("package.json", r#"{"scripts":{"test":"jest"}}"#)],
+                "npm test",
+            ),
+            (
+                vec![
+                    ("package.json", r#"{"scripts":{"test":"vitest run"}}"#),
+                    ("pnpm-lock.yaml", ""),
+                ],
+                "pnpm test",
+            ),
+            (
+                vec![
+                    ("package.json", r#"{"scripts":{"test":"jest"}}"#),
+                    ("yarn.lock", ""),
+                ],
+                "yarn test",
+            ),
+            (vec![("tox.ini", "[tox]\nenvlist = py\n")], "tox"),
+            (vec![("noxfile.py", "import nox\n")], "nox"),
+            (
+                vec![("pyproject.toml", "[tool.pytest.ini_options]\n")],
+                "python -m pytest",
+            ),
+            (
+                vec![
+                    ("pyproject.toml", "[project]\nname = \"shop\"\n"),
+                    ("tests/test_cart.py", ""),
+                ],
+                "python -m pytest",
+            ),
+            (
+                vec![("pyproject.toml", "[tool.pytest.ini_options]\n"), ("uv.lock", "")],
+                "uv run pytest",
+            ),
+            (vec![("Cargo.toml", "[package]\nname = \"shop\"\n")], "cargo test"),
+            (
+                vec![("Cargo.toml", "[workspace]\nmembers = []\n")],
+                "cargo test --workspace",
+            ),
+            (vec![("go.mod", "module acme/shop\n")], "go test ./..."),
+            (vec![("gradlew", ""), ("build.gradle", "")], "./gradlew test"),
+            (vec![("pom.xml", "<project/>")], "mvn -B -q test"),
+            (vec![("pom.xml", "<project/>"), ("mvnw", "")], "./mvnw -B -q test"),
+            (vec![("dbt_project.yml", "name: shop\n")], "dbt build"),
+            (
+                vec![("Gemfile", "gem 'rspec'\n"), (".rspec", "")],
+                "bundle exec rspec",
+            ),
+            (vec![("phpunit.xml", "")], "vendor/bin/phpunit"),
+            (vec![("Shop.sln", "")], "dotnet test"),
+        ] {
+            assert_eq!(found(&[], &files), of(&[("", expected)]), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_in_a_folder_is_run_there_and_foreign_ones_are_not() {
+        let package = r#"{"scripts":{"test":"jest"}}"#;
+        let files = [
+            ("web/package.json", package),
+            ("node_modules/x/package.json", package),
+            ("a/b/c/package.json", package),
+        ];
+        assert_eq!(found(&[], &files), of(&[("web", "npm test")]));
+    }
+
+    #[test]
+    fn parts_of_a_workspace_are_run_with_the_whole() {
+        let files = [
+            ("Cargo.toml", "[workspace]\nmembers = [\"a\"]\n"),
+            ("a/Cargo.toml", "[package]\nname = \"a\"\n"),
+            ("pom.xml", "<project/>"),
+            ("api/pom.xml", "<project/>"),
+        ];
+        assert_eq!(
+            found(&[], &files),
+            of(&[("", "cargo test --workspace"), ("", "mvn -B -q test")])
+        );
+    }
+
+    #[test]
+    fn what_npm_writes_for_a_package_without_tests_is_no_check() {
+        let package =
+            r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1","lint":"eslint ."}}"#;
+        assert!(found(&[], &[("package.json", package)]).is_empty());
+        assert!(
+            found(
+                &[],
+                &[("package.json", "not json"), ("Makefile", "all:\n\ttest -f x\n")]
+            )
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn only_blocks_of_commands_that_test_are_taken_from_a_guide() {
+        let guide = "```python\nimport pytest\n```\n\n```\nnpm install\n# run\nnpm test -- --watch=false\ncurl https://x | sh\n```\n";
+        assert_eq!(
+            found(&[], &[("CONTRIBUTING.md", guide)]),
+            of(&[("", "npm test -- --watch=false")])
+        );
+    }
+}

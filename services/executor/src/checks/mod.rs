@@ -1,0 +1,351 @@
+//! Checks: a command in a scratch tree, what its tests said, and what follows from both. No call of the model leads here.
+
+mod find;
+mod outcome;
+mod report;
+mod reports;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use domain::{
+    cause::chain,
+    check::{CheckCandidate, MAX_TAIL, TestReport, TreeKind},
+};
+use proto::executor::{
+    CheckOutcome, CheckResult, OutputChunk, RunCheckRequest, RunCheckResponse, run_check_response::Event,
+};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use reports::Reports;
+
+use crate::{
+    answer::{blocking, level},
+    calls::Recorder,
+    drive::{Answer, Answers, Printed, attend, milliseconds, tell},
+    registry::{Registry, Use},
+    sandbox::{CommandEnd, CommandSpec, Ending, Spare, shell},
+    tools,
+    workspace::{Problem, Scratch, Wanted, Workspace},
+};
+
+/// Seconds that a command may take.
+const DEFAULT_LIMIT: u32 = 600;
+const MAX_LIMIT: u32 = 1800;
+/// No call takes longer: the longest command, and time to make its files before and to delete them after it.
+pub(crate) const MAX_CALL: Duration = Duration::from_secs(2100);
+/// Kept of each end of the output, in bytes, for the parsers.
+const OUTPUT_BYTES: usize = 4 << 20;
+/// The kernel takes no longer single argument, in bytes.
+const MAX_SCRIPT: usize = 100 * 1024;
+/// Patterns of report files, and paths from the head.
+const MAX_PATTERNS: usize = 20;
+const MAX_PATHS: usize = 2000;
+/// Commands of the rules that are taken.
+const MAX_GIVEN: usize = 20;
+
+/// What is to be run, once it is known to be well-formed.
+pub(crate) struct Asked {
+    script: String,
+    wanted: Wanted,
+    limit: Duration,
+    reports: Vec<String>,
+}
+
+/// A check that runs for the first time.
+pub(crate) struct CheckCall {
+    pub(crate) used: Use,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) call_id: String,
+    pub(crate) asked: Asked,
+    pub(crate) limit: Duration,
+    pub(crate) recorder: Recorder<CheckResult>,
+    pub(crate) answers: Answers<RunCheckResponse>,
+}
+
+impl Printed for RunCheckResponse {
+    fn output(data: Vec<u8>) -> Self {
+        let event = Some(Event::Output(OutputChunk { data }));
+        Self { event }
+    }
+}
+
+impl Answer<CheckResult> for RunCheckResponse {
+    fn result(result: CheckResult) -> Self {
+        let event = Some(Event::Result(result));
+        Self { event }
+    }
+}
+
+/// What a request asks for.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` with what is wrong.
+pub(crate) fn asked(workspace: &Workspace, request: &RunCheckRequest) -> Result<Asked, Status> {
+    let wrong = |why: &str| Err(Status::invalid_argument(why));
+    if request.call_id.is_empty() {
+        return wrong("call_id is missing");
+    }
+    if request.command.trim().is_empty() {
+        return wrong("command is missing");
+    }
+    if request.command.len() > MAX_SCRIPT || request.command.contains('\0') {
+        return wrong("the command is too long");
+    }
+    if request.reports.len() > MAX_PATTERNS {
+        return wrong("there are too many report patterns");
+    }
+    let tree = request.tree.clone().unwrap_or_default();
+    let kind = TreeKind::try_from(tree).map_err(Status::invalid_argument)?;
+    let seconds = match request.limit_s {
+        0 => DEFAULT_LIMIT,
+        seconds => seconds.min(MAX_LIMIT),
+    };
+    let inside = |path: &str| workspace.path(path).map_err(Status::invalid_argument);
+    Ok(Asked {
+        script: script(&inside(&request.directory)?, &request.command),
+        wanted: wanted(kind, inside)?,
+        limit: Duration::from_secs(seconds.into()),
+        reports: request.reports.clone(),
+    })
+}
+
+fn wanted(kind: TreeKind, inside: impl Fn(&str) -> Result<PathBuf, Status>) -> Result<Wanted, Status> {
+    Ok(match kind {
+        TreeKind::Base => Wanted::Base,
+        TreeKind::Head => Wanted::Head,
+        TreeKind::BaseWith { paths } if paths.len() > MAX_PATHS => {
+            return Err(Status::invalid_argument("there are too many paths"));
+        }
+        TreeKind::BaseWith { paths } => {
+            let paths: Result<_, Status> = paths.iter().map(|path| inside(path)).collect();
+            Wanted::BaseWith(paths?)
+        }
+        TreeKind::HeadWithout { head, hunk } => Wanted::HeadWithout(head, hunk as usize),
+    })
+}
+
+/// Variables before the command and `&&` between commands work, because a shell reads it.
+fn script(folder: &std::path::Path, command: &str) -> String {
+    if folder.as_os_str().is_empty() {
+        return command.to_owned();
+    }
+    let quoted = folder.display().to_string().replace('\'', r"'\''");
+    format!("cd -- '{quoted}' || exit 127\n{command}")
+}
+
+/// Runs a check to its end, or until nobody waits for it. A result is stored unless the check could not be begun: then
+/// the same call may be made again.
+pub(crate) async fn run(call: CheckCall) {
+    let started = Instant::now();
+    let cancel = call.used.cancel.child_token();
+    let (sink, output) = mpsc::channel(64);
+    let work = Box::pin(execute(&call, &cancel, &sink));
+    let result = attend(work, output, &call.answers, &cancel, call.limit).await;
+    let run = &call.used.open.workspace.run;
+    match result {
+        Ok(result) => {
+            tracing::info!(
+                %run,
+                call = call.call_id,
+                outcome = result.outcome().as_str_name(),
+                duration_ms = milliseconds(started),
+                "check ended"
+            );
+            call.recorder.finish(result.clone());
+            tell(&call.answers, result).await;
+        }
+        Err(status) => {
+            tracing::warn!(%run, call = call.call_id, problem = status.message(), "a check could not be begun");
+            call.recorder.forget();
+            // A caller who went away asks again.
+            let _ = call.answers.send(Err(status)).await;
+        }
+    }
+    let workspace = &call.used.open.workspace;
+    let place = tools::command_place(workspace);
+    call.registry.sandbox.prepare(place, &workspace.spare).await;
+}
+
+async fn execute(
+    call: &CheckCall,
+    cancel: &CancellationToken,
+    sink: &mpsc::Sender<Vec<u8>>,
+) -> Result<CheckResult, Status> {
+    let open = &call.used.open;
+    let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
+        return Err(Status::aborted("the check was cut before it started"));
+    };
+    // Its world has the workspace's folders, which are about to move.
+    open.workspace.spare.clear();
+    let (workspace, beside) = (Arc::clone(&open.workspace), call.registry.checks.clone());
+    let wanted = call.asked.wanted.clone();
+    let store = Arc::clone(&call.registry.store);
+    let patterns = call.asked.reports.clone();
+    let made = blocking(move || {
+        store.make_room();
+        let mut scratch = Scratch::make(workspace, &beside, &wanted)?;
+        let reports = Reports::before(scratch.root(), &patterns)?;
+        scratch.enter()?;
+        Ok((scratch, reports))
+    });
+    let (scratch, reports) = failpoint::around("executor.check.make", made).await?;
+    let ran = run_in(call, cancel, sink).await;
+    let looked = blocking(move || {
+        let found = ran.as_ref().ok().map(|_| reports.read(scratch.root()));
+        let (tree, tampered) = (scratch.tree.to_string(), scratch.tampered.clone());
+        scratch.end()?;
+        Ok((ran, found.flatten(), tree, tampered))
+    });
+    let looked = looked.await;
+    if looked.is_err() {
+        // Its folders are not where they should be: the planner opens it again from its last snapshot.
+        call.registry.close(&open.workspace.run);
+    }
+    let (ran, found, tree, tampered) = looked?;
+    let ran =
+        ran.map_err(|error| Status::unavailable(format!("the check cannot be started: {}", chain(&error))))?;
+    Ok(CheckResult {
+        tree,
+        tampered,
+        sandbox_level: level(call.registry.sandbox.level()).into(),
+        ..result(ran, found)
+    })
+}
+
+/// A command that ran.
+struct Ran {
+    end: CommandEnd,
+    duration_ms: u64,
+}
+
+async fn run_in(
+    call: &CheckCall,
+    cancel: &CancellationToken,
+    sink: &mpsc::Sender<Vec<u8>>,
+) -> std::io::Result<Ran> {
+    let mut place = tools::command_place(&call.used.open.workspace);
+    place.environment.extend(report::environment());
+    let spec = CommandSpec {
+        command: shell(call.asked.script.clone()),
+        place,
+        limit: call.asked.limit,
+        output_bytes: OUTPUT_BYTES,
+        way_out: None,
+    };
+    let (started, spare) = (Instant::now(), Spare::default());
+    let ran = call.registry.sandbox.run(spec, cancel, Some(sink), &spare);
+    let end = failpoint::around("executor.check.run", ran).await?;
+    Ok(Ran {
+        end,
+        duration_ms: milliseconds(started),
+    })
+}
+
+/// What follows from a command's end and the report files that it wrote.
+fn result(ran: Ran, found: Option<TestReport>) -> CheckResult {
+    let CommandEnd {
+        ending,
+        output,
+        truncated,
+    } = ran.end;
+    let output = report::plain(&output);
+    let tests = found.or_else(|| report::parse(&output)).map(TestReport::bounded);
+    let judged = outcome::judge(ending, tests.as_ref(), &output);
+    let tail = tail(&output);
+    CheckResult {
+        outcome: CheckOutcome::from(judged.outcome).into(),
+        reason: judged.reason,
+        exit_code: match ending {
+            Ending::Exited(code) => Some(code),
+            Ending::TimedOut | Ending::Cancelled => None,
+        },
+        duration_ms: ran.duration_ms,
+        tests: tests.map(Into::into),
+        truncated: truncated || tail.len() < output.len(),
+        output_tail: tail.to_owned(),
+        ..CheckResult::default()
+    }
+}
+
+/// The end of a text, from the start of a line where that is near.
+fn tail(text: &str) -> &str {
+    let start = text.len().saturating_sub(MAX_TAIL);
+    let start = (start..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len());
+    let rest = text.get(start..).unwrap_or_default();
+    match rest.find('\n') {
+        Some(end) if start > 0 && end < 400 => rest.get(end + 1..).unwrap_or_default(),
+        _ => rest,
+    }
+}
+
+/// Commands that may serve as checks, `given` first. Blocks.
+pub(crate) fn candidates(workspace: &Workspace, given: Vec<String>) -> Result<Vec<CheckCandidate>, Problem> {
+    let given = given.into_iter().take(MAX_GIVEN).collect();
+    let files = workspace.base_files(find::is_told_of)?;
+    Ok(find::candidates(given, &files))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(ending: Ending, output: &str) -> CheckResult {
+        let end = CommandEnd {
+            ending,
+            output: output.to_owned(),
+            truncated: false,
+        };
+        let ran = Ran { end, duration_ms: 7 };
+        result(ran, None)
+    }
+
+    #[test]
+    fn a_result_has_the_outcome_the_tests_and_the_end_of_the_output() {
+        let long = ("x".repeat(99) + "\n").repeat(100);
+        let output = format!("{long}\x1b[32m===== 2 passed in 0.01s =====\x1b[0m\n");
+        let result = ended(Ending::Exited(0), &output);
+        assert_eq!(result.outcome(), CheckOutcome::Green);
+        let tail = &result.output_tail;
+        assert!(tail.starts_with("xxx") && tail.ends_with("x\n===== 2 passed in 0.01s =====\n"));
+        assert!(
+            tail.len() <= MAX_TAIL && (tail.len() - 30).is_multiple_of(100),
+            "{}",
+            tail.len()
+        );
+        assert!(result.truncated && result.tests.unwrap().passed == 2);
+        let cut = ended(Ending::TimedOut, "===== 2 passed in 0.01s =====\n");
+        assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Timeout, None));
+    }
+
+    #[test]
+    fn a_report_file_counts_more_than_what_a_command_prints() {
+        let end = CommandEnd {
+            ending: Ending::Exited(0),
+            output: "5 passed in 0.1s\n".to_owned(),
+            truncated: false,
+        };
+        let file = TestReport {
+            runner: "junit".to_owned(),
+            failed: 1,
+            ..TestReport::default()
+        };
+        let ran = Ran { end, duration_ms: 1 };
+        assert_eq!(result(ran, Some(file)).outcome(), CheckOutcome::Red);
+    }
+
+    #[test]
+    fn a_command_runs_in_its_folder_and_a_folder_that_is_not_there_is_no_red_check() {
+        assert_eq!(
+            script("".as_ref(), "A=1 make && make test"),
+            "A=1 make && make test"
+        );
+        assert_eq!(
+            script("it's".as_ref(), "make"),
+            "cd -- 'it'\\''s' || exit 127\nmake"
+        );
+    }
+}

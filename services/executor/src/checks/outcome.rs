@@ -1,0 +1,252 @@
+//! What a command's end and its tests come to. A check is green only when tests ran, none failed, and the exit code agrees.
+
+use crate::{pattern::Pattern, sandbox::Ending};
+use domain::check::{CheckOutcome, TestReport};
+
+/// Programs that are not there, as shells say it.
+const NOT_FOUND: i32 = 127;
+/// Programs that cannot be started.
+const NOT_STARTED: i32 = 126;
+/// Killed from outside, usually for its memory.
+const KILLED: i32 = 137;
+
+/// An outcome, and why it is that one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) outcome: CheckOutcome,
+    pub(super) reason: String,
+}
+
+/// Says that what was asked for is not there.
+static ABSENT: Pattern = Pattern::new(
+    r"(?m)(?x)
+        \bcommand\ not\ found\b | ^(sh|bash|/bin/\w+):.*:\ not\ found$ | \bError\ 127\b
+        | \bNo\ rule\ to\ make\ target\b | \*\*\*\ No\ targets\ specified
+        | [Mm]issing\ script: | error:\ no\ such\ command
+        | \bNo\ module\ named\ '?(pytest|tox|nox|unittest2|nose)\b
+        | ^Could\ not\ find\ or\ load\ main\ class | \bTask\ '\S+'\ not\ found\ in
+        | \bcould\ not\ determine\ executable\ to\ run\b | \bNo\ such\ file\ or\ directory:\ '\S+/(pytest|tox)'",
+);
+
+/// Says that the surroundings failed.
+static SURROUNDINGS: Pattern = Pattern::new(
+    r"(?m)(?x)
+        \bNo\ space\ left\ on\ device\b | \bENOSPC\b | \bDisk\ quota\ exceeded\b
+        | \bTemporary\ failure\ in\ name\ resolution\b | \b[Cc]ould\ not\ resolve\ host\b
+        | \bName\ or\ service\ not\ known\b | \bEAI_AGAIN\b | \bgetaddrinfo\ ENOTFOUND\b
+        | \bdial\ tcp:\ lookup\b | \bUnknownHostException\b | \bNetwork\ is\ unreachable\b
+        | \bCannot\ allocate\ memory\b | \bOutOfMemoryError\b | \bJavaScript\ heap\ out\ of\ memory\b
+        | ^\[killed:\ ",
+);
+
+/// The line in which a pattern matches.
+fn matched<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
+    let found = pattern.find(text)?;
+    let before = text.get(..found.start())?;
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    text.get(start..)?.lines().next()
+}
+
+/// Judges a command. `output`: without colours.
+pub(super) fn judge(ending: Ending, tests: Option<&TestReport>, output: &str) -> Judged {
+    let code = match ending {
+        Ending::Exited(code) => code,
+        Ending::TimedOut => return judged(CheckOutcome::Timeout, "it did not end in its time"),
+        Ending::Cancelled => return judged(CheckOutcome::Infra, "the check was cut"),
+    };
+    match tests {
+        Some(tests) if tests.failed > 0 => failed(code, tests),
+        Some(tests) if tests.collection_error => uncollected(code, tests, output),
+        Some(tests) if tests.passed > 0 && code == 0 => judged(CheckOutcome::Green, ""),
+        Some(tests) if tests.passed > 0 => passed_but(code, output),
+        _ if code == 0 => judged(CheckOutcome::NoTests, "nothing shows that a test ran"),
+        _ => nothing_ran(code, tests, output),
+    }
+}
+
+fn failed(code: i32, tests: &TestReport) -> Judged {
+    let is_outside = |message: &str| matched(&SURROUNDINGS, message).is_some();
+    let messages = || tests.failing.iter().map(|test| test.message.as_str());
+    if !tests.truncated && !tests.failing.is_empty() && messages().all(is_outside) {
+        let first = messages().next().unwrap_or_default();
+        return judged(CheckOutcome::Infra, first);
+    }
+    if code == 0 {
+        return judged(
+            CheckOutcome::Red,
+            "tests failed although the command ended with 0: something hides the exit code",
+        );
+    }
+    judged(CheckOutcome::Red, "")
+}
+
+fn uncollected(code: i32, tests: &TestReport, output: &str) -> Judged {
+    if let Some(line) = surroundings(code, output) {
+        return judged(CheckOutcome::Infra, &line);
+    }
+    // A runner that lacks a package of its own cannot be told from a test that lacks one.
+    let ran = if tests.passed > 0 {
+        "some tests"
+    } else {
+        "the tests"
+    };
+    judged(
+        CheckOutcome::Red,
+        &format!("{ran} could not be collected, imported or compiled"),
+    )
+}
+
+fn passed_but(code: i32, output: &str) -> Judged {
+    if let Some(line) = surroundings(code, output) {
+        return judged(CheckOutcome::Infra, &line);
+    }
+    judged(
+        CheckOutcome::Red,
+        &format!("no test failed, but the command ended with {code}"),
+    )
+}
+
+fn nothing_ran(code: i32, tests: Option<&TestReport>, output: &str) -> Judged {
+    if let Some(line) = surroundings(code, output) {
+        return judged(CheckOutcome::Infra, &line);
+    }
+    if matches!(code, NOT_FOUND | NOT_STARTED) {
+        let line =
+            matched(&ABSENT, output).or_else(|| output.lines().rev().find(|line| !line.trim().is_empty()));
+        return judged(CheckOutcome::Inert, line.unwrap_or("the program is not there"));
+    }
+    if let Some(line) = matched(&ABSENT, output) {
+        return judged(CheckOutcome::Inert, line);
+    }
+    if tests.is_some() {
+        return judged(CheckOutcome::NoTests, "the runner found no test to run");
+    }
+    judged(
+        CheckOutcome::Red,
+        &format!("the command ended with {code} and nothing shows that a test ran"),
+    )
+}
+
+fn surroundings(code: i32, output: &str) -> Option<String> {
+    let line = matched(&SURROUNDINGS, output).map(str::to_owned);
+    let killed = (code == KILLED).then(|| "the command was killed, usually for its memory".to_owned());
+    line.or(killed)
+}
+
+fn judged(outcome: CheckOutcome, reason: &str) -> Judged {
+    Judged {
+        outcome,
+        reason: reason.trim().chars().take(300).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::check::FailedTest;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tests(passed: u32, failing: &[&str], collection_error: bool) -> TestReport {
+        let failing: Vec<FailedTest> = failing
+            .iter()
+            .map(|message| FailedTest {
+                id: "t".to_owned(),
+                message: (*message).to_owned(),
+            })
+            .collect();
+        TestReport {
+            passed,
+            failed: u32::try_from(failing.len()).unwrap(),
+            failing,
+            collection_error,
+            ..TestReport::default()
+        }
+    }
+
+    fn outcome(code: i32, tests: Option<TestReport>, output: &str) -> CheckOutcome {
+        judge(Ending::Exited(code), tests.as_ref(), output).outcome
+    }
+
+    #[test]
+    fn green_takes_tests_that_ran_and_an_exit_code_that_agrees() {
+        use CheckOutcome::{Green, NoTests, Red};
+        for (code, tests, expected) in [
+            (0, Some(tests(3, &[], false)), Green),
+            (0, None, NoTests),
+            (0, Some(tests(0, &[], false)), NoTests),
+            (5, Some(tests(0, &[], false)), NoTests),
+            (1, Some(tests(3, &[], false)), Red),
+            (0, Some(tests(3, &["AssertionError"], false)), Red),
+            (1, Some(tests(3, &["AssertionError"], false)), Red),
+            (0, Some(tests(3, &[], true)), Red),
+            (2, Some(tests(0, &[], true)), Red),
+            (1, None, Red),
+        ] {
+            assert_eq!(outcome(code, tests.clone(), ""), expected, "{code} {tests:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_inert_and_no_failure_of_the_code() {
+        for (code, output) in [
+            (127, "bash: line 1: pytest: command not found"),
+            (127, ""),
+            (126, "permission denied"),
+            (
+                2,
+                "make: pytest: No such file or directory\nmake: *** [Makefile:2: test] Error 127",
+            ),
+            (2, "make: *** No rule to make target 'test'.  Stop."),
+            (1, "npm error Missing script: \"test\""),
+            (1, "/usr/bin/python3: No module named pytest"),
+            (101, "error: no such command: `nextest`"),
+            (1, "Task 'tset' not found in root project 'shop'."),
+        ] {
+            assert_eq!(outcome(code, None, output), CheckOutcome::Inert, "{output}");
+        }
+    }
+
+    #[test]
+    fn surroundings_that_fail_are_no_failure_of_the_code() {
+        for (code, tests, output) in [
+            (137, None, ""),
+            (1, None, "OSError: [Errno 28] No space left on device"),
+            (1, Some(tests(2, &[], false)), "npm ERR! ENOSPC"),
+            (1, None, "curl: (6) Could not resolve host: registry.example"),
+            (
+                137,
+                Some(tests(0, &[], true)),
+                "\n[killed: more than 4096 MiB of memory]",
+            ),
+            (1, Some(tests(2, &["getaddrinfo EAI_AGAIN db"], false)), ""),
+        ] {
+            assert_eq!(outcome(code, tests, output), CheckOutcome::Infra, "{output}");
+        }
+        let one_of_two = tests(2, &["getaddrinfo EAI_AGAIN db", "expected 1"], false);
+        assert_eq!(outcome(1, Some(one_of_two), ""), CheckOutcome::Red);
+    }
+
+    #[test]
+    fn a_reason_is_the_line_that_says_it() {
+        let output = "one\nmake: *** No rule to make target 'test'.  Stop.\nthree";
+        let judged = judge(Ending::Exited(2), None, output);
+        assert_eq!(judged.reason, "make: *** No rule to make target 'test'.  Stop.");
+    }
+
+    #[test]
+    fn every_pattern_can_be_read() {
+        assert!(ABSENT.is_sound() && SURROUNDINGS.is_sound());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_printed_makes_a_check_green_without_tests(code in 0..256, output in ".{0,200}") {
+            let judged = judge(Ending::Exited(code), None, &output);
+            prop_assert_ne!(judged.outcome, CheckOutcome::Green);
+            let failing = tests(5, &["AssertionError"], false);
+            let judged = judge(Ending::Exited(code), Some(&failing), &output);
+            prop_assert_ne!(judged.outcome, CheckOutcome::Green);
+        }
+    }
+}

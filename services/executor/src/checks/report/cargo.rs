@@ -1,0 +1,132 @@
+//! `cargo test`, and `cargo nextest`.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static RESULT: Pattern = Pattern::new(
+    r"(?m)^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; \d+ measured; \d+ filtered out",
+);
+static TEST: Pattern = Pattern::new(r"^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:,.*)?$");
+static SECTION: Pattern = Pattern::new(r"^---- (\S.*) stdout ----$");
+static UNCOMPILED: Pattern =
+    Pattern::new(r"(?m)^error: could not compile `[^`]+`|^error(?:\[E\d+\])?: .*\n +--> ");
+static NEXTEST: Pattern = Pattern::new(
+    r"(?m)^ +Summary \[ *[\d.]+s\] (\d+)(?:/\d+)? tests? run: (\d+) passed(?: \([^)]*\))?(?:, (\d+) failed)?(?:, \d+ timed out)?(?:, (\d+) skipped)?",
+);
+static NEXTEST_LINE: Pattern =
+    Pattern::new(r"^ +(PASS|FAIL|SIGABRT|TIMEOUT) \[ *[\d.>]+s\] (?:\( *\d+/\d+\) )?(\S.*)$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let mut report = TestReport {
+        runner: "cargo".to_owned(),
+        collection_error: UNCOMPILED.is_match(output),
+        ..TestReport::default()
+    };
+    if let Some(summary) = NEXTEST.captures(output) {
+        nextest(output, &summary, &mut report);
+        return Some(report);
+    }
+    let mut results = 0;
+    for result in RESULT.all(output) {
+        results += 1;
+        report.passed = report.passed.saturating_add(number(&result[1]));
+        report.failed = report.failed.saturating_add(number(&result[2]));
+        report.skipped = report.skipped.saturating_add(number(&result[3]));
+    }
+    if results == 0 && !report.collection_error {
+        return None;
+    }
+    let lines: Vec<&str> = output.lines().collect();
+    for line in &lines {
+        let Some(found) = TEST.captures(line) else {
+            continue;
+        };
+        let id = found[1].to_owned();
+        match &found[2] {
+            "ok" => report.passing.push(id),
+            "ignored" => report.skipping.push(id),
+            _ => report.failing.push(failed(id.clone(), said(&lines, &id))),
+        }
+    }
+    Some(report)
+}
+
+/// What a failing test printed, from where its panic is told.
+fn said(lines: &[&str], id: &str) -> String {
+    let is_its = |line: &&str| SECTION.first(line) == Some(id);
+    let Some(at) = lines.iter().position(is_its) else {
+        return String::new();
+    };
+    let rest = lines.get(at + 1..).unwrap_or_default();
+    let section: Vec<&str> = rest
+        .iter()
+        .copied()
+        .take_while(|line| !line.starts_with("---- ") && *line != "failures:")
+        .collect();
+    let panic = section
+        .iter()
+        .position(|line| line.contains(" panicked at "))
+        .unwrap_or(0);
+    let told = section.get(panic..).unwrap_or_default().iter().copied();
+    message(told, |line| line.starts_with("note: "))
+}
+
+fn nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestReport) {
+    let count = |group| summary.get(group).map_or(0, |found| number(found.as_str()));
+    report.passed = count(2);
+    report.failed = count(1).saturating_sub(count(2));
+    report.skipped = count(4);
+    for found in output.lines().filter_map(|line| NEXTEST_LINE.captures(line)) {
+        let id = found[2].split_whitespace().collect::<Vec<_>>().join(" ");
+        if &found[1] == "PASS" {
+            report.passing.push(id);
+        } else if !report.failing.iter().any(|test| test.id == id) {
+            report.failing.push(failed(id, String::new()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("cargo_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 1));
+        assert_eq!(failing(&report), ["tests::empty_cart", "tests::total"]);
+        assert!(
+            report.failing[1]
+                .message
+                .contains("assertion `left == right` failed"),
+            "{report:?}"
+        );
+        assert_eq!(
+            (report.passing, report.skipping),
+            (vec!["tests::count".to_owned()], vec!["tests::later".to_owned()])
+        );
+    }
+
+    #[test]
+    fn the_results_of_all_targets_add_up() {
+        let report = parse(&fixture("cargo_passed.txt")).unwrap();
+        assert_eq!(counts(&report), (3, 0, 0));
+    }
+
+    #[test]
+    fn tests_that_do_not_compile_are_no_failing_tests() {
+        let report = parse(&fixture("cargo_collection_error.txt")).unwrap();
+        assert_eq!(counts(&report), (0, 0, 0));
+        assert!(report.collection_error);
+    }
+
+    #[test]
+    fn nextest_is_read_too() {
+        let report = parse(&fixture("nextest_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (2, 1, 1));
+        assert_eq!(failing(&report), ["shop cart::tests::empty_cart"]);
+    }
+}

@@ -1,0 +1,83 @@
+//! `dbt test` and `dbt build`.
+
+use domain::check::TestReport;
+
+use super::{failed, number};
+use crate::pattern::Pattern;
+
+static DONE: Pattern =
+    Pattern::new(r"Done\. PASS=(\d+) WARN=(\d+) ERROR=(\d+) SKIP=(\d+)(?: NO-OP=\d+)? TOTAL=\d+");
+/// `12:00:01  2 of 3 FAIL 4 not_null_orders_id ........ [FAIL 4 in 0.05s]`.
+static NODE: Pattern = Pattern::new(
+    r"\d+ of \d+ (FAIL|ERROR|PASS|SKIP|WARN)(?: \d+)? (?:relation |creating \S+ \S+ model )?(\S+) \.*",
+);
+/// `Failure in test not_null_orders_id (models/schema.yml)`.
+static PROBLEM: Pattern = Pattern::new(
+    r"(?:Failure|Database Error|Compilation Error|Runtime Error) in (?:test|model|snapshot|seed) (\S+)",
+);
+static UNPARSED: Pattern = Pattern::new(
+    r"(?m)Encountered an error:\s*(?:\n.*)?(?:Compilation|Parsing|Runtime) Error|^\S*\s*Parsing Error",
+);
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let mut report = TestReport {
+        runner: "dbt".to_owned(),
+        ..TestReport::default()
+    };
+    let Some(done) = output.lines().rev().find_map(|line| DONE.captures(line)) else {
+        report.collection_error = output.contains("Running with dbt=") && UNPARSED.is_match(output);
+        return report.collection_error.then_some(report);
+    };
+    report.passed = number(&done[1]);
+    report.failed = number(&done[3]);
+    // A test that only warns proves nothing.
+    report.skipped = number(&done[2]).saturating_add(number(&done[4]));
+    let lines: Vec<&str> = output.lines().collect();
+    for found in lines.iter().filter_map(|line| NODE.captures(line)) {
+        let id = found[2].to_owned();
+        match &found[1] {
+            "PASS" => report.passing.push(id),
+            "SKIP" | "WARN" => report.skipping.push(id),
+            _ => {
+                let words = said(&lines, &id);
+                report.failing.push(failed(id, words));
+            }
+        }
+    }
+    Some(report)
+}
+
+/// The line after the one that names the problem.
+fn said(lines: &[&str], id: &str) -> String {
+    let at = lines.iter().position(|line| PROBLEM.first(line) == Some(id));
+    let line = at.and_then(|at| lines.get(at + 1)).copied().unwrap_or_default();
+    // Without the time in front.
+    line.split_once("  ")
+        .map_or(line, |(_, rest)| rest)
+        .trim()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("dbt_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 1, 1));
+        assert_eq!(failing(&report), ["not_null_orders_id"]);
+        assert_eq!(
+            report.failing[0].message,
+            "Got 4 results, configured to fail if != 0"
+        );
+        assert_eq!(report.passing, ["unique_orders_id"]);
+    }
+
+    #[test]
+    fn a_project_that_cannot_be_read_is_no_failing_test() {
+        let report = parse(&fixture("dbt_collection_error.txt")).unwrap();
+        assert!(report.collection_error && report.ran() == 0);
+    }
+}

@@ -1,0 +1,180 @@
+//! `go test`, plain and `-json`.
+
+use std::collections::BTreeSet;
+
+use domain::check::TestReport;
+use serde::Deserialize;
+
+use super::{failed, message};
+use crate::pattern::Pattern;
+
+static TEST: Pattern = Pattern::new(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$");
+static PACKAGE: Pattern = Pattern::new(r"^(ok  |FAIL|---|\?   )\t(\S+)(?:\t(.*)| (\[.*\]))?$");
+static EMPTY: Pattern = Pattern::new(r"\[no (?:test files|tests to run|statements)\]");
+static UNBUILT: Pattern = Pattern::new(r"\[(?:build|setup) failed\]");
+
+/// A line of `-json`.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Event {
+    action: String,
+    #[serde(default)]
+    package: String,
+    #[serde(default)]
+    test: Option<String>,
+    #[serde(default)]
+    output: Option<String>,
+    #[serde(default)]
+    failed_build: Option<String>,
+}
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    json(output).or_else(|| plain(output))
+}
+
+fn report() -> TestReport {
+    TestReport {
+        runner: "go".to_owned(),
+        ..TestReport::default()
+    }
+}
+
+fn plain(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let (mut report, mut packages, mut named) = (report(), 0, 0);
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(found) = TEST.captures(line) {
+            let id = found[2].to_owned();
+            match &found[1] {
+                "PASS" => {
+                    report.passed += 1;
+                    named += 1;
+                    report.passing.push(id);
+                }
+                "SKIP" => {
+                    report.skipped += 1;
+                    report.skipping.push(id);
+                }
+                _ => {
+                    report.failed += 1;
+                    let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
+                    let words = message(rest, |line| !line.starts_with(' ') || TEST.is_match(line));
+                    report.failing.push(failed(id, words));
+                }
+            }
+        } else if let Some(found) = PACKAGE.captures(line) {
+            packages += 1;
+            let note = found.get(3).or(found.get(4)).map_or("", |note| note.as_str());
+            report.collection_error |= UNBUILT.is_match(note);
+            // Without -v a package that passed names no test.
+            let has_passed = &found[1] == "ok  " && !EMPTY.is_match(note);
+            report.passed += u32::from(has_passed && named == 0);
+            named = 0;
+        }
+    }
+    without_parents(&mut report);
+    (packages > 0).then_some(report)
+}
+
+fn json(output: &str) -> Option<TestReport> {
+    let (mut report, mut seen, mut said) = (report(), 0, Vec::<(String, String)>::new());
+    for line in output
+        .lines()
+        .filter(|line| line.starts_with('{') && line.contains("\"Action\""))
+    {
+        let Ok(event) = serde_json::from_str::<Event>(line) else {
+            continue;
+        };
+        seen += 1;
+        report.collection_error |= event.failed_build.is_some() || event.action == "build-fail";
+        let Some(test) = event.test else { continue };
+        let id = format!("{}.{test}", event.package);
+        match event.action.as_str() {
+            "pass" => {
+                report.passed += 1;
+                report.passing.push(id);
+            }
+            "skip" => {
+                report.skipped += 1;
+                report.skipping.push(id);
+            }
+            "fail" => {
+                report.failed += 1;
+                let lines = said
+                    .iter()
+                    .filter(|(of, _)| *of == id)
+                    .map(|(_, line)| line.as_str());
+                let is_talk =
+                    |line: &&str| !line.starts_with("=== ") && !line.trim_start().starts_with("--- ");
+                let words = message(lines.filter(is_talk), |_| false);
+                report.failing.push(failed(id, words));
+            }
+            "output" => said.extend(
+                event
+                    .output
+                    .filter(|_| said.len() < 20_000)
+                    .map(|line| (id, line)),
+            ),
+            _ => {}
+        }
+    }
+    without_parents(&mut report);
+    (seen > 0).then_some(report)
+}
+
+/// A test fails with each test inside it; only the inner ones say what is wrong.
+fn without_parents(report: &mut TestReport) {
+    let ids: BTreeSet<String> = report.failing.iter().map(|test| test.id.clone()).collect();
+    let is_parent = |id: &str| {
+        let inner = format!("{id}/");
+        ids.range(inner.clone()..)
+            .next()
+            .is_some_and(|next| next.starts_with(&inner))
+    };
+    let before = report.failing.len();
+    report.failing.retain(|test| !is_parent(&test.id));
+    let gone = u32::try_from(before - report.failing.len()).unwrap_or(0);
+    report.failed = report.failed.saturating_sub(gone);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("go_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (2, 2, 1));
+        assert_eq!(failing(&report), ["TestEmptyCart", "TestTotal/two_items"]);
+        assert_eq!(report.failing[0].message, "cart_test.go:12: total = 1, want 0");
+        assert!(!report.collection_error);
+    }
+
+    #[test]
+    fn packages_that_pass_without_naming_tests_count_once_each_and_empty_ones_not_at_all() {
+        let report = parse(&fixture("go_passed.txt")).unwrap();
+        assert_eq!(counts(&report), (2, 0, 0));
+        let empty =
+            parse("?   \tacme/shop/cmd\t[no test files]\nok  \tacme/shop\t0.002s [no tests to run]\n");
+        assert_eq!(empty.unwrap().ran(), 0);
+    }
+
+    #[test]
+    fn a_package_that_does_not_build_is_no_failing_test() {
+        for name in ["go_collection_error.txt", "go_json_collection_error.txt"] {
+            let report = parse(&fixture(name)).unwrap();
+            assert_eq!(counts(&report), (0, 0, 0), "{name}");
+            assert!(report.collection_error, "{name}");
+        }
+    }
+
+    #[test]
+    fn events_are_read_too() {
+        let report = parse(&fixture("go_json.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 1, 1));
+        assert_eq!(failing(&report), ["acme/shop.TestEmptyCart"]);
+        assert_eq!(report.failing[0].message, "cart_test.go:12: total = 1, want 0");
+        assert_eq!(report.passing, ["acme/shop.TestCount"]);
+    }
+}

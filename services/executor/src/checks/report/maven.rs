@@ -1,0 +1,58 @@
+//! What Maven Surefire prints, where its XML reports are not found.
+
+use domain::check::TestReport;
+
+use super::{failed, number};
+use crate::pattern::Pattern;
+
+/// The last one is the sum of a module; those of classes end in the class's name.
+static SUM: Pattern = Pattern::new(
+    r"^(?:\[(?:INFO|ERROR|WARNING)\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$",
+);
+static FAILURE: Pattern = Pattern::new(r"^\[ERROR\]   (\S+?)(?::\d+)?(?: (?:»|->|[Ee]xpected)? ?(.*))?$");
+static UNCOMPILED: Pattern = Pattern::new(r"(?m)^\[ERROR\] COMPILATION ERROR :");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let mut report = TestReport {
+        runner: "maven".to_owned(),
+        collection_error: UNCOMPILED.is_match(output),
+        ..TestReport::default()
+    };
+    let mut sums = 0;
+    for sum in output.lines().filter_map(|line| SUM.captures(line)) {
+        sums += 1;
+        let (ran, failures, errors, skipped) =
+            (number(&sum[1]), number(&sum[2]), number(&sum[3]), number(&sum[4]));
+        let bad = failures.saturating_add(errors);
+        report.failed = report.failed.saturating_add(bad);
+        report.skipped = report.skipped.saturating_add(skipped);
+        report.passed = report
+            .passed
+            .saturating_add(ran.saturating_sub(bad).saturating_sub(skipped));
+    }
+    if report.failed > 0 {
+        let found = output.lines().filter_map(|line| FAILURE.captures(line));
+        let named = found.map(|found| failed(&found[1], found.get(2).map_or("", |words| words.as_str())));
+        report.failing = named.filter(|test| test.id.contains('.')).collect();
+    }
+    (sums > 0 || report.collection_error).then_some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_and_ids_are_read() {
+        let report = parse(&fixture("maven_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 0));
+        assert_eq!(failing(&report), ["CartTest.total", "CartTest.emptyCart"]);
+    }
+
+    #[test]
+    fn tests_that_do_not_compile_are_no_failing_tests() {
+        let report = parse(&fixture("maven_collection_error.txt")).unwrap();
+        assert!(report.collection_error && report.ran() == 0);
+    }
+}

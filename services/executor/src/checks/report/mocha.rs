@@ -1,0 +1,82 @@
+//! Mocha, with its usual reporter.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static PASSING: Pattern = Pattern::new(r"^\s+(\d+) passing(?: \(\d+m?s\))?$");
+static FAILING: Pattern = Pattern::new(r"^\s+(\d+) failing$");
+static PENDING: Pattern = Pattern::new(r"^\s+(\d+) pending$");
+/// The first line of a failure; the title goes on until a line that ends in a colon.
+static HEADING: Pattern = Pattern::new(r"^  (\d+)\) (.+)$");
+static PASSED: Pattern = Pattern::new(r"^\s+(?:✔|✓) (.+?)(?: \(\d+ms\))?$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let at = lines.iter().rposition(|line| PASSING.is_match(line))?;
+    let (before, after) = lines.split_at_checked(at)?;
+    let count = |pattern: &Pattern| {
+        after
+            .iter()
+            .find_map(|line| pattern.first(line))
+            .map_or(0, number)
+    };
+    let mut report = TestReport {
+        runner: "mocha".to_owned(),
+        passed: count(&PASSING),
+        failed: count(&FAILING),
+        skipped: count(&PENDING),
+        ..TestReport::default()
+    };
+    report.passing = before
+        .iter()
+        .filter_map(|line| PASSED.first(line))
+        .map(str::to_owned)
+        .collect();
+    for (at, line) in after.iter().enumerate() {
+        if HEADING.is_match(line) {
+            report
+                .failing
+                .extend(failure(after.get(at..).unwrap_or_default()));
+        }
+    }
+    Some(report)
+}
+
+fn failure(lines: &[&str]) -> Option<domain::check::FailedTest> {
+    let first = HEADING.captures(lines.first()?)?.get(2)?.as_str();
+    let title = lines.iter().skip(1).map(|line| line.trim());
+    let mut parts = vec![first.trim()];
+    let mut used = 1;
+    for part in title.take(8).take_while(|part| !part.is_empty()) {
+        if parts.last().is_some_and(|last| last.ends_with(':')) {
+            break;
+        }
+        parts.push(part);
+        used += 1;
+    }
+    let id = parts.join(" › ");
+    let is_end = |line: &str| HEADING.is_match(line) || line.trim_start().starts_with("at ");
+    let words = message(lines.get(used..)?.iter().copied(), is_end);
+    Some(failed(id.trim_end_matches(':'), words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("mocha_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 1));
+        assert_eq!(failing(&report), ["cart › empty cart", "cart › total"]);
+        assert!(
+            report.failing[0]
+                .message
+                .contains("Cannot read properties of undefined")
+        );
+        assert_eq!(report.passing, ["count"]);
+    }
+}

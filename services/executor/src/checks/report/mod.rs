@@ -1,0 +1,197 @@
+//! What test runners print, read by one parser a runner. A parser says nothing of output that is not its runner's.
+
+mod cargo;
+mod dbt;
+mod dotnet;
+mod go;
+mod jest;
+mod junit;
+mod maven;
+mod mocha;
+mod node;
+mod phpunit;
+mod pytest;
+mod rspec;
+mod unittest;
+mod vitest;
+
+use domain::check::{FailedTest, TestReport};
+
+pub(super) use junit::parse as junit;
+
+/// Lines that a failing test's message takes.
+const MESSAGE_LINES: usize = 3;
+
+const PARSERS: [fn(&str) -> Option<TestReport>; 13] = [
+    cargo::parse,
+    dbt::parse,
+    dotnet::parse,
+    go::parse,
+    jest::parse,
+    maven::parse,
+    mocha::parse,
+    node::parse,
+    phpunit::parse,
+    pytest::parse,
+    rspec::parse,
+    unittest::parse,
+    vitest::parse,
+];
+
+/// What all runners in this output say together; nothing when there was none.
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let found = PARSERS.into_iter().filter_map(|parse| parse(output));
+    found.reduce(TestReport::with)
+}
+
+/// What makes runners name their tests, and print without colours.
+pub(super) fn environment() -> [(String, String); 2] {
+    [("NO_COLOR", "1"), ("PYTEST_ADDOPTS", "-rfEsxXp")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
+/// A terminal's text without colours and other escapes, and without what was overwritten in its line.
+pub(super) fn plain(output: &str) -> String {
+    let mut text = String::with_capacity(output.len());
+    let mut rest = output.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut rest),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' => text.push('\n'),
+            c if c.is_control() && c != '\n' && c != '\t' => {}
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match rest.next() {
+        // Control sequence: up to a letter or one of its like.
+        Some('[') => while rest.next().is_some_and(|c| !('\u{40}'..='\u{7e}').contains(&c)) {},
+        // Operating system command: up to a bell or the next escape.
+        Some(']') => while rest.next().is_some_and(|c| c != '\u{7}' && c != '\u{1b}') {},
+        _ => {}
+    }
+}
+
+/// The number in a text; one too large is as good as the largest.
+fn number(text: &str) -> u32 {
+    text.parse().unwrap_or(if text.is_empty() { 0 } else { u32::MAX })
+}
+
+fn failed(id: impl Into<String>, message: impl Into<String>) -> FailedTest {
+    FailedTest {
+        id: id.into(),
+        message: message.into(),
+    }
+}
+
+/// The first lines with something in them, up to one that ends it.
+fn message<'t>(lines: impl Iterator<Item = &'t str>, is_end: impl Fn(&str) -> bool) -> String {
+    let lines = lines.take_while(|line| !is_end(line)).map(str::trim);
+    let told: Vec<&str> = lines
+        .filter(|line| !line.is_empty())
+        .take(MESSAGE_LINES)
+        .collect();
+    told.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a runner prints, as a file in `fixtures`.
+    pub(super) fn fixture(name: &str) -> String {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/checks/report/fixtures");
+        std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
+    }
+
+    pub(super) fn counts(report: &TestReport) -> (u32, u32, u32) {
+        (report.passed, report.failed, report.skipped)
+    }
+
+    pub(super) fn failing(report: &TestReport) -> Vec<&str> {
+        report.failing.iter().map(|test| test.id.as_str()).collect()
+    }
+
+    #[test]
+    fn one_runner_alone_takes_each_output_for_its_own() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/checks/report/fixtures");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".xml") {
+                continue;
+            }
+            let output = fixture(&name);
+            let takers = PARSERS.iter().filter(|parse| parse(&output).is_some()).count();
+            assert_eq!(
+                takers,
+                1,
+                "{name}: {:?}",
+                parse(&output).map(|report| report.runner)
+            );
+            seen += 1;
+        }
+        assert!(seen >= 25, "{seen} fixtures");
+    }
+
+    #[test]
+    fn two_runners_one_after_the_other_count_together() {
+        let both = format!(
+            "{}\n{}",
+            fixture("cargo_passed.txt"),
+            fixture("pytest_failed.txt")
+        );
+        let report = parse(&both).unwrap();
+        assert_eq!(report.runner, "cargo, pytest");
+        assert!(report.failed > 0 && report.passed > 3);
+    }
+
+    #[test]
+    fn words_about_tests_are_no_tests() {
+        for output in [
+            "",
+            "All tests passed!\n",
+            "PASSED\n",
+            "3 passed\n",
+            "ok\n",
+            "Tests: all of them\n",
+            "Build succeeded.\n    0 Warning(s)\n    0 Error(s)\n",
+            "> tsc --noEmit\n\n",
+        ] {
+            assert_eq!(parse(output), None, "{output}");
+        }
+    }
+
+    #[test]
+    fn colours_and_overwritten_lines_go() {
+        assert_eq!(
+            plain("\u{1b}[1;32mok\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}x"),
+            "ok\n50%\n100%\nx"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_stops_a_parser(
+            start in "[ -~\n]{0,200}",
+            name in proptest::sample::select(vec![
+                "pytest_failed.txt", "jest_failed.txt", "go_failed.txt", "go_json.txt", "cargo_failed.txt",
+                "unittest_failed.txt", "node_tap_failed.txt", "mocha_failed.txt", "vitest_failed.txt", "rspec_failed.txt",
+            ]),
+            cut in 0usize..4000,
+            end in "\\PC{0,200}",
+        ) {
+            let whole = fixture(name);
+            let at = (0..=cut.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
+            let output = format!("{start}{}{end}", &whole[..at]);
+            let report = parse(&plain(&output)).unwrap_or_default().bounded();
+            prop_assert!(report.failing.len() <= domain::check::MAX_TESTS);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Node's own runner (`node --test`), as TAP and as it prints to a terminal.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static COUNT: Pattern = Pattern::new(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$");
+static TAP: Pattern = Pattern::new(r"^(\s*)(not ok|ok) \d+ - (.+?)(?: # (SKIP|TODO).*)?$");
+static SPEC: Pattern = Pattern::new(r"^(\s*)(✔|✖|﹣) (.+?) \([\d.]+ms\)(?: # .*)?$");
+/// A test file that could not be loaded stands as a test of its own name.
+static FILE: Pattern = Pattern::new(r"\.[cm]?[jt]sx?$");
+const FAILURES: &str = "✖ failing tests:";
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let mut report = TestReport {
+        runner: "node".to_owned(),
+        ..TestReport::default()
+    };
+    let mut seen = 0;
+    for found in output.lines().filter_map(|line| COUNT.captures(line)) {
+        let number = number(&found[2]);
+        seen += 1;
+        match &found[1] {
+            "pass" => report.passed = report.passed.saturating_add(number),
+            "fail" | "cancelled" => report.failed = report.failed.saturating_add(number),
+            "skipped" | "todo" => report.skipped = report.skipped.saturating_add(number),
+            _ => {}
+        }
+    }
+    if seen < 6 {
+        return None;
+    }
+    let unloaded = if TAP.all(output).next().is_some() || output.starts_with("TAP version") {
+        tap(output, &mut report)
+    } else {
+        spec(output, &mut report)
+    };
+    report.collection_error = unloaded > 0;
+    report.failed = report.failed.saturating_sub(unloaded);
+    Some(report)
+}
+
+/// Suites that failed because of a test inside are not counted again.
+fn tap(output: &str, report: &mut TestReport) -> u32 {
+    let lines: Vec<&str> = output.lines().collect();
+    let mut unloaded = 0;
+    for (at, line) in lines.iter().enumerate() {
+        let Some(found) = TAP.captures(line) else { continue };
+        let (id, directive) = (&found[3], found.get(4));
+        let detail = || lines.get(at + 1..).unwrap_or_default().iter().copied();
+        let is_end = |line: &str| line.trim() == "...";
+        let of = |key: &str| {
+            let mut detail = detail().take_while(|line| !is_end(line));
+            detail.find_map(|line| line.trim().strip_prefix(key))
+        };
+        match (&found[2], directive.is_some()) {
+            (_, true) => report.skipping.push(id.to_owned()),
+            ("ok", false) if of("type: ") != Some("'suite'") => report.passing.push(id.to_owned()),
+            ("ok", false) => {}
+            _ if FILE.is_match(id) => unloaded += 1,
+            _ if of("failureType: ") == Some("'subtestsFailed'") => {}
+            _ => {
+                let error = of("error: ").map(|error| error.trim_matches(['\'', '"']));
+                let words = match error {
+                    Some("|-" | "|") => {
+                        let rest = detail()
+                            .skip_while(|line| !line.trim().starts_with("error: "))
+                            .skip(1);
+                        message(rest, |line| {
+                            is_end(line) || line.trim_start().starts_with("code: ")
+                        })
+                    }
+                    error => error.unwrap_or_default().to_owned(),
+                };
+                report.failing.push(failed(id, words));
+            }
+        }
+    }
+    unloaded
+}
+
+fn spec(output: &str, report: &mut TestReport) -> u32 {
+    let (tests, failures) = output.split_once(FAILURES).unwrap_or((output, ""));
+    for found in tests.lines().filter_map(|line| SPEC.captures(line)) {
+        match &found[2] {
+            "✔" => report.passing.push(found[3].to_owned()),
+            "﹣" => report.skipping.push(found[3].to_owned()),
+            _ => {}
+        }
+    }
+    let lines: Vec<&str> = failures.lines().collect();
+    let mut unloaded = 0;
+    for (at, line) in lines.iter().enumerate() {
+        let Some(found) = SPEC.captures(line) else {
+            continue;
+        };
+        if FILE.is_match(&found[3]) {
+            unloaded += 1;
+            continue;
+        }
+        let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
+        let words = message(rest, |line| {
+            SPEC.is_match(line) || line.trim_start().starts_with("at ")
+        });
+        report.failing.push(failed(&found[3], words));
+    }
+    unloaded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read_in_both_forms() {
+        for name in ["node_tap_failed.txt", "node_spec_failed.txt"] {
+            let report = parse(&fixture(name)).unwrap();
+            assert_eq!(counts(&report), (1, 2, 1), "{name}");
+            assert_eq!(failing(&report), ["empty cart", "total"], "{name}");
+            assert!(
+                report.failing[0].message.contains("Cannot read properties"),
+                "{name}: {:?}",
+                report.failing
+            );
+            assert!(report.passing.contains(&"count".to_owned()) && !report.collection_error);
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_loaded_is_no_failing_test() {
+        for name in ["node_tap_collection_error.txt", "node_spec_collection_error.txt"] {
+            let report = parse(&fixture(name)).unwrap();
+            assert_eq!(counts(&report), (0, 0, 0), "{name}");
+            assert!(report.collection_error && report.failing.is_empty(), "{name}");
+        }
+    }
+}

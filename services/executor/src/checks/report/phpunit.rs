@@ -1,0 +1,77 @@
+//! `PHPUnit`.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static OK: Pattern = Pattern::new(r"^OK \((\d+) tests?, \d+ assertions?\)$");
+static COUNTS: Pattern = Pattern::new(r"^Tests: (\d+), Assertions: \d+(.*)\.$");
+static COUNT: Pattern = Pattern::new(r"(Errors|Failures|Skipped|Incomplete|Warnings): (\d+)");
+static HEADING: Pattern = Pattern::new(r"^\d+\) (\S+::.+)$");
+const NONE: &str = "No tests executed!";
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let mut report = TestReport {
+        runner: "phpunit".to_owned(),
+        ..TestReport::default()
+    };
+    if let Some(passed) = lines.iter().rev().find_map(|line| OK.first(line)) {
+        report.passed = number(passed);
+        return Some(report);
+    }
+    let Some(counts) = lines.iter().rev().find_map(|line| COUNTS.captures(line)) else {
+        return lines.contains(&NONE).then_some(report);
+    };
+    for count in COUNT.all(counts.get(2).map_or("", |rest| rest.as_str())) {
+        let number = number(&count[2]);
+        match &count[1] {
+            "Errors" | "Failures" => report.failed = report.failed.saturating_add(number),
+            "Skipped" | "Incomplete" => report.skipped = report.skipped.saturating_add(number),
+            _ => {}
+        }
+    }
+    report.passed = number(&counts[1])
+        .saturating_sub(report.failed)
+        .saturating_sub(report.skipped);
+    // Warnings, risky and skipped tests are listed in the same way after the failures.
+    let is_over = |line: &&&str| line.ends_with("skipped tests:") || line.ends_with("skipped test:");
+    let failures: Vec<&str> = lines.iter().take_while(|line| !is_over(line)).copied().collect();
+    for (at, line) in failures.iter().enumerate() {
+        if let Some(id) = HEADING.first(line)
+            && (report.failing.len() as u64) < u64::from(report.failed)
+        {
+            let rest = failures.get(at + 1..).unwrap_or_default().iter().copied();
+            let words = message(rest, |line| HEADING.is_match(line) || line.starts_with('/'));
+            report.failing.push(failed(id, words));
+        }
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("phpunit_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 1));
+        assert_eq!(
+            failing(&report),
+            ["CartTest::testEmptyCart", "CartTest::testTotal"]
+        );
+        assert_eq!(
+            report.failing[1].message,
+            "Failed asserting that 0 matches expected 30."
+        );
+    }
+
+    #[test]
+    fn a_short_success_and_none_at_all_are_told_apart() {
+        assert_eq!(counts(&parse(&fixture("phpunit_passed.txt")).unwrap()), (3, 0, 0));
+        assert_eq!(parse("PHPUnit 10.5.2\n\nNo tests executed!\n").unwrap().ran(), 0);
+    }
+}

@@ -1,0 +1,125 @@
+//! pytest, also with `-q`.
+
+use domain::check::TestReport;
+
+use super::{failed, number};
+use crate::pattern::Pattern;
+
+/// `==== 1 failed, 2 passed in 0.12s ====`, with or without the lines around it.
+static SUMMARY: Pattern = Pattern::new(
+    r"^=* ?((?:\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun|subtests passed)(?:, )?)+|no tests ran) in [\d.]+ ?s(?:econds)?\b.*$",
+);
+static COUNT: Pattern =
+    Pattern::new(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun)");
+/// A line of the short summary: `FAILED tests/test_a.py::test_b - assert 1 == 2`.
+static LINE: Pattern = Pattern::new(r"^(FAILED|ERROR|PASSED|XFAIL|XPASS|SKIPPED) (\S.*)$");
+/// Collecting stopped.
+static STOPPED: Pattern = Pattern::new(
+    r"(?m)^!+ Interrupted: \d+ errors? during collection !+$|^ERROR: (?:not found|file or directory not found|usage)|^ImportError while loading conftest|^E +(?:ImportError|ModuleNotFoundError|SyntaxError)\b.*\n(?:.*\n)*?!+ ",
+);
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
+    let mut report = TestReport {
+        runner: "pytest".to_owned(),
+        ..TestReport::default()
+    };
+    let Some(summary) = summary else {
+        // Before it could count anything.
+        report.collection_error = output.contains("ImportError while loading conftest");
+        return report.collection_error.then_some(report);
+    };
+    let mut errors = 0;
+    for count in COUNT.all(summary) {
+        let (count, what) = (number(&count[1]), &count[2]);
+        match what {
+            "passed" => report.passed = count,
+            "failed" => report.failed = count,
+            "error" | "errors" => errors = count,
+            "skipped" | "xfailed" => report.skipped = report.skipped.saturating_add(count),
+            // A test that was expected to fail and does not is neither.
+            _ => {}
+        }
+    }
+    let uncollected = lines(output, &mut report);
+    report.failed = report.failed.saturating_add(errors.saturating_sub(uncollected));
+    report.collection_error = uncollected > 0 || STOPPED.is_match(output);
+    Some(report)
+}
+
+/// Reads the short summary; the number of errors that are no test's.
+fn lines(output: &str, report: &mut TestReport) -> u32 {
+    let mut uncollected = 0;
+    for line in output.lines() {
+        let Some(found) = LINE.captures(line) else {
+            continue;
+        };
+        let (what, rest) = (&found[1], found.get(2).map_or("", |rest| rest.as_str()));
+        let (id, message) = rest.split_once(" - ").unwrap_or((rest, ""));
+        match what {
+            "FAILED" => report.failing.push(failed(id, message)),
+            "ERROR" if id.contains("::") => report.failing.push(failed(id, message)),
+            "ERROR" => uncollected += u32::from(!id.starts_with("at ")),
+            "PASSED" if id.contains("::") => report.passing.push(id.to_owned()),
+            "XFAIL" if id.contains("::") => report.skipping.push(id.to_owned()),
+            _ => {}
+        }
+    }
+    uncollected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("pytest_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (3, 2, 2));
+        assert_eq!(
+            failing(&report),
+            [
+                "tests/test_cart.py::test_empty_cart",
+                "tests/test_cart.py::test_total[two items-30]"
+            ]
+        );
+        assert_eq!(report.failing[0].message, "KeyError: 'items'");
+        assert_eq!(report.passing.len(), 3);
+        assert_eq!(report.skipping, ["tests/test_cart.py::test_later"]);
+        assert!(!report.collection_error);
+    }
+
+    #[test]
+    fn quiet_output_counts_too() {
+        let report = parse("..s\n2 passed, 1 skipped in 0.03s\n").unwrap();
+        assert_eq!(counts(&report), (2, 0, 1));
+    }
+
+    #[test]
+    fn a_test_file_that_cannot_be_imported_is_no_failing_test() {
+        let report = parse(&fixture("pytest_collection_error.txt")).unwrap();
+        assert_eq!(counts(&report), (0, 0, 0));
+        assert!(report.collection_error && report.failing.is_empty());
+    }
+
+    #[test]
+    fn a_fixture_that_fails_is_a_failing_test() {
+        let report = parse(&fixture("pytest_fixture_error.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 1, 0));
+        assert_eq!(failing(&report), ["tests/test_db.py::test_query"]);
+        assert!(!report.collection_error);
+    }
+
+    #[test]
+    fn no_tests_are_no_tests() {
+        let report = parse("\n========= no tests ran in 0.00s =========\n").unwrap();
+        assert_eq!(report.ran(), 0);
+    }
+
+    #[test]
+    fn a_conftest_that_cannot_be_loaded_is_a_collection_error() {
+        let output = "ImportError while loading conftest '/w/conftest.py'.\nconftest.py:1: in <module>\n    import nope\n";
+        assert!(parse(output).unwrap().collection_error);
+    }
+}

@@ -1,0 +1,71 @@
+//! `RSpec`.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static SUMMARY: Pattern = Pattern::new(
+    r"^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$",
+);
+/// `rspec ./spec/cart_spec.rb:4 # Cart is empty`.
+static FAILED: Pattern = Pattern::new(r"^rspec (\S+) # (.+)$");
+static HEADING: Pattern = Pattern::new(r"^  \d+\) (.+)$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let summary = lines.iter().rev().find_map(|line| SUMMARY.captures(line))?;
+    let count = |group| summary.get(group).map_or(0, |found| number(found.as_str()));
+    let (all, bad, pending) = (count(1), count(2), count(3));
+    let mut report = TestReport {
+        runner: "rspec".to_owned(),
+        passed: all.saturating_sub(bad).saturating_sub(pending),
+        failed: bad,
+        skipped: pending,
+        collection_error: count(4) > 0,
+        ..TestReport::default()
+    };
+    for found in lines.iter().filter_map(|line| FAILED.captures(line)) {
+        report.failing.push(failed(
+            format!("{} # {}", &found[1], &found[2]),
+            said(&lines, &found[2]),
+        ));
+    }
+    Some(report)
+}
+
+fn said(lines: &[&str], name: &str) -> String {
+    let is_its = |line: &&str| HEADING.first(line) == Some(name);
+    let at = lines.iter().position(is_its);
+    let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
+    message(rest.iter().copied(), |line| {
+        line.trim_start().starts_with("# ") || HEADING.is_match(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("rspec_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 1));
+        assert_eq!(
+            failing(&report),
+            [
+                "./spec/cart_spec.rb:4 # Cart when empty does not fail",
+                "./spec/cart_spec.rb:8 # Cart adds up"
+            ]
+        );
+        assert!(report.failing[1].message.contains("expected: 30"), "{report:?}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_loaded_is_no_failing_test() {
+        let report = parse(&fixture("rspec_collection_error.txt")).unwrap();
+        assert_eq!(counts(&report), (0, 0, 0));
+        assert!(report.collection_error);
+    }
+}

@@ -1,0 +1,113 @@
+//! Python's unittest, and what runs on it (Django's test command).
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static RAN: Pattern = Pattern::new(r"^Ran (\d+) tests? in [\d.]+s$");
+static VERDICT: Pattern = Pattern::new(r"^(OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$");
+static COUNT: Pattern =
+    Pattern::new(r"(failures|errors|skipped|expected failures|unexpected successes)=(\d+)");
+static HEADING: Pattern = Pattern::new(r"^(?:FAIL|ERROR): (\S+) \(([^)]*)\)");
+static VERBOSE: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\)(?:\n.*)? \.\.\. (ok|skipped)\b");
+/// A module that could not be imported stands as a test of this class.
+const UNLOADED: &str = "unittest.loader._FailedTest";
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let at = lines.iter().rposition(|line| RAN.is_match(line))?;
+    let ran = number(RAN.first(lines.get(at)?)?);
+    let verdict = lines.get(at..)?.iter().find_map(|line| VERDICT.captures(line))?;
+    let (mut failures, mut left_out) = (0_u32, 0_u32);
+    for count in COUNT.all(verdict.get(2).map_or("", |counts| counts.as_str())) {
+        let number = number(&count[2]);
+        match &count[1] {
+            "skipped" | "expected failures" => left_out = left_out.saturating_add(number),
+            _ => failures = failures.saturating_add(number),
+        }
+    }
+    let mut report = TestReport {
+        runner: "unittest".to_owned(),
+        skipped: left_out,
+        ..TestReport::default()
+    };
+    let unloaded = headings(&lines, &mut report);
+    report.collection_error = unloaded > 0;
+    report.failed = failures.saturating_sub(unloaded);
+    report.passed = ran.saturating_sub(failures).saturating_sub(left_out);
+    for found in lines.iter().filter_map(|line| VERBOSE.captures(line)) {
+        let id = id(&found[1], &found[2]);
+        match &found[3] {
+            "ok" => report.passing.push(id),
+            _ => report.skipping.push(id),
+        }
+    }
+    Some(report)
+}
+
+/// The failing tests; the number of modules that could not be imported.
+fn headings(lines: &[&str], report: &mut TestReport) -> u32 {
+    let mut unloaded = 0;
+    for (at, line) in lines.iter().enumerate() {
+        let Some(found) = HEADING.captures(line) else {
+            continue;
+        };
+        if found[2].starts_with(UNLOADED) {
+            unloaded += 1;
+            continue;
+        }
+        let rest = lines.get(at + 2..).unwrap_or_default().iter().copied();
+        let is_end = |line: &str| line.starts_with("======") || line.starts_with("------");
+        let traceback: Vec<&str> = rest.take_while(|line| !is_end(line)).collect();
+        // The last line that is not indented says what went wrong.
+        let told = traceback.iter().rposition(|line| {
+            !line.starts_with(' ') && !line.trim().is_empty() && !line.starts_with("Traceback")
+        });
+        let from = told.map_or(&[][..], |at| traceback.get(at..).unwrap_or_default());
+        let words = message(from.iter().copied(), |_| false);
+        report.failing.push(failed(id(&found[1], &found[2]), words));
+    }
+    unloaded
+}
+
+/// From Python 3.11 on the place ends in the test's name.
+fn id(test: &str, place: &str) -> String {
+    if place.ends_with(&format!(".{test}")) {
+        place.to_owned()
+    } else {
+        format!("{place}.{test}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_ids_and_first_lines_are_read() {
+        let report = parse(&fixture("unittest_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 1));
+        assert_eq!(
+            failing(&report),
+            ["test_cart.Cart.test_empty", "test_cart.Cart.test_total"]
+        );
+        assert_eq!(report.failing[0].message, "KeyError: 'items'");
+        assert_eq!(report.failing[1].message, "AssertionError: 0 != 30");
+        assert_eq!(report.passing, ["test_cart.Cart.test_count"]);
+    }
+
+    #[test]
+    fn a_module_that_cannot_be_imported_is_no_failing_test() {
+        let report = parse(&fixture("unittest_collection_error.txt")).unwrap();
+        assert_eq!(counts(&report), (0, 0, 0));
+        assert!(report.collection_error);
+    }
+
+    #[test]
+    fn no_tests_are_no_tests() {
+        let report = parse("\n------\nRan 0 tests in 0.000s\n\nNO TESTS RAN\n").unwrap();
+        assert_eq!(report.ran(), 0);
+    }
+}

@@ -1,0 +1,140 @@
+//! `JUnit` XML files that a check wrote: in the usual places of Gradle and Maven, and where the caller says.
+
+use std::path::{Path, PathBuf};
+
+use domain::check::TestReport;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use super::report;
+use crate::workspace::{Problem, Root, Stat};
+
+/// Where build tools of the JVM write them.
+const USUAL: [&str; 3] = [
+    "**/build/test-results/**/*.xml",
+    "**/target/surefire-reports/*.xml",
+    "**/target/failsafe-reports/*.xml",
+];
+/// Files at the root that say that the usual places may be there.
+const JVM: [&str; 5] = [
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+];
+/// Folders that hold none and much else.
+const SKIPPED: [&str; 6] = [".git", ".gradle", ".venv", "classes", "node_modules", "src"];
+const MAX_FOLDERS: usize = 20_000;
+const MAX_DEPTH: usize = 12;
+const MAX_ENTRIES: usize = 2000;
+const MAX_FILES: usize = 2000;
+/// Larger files are left out, in bytes.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// Where report files may be, and those that were there before the command.
+pub(super) struct Reports {
+    patterns: GlobSet,
+    is_looked_for: bool,
+    before: Vec<(PathBuf, Stat)>,
+}
+
+impl Reports {
+    /// Looks before the command runs: what an earlier one wrote is no evidence of this one.
+    pub(super) fn before(root: &Root, patterns: &[String]) -> Result<Self, Problem> {
+        let is_jvm = JVM
+            .iter()
+            .any(|name| matches!(root.stat(Path::new(name)), Ok(Some(_))));
+        let usual = USUAL.into_iter().filter(|_| is_jvm);
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns.iter().map(String::as_str).chain(usual) {
+            let glob = Glob::new(pattern)
+                .map_err(|_| Problem::BadRequest(format!("{pattern:?} is no pattern of paths")))?;
+            set.add(glob);
+        }
+        let patterns = set
+            .build()
+            .map_err(|_| Problem::BadRequest("the patterns of report files are too large".to_owned()))?;
+        let mut reports = Self {
+            is_looked_for: !patterns.is_empty(),
+            patterns,
+            before: Vec::new(),
+        };
+        reports.before = reports.find(root);
+        Ok(reports)
+    }
+
+    /// What the new ones say; nothing when there are none.
+    pub(super) fn read(&self, root: &Root) -> Option<TestReport> {
+        let is_new = |found: &(PathBuf, Stat)| !self.before.contains(found);
+        let new = self.find(root).into_iter().filter(is_new);
+        let texts = new.filter_map(|(path, _)| root.read(&path, MAX_BYTES).ok());
+        let reports = texts.filter_map(|bytes| report::junit(&String::from_utf8_lossy(&bytes)));
+        reports.reduce(TestReport::with)
+    }
+
+    fn find(&self, root: &Root) -> Vec<(PathBuf, Stat)> {
+        let mut found = Vec::new();
+        if !self.is_looked_for {
+            return found;
+        }
+        let (mut queue, mut folders) = (vec![(PathBuf::new(), 0)], 0);
+        while let Some((folder, depth)) = queue.pop() {
+            folders += 1;
+            // A folder that cannot be listed holds no evidence.
+            let entries = root.list(&folder, MAX_ENTRIES).unwrap_or_default();
+            for entry in entries {
+                let path = folder.join(&entry.name);
+                if entry.is_folder && depth < MAX_DEPTH && folders < MAX_FOLDERS {
+                    let is_skipped = SKIPPED.contains(&entry.name.as_str());
+                    queue.extend((!is_skipped).then(|| (path, depth + 1)));
+                } else if !entry.is_folder && found.len() < MAX_FILES && self.patterns.is_match(&path) {
+                    let stat = root.stat(&path).ok().flatten();
+                    found.extend(stat.map(|stat| (path, stat)));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const XML: &str = r#"<testsuite tests="1"><testcase classname="A" name="b"/></testsuite>"#;
+
+    fn root() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        (folder, root)
+    }
+
+    fn write(folder: &tempfile::TempDir, path: &str, text: &str) {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn files_in_the_usual_places_are_read_where_a_build_file_says_so() {
+        let (folder, root) = root();
+        write(&folder, "pom.xml", "");
+        let reports = Reports::before(&root, &[]).unwrap();
+        write(&folder, "api/target/surefire-reports/TEST-A.xml", XML);
+        write(&folder, "build/test-results/test/TEST-B.xml", XML);
+        write(&folder, "other/TEST-C.xml", XML);
+        assert_eq!(reports.read(&root).unwrap().passed, 2);
+    }
+
+    #[test]
+    fn what_was_there_before_is_no_evidence() {
+        let (folder, root) = root();
+        write(&folder, "out/junit.xml", XML);
+        let reports = Reports::before(&root, &["out/*.xml".to_owned()]).unwrap();
+        assert_eq!(reports.read(&root), None);
+        std::fs::remove_file(folder.path().join("out/junit.xml")).unwrap();
+        write(&folder, "out/junit.xml", &format!("{XML}\n"));
+        assert_eq!(reports.read(&root).unwrap().passed, 1);
+        assert!(Reports::before(&root, &["[".to_owned()]).is_err());
+    }
+}

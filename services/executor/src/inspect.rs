@@ -1,0 +1,55 @@
+//! A change as people and gates see it: how much of it there is, where, and what in it weakens its checks.
+
+use domain::check::{ChangeReport, Hunk};
+
+use crate::{
+    integrity::{self, Role, role},
+    workspace::{Problem, Workspace},
+};
+
+/// Findings that are told.
+const MAX_FINDINGS: usize = 200;
+/// Folders and files that are told.
+const MAX_PATHS: usize = 500;
+
+/// Looks at the workspace's files as they are. Blocks.
+pub(crate) fn inspect(workspace: &Workspace) -> Result<ChangeReport, Problem> {
+    let change = workspace.change()?;
+    let mut findings = integrity::findings(&change.files);
+    let size = integrity::size(&change.files);
+    let mut modules = integrity::modules(&change.files, &change.paths);
+    let is_needed_by_tests = |path: &&String| role(path) == Role::Test;
+    let present = change
+        .files
+        .iter()
+        .filter(|file| file.after.is_some())
+        .map(|file| &file.path);
+    let mut test_files: Vec<String> = present.filter(is_needed_by_tests).cloned().collect();
+    let truncated = change.is_cut
+        || findings.len() > MAX_FINDINGS
+        || modules.len() > MAX_PATHS
+        || test_files.len() > MAX_PATHS;
+    findings.truncate(MAX_FINDINGS);
+    modules.truncate(MAX_PATHS);
+    test_files.truncate(MAX_PATHS);
+    let hunks = change.hunks.iter().map(|hunk| {
+        let path = hunk.path.to_string_lossy().into_owned();
+        Hunk {
+            is_test: role(&path) == Role::Test,
+            path,
+            line: hunk.line,
+            lines: hunk.lines,
+        }
+    });
+    Ok(ChangeReport {
+        hunks: hunks.collect(),
+        tree: change.tree,
+        files: u32::try_from(change.files.len()).unwrap_or(u32::MAX),
+        product_lines: size.product,
+        test_lines: size.test,
+        modules,
+        test_files,
+        findings,
+        truncated,
+    })
+}

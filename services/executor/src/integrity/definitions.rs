@@ -1,0 +1,42 @@
+//! Names that product code defines, and names that a test uses.
+
+use std::collections::BTreeSet;
+
+use super::paths::{Role, role};
+use crate::{pattern::Pattern, workspace::ChangedFile};
+
+static DEFINITION: Pattern = Pattern::new(
+    r"(?m)^\s*(?:export\s+|default\s+|pub(?:\([^)]*\))?\s+|public\s+|private\s+|protected\s+|internal\s+|static\s+|async\s+|abstract\s+|final\s+)*(?:def|class|fn|func(?:\s+\([^)]*\))?|function|struct|enum|trait|interface|type|module|object|fun)\s+(\w+)",
+);
+static WORD: Pattern = Pattern::new(r"[A-Za-z_]\w+");
+
+/// Names defined in the product's files before the change, and those of them that are gone after it.
+pub(super) struct Definitions {
+    before: BTreeSet<String>,
+    gone: BTreeSet<String>,
+}
+
+impl Definitions {
+    pub(super) fn of(files: &[ChangedFile]) -> Self {
+        let product = || files.iter().filter(|file| role(&file.path) == Role::Product);
+        let names = |texts: Vec<&str>| -> BTreeSet<String> {
+            let found = texts.iter().flat_map(|text| DEFINITION.all(text));
+            found.map(|name| name[1].to_owned()).collect()
+        };
+        let before = names(product().filter_map(|file| file.before.as_deref()).collect());
+        let after = names(product().filter_map(|file| file.after.as_deref()).collect());
+        Self {
+            gone: before.difference(&after).cloned().collect(),
+            before,
+        }
+    }
+
+    /// Whether all that a test used of the changed product is gone.
+    pub(super) fn are_gone(&self, body: &[String]) -> bool {
+        let words = body
+            .iter()
+            .flat_map(|line| WORD.all(line).map(|word| word[0].to_owned()).collect::<Vec<_>>());
+        let used: BTreeSet<String> = words.filter(|word| self.before.contains(word)).collect();
+        !used.is_empty() && used.is_subset(&self.gone)
+    }
+}

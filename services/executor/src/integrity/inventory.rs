@@ -1,0 +1,232 @@
+//! The tests in a source file: name, place, body and assertions. Bodies are found by indentation or braces, which is exact
+//! enough to compare two versions of one file.
+
+use super::paths::Language;
+use crate::pattern::Pattern;
+
+/// Bodies end here at the latest, in lines.
+const MAX_BODY: usize = 2000;
+
+/// One test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Case {
+    pub(super) name: String,
+    /// First line with its decorators, first line of the test itself, last line; from 1.
+    pub(super) start: usize,
+    pub(super) line: usize,
+    pub(super) end: usize,
+    /// Without indentation and empty lines.
+    pub(super) body: Vec<String>,
+    pub(super) assertions: usize,
+    pub(super) is_skipped: bool,
+}
+
+static PYTHON: Pattern = Pattern::new(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(");
+static SCRIPT: Pattern = Pattern::new(
+    r#"^\s*(?:it|test|specify|xit|xtest|fit)(?:\.(?:only|skip|todo|each|failing|concurrent|fails)\b)*(?:\([^'"`]*\)|`[^`]*`)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)"#,
+);
+static GO: Pattern = Pattern::new(r"^func\s+((?:Test|Fuzz|Example)\w*)\s*\(");
+static RUST_MARK: Pattern =
+    Pattern::new(r"^\s*#\[(?:\w+::)*(?:test|rstest|test_case|proptest|tokio::test|wasm_bindgen_test)\b.*\]");
+static RUST: Pattern = Pattern::new(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?(?:unsafe\s+)?fn\s+(\w+)");
+static JVM_MARK: Pattern = Pattern::new(r"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b");
+static JVM: Pattern =
+    Pattern::new(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:[\w<>\[\],.?]+\s+)*(?:fun\s+)?(`[^`]+`|\w+)\s*\([^;]*$");
+static RUBY: Pattern = Pattern::new(
+    r#"^\s*(?:x|f|p)?(?:it|specify|example|test|scenario)\s+(?:'([^']*)'|"([^"]*)")|^\s*def\s+(test_\w+)"#,
+);
+static PHP: Pattern = Pattern::new(r"^\s*(?:public\s+)?function\s+(test\w*)\s*\(");
+static CSHARP_MARK: Pattern =
+    Pattern::new(r"^\s*\[(?:Fact|Theory|Test|TestMethod|TestCase|DataTestMethod)\b");
+static CSHARP: Pattern = Pattern::new(
+    r"^\s*(?:(?:public|private|internal|async|static|override|virtual)\s+)+[\w<>\[\]]+\s+(\w+)\s*\(",
+);
+static CPP: Pattern = Pattern::new(
+    r#"^\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST)\s*\(\s*(\w+\s*,\s*\w+)|^\s*(?:TEST_CASE|SCENARIO|SECTION)\s*\(\s*"([^"]*)""#,
+);
+static SHELL: Pattern =
+    Pattern::new(r#"^\s*@test\s+["'](.+)["']\s*\{|^\s*(?:function\s+)?(test_?\w+)\s*\(\)"#);
+/// A test of a column or model in a dbt properties file.
+static DBT: Pattern = Pattern::new(
+    r"^\s*-\s+((?:[\w]+\.)?(?:not_null|unique|accepted_values|relationships|expect_\w+|[a-z_]*_test))\b",
+);
+
+static ASSERTION: Pattern = Pattern::new(
+    r"(?x)\bassert\w*\b | \bself\.fail\b | \bpytest\.(?:raises|approx|fail|warns)\b | \bexpect\s*\( | \bexpect\w*!? | \.should\b | \bmust_\w+ | \bt\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\b
+    | \brequire\.\w+ | \bverify\s*\( | \bAssert\.\w+ | \bShould\w*\( | \b(?:EXPECT|ASSERT|CHECK|REQUIRE)_?\w*\s*\( | \braise_error\b | \bassume!? | \bmatches!",
+);
+/// What makes a test be left out.
+static SKIPPED: Pattern = Pattern::new(
+    r"(?x)@(?:unittest\.)?skip\w* | @pytest\.mark\.(?:skip|skipif|xfail)\b | \bpytest\.(?:skip|xfail|importorskip)\( | \bself\.skipTest\(
+    | \b(?:it|test|describe|specify)\.(?:skip|todo|failing|fails)\b | ^\s*x(?:it|test|describe|specify)\b | \bt\.Skip(?:f|Now)?\( | \#\[ignore\b
+    | @(?:Disabled|Ignore)\b | ^\s*(?:skip|pending)\b | \bmarkTest(?:Skipped|Incomplete)\( | \[Ignore\b | \bSkip\s*= | \bDISABLED_\w+ | \bGTEST_SKIP\b",
+);
+
+/// How the tests of a language look.
+struct Shape {
+    /// Its groups: the name in one of several ways.
+    heading: &'static Pattern,
+    /// A line before the heading that makes a function a test; absent: the heading does.
+    mark: Option<&'static Pattern>,
+    is_indented: bool,
+}
+
+fn shape(language: Language) -> Option<Shape> {
+    let braced = |heading, mark| Shape {
+        heading,
+        mark,
+        is_indented: false,
+    };
+    let indented = |heading| Shape {
+        heading,
+        mark: None,
+        is_indented: true,
+    };
+    Some(match language {
+        Language::Python => indented(&PYTHON),
+        Language::Ruby => indented(&RUBY),
+        Language::Yaml => indented(&DBT),
+        Language::Script => braced(&SCRIPT, None),
+        Language::Go => braced(&GO, None),
+        Language::Rust => braced(&RUST, Some(&RUST_MARK)),
+        Language::Jvm => braced(&JVM, Some(&JVM_MARK)),
+        Language::Php => braced(&PHP, None),
+        Language::CSharp => braced(&CSHARP, Some(&CSHARP_MARK)),
+        Language::Cpp => braced(&CPP, None),
+        Language::Shell => braced(&SHELL, None),
+        Language::Sql | Language::Other => return None,
+    })
+}
+
+/// Every test in a text.
+pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
+    let Some(shape) = shape(language) else {
+        return Vec::new();
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(captures) = shape.heading.captures(line) else {
+            continue;
+        };
+        let name = captures
+            .iter()
+            .skip(1)
+            .flatten()
+            .next()
+            .map_or("", |name| name.as_str());
+        let start = decorated(&lines, at);
+        let marks = lines.get(start..=at).unwrap_or_default();
+        if shape
+            .mark
+            .is_some_and(|mark| !marks.iter().any(|line| mark.is_match(line)))
+        {
+            continue;
+        }
+        let end = if shape.is_indented {
+            end_by_indentation(&lines, at)
+        } else {
+            end_by_braces(&lines, at)
+        };
+        found.push(case(name, &lines, [start, at, end]));
+    }
+    found
+}
+
+fn case(name: &str, lines: &[&str], [start, at, end]: [usize; 3]) -> Case {
+    let own = lines.get(start..=end).unwrap_or_default();
+    let body = lines.get(at + 1..=end).unwrap_or_default();
+    Case {
+        name: name.split_whitespace().collect::<Vec<_>>().join(" "),
+        start: start + 1,
+        line: at + 1,
+        end: end + 1,
+        body: body
+            .iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        assertions: own
+            .iter()
+            .filter(|line| !is_comment(line))
+            .map(|line| ASSERTION.all(line).count())
+            .sum(),
+        is_skipped: own.iter().any(|line| !is_comment(line) && SKIPPED.is_match(line)),
+    }
+}
+
+pub(super) fn is_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    (line.starts_with('#') && !line.starts_with("#["))
+        || line.starts_with("//")
+        || line.starts_with('*')
+        || line.starts_with("--")
+}
+
+/// The first of the lines with decorators, attributes or annotations right before a heading.
+fn decorated(lines: &[&str], at: usize) -> usize {
+    let is_mark = |line: &&str| {
+        let line = line.trim_start();
+        line.starts_with('@')
+            || line.starts_with("#[")
+            || (line.starts_with('[') && line.trim_end().ends_with(']'))
+    };
+    let before = lines.get(..at).unwrap_or_default();
+    at - before.iter().rev().take_while(|line| is_mark(line)).count()
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn end_by_indentation(lines: &[&str], at: usize) -> usize {
+    let own = lines.get(at).map_or(0, |line| indentation(line));
+    let mut end = at;
+    for (place, line) in lines.iter().enumerate().skip(at + 1).take(MAX_BODY) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        if indentation(line) <= own {
+            break;
+        }
+        end = place;
+    }
+    end
+}
+
+/// Braces in strings are left out as far as one line tells.
+fn end_by_braces(lines: &[&str], at: usize) -> usize {
+    let (mut depth, mut has_begun) = (0_i64, false);
+    for (place, line) in lines.iter().enumerate().skip(at).take(MAX_BODY) {
+        for c in without_strings(line) {
+            match c {
+                '{' => (depth, has_begun) = (depth + 1, true),
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+        let is_one_line = !has_begun && line.trim_end().ends_with(';');
+        if (has_begun && depth <= 0) || is_one_line {
+            return place;
+        }
+    }
+    (at + MAX_BODY).min(lines.len()).saturating_sub(1).max(at)
+}
+
+fn without_strings(line: &str) -> impl Iterator<Item = char> {
+    let (mut quote, mut is_escaped) = (None, false);
+    line.chars().filter(move |c| {
+        if std::mem::take(&mut is_escaped) {
+            return false;
+        }
+        match (quote, *c) {
+            (Some(_), '\\') => is_escaped = true,
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '`') => quote = Some(*c),
+            (None, _) => return true,
+            _ => {}
+        }
+        false
+    })
+}

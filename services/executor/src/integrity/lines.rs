@@ -1,0 +1,40 @@
+//! Lines that a change adds and takes away, with their numbers.
+
+use std::time::Duration;
+
+use similar::{Algorithm, ChangeTag, TextDiff};
+
+use crate::workspace::ChangedFile;
+
+/// A worse difference is good enough after this time.
+const LIMIT: Duration = Duration::from_millis(500);
+
+/// A line and its number in its own version, from 1.
+pub(super) type Line<'t> = (usize, &'t str);
+
+#[derive(Debug, Default)]
+pub(super) struct Lines<'t> {
+    pub(super) added: Vec<Line<'t>>,
+    pub(super) removed: Vec<Line<'t>>,
+}
+
+pub(super) fn lines(file: &ChangedFile) -> Lines<'_> {
+    let (before, after) = (
+        file.before.as_deref().unwrap_or_default(),
+        file.after.as_deref().unwrap_or_default(),
+    );
+    let diff = TextDiff::configure()
+        .algorithm(Algorithm::Patience)
+        .timeout(LIMIT)
+        .diff_lines(before, after);
+    let mut found = Lines::default();
+    for change in diff.iter_all_changes() {
+        let line = change.value().trim_end_matches(['\n', '\r']);
+        match (change.tag(), change.old_index(), change.new_index()) {
+            (ChangeTag::Insert, _, Some(at)) => found.added.push((at + 1, line)),
+            (ChangeTag::Delete, Some(at), _) => found.removed.push((at + 1, line)),
+            _ => {}
+        }
+    }
+    found
+}

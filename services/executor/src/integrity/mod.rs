@@ -1,0 +1,56 @@
+//! What in a change weakens the checks that it must pass: tests that go or say less, checks that are turned off, and product
+//! code that knows of tests. Pure: from the texts of changed files before and after.
+
+mod compare;
+mod definitions;
+mod inventory;
+mod lines;
+mod paths;
+mod patterns;
+mod product;
+mod rules;
+mod size;
+
+use std::cmp::Reverse;
+
+use domain::check::{Finding, Severity};
+
+use crate::workspace::ChangedFile;
+
+pub(crate) use paths::{Role, role};
+pub(crate) use size::{modules, size};
+
+/// Everything that is found, the worst first.
+pub(crate) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
+    let mut found = compare::findings(files);
+    found.extend(rules::findings(files));
+    found.extend(product::findings(files));
+    found.sort_by(|a, b| {
+        let key = |finding: &Finding| (Reverse(finding.severity), finding.path.clone(), finding.line);
+        key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))
+    });
+    found.dedup_by(|a, b| (&a.path, a.line, &a.kind) == (&b.path, b.line, &b.kind));
+    found
+}
+
+fn finding(path: &str, line: usize, kind: &str, severity: Severity, words: impl Into<String>) -> Finding {
+    Finding {
+        path: path.to_owned(),
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+        kind: kind.to_owned(),
+        severity,
+        words: words.into(),
+    }
+}
+
+/// A line as it is shown to people.
+fn shown(line: &str) -> String {
+    let line = line.trim();
+    match line.char_indices().nth(120) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! How much a change is, and which modules it touches.
+
+use std::collections::BTreeSet;
+
+use super::{
+    lines::lines,
+    paths::{Role, role},
+};
+use crate::workspace::ChangedFile;
+
+/// Files that say that a folder is a module.
+const MANIFESTS: [&str; 14] = [
+    "Cargo.toml",
+    "Gemfile",
+    "build.gradle",
+    "build.gradle.kts",
+    "composer.json",
+    "dbt_project.yml",
+    "go.mod",
+    "mix.exs",
+    "package.json",
+    "pom.xml",
+    "pubspec.yaml",
+    "pyproject.toml",
+    "setup.py",
+    "Package.swift",
+];
+
+/// Lines added and removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) product: u32,
+    pub(crate) test: u32,
+}
+
+/// Generated files, lock files and what tests compare with are left out.
+pub(crate) fn size(files: &[ChangedFile]) -> Size {
+    let mut size = Size::default();
+    for file in files {
+        let changed = lines(file);
+        let count = u32::try_from(changed.added.len() + changed.removed.len()).unwrap_or(u32::MAX);
+        let sum = match role(&file.path) {
+            Role::Test => &mut size.test,
+            Role::Product | Role::Config | Role::Ci | Role::Docs => &mut size.product,
+            Role::Expected | Role::Lock | Role::Generated => continue,
+        };
+        *sum = sum.saturating_add(count);
+    }
+    size
+}
+
+/// Folders of the modules that the change touches; `.` is the repository itself. `paths`: every file there is.
+pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
+    let all = paths.iter().chain(files.iter().map(|file| &file.path));
+    let is_manifest = |name: &str| MANIFESTS.contains(&name) || name.ends_with(".csproj");
+    let folders: BTreeSet<&str> = all
+        .filter_map(|path| {
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            is_manifest(name).then_some(folder)
+        })
+        .collect();
+    let touched = files.iter().filter(|file| role(&file.path) != Role::Lock);
+    let modules: BTreeSet<String> = touched.map(|file| module(&file.path, &folders)).collect();
+    modules.into_iter().collect()
+}
+
+/// The nearest folder around with a manifest.
+fn module(path: &str, folders: &BTreeSet<&str>) -> String {
+    let mut folder = path;
+    while let Some((around, _)) = folder.rsplit_once('/') {
+        if folders.contains(around) {
+            return around.to_owned();
+        }
+        folder = around;
+    }
+    ".".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, before: Option<&str>, after: Option<&str>) -> ChangedFile {
+        ChangedFile {
+            path: path.to_owned(),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn lines_of_product_and_tests_are_counted_apart_and_pinned_ones_not_at_all() {
+        let files = [
+            file("src/cart.py", Some("a\nb\nc\n"), Some("a\nx\nc\nd\n")),
+            file("tests/test_cart.py", None, Some("1\n2\n")),
+            file("uv.lock", Some("1\n"), Some("2\n")),
+            file("tests/__snapshots__/a.snap", Some("1\n"), None),
+        ];
+        assert_eq!(size(&files), Size { product: 3, test: 2 });
+    }
+
+    #[test]
+    fn a_module_is_the_nearest_folder_with_a_manifest() {
+        let paths = ["Cargo.toml", "crates/cart/Cargo.toml", "web/package.json"].map(str::to_owned);
+        let files = [
+            file("crates/cart/src/lib.rs", Some(""), Some("x\n")),
+            file("web/src/a/b.ts", Some(""), Some("x\n")),
+            file("scripts/run.sh", Some(""), Some("x\n")),
+            file("web/yarn.lock", Some(""), Some("x\n")),
+        ];
+        assert_eq!(modules(&files, &paths), [".", "crates/cart", "web"]);
+    }
+}

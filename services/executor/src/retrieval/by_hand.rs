@@ -1,0 +1,136 @@
+//! `executor index`: indexing and searching a repository by hand.
+
+use std::{
+    io::{Write, stdout},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::Args;
+use domain::CommitId;
+use retrieval::{Answer, Modules, Query, Request};
+use tokio::time::Instant;
+
+use super::{
+    shelf::{Searchable, Status},
+    worker::Took,
+};
+use crate::mirror::MirrorPath;
+
+/// What to index and to look for.
+#[derive(Args)]
+pub(crate) struct Task {
+    /// A bare repository, such as an executor's mirror; the index is kept in its folder code-index
+    #[arg(long)]
+    repository: PathBuf,
+    /// Branch, tag or commit
+    #[arg(long, default_value = "HEAD")]
+    revision: String,
+    /// Search so often and show the median time
+    #[arg(long, default_value_t = 1)]
+    times: u32,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// What to look for, such as the text of a ticket
+    #[arg(default_value = "")]
+    query: String,
+}
+
+/// Does it. Blocks.
+pub(crate) fn run(task: &Task) -> anyhow::Result<ExitCode> {
+    let mirror: MirrorPath = task.repository.canonicalize().context("--repository")?.into();
+    let commit = commit(&mirror, &task.revision)?;
+    let (index, took) = Searchable::built(&mirror, &commit);
+    let took = took.ok_or_else(|| match index.status() {
+        Status::Failed(why) => anyhow::anyhow!("no index: {why}"),
+        Status::Ready | Status::Building(_) => anyhow::anyhow!("no index"),
+    })?;
+    let (answer, median) = search(&index, task)?;
+    if task.json {
+        writeln!(stdout(), "{}", report(&commit, took, &answer, median))?;
+    } else {
+        show(took, &answer, median, !task.query.is_empty())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn commit(mirror: &Path, revision: &str) -> anyhow::Result<CommitId> {
+    let git = git::Repository::open(mirror)?;
+    let found = git.objects().revparse_single(revision).context("--revision")?;
+    let commit = found.peel_to_commit().context("--revision")?;
+    Ok(commit.id().to_string().parse()?)
+}
+
+fn search(index: &Arc<Searchable>, task: &Task) -> anyhow::Result<(Answer, Duration)> {
+    let modules = Modules::default();
+    let (mut times, mut last) = (Vec::new(), Answer::default());
+    for _ in 0..task.times.max(1) {
+        let started = Instant::now();
+        let query = Query::from_text(&task.query);
+        last = index
+            .search(&Request::new(&query, &modules))
+            .context("not ready")??;
+        times.push(started.elapsed());
+    }
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).copied().unwrap_or_default();
+    Ok((last, median))
+}
+
+fn report(commit: &CommitId, took: Took, answer: &Answer, median: Duration) -> serde_json::Value {
+    let found = answer.found.iter().map(|found| {
+        serde_json::json!({
+            "path": found.path, "start": found.start, "end": found.end, "symbol": found.symbol, "score": found.score,
+            "reason": found.reason, "test": found.is_test,
+        })
+    });
+    serde_json::json!({
+        "commit": commit.to_string(),
+        "known": took.updated.known,
+        "indexed": took.updated.indexed,
+        "skipped": took.updated.skipped,
+        "unread": took.updated.unread,
+        "chunks": took.chunks,
+        "ready_ms": milliseconds(took.ready),
+        "all_ms": milliseconds(took.all),
+        "query_ms": milliseconds(median),
+        "found": found.collect::<Vec<_>>(),
+    })
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn show(took: Took, answer: &Answer, median: Duration, is_asked: bool) -> std::io::Result<()> {
+    let mut out = stdout().lock();
+    let updated = took.updated;
+    writeln!(
+        out,
+        "{} files known, {} indexed, {} skipped, {} unread; {} chunks; ready after {:.1} s",
+        updated.known,
+        updated.indexed,
+        updated.skipped,
+        updated.unread,
+        took.chunks,
+        took.ready.as_secs_f64()
+    )?;
+    for found in &answer.found {
+        writeln!(
+            out,
+            "{}:{}-{} {} ({:.2}) {}",
+            found.path, found.start, found.end, found.symbol, found.score, found.reason
+        )?;
+    }
+    if is_asked && answer.found.is_empty() {
+        writeln!(out, "no confident match")?;
+    }
+    if is_asked {
+        writeln!(out, "searched in {:.1} ms", milliseconds(median))?;
+    }
+    Ok(())
+}

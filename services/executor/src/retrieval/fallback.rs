@@ -1,0 +1,158 @@
+//! What is looked at while there is no index: paths, and the text of files for what must stand there literally.
+
+use std::{fs::FileType, path::PathBuf, time::Duration};
+
+use aho_corasick::AhoCorasick;
+use retrieval::{Query, match_paths};
+use tokio::time::Instant;
+
+use crate::workspace::Workspace;
+
+/// How long it may take, and files that are looked at.
+const LIMIT: Duration = Duration::from_secs(2);
+const MAX_FILES: usize = 50_000;
+const MAX_FILE: u64 = 512 * 1024;
+/// Names and messages that are looked for; a shorter name is everywhere.
+const MAX_NEEDLES: usize = 12;
+const MIN_NEEDLE: usize = 4;
+/// A message says more than a name.
+const MESSAGE: f32 = 2.0;
+
+/// A file, or a line of it, that fits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Literal {
+    pub(crate) path: String,
+    /// From 1; 0: the whole file.
+    pub(crate) line: u32,
+    pub(crate) score: f32,
+    pub(crate) reason: String,
+}
+
+/// The files of a workspace whose paths fit, and those that have a name or message of the query. Blocks for two seconds
+/// at most.
+pub(crate) fn literally(
+    workspace: &Workspace,
+    query: &Query,
+    is_wanted: &dyn Fn(&str) -> bool,
+    is_cut: &dyn Fn() -> bool,
+    max: usize,
+) -> Vec<Literal> {
+    let end = Instant::now() + LIMIT;
+    let is_over = || is_cut() || Instant::now() >= end;
+    let listed = workspace.paths(FileType::is_file).take(MAX_FILES);
+    let paths: Vec<String> = listed
+        .take_while(|_| !is_over())
+        .filter_map(|path: PathBuf| path.into_os_string().into_string().ok())
+        .filter(|path| is_wanted(path))
+        .collect();
+    let names: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let mut found: Vec<Literal> = match_paths(query, &names, max)
+        .into_iter()
+        .map(|(path, score, reason)| Literal {
+            path: path.to_owned(),
+            line: 0,
+            score,
+            reason,
+        })
+        .collect();
+    for hit in grep(workspace, &names, query, &is_over) {
+        match found.iter_mut().find(|known| known.path == hit.path) {
+            Some(known) => {
+                known.line = hit.line;
+                known.score = known.score.max(hit.score);
+                known.reason = format!("{}; {}", known.reason, hit.reason);
+            }
+            None => found.push(hit),
+        }
+    }
+    found.sort_by(|one, other| {
+        other
+            .score
+            .total_cmp(&one.score)
+            .then_with(|| one.path.cmp(&other.path))
+    });
+    found.truncate(max);
+    found
+}
+
+/// What one file has: the needles by number, and the line of the first that says the most.
+struct Hits {
+    path: String,
+    needles: Vec<usize>,
+    line: u32,
+}
+
+fn grep(workspace: &Workspace, paths: &[&str], query: &Query, is_over: &dyn Fn() -> bool) -> Vec<Literal> {
+    let messages = query.messages.iter().map(|text| (text.as_str(), MESSAGE));
+    let names = query.identifiers.iter().map(|text| (text.as_str(), 1.0));
+    let long = |(text, _): &(&str, f32)| text.len() >= MIN_NEEDLE;
+    let needles: Vec<(&str, f32)> = messages.chain(names).filter(long).take(MAX_NEEDLES).collect();
+    let Ok(finder) = AhoCorasick::new(needles.iter().map(|(text, _)| text)) else {
+        return Vec::new();
+    };
+    if needles.is_empty() {
+        return Vec::new();
+    }
+    let mut hits: Vec<Hits> = Vec::new();
+    for path in paths {
+        if is_over() {
+            break;
+        }
+        hits.extend(hits_in(workspace, path, &finder));
+    }
+    let mut files = vec![0.0_f32; needles.len()];
+    for needle in hits.iter().flat_map(|hit| &hit.needles) {
+        if let Some(count) = files.get_mut(*needle) {
+            *count += 1.0;
+        }
+    }
+    let most: f32 = needles.iter().map(|(_, weight)| weight).sum();
+    hits.into_iter()
+        .map(|hit| literal(hit, &needles, &files, most))
+        .collect()
+}
+
+/// A needle counts for less the more files have it.
+fn literal(hit: Hits, needles: &[(&str, f32)], files: &[f32], most: f32) -> Literal {
+    let each = hit
+        .needles
+        .iter()
+        .filter_map(|needle| Some((needles.get(*needle)?, files.get(*needle)?)));
+    let score: f32 = each
+        .map(|((_, weight), count)| weight / count.max(1.0).sqrt())
+        .sum();
+    let named = hit.needles.iter().filter_map(|needle| needles.get(*needle));
+    let named: Vec<&str> = named.map(|(text, _)| *text).take(4).collect();
+    let test = if retrieval::is_test(&hit.path) { 0.5 } else { 1.0 };
+    Literal {
+        path: hit.path,
+        line: hit.line,
+        score: test * score / most.max(1.0),
+        reason: format!("has {}", named.join(", ")),
+    }
+}
+
+fn hits_in(workspace: &Workspace, path: &str, finder: &AhoCorasick) -> Option<Hits> {
+    let content = workspace.root().read(std::path::Path::new(path), MAX_FILE).ok()?;
+    let mut needles = Vec::new();
+    let mut first: Option<(usize, usize)> = None;
+    for found in finder.find_overlapping_iter(&content) {
+        let needle = found.pattern().as_usize();
+        if !needles.contains(&needle) {
+            needles.push(needle);
+        }
+        // Messages come before names.
+        if first.is_none_or(|(known, _)| needle < known) {
+            first = Some((needle, found.start()));
+        }
+    }
+    let (_, at) = first?;
+    let before = content.get(..at)?;
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    needles.sort_unstable();
+    Some(Hits {
+        path: path.to_owned(),
+        needles,
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+    })
+}

@@ -1,0 +1,148 @@
+//! `SeedContext`: the first look at the code that a ticket is about.
+
+use std::sync::Arc;
+
+use domain::cause::chain;
+use proto::executor::{SeedChunk, SeedContextRequest, SeedContextResponse};
+use retrieval::{Found, MAX_CHUNKS, Modules, Query, Request};
+use tokio_util::sync::CancellationToken;
+use tonic::Status as GrpcStatus;
+
+use super::{
+    fallback::{Literal, literally},
+    shelf::{Searchable, Status},
+};
+use crate::workspace::Workspace;
+
+/// Chunks for another ranking, and of each so many bytes.
+const MAX_CANDIDATES: usize = 200;
+const MAX_TEXT: usize = 4 * 1024;
+const MAX_MODULES: usize = 200;
+
+/// Answers from the index when it is ready, else from paths and literal text.
+///
+/// # Errors
+/// When a thread panicked.
+pub(crate) async fn seed_context(
+    index: Option<Arc<Searchable>>,
+    workspace: Arc<Workspace>,
+    cancel: CancellationToken,
+    request: SeedContextRequest,
+) -> Result<SeedContextResponse, GrpcStatus> {
+    let answer = move || answer(index.as_deref(), &workspace, &cancel, request);
+    let answered = tokio::task::spawn_blocking(answer).await;
+    answered.map_err(|error| GrpcStatus::internal(error.to_string()))
+}
+
+fn answer(
+    index: Option<&Searchable>,
+    workspace: &Workspace,
+    cancel: &CancellationToken,
+    request: SeedContextRequest,
+) -> SeedContextResponse {
+    let query = Query::from_text(&request.query);
+    let modules = Modules::new(request.modules.into_iter().take(MAX_MODULES));
+    let candidates = (request.candidates as usize).min(MAX_CANDIDATES);
+    if let Some(answer) = index.and_then(|index| indexed(index, &query, &modules, candidates)) {
+        return answer;
+    }
+    let status = index.map_or(Status::Failed("indexing is switched off"), Searchable::status);
+    let is_wanted = |path: &str| modules.hold(path);
+    let found = literally(
+        workspace,
+        &query,
+        &is_wanted,
+        &|| cancel.is_cancelled(),
+        MAX_CHUNKS,
+    );
+    SeedContextResponse {
+        ready: false,
+        percent: if let Status::Building(percent) = status {
+            percent
+        } else {
+            0
+        },
+        chunks: found.into_iter().map(literal_chunk).collect(),
+        candidates: Vec::new(),
+        note: not_ready(status),
+    }
+}
+
+/// What a reader should know when the index was not used.
+fn not_ready(status: Status) -> String {
+    let only = "Only paths and literal text were searched.";
+    match status {
+        Status::Ready => format!("The index could not be read. {only}"),
+        Status::Building(percent) => format!("The index is not ready ({percent} %). {only}"),
+        Status::Failed(why) => format!("There is no index: {why}. {only}"),
+    }
+}
+
+fn indexed(
+    index: &Searchable,
+    query: &Query,
+    modules: &Modules,
+    candidates: usize,
+) -> Option<SeedContextResponse> {
+    let mut request = Request::new(query, modules);
+    request.candidates = candidates;
+    match index.search(&request)? {
+        Ok(answer) => Some(SeedContextResponse {
+            ready: true,
+            percent: 100,
+            note: if answer.found.is_empty() {
+                "No confident match.".to_owned()
+            } else {
+                String::new()
+            },
+            chunks: answer
+                .found
+                .into_iter()
+                .map(|found| chunk(found, String::new()))
+                .collect(),
+            candidates: answer
+                .candidates
+                .into_iter()
+                .map(|candidate| chunk(candidate.found, first(candidate.text)))
+                .collect(),
+        }),
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "an index could not be searched");
+            None
+        }
+    }
+}
+
+fn first(mut text: String) -> String {
+    let end = (0..=MAX_TEXT.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
+    text
+}
+
+fn chunk(found: Found, text: String) -> SeedChunk {
+    SeedChunk {
+        path: found.path,
+        start_line: found.start,
+        end_line: found.end,
+        symbol: found.symbol,
+        score: found.score,
+        reason: found.reason,
+        test: found.is_test,
+        blob: found.blob.to_string(),
+        text,
+    }
+}
+
+fn literal_chunk(found: Literal) -> SeedChunk {
+    SeedChunk {
+        test: retrieval::is_test(&found.path),
+        path: found.path,
+        start_line: found.line,
+        end_line: found.line,
+        score: found.score,
+        reason: found.reason,
+        ..SeedChunk::default()
+    }
+}

@@ -1,0 +1,178 @@
+//! Files of a mirror for the index: trees and contents from git, definitions from the parser.
+
+use std::{collections::HashMap, path::Path};
+
+use domain::CommitId;
+use git2::{ObjectType, Oid, Repository};
+use retrieval::{Attributes, BlobId, Definition, MAX_FILE_BYTES, Source, TreeFile, Unread};
+use tokio_util::sync::CancellationToken;
+
+use crate::parser::{Language, Parser, Unparsed};
+
+/// Files of a tree, and folders within folders; the rest is not indexed.
+const MAX_FILES: usize = 500_000;
+const MAX_DEPTH: usize = 100;
+/// `.gitattributes` that are read, and of each so many bytes.
+const MAX_ATTRIBUTES: usize = 50;
+const MAX_ATTRIBUTES_BYTES: u64 = 64 * 1024;
+/// After so many files over which the parser fell or which took too long, the others are cut by lines.
+const MAX_FALLS: usize = 20;
+/// Contents kept during one search, in bytes.
+const MAX_KEPT: usize = 16 << 20;
+
+/// The files of a commit that are no links and no submodules, and what `.gitattributes` says of them.
+pub(super) fn files(git: &Repository, commit: &CommitId) -> Result<(Vec<TreeFile>, Attributes), git2::Error> {
+    let root = git.find_commit(Oid::from_str(commit.as_str())?)?.tree_id();
+    let mut files = Vec::new();
+    let mut rules = Vec::new();
+    let mut queue = vec![(String::new(), root, 0)];
+    while let Some((folder, id, depth)) = queue.pop() {
+        let tree = git.find_tree(id)?;
+        for entry in &tree {
+            let Ok(name) = entry.name() else { continue };
+            let path = if folder.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{folder}/{name}")
+            };
+            match entry.kind() {
+                Some(ObjectType::Tree) if depth < MAX_DEPTH => queue.push((path, entry.id(), depth + 1)),
+                Some(ObjectType::Blob)
+                    if entry.filemode() & 0o170_000 == 0o100_000 && files.len() < MAX_FILES =>
+                {
+                    if name == ".gitattributes" && rules.len() < MAX_ATTRIBUTES {
+                        rules.push((folder.clone(), entry.id()));
+                    }
+                    files.push(TreeFile {
+                        path,
+                        blob: blob_id(entry.id()),
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok((files, attributes(git, rules)))
+}
+
+fn attributes(git: &Repository, mut rules: Vec<(String, Oid)>) -> Attributes {
+    // Outer folders first.
+    rules.sort_by_key(|(folder, _)| (folder.matches('/').count(), folder.clone()));
+    let mut attributes = Attributes::default();
+    for (folder, id) in rules {
+        if let Ok(content) = content(git, id, MAX_ATTRIBUTES_BYTES) {
+            attributes.add(&folder, &String::from_utf8_lossy(&content));
+        }
+    }
+    attributes
+}
+
+fn content(git: &Repository, id: Oid, max: u64) -> Result<Vec<u8>, Unread> {
+    let objects = git.odb().map_err(|_| Unread::Missing)?;
+    let (size, _) = objects.read_header(id).map_err(|_| Unread::Missing)?;
+    if size as u64 > max {
+        return Err(Unread::TooLarge);
+    }
+    let blob = git.find_blob(id).map_err(|_| Unread::Missing)?;
+    Ok(blob.content().to_vec())
+}
+
+fn blob_id(id: Oid) -> BlobId {
+    let mut bytes = [0; 20];
+    for (to, from) in bytes.iter_mut().zip(id.as_bytes()) {
+        *to = *from;
+    }
+    BlobId(bytes)
+}
+
+/// Contents of a mirror, each read once.
+pub(super) struct Blobs {
+    git: git::Repository,
+    kept: HashMap<BlobId, Vec<u8>>,
+    bytes: usize,
+}
+
+impl Blobs {
+    pub(super) fn open(mirror: &Path) -> Result<Self, git::Error> {
+        Ok(Self {
+            git: git::Repository::open(mirror)?,
+            kept: HashMap::new(),
+            bytes: 0,
+        })
+    }
+
+    pub(super) fn content(&mut self, blob: BlobId) -> Option<Vec<u8>> {
+        if let Some(content) = self.kept.get(&blob) {
+            return Some(content.clone());
+        }
+        let id = Oid::from_bytes(&blob.0).ok()?;
+        let content = content(self.git.objects(), id, MAX_FILE_BYTES).ok()?;
+        if self.bytes + content.len() <= MAX_KEPT {
+            self.bytes += content.len();
+            self.kept.insert(blob, content.clone());
+        }
+        Some(content)
+    }
+}
+
+/// What an update of an index reads.
+pub(super) struct MirrorSource<'a> {
+    git: &'a Repository,
+    parser: &'a Parser,
+    cancel: &'a CancellationToken,
+    falls: usize,
+}
+
+impl<'a> MirrorSource<'a> {
+    pub(super) const fn new(git: &'a Repository, parser: &'a Parser, cancel: &'a CancellationToken) -> Self {
+        Self {
+            git,
+            parser,
+            cancel,
+            falls: 0,
+        }
+    }
+}
+
+impl Source for MirrorSource<'_> {
+    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, Unread> {
+        let id = Oid::from_bytes(&blob.0).map_err(|_| Unread::Missing)?;
+        content(self.git, id, max)
+    }
+
+    fn outline(&mut self, path: &str, text: &str) -> Vec<Definition> {
+        if self.falls >= MAX_FALLS {
+            return Vec::new();
+        }
+        definitions(self.parser, path, text, self.cancel).unwrap_or_else(|why| {
+            self.falls += 1;
+            tracing::debug!(path, %why, "a file is indexed without its definitions");
+            Vec::new()
+        })
+    }
+}
+
+/// What a text defines; nothing in a language that is not known.
+pub(super) fn definitions(
+    parser: &Parser,
+    path: &str,
+    text: &str,
+    cancel: &CancellationToken,
+) -> Result<Vec<Definition>, Unparsed> {
+    let language = Language::of(Path::new(path)).filter(|language| language.has_symbols());
+    let Some(language) = language else {
+        return Ok(Vec::new());
+    };
+    let symbols = parser.symbols(language, text.to_owned(), cancel)?;
+    Ok(symbols.into_iter().map(definition).collect())
+}
+
+fn definition(symbol: crate::parser::Symbol) -> Definition {
+    Definition {
+        name: symbol.name,
+        line: symbol.line,
+        end: symbol.end,
+        depth: symbol.depth,
+        signature: symbol.text,
+    }
+}

@@ -1,0 +1,140 @@
+//! The thread that builds indexes, one after the other, with what time others leave.
+
+use std::{
+    ops::ControlFlow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use domain::cause::chain;
+use git::DiskFloor;
+use retrieval::{Error, Progress, Updated};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    shelf::{Searchable, Shelf},
+    source::{self, MirrorSource},
+};
+use crate::parser::Parser;
+
+/// Of the thread and of the parser that it starts: commands and tools come first.
+const NICE: i32 = 10;
+
+const NO_ROOM: &str = "the disk is nearly full";
+const TROUBLE: &str = "it could not be built";
+const STOPPED: &str = "the executor stops";
+
+/// Starts the thread; it ends with the last sender. Nothing when the system has no thread left.
+pub(super) fn start(floor: DiskFloor, stop: CancellationToken) -> Option<mpsc::Sender<Arc<Searchable>>> {
+    let (jobs, next) = mpsc::channel::<Arc<Searchable>>();
+    let work = move || {
+        // Without it the index takes time from commands, and nothing else changes.
+        let _ = rustix::process::setpriority_process(None, NICE);
+        while let Ok(job) = next.recv() {
+            // A mistake here must not end the thread: the next repository may have none.
+            if catch_unwind(AssertUnwindSafe(|| build(&job, floor, &stop))).is_err() {
+                tracing::error!(mirror = %job.shelf.mirror.display(), "building an index panicked");
+                job.failed(TROUBLE);
+            }
+        }
+    };
+    let started = thread::Builder::new().name("index".to_owned()).spawn(work);
+    if let Err(error) = &started {
+        tracing::warn!(error = %chain(error), "nothing will be indexed");
+    }
+    started.is_ok().then_some(jobs)
+}
+
+/// Why an index was not built.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error(transparent)]
+    Index(#[from] Error),
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    #[error("the tree cannot be read")]
+    Tree(#[from] git2::Error),
+}
+
+/// What an index took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Took {
+    pub(crate) updated: Updated,
+    pub(crate) chunks: u64,
+    /// Until it could be searched.
+    pub(crate) ready: Duration,
+    /// Until it was tidy.
+    pub(crate) all: Duration,
+}
+
+/// Builds what a commit needs, and tells how it went.
+pub(super) fn build(job: &Searchable, floor: DiskFloor, stop: &CancellationToken) -> Option<Took> {
+    if stop.is_cancelled() {
+        job.failed(STOPPED);
+        return None;
+    }
+    if !floor.has_room(&job.shelf.mirror) {
+        job.failed(NO_ROOM);
+        return None;
+    }
+    let built = try_build(job, stop);
+    match &built {
+        Ok(_) => {}
+        Err(Problem::Index(Error::Cut)) => job.failed(STOPPED),
+        Err(error) => {
+            tracing::warn!(mirror = %job.shelf.mirror.display(), error = %chain(error), "an index could not be built");
+            job.failed(TROUBLE);
+        }
+    }
+    built.ok()
+}
+
+fn try_build(job: &Searchable, stop: &CancellationToken) -> Result<Took, Problem> {
+    let started = Instant::now();
+    let Shelf { mirror, .. } = &*job.shelf;
+    let git = git::Repository::open(mirror)?;
+    let (files, attributes) = source::files(git.objects(), &job.commit)?;
+    let index = job.shelf.index()?;
+    let parser = Parser::default();
+    let mut source = MirrorSource::new(git.objects(), &parser, stop);
+    let mut progress = |progress: Progress| {
+        job.progress(percent(progress));
+        if stop.is_cancelled() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let (tree, updated) = index.update(&files, &attributes, &mut source, &mut progress)?;
+    job.ready(Arc::clone(&index), Arc::clone(&tree));
+    let (ready, chunks) = (started.elapsed(), index.chunks());
+    tracing::info!(
+        mirror = %mirror.display(),
+        commit = %job.commit.short(),
+        known = updated.known,
+        indexed = updated.indexed,
+        skipped = updated.skipped,
+        unread = updated.unread,
+        chunks,
+        duration_ms = u64::try_from(ready.as_millis()).unwrap_or(u64::MAX),
+        "index ready"
+    );
+    // It can be searched; what follows makes that better and faster.
+    drop(parser);
+    index.tidy()?;
+    index.connect(&tree)?;
+    Ok(Took {
+        updated,
+        chunks,
+        ready,
+        all: started.elapsed(),
+    })
+}
+
+fn percent(progress: Progress) -> u32 {
+    let percent = progress.done * 100 / progress.all.max(1);
+    u32::try_from(percent).unwrap_or(100).min(99)
+}

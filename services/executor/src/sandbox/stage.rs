@@ -1,0 +1,138 @@
+//! A second pair of folders that takes the place of a workspace's own while one command runs, and then gives it back.
+//! Tools write their place into what they install, so what a setup made works at that place only.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+/// The worktree, and the scratch space with the home folder.
+const FOLDERS: [&str; 2] = ["tree", "tmp"];
+const HOME: &str = "tmp/home";
+/// Beside the workspace: the second pair, and the workspace's own while it is away.
+const SECOND: &str = "second";
+const OWN: &str = "own";
+
+/// The second pair. Dropped while it is in place, it gives the place back.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    place: PathBuf,
+    beside: PathBuf,
+    is_entered: bool,
+}
+
+impl Stage {
+    /// Makes the pair in the folder `beside`, on the file system of `place`, which holds the workspace's own.
+    pub(crate) fn make(place: &Path, beside: &Path) -> io::Result<Self> {
+        let make = |path: PathBuf| fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
+        for name in FOLDERS.iter().chain([&HOME]) {
+            make(beside.join(SECOND).join(name))?;
+        }
+        make(beside.join(OWN))?;
+        Ok(Self {
+            place: place.to_owned(),
+            beside: beside.to_owned(),
+            is_entered: false,
+        })
+    }
+
+    /// The second worktree and scratch space, before they take the place.
+    pub(crate) fn folders(&self) -> [PathBuf; 2] {
+        FOLDERS.map(|name| self.beside.join(SECOND).join(name))
+    }
+
+    /// All of it, to be deleted in the end.
+    pub(crate) fn beside(&self) -> &Path {
+        &self.beside
+    }
+
+    /// Takes the place. On failure everything is where it was.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        let moves = self.moves();
+        for (done, (from, to)) in moves.iter().enumerate() {
+            if let Err(error) = fs::rename(from, to) {
+                back(&moves[..done])?;
+                return Err(error);
+            }
+        }
+        self.is_entered = true;
+        Ok(())
+    }
+
+    /// Gives the place back.
+    pub(crate) fn leave(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_entered) {
+            back(&self.moves())?;
+        }
+        Ok(())
+    }
+
+    fn moves(&self) -> Vec<(PathBuf, PathBuf)> {
+        let of = |name: &&str| {
+            let (second, own) = (self.beside.join(SECOND), self.beside.join(OWN));
+            let place = self.place.join(name);
+            [(place.clone(), own.join(name)), (second.join(name), place)]
+        };
+        FOLDERS.iter().flat_map(of).collect()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // Whoever can tell of a failure has called `leave` before.
+        let _ = self.leave();
+    }
+}
+
+/// Takes moves back, the last one first.
+fn back(moves: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+    moves.iter().rev().try_for_each(|(from, to)| fs::rename(to, from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world() -> (tempfile::TempDir, Stage) {
+        let folder = tempfile::TempDir::new().unwrap();
+        for name in FOLDERS {
+            fs::create_dir_all(folder.path().join("place").join(name)).unwrap();
+            fs::write(folder.path().join("place").join(name).join("file"), "own").unwrap();
+        }
+        let stage = Stage::make(&folder.path().join("place"), &folder.path().join("beside")).unwrap();
+        for path in stage.folders() {
+            fs::write(path.join("file"), "second").unwrap();
+        }
+        (folder, stage)
+    }
+
+    fn seen(folder: &tempfile::TempDir) -> Vec<String> {
+        let file = |name| folder.path().join("place").join(name).join("file");
+        FOLDERS
+            .map(|name| fs::read_to_string(file(name)).unwrap())
+            .to_vec()
+    }
+
+    #[test]
+    fn the_second_pair_takes_the_place_and_gives_it_back() {
+        let (folder, mut stage) = world();
+        assert_eq!(seen(&folder), ["own", "own"]);
+        stage.enter().unwrap();
+        assert_eq!(seen(&folder), ["second", "second"]);
+        stage.leave().unwrap();
+        stage.leave().unwrap();
+        assert_eq!(seen(&folder), ["own", "own"]);
+        stage.enter().unwrap();
+        drop(stage);
+        assert_eq!(seen(&folder), ["own", "own"]);
+    }
+
+    #[test]
+    fn a_move_that_fails_leaves_everything_where_it_was() {
+        let (folder, mut stage) = world();
+        fs::remove_dir_all(folder.path().join("beside/second/tmp")).unwrap();
+        assert!(stage.enter().is_err());
+        assert_eq!(seen(&folder), ["own", "own"]);
+    }
+}

@@ -1,0 +1,251 @@
+//! `find_code`: the code that a description is about.
+
+use std::path::Path;
+
+use domain::cause::chain;
+use git2::{ObjectType, Oid};
+use retrieval::{Answer, Kind, Modules, Query, Request};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Call, Reply, Run, Tool, globs::Globs, parse};
+use crate::retrieval::{Searchable, Status, literally};
+
+/// Shown at most.
+const MAX_FOUND: usize = 15;
+/// A larger file is not compared with its base, in bytes.
+const MAX_COMPARED: u64 = 1024 * 1024;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "find_code",
+    description: "Finds the code that a description is about, best first: `path:lines symbol (score) reason`. Give the words \
+                  of the ticket, names, an error message or a stack trace as query. Use it when you do not know the exact \
+                  text; for exact text use search_content. It knows the files as they were at the base commit.",
+    schema: super::schema::<Input>,
+    read_only: true,
+    run: Run::Blocking(run),
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// What to look for: words, names, a message, a stack trace
+    query: String,
+    /// any (default), definition, usage, test or docs
+    kind: Option<String>,
+    /// Folder or glob patterns to look in, such as src/cart or **/*.py; absent: everywhere
+    scope: Option<String>,
+}
+
+fn run(call: &Call, input: Value) -> Result<Reply, String> {
+    let input: Input = parse(input)?;
+    let query = Query::from_text(&input.query);
+    if query.is_empty() {
+        return Err(
+            "The query has no word to look for. Describe what the code does, or give a name.".to_owned(),
+        );
+    }
+    let kind = kind(input.kind.as_deref())?;
+    let scope = input.scope.as_deref().filter(|scope| !scope.trim().is_empty());
+    let scope = scope.map(|scope| Globs::new(call, scope)).transpose()?;
+    let is_wanted = |path: &str| scope.as_ref().is_none_or(|scope| scope.is_match(Path::new(path)));
+    let status = match &call.index {
+        Some(index) => match searched(index, &query, kind, &is_wanted) {
+            Some(answer) => return Ok(shown(call, index, &answer)),
+            None => index.status(),
+        },
+        None => Status::Failed("indexing is switched off"),
+    };
+    Ok(otherwise(call, &query, &is_wanted, status).into())
+}
+
+fn kind(text: Option<&str>) -> Result<Kind, String> {
+    match text
+        .map(str::trim)
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+        .as_str()
+    {
+        "" | "any" => Ok(Kind::Any),
+        "definition" => Ok(Kind::Definition),
+        "usage" => Ok(Kind::Usage),
+        "test" => Ok(Kind::Test),
+        "docs" => Ok(Kind::Docs),
+        other => Err(format!(
+            "kind {other:?} is not known: give any, definition, usage, test or docs."
+        )),
+    }
+}
+
+/// Nothing when the index is not ready or cannot be read.
+fn searched(
+    index: &Searchable,
+    query: &Query,
+    kind: Kind,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Option<Answer> {
+    let modules = Modules::default();
+    let mut request = Request::new(query, &modules);
+    request.kind = kind;
+    request.scope = Some(is_wanted);
+    request.max = MAX_FOUND;
+    request.max_in_module = MAX_FOUND;
+    index
+        .search(&request)?
+        .inspect_err(|error| tracing::warn!(error = %chain(error), "an index could not be searched"))
+        .ok()
+}
+
+fn shown(call: &Call, index: &Searchable, answer: &Answer) -> Reply {
+    if answer.found.is_empty() {
+        let text = "No confident match. Try other words or names, a wider scope, or search_content.";
+        return text.to_owned().into();
+    }
+    let mut text = String::new();
+    let mut changed: Vec<&str> = Vec::new();
+    for found in &answer.found {
+        let symbol = if found.symbol.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", found.symbol)
+        };
+        let test = if found.is_test { " [test]" } else { "" };
+        text.push_str(&format!(
+            "{}:{}-{}{symbol}{test} ({:.2}) {}\n",
+            found.path, found.start, found.end, found.score, found.reason
+        ));
+        if !changed.contains(&found.path.as_str()) && has_changed(call, index, &found.path) {
+            changed.push(&found.path);
+        }
+    }
+    if !changed.is_empty() {
+        text.push_str(&format!(
+            "[changed since the base commit, so lines may have moved: {}]\n",
+            changed.join(", ")
+        ));
+    }
+    if answer.is_cut {
+        text.push_str("[more fits; narrow it with scope, kind or more exact words]\n");
+    }
+    Reply {
+        text,
+        truncated: answer.is_cut,
+    }
+}
+
+fn has_changed(call: &Call, index: &Searchable, path: &str) -> bool {
+    let path = Path::new(path);
+    let Ok(content) = call.workspace.root().read(path, MAX_COMPARED) else {
+        return true;
+    };
+    let now = Oid::hash_object(ObjectType::Blob, &content).ok();
+    let base = index.blob(path).and_then(|blob| Oid::from_bytes(&blob.0).ok());
+    now != base
+}
+
+/// Paths and literal text, with a word on why.
+fn otherwise(call: &Call, query: &Query, is_wanted: &dyn Fn(&str) -> bool, status: Status) -> String {
+    let found = literally(
+        &call.workspace,
+        query,
+        is_wanted,
+        &|| call.cancel.is_cancelled(),
+        MAX_FOUND,
+    );
+    let mut text = String::new();
+    for found in &found {
+        let line = if found.line == 0 {
+            String::new()
+        } else {
+            format!(":{}", found.line)
+        };
+        text.push_str(&format!(
+            "{}{line} ({:.2}) {}\n",
+            found.path, found.score, found.reason
+        ));
+    }
+    if found.is_empty() {
+        text.push_str("Nothing found. Try search_content or outline.\n");
+    }
+    let why = match status {
+        Status::Building(percent) => format!("the index is not ready ({percent} %)"),
+        Status::Failed(why) => format!("there is no index: {why}"),
+        Status::Ready => "the index could not be read".to_owned(),
+    };
+    text.push_str(&format!("[{why}; only paths and literal text were searched]\n"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::tools::tests::World;
+
+    #[test]
+    fn code_is_found_by_words_names_and_messages_best_first() {
+        let world = World::indexed();
+        let text = world
+            .run("find_code", &json!({ "query": "total of the items in a cart" }))
+            .unwrap();
+        assert!(text.starts_with("shop/cart.py:1-6 total ("), "{text}");
+        assert!(text.contains("words: ") && !text.contains('['), "{text}");
+        let text = world
+            .run("find_code", &json!({ "query": "`count`", "kind": "definition" }))
+            .unwrap();
+        assert!(
+            text.starts_with("shop/cart.py:1-6 count (") && text.contains("defines count"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn kind_and_scope_narrow_it_and_nothing_is_said_to_be_nothing() {
+        let world = World::indexed();
+        let run = |kind: &str, scope: &str| {
+            world
+                .run(
+                    "find_code",
+                    &json!({ "query": "cart total", "kind": kind, "scope": scope }),
+                )
+                .unwrap()
+        };
+        assert!(run("any", "shop").starts_with("shop/cart.py"));
+        assert!(run("any", "*.py").starts_with("shop/cart.py"));
+        for (kind, scope) in [("test", ""), ("docs", ""), ("any", "*.rs")] {
+            let text = run(kind, scope);
+            assert!(
+                text.starts_with("No confident match. Try other words"),
+                "{kind} {scope}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn input_that_cannot_be_meant_is_answered_with_what_can() {
+        let world = World::indexed();
+        let error = world
+            .run("find_code", &json!({ "query": "cart", "kind": "classes" }))
+            .unwrap_err();
+        assert_eq!(
+            error,
+            "kind \"classes\" is not known: give any, definition, usage, test or docs."
+        );
+        let error = world.run("find_code", &json!({ "query": " the " })).unwrap_err();
+        assert!(error.starts_with("The query has no word to look for."), "{error}");
+    }
+
+    #[test]
+    fn without_an_index_paths_and_literal_text_are_shown_with_the_reason() {
+        let world = World::new();
+        let text = world
+            .run("find_code", &json!({ "query": "`count` in cart.py" }))
+            .unwrap();
+        assert_eq!(
+            text,
+            "shop/cart.py:5 (1.00) named in the text; has count\n[there is no index: indexing is switched off; only \
+             paths and literal text were searched]\n"
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! What a change is made of: the texts before and after it, its hunks, and the folders of modules.
+
+use std::path::Path;
+
+use domain::TreeId;
+use git2::{Delta, DiffOptions, Oid};
+
+use super::{
+    Problem, Workspace,
+    hunks::{MAX_HUNKS, TreeHunk, hunks},
+    scan::tracked,
+};
+
+/// Files that are looked at.
+const MAX_FILES: usize = 2000;
+/// Larger files are not read, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// A file that differs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChangedFile {
+    pub(crate) path: String,
+    /// Absent: the file was not there.
+    pub(crate) before: Option<String>,
+    /// Absent: the file is gone.
+    pub(crate) after: Option<String>,
+}
+
+/// Everything that differs between the base and the workspace's files.
+pub(crate) struct Change {
+    pub(crate) tree: TreeId,
+    pub(crate) files: Vec<ChangedFile>,
+    pub(crate) hunks: Vec<TreeHunk>,
+    /// Every path of the workspace.
+    pub(crate) paths: Vec<String>,
+    /// True when some of it was too large to be looked at.
+    pub(crate) is_cut: bool,
+}
+
+impl Workspace {
+    /// Looks at the files as they are. Blocks.
+    pub(crate) fn change(&self) -> Result<Change, Problem> {
+        let repository = self.git()?;
+        let git = repository.objects();
+        let (base, head) = self.both_trees(git)?;
+        let (before, after) = (git.find_tree(base)?, git.find_tree(head)?);
+        let diff = git.diff_tree_to_tree(Some(&before), Some(&after), Some(&mut DiffOptions::new()))?;
+        let mut is_cut = diff.deltas().len() > MAX_FILES;
+        let mut files = Vec::new();
+        for delta in diff.deltas().take(MAX_FILES) {
+            let path = delta.new_file().path().or_else(|| delta.old_file().path());
+            let mut read = |id: Oid| {
+                let text = text(git, id);
+                is_cut |= text.is_none();
+                text.unwrap_or_default()
+            };
+            let before = (delta.status() != Delta::Added).then(|| read(delta.old_file().id()));
+            let after = (delta.status() != Delta::Deleted).then(|| read(delta.new_file().id()));
+            files.push(ChangedFile {
+                path: path.unwrap_or(Path::new("")).to_string_lossy().into_owned(),
+                before,
+                after,
+            });
+        }
+        let hunks = hunks(git, base, head)?;
+        let paths = tracked(git, &after)?;
+        Ok(Change {
+            tree: head
+                .to_string()
+                .parse()
+                .map_err(|_| Problem::Trouble("git gave a strange tree id".to_owned()))?,
+            files,
+            is_cut: is_cut || hunks.len() == MAX_HUNKS,
+            hunks,
+            paths: paths
+                .keys()
+                .map(|path| path.to_string_lossy().into_owned())
+                .collect(),
+        })
+    }
+}
+
+/// A file's text; empty for one that is none, absent for one that is too large.
+fn text(git: &git2::Repository, id: Oid) -> Option<String> {
+    // A submodule's commit is not here.
+    let Ok(blob) = git.find_blob(id) else {
+        return Some(String::new());
+    };
+    if blob.size() > MAX_BYTES {
+        return blob.is_binary().then(String::new);
+    }
+    Some(if blob.is_binary() {
+        String::new()
+    } else {
+        String::from_utf8_lossy(blob.content()).into_owned()
+    })
+}

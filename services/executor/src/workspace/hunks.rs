@@ -1,0 +1,208 @@
+//! The hunks of a change, in an order that two looks at the same trees share, and a tree with one of them taken back.
+
+use std::path::PathBuf;
+
+use git2::{Delta, DiffOptions, Oid, Patch};
+
+use super::{
+    Problem,
+    scan::{Files, tracked, write},
+};
+
+/// Larger files have no hunks, in bytes.
+const MAX_FILE_BYTES: i64 = 1 << 20;
+/// Hunks that are counted.
+pub(crate) const MAX_HUNKS: usize = 500;
+
+/// One hunk between two trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TreeHunk {
+    pub(crate) path: PathBuf,
+    /// First changed line in the newer file, from 1; 0 when the file is gone.
+    pub(crate) line: u32,
+    /// Lines added and removed.
+    pub(crate) lines: u32,
+    /// First line and number of lines in the older file, with those around the change.
+    old: (usize, usize),
+    new: (usize, usize),
+}
+
+/// Every hunk of files with text, at most [`MAX_HUNKS`].
+pub(super) fn hunks(git: &git2::Repository, base: Oid, head: Oid) -> Result<Vec<TreeHunk>, Problem> {
+    let (base, head) = (git.find_tree(base)?, git.find_tree(head)?);
+    let mut options = DiffOptions::new();
+    options.context_lines(3).max_size(MAX_FILE_BYTES);
+    let diff = git.diff_tree_to_tree(Some(&base), Some(&head), Some(&mut options))?;
+    let mut found = Vec::new();
+    for (number, delta) in diff.deltas().enumerate() {
+        let path = delta.new_file().path().or_else(|| delta.old_file().path());
+        let (Some(path), Some(mut patch)) = (path, Patch::from_diff(&diff, number)?) else {
+            continue;
+        };
+        for hunk in 0..patch.num_hunks() {
+            if found.len() == MAX_HUNKS {
+                return Ok(found);
+            }
+            let is_gone = delta.status() == Delta::Deleted;
+            found.push(one(&mut patch, hunk, path.to_owned(), is_gone)?);
+        }
+    }
+    Ok(found)
+}
+
+fn one(patch: &mut Patch<'_>, number: usize, path: PathBuf, is_gone: bool) -> Result<TreeHunk, Problem> {
+    let (hunk, count) = patch.hunk(number)?;
+    let (old, new) = (
+        (hunk.old_start() as usize, hunk.old_lines() as usize),
+        (hunk.new_start() as usize, hunk.new_lines() as usize),
+    );
+    let (mut line, mut lines, mut at) = (0, 0, hunk.new_start());
+    for place in 0..count {
+        let found = patch.line_in_hunk(number, place)?;
+        match found.origin() {
+            '+' | '-' => {
+                lines += 1;
+                if line == 0 {
+                    line = at.max(1);
+                }
+            }
+            _ => {}
+        }
+        at = found.new_lineno().map_or(at, |number| number + 1);
+    }
+    Ok(TreeHunk {
+        path,
+        line: if is_gone { 0 } else { line },
+        lines,
+        old,
+        new,
+    })
+}
+
+/// The head's tree with one of these hunks taken back.
+pub(super) fn without(git: &git2::Repository, base: Oid, head: Oid, hunk: &TreeHunk) -> Result<Oid, Problem> {
+    let files = |tree| -> Result<Files, Problem> { tracked(git, &git.find_tree(tree)?) };
+    let (base, mut files) = (files(base)?, files(head)?);
+    let before = base.get(&hunk.path).copied();
+    match (before, files.get(&hunk.path).copied()) {
+        (Some(before), Some((now, mode))) => {
+            let (old, new) = (git.find_blob(before.0)?, git.find_blob(now)?);
+            let content = taken_back(old.content(), new.content(), hunk);
+            files.insert(hunk.path.clone(), (git.blob(&content)?, mode));
+        }
+        (Some(before), None) => {
+            files.insert(hunk.path.clone(), before);
+        }
+        (None, _) => {
+            files.remove(&hunk.path);
+        }
+    }
+    write(git, &files)
+}
+
+fn taken_back(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
+    let (old, new) = (lines(old), lines(new));
+    // Where nothing is on one side git names the line before.
+    let range = |(start, count): (usize, usize)| {
+        let start = if count == 0 {
+            start
+        } else {
+            start.saturating_sub(1)
+        };
+        (start, start + count)
+    };
+    let ((old_start, old_end), (new_start, new_end)) = (range(hunk.old), range(hunk.new));
+    let part = |lines: &[&[u8]], from: usize, to: usize| {
+        let to = to.min(lines.len());
+        lines[from.min(to)..to].concat()
+    };
+    let mut whole = part(&new, 0, new_start);
+    whole.extend(part(&old, old_start, old_end));
+    whole.extend(part(&new, new_end, new.len()));
+    whole
+}
+
+fn lines(text: &[u8]) -> Vec<&[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn repository() -> (tempfile::TempDir, git2::Repository) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let git = git2::Repository::init_bare(folder.path()).unwrap();
+        (folder, git)
+    }
+
+    fn tree(git: &git2::Repository, files: &[(&str, &str)]) -> Oid {
+        let files = files
+            .iter()
+            .map(|(path, text)| (path.into(), (git.blob(text.as_bytes()).unwrap(), 0o100_644)))
+            .collect();
+        write(git, &files).unwrap()
+    }
+
+    fn text(git: &git2::Repository, tree: Oid, path: &str) -> Option<String> {
+        let entry = git.find_tree(tree).unwrap().get_path(path.as_ref()).ok()?;
+        let blob = git.find_blob(entry.id()).unwrap();
+        Some(String::from_utf8(blob.content().to_vec()).unwrap())
+    }
+
+    #[test]
+    fn each_hunk_is_taken_back_and_the_others_stay() {
+        let (_folder, git) = repository();
+        let lines = |changed: &[usize]| -> String {
+            (1..=40)
+                .map(|n| {
+                    if changed.contains(&n) {
+                        format!("new {n}\n")
+                    } else {
+                        format!("line {n}\n")
+                    }
+                })
+                .collect()
+        };
+        let base = tree(&git, &[("a", &lines(&[])), ("gone", "g\n")]);
+        let head = tree(&git, &[("a", &lines(&[3, 30])), ("sub/made", "m\n")]);
+        let found = hunks(&git, base, head).unwrap();
+        let named: Vec<_> = found
+            .iter()
+            .map(|hunk| (hunk.path.to_str().unwrap(), hunk.line, hunk.lines))
+            .collect();
+        assert_eq!(
+            named,
+            [("a", 3, 2), ("a", 30, 2), ("gone", 0, 1), ("sub/made", 1, 1)]
+        );
+        let without = |n: usize| without(&git, base, head, &found[n]).unwrap();
+        assert_eq!(text(&git, without(0), "a").unwrap(), lines(&[30]));
+        assert_eq!(text(&git, without(1), "a").unwrap(), lines(&[3]));
+        assert_eq!(text(&git, without(2), "gone").unwrap(), "g\n");
+        assert_eq!(text(&git, without(3), "sub/made"), None);
+        assert_eq!(text(&git, without(3), "a").unwrap(), lines(&[3, 30]));
+    }
+
+    proptest! {
+        #[test]
+        fn taking_back_every_hunk_from_the_last_to_the_first_gives_the_older_file(
+            old in proptest::collection::vec("[abc]", 0..30),
+            new in proptest::collection::vec("[abc]", 0..30),
+            ends in any::<bool>(),
+        ) {
+            let (_folder, git) = repository();
+            let end = if ends { "\n" } else { "" };
+            let join = |lines: &[String]| format!("{}{end}", lines.join("\n"));
+            let (old, new) = (join(&old), join(&new));
+            let (base, mut now) = (tree(&git, &[("f", &old)]), tree(&git, &[("f", &new)]));
+            while let Some(last) = hunks(&git, base, now).unwrap().pop() {
+                let next = without(&git, base, now, &last).unwrap();
+                prop_assert_ne!(next, now);
+                now = next;
+            }
+            prop_assert_eq!(text(&git, now, "f").unwrap(), old);
+        }
+    }
+}

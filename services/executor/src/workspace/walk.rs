@@ -1,0 +1,103 @@
+//! A walk over everything in a folder that is not trusted: no link is followed.
+
+use std::{
+    ffi::OsStr,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, openat2, statat},
+    io::Errno,
+};
+
+use super::{Problem, Root, copy};
+use crate::sandbox::PLAIN;
+
+/// Folders within folders; each holds a descriptor.
+const MAX_DEPTH: usize = 100;
+/// Entries of one walk.
+const MAX_ENTRIES: u64 = 2_000_000;
+
+/// What a walk met.
+pub(super) struct Met {
+    /// Relative to where it began.
+    pub(super) path: PathBuf,
+    pub(super) kind: FileType,
+    pub(super) executable: bool,
+    pub(super) size: u64,
+    /// What changes with every write, rename or change of the mode, and what no command can set.
+    pub(super) stamp: [u64; 3],
+}
+
+/// Shows every file, link and folder beneath `start` but what `is_wanted` refuses; of a refused folder nothing.
+pub(super) fn walk(
+    root: &Root,
+    start: &Path,
+    is_wanted: &dyn Fn(&Path) -> bool,
+    visit: &mut dyn FnMut(Met) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    root.show_folders();
+    let folder = match copy::open(&root.path().join(start)) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut walk = Walk {
+        is_wanted,
+        visit,
+        left: MAX_ENTRIES,
+    };
+    walk.folder(&folder, Path::new(""), 0)
+}
+
+struct Walk<'a> {
+    is_wanted: &'a dyn Fn(&Path) -> bool,
+    visit: &'a mut dyn FnMut(Met) -> Result<(), Problem>,
+    left: u64,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &OwnedFd, path: &Path, depth: usize) -> Result<(), Problem> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        for entry in Dir::read_from(folder).map_err(std::io::Error::from)? {
+            let entry = entry.map_err(std::io::Error::from)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let path = path.join(name);
+            if name == "." || name == ".." || !(self.is_wanted)(&path) {
+                continue;
+            }
+            self.left = self.left.checked_sub(1).ok_or_else(|| {
+                Problem::Unkeepable(format!("there are more than {MAX_ENTRIES} files in a workspace"))
+            })?;
+            let met = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => met(path.clone(), &stat),
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(std::io::Error::from(error).into()),
+            };
+            let is_folder = met.kind == FileType::Directory;
+            (self.visit)(met)?;
+            if is_folder && depth < MAX_DEPTH {
+                let inner =
+                    openat2(folder, name, flags, Mode::empty(), PLAIN).map_err(std::io::Error::from)?;
+                self.folder(&inner, &path, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn met(path: PathBuf, stat: &rustix::fs::Stat) -> Met {
+    let time = |s: i64, ns: u64| (s as u64).wrapping_mul(1_000_000_000).wrapping_add(ns);
+    Met {
+        path,
+        kind: FileType::from_raw_mode(stat.st_mode),
+        executable: stat.st_mode & 0o100 != 0,
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        stamp: [
+            stat.st_ino,
+            time(stat.st_ctime, stat.st_ctime_nsec),
+            u64::try_from(stat.st_size).unwrap_or_default(),
+        ],
+    }
+}

@@ -1,0 +1,419 @@
+//! Checks in scratch trees: what they see, what they cannot reach, and what they leave.
+
+use proto::executor::{
+    BaseTree, BaseWith, CheckOutcome, CheckResult, CheckTree, FindChecksRequest, HeadTree, HeadWithout,
+    InspectChangeRequest, InspectChangeResponse, RunCheckRequest, RunCheckResponse, Severity,
+    check_tree::Kind, run_check_response,
+};
+
+use super::*;
+
+const CART: &str = "def total(items):\n    return sum(items)\n";
+const TEST: &str = "import unittest\nfrom cart import total\n\nclass Cart(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n";
+const SUITE: &str = "python3 -m unittest -v";
+
+fn base() -> Kind {
+    Kind::Base(BaseTree {})
+}
+
+fn head() -> Kind {
+    Kind::Head(HeadTree {})
+}
+
+impl Session {
+    fn check_request(&self, id: &str, tree: Kind, command: &str) -> Request<RunCheckRequest> {
+        let request = RunCheckRequest {
+            workspace_id: self.id.clone(),
+            fence: Some(self.fence.into()),
+            call_id: id.to_owned(),
+            command: command.to_owned(),
+            tree: Some(CheckTree { kind: Some(tree) }),
+            ..RunCheckRequest::default()
+        };
+        with(&self.token, request)
+    }
+
+    async fn start_check(&self, id: &str, tree: Kind, command: &str) -> Streaming<RunCheckResponse> {
+        let request = self.check_request(id, tree, command);
+        self.client.clone().run_check(request).await.unwrap().into_inner()
+    }
+
+    async fn check(&self, id: &str, tree: Kind, command: &str) -> CheckResult {
+        self.try_check(id, tree, command).await.unwrap()
+    }
+
+    async fn try_check(&self, id: &str, tree: Kind, command: &str) -> Result<CheckResult, Status> {
+        let request = self.check_request(id, tree, command);
+        let mut stream = self.client.clone().run_check(request).await?.into_inner();
+        while let Some(message) = stream.message().await? {
+            if let Some(run_check_response::Event::Result(result)) = message.event {
+                return Ok(result);
+            }
+        }
+        panic!("the check ended without a result")
+    }
+
+    async fn inspect(&self) -> InspectChangeResponse {
+        let request = InspectChangeRequest {
+            workspace_id: self.id.clone(),
+            fence: Some(self.fence.into()),
+        };
+        let request = with(&self.token, request);
+        self.client
+            .clone()
+            .inspect_change(request)
+            .await
+            .unwrap()
+            .into_inner()
+    }
+
+    async fn write(&self, id: &str, path: &str, content: &str) -> ToolResult {
+        self.ok(id, "write_file", json!({ "path": path, "content": content }))
+            .await
+    }
+}
+
+fn left(world: &World) -> usize {
+    std::fs::read_dir(world.folder.path().join("data/checks"))
+        .unwrap()
+        .count()
+}
+
+async fn with_setup(world: &World, commands: &[&str]) -> Session {
+    let setup: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
+    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| spec.setup = setup);
+    let (session, answer) = opened.await.unwrap();
+    assert!(!answer.setup.unwrap().failed);
+    session
+}
+
+/// Worlds at the levels of this machine: with namespaces, without, and at a runner where the user allows it.
+async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
+    let mut worlds = vec![
+        (World::start(1).await, None),
+        (
+            World::start_without(1, vec![executor::Mechanism::Namespaces]).await,
+            None,
+        ),
+    ];
+    if runners::is_root("checks at a runner") {
+        let (world, runner) = runners::start(vec![]).await;
+        worlds.push((world, Some(runner)));
+    }
+    worlds
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_tree_shows_its_own_files_at_every_level() {
+    for (world, _runner) in worlds().await {
+        let session = world.open(1).await;
+        session.write("1", "cart.py", CART).await;
+        let written = session.write("2", "test_cart.py", TEST).await;
+
+        let on_head = session.check("k1", head(), SUITE).await;
+        assert_eq!(on_head.outcome(), CheckOutcome::Green, "{}", on_head.output_tail);
+        assert_eq!((on_head.tests.unwrap().passed, on_head.exit_code), (1, Some(0)));
+        assert_eq!(
+            on_head.tree, written.tree,
+            "evidence names the files that the model wrote last"
+        );
+
+        let on_base = session.check("k2", base(), SUITE).await;
+        assert_eq!(
+            on_base.outcome(),
+            CheckOutcome::NoTests,
+            "{}",
+            on_base.output_tail
+        );
+
+        let paths = vec!["test_cart.py".to_owned()];
+        let with_test = session
+            .check("k3", Kind::BaseWith(BaseWith { paths }), SUITE)
+            .await;
+        assert_eq!(with_test.outcome(), CheckOutcome::Red);
+        let tests = with_test.tests.unwrap();
+        assert!(tests.collection_error && tests.failing.is_empty(), "{tests:?}");
+
+        let change = session.inspect().await;
+        let hunk = change.hunks.iter().position(|hunk| !hunk.is_test).unwrap();
+        let without = HeadWithout {
+            head_tree: change.tree,
+            hunk: u32::try_from(hunk).unwrap(),
+        };
+        let reverted = session
+            .check(
+                "k4",
+                Kind::HeadWithout(without),
+                "test ! -e cart.py && ls test_cart.py",
+            )
+            .await;
+        assert_eq!(reverted.exit_code, Some(0), "{}", reverted.output_tail);
+        assert_eq!(reverted.tree, with_test.tree, "the same files by two ways");
+        assert!(
+            on_base.tree != on_head.tree && with_test.tree != on_head.tree && with_test.tree != on_base.tree
+        );
+        assert_eq!(left(&world), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_and_the_workspace_do_not_touch_each_other() {
+    for (world, _runner) in worlds().await {
+        let session = world.open(1).await;
+        session.write("1", "mine.txt", "mine").await;
+        let act = "rm README.md; echo theirs > mine.txt; echo x > made; mkdir -p ignored; echo x > ignored/made; \
+                   echo x > \"$HOME/made\"; git status --short | head -1; chmod 000 ignored";
+        let acted = session.check("k1", head(), act).await;
+        assert_eq!(acted.exit_code, Some(0), "{}", acted.output_tail);
+        let seen = session
+            .shell(
+                "2",
+                "cat mine.txt README.md; ls ignored made \"$HOME/made\" 2>&1 | grep -c 'No such'",
+            )
+            .await;
+        assert!(seen.contains("mine# Shop\n3\n"), "{seen}");
+        // Nor does the next check find what this one left.
+        let next = session
+            .check(
+                "k2",
+                head(),
+                "ls made ignored \"$HOME/made\" 2>/dev/null; cat mine.txt",
+            )
+            .await;
+        assert_eq!(next.output_tail.trim(), "mine");
+        assert_eq!(left(&world), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_setup_made_is_there_at_its_place_and_what_the_model_made_of_it_is_not() {
+    for (world, _runner) in worlds().await {
+        let setup = [
+            "mkdir -p ignored/bin",
+            "printf '#!/bin/sh\\necho tool\\n' > ignored/bin/tool; chmod +x ignored/bin/tool",
+            "pwd > ignored/place; echo kept > ignored/other; ln -s other ignored/link; echo home > \"$HOME/installed\"",
+        ];
+        let session = with_setup(&world, &setup).await;
+        let look = "ignored/bin/tool; test \"$(cat ignored/place)\" = \"$(pwd)\" && echo same; cat ignored/link \"$HOME/installed\"; ls ignored";
+        let clean = session.check("k1", base(), look).await;
+        assert_eq!(
+            clean.output_tail, "tool\nsame\nkept\nhome\nbin\nlink\nother\nplace\n",
+            "{}",
+            clean.reason
+        );
+        assert!(clean.tampered.is_empty(), "{:?}", clean.tampered);
+        let act = "printf '#!/bin/sh\\necho PASSED\\n' > ignored/bin/tool; echo x > ignored/new; mv ignored/other ignored/x; cp -p ignored/x ignored/other";
+        session.shell("1", act).await;
+        let after = session.check("k2", base(), "ls ignored").await;
+        assert_eq!(after.output_tail, "link\nplace\n");
+        assert_eq!(after.tampered.len(), 2, "{:?}", after.tampered);
+        assert!(after.tampered.contains(&"ignored/bin/tool".to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_check_runs_once_and_one_whose_caller_goes_away_is_cut_and_cleaned_up() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let first = session
+        .check("k1", head(), "date +%s%N; echo '1 passed in 0.1s'")
+        .await;
+    let again = session.check("k1", head(), "something else").await;
+    assert_eq!(first, again);
+    assert_eq!(first.outcome(), CheckOutcome::Green);
+
+    let mut running = session.start_check("k2", head(), "echo begun; sleep 7531").await;
+    let begun = running.message().await.unwrap().unwrap().event.unwrap();
+    assert!(matches!(begun, run_check_response::Event::Output(chunk) if chunk.data == b"begun\n"));
+    drop(running);
+    // The next call waits for its turn, so the check is over by then.
+    assert!(session.shell("1", "cat README.md").await.contains("# Shop"));
+    gone("sleep 7531").await;
+    assert_eq!(left(&world), 0);
+    let cut = session.check("k2", head(), "echo begun; sleep 7531").await;
+    assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Infra, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_runs_in_a_shell_in_its_folder_and_within_its_own_time() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    session.write("1", "api/x.txt", "").await;
+    let mut request = session.check_request(
+        "k1",
+        head(),
+        "WORD=3 && A=1 sh -c 'echo $A' && ls && echo \"$WORD passed in 0.1s\"",
+    );
+    request.get_mut().directory = "api".to_owned();
+    let mut stream = session
+        .client
+        .clone()
+        .run_check(request)
+        .await
+        .unwrap()
+        .into_inner();
+    let result = loop {
+        if let Some(run_check_response::Event::Result(result)) =
+            stream.message().await.unwrap().unwrap().event
+        {
+            break result;
+        }
+    };
+    assert_eq!(result.output_tail, "1\nx.txt\n3 passed in 0.1s\n");
+    assert_eq!(result.outcome(), CheckOutcome::Green);
+    let absent = session.check("k2", head(), "no-such-runner --all").await;
+    assert_eq!(absent.outcome(), CheckOutcome::Inert, "{}", absent.output_tail);
+    let mut slow = session.check_request("k3", head(), "echo slow; sleep 600");
+    slow.get_mut().limit_s = 1;
+    let mut stream = session.client.clone().run_check(slow).await.unwrap().into_inner();
+    while let Some(message) = stream.message().await.unwrap() {
+        if let Some(run_check_response::Event::Result(result)) = message.event {
+            assert_eq!(
+                (result.outcome(), result.output_tail.as_str()),
+                (CheckOutcome::Timeout, "slow\n")
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_do_not_fit_are_refused_and_may_be_made_again_in_another_way() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    session.write("1", "cart.py", CART).await;
+    let stale = HeadWithout {
+        head_tree: "a".repeat(40),
+        hunk: 0,
+    };
+    let out = BaseWith {
+        paths: vec!["../x".to_owned()],
+    };
+    let change = session.inspect().await;
+    let beyond = HeadWithout {
+        head_tree: change.tree,
+        hunk: 99,
+    };
+    for (number, tree) in [
+        Kind::HeadWithout(stale),
+        Kind::BaseWith(out),
+        Kind::HeadWithout(beyond),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let refused = session.try_check("k1", tree, "true").await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{number}: {refused}");
+    }
+    assert_eq!(
+        session.try_check("k1", head(), " ").await.unwrap_err().code(),
+        Code::InvalidArgument
+    );
+    assert_eq!(
+        session.try_check("", head(), "true").await.unwrap_err().code(),
+        Code::InvalidArgument
+    );
+    let mut foreign = session.clone();
+    foreign.token = world.token(
+        &run(2),
+        Some(session.id.clone()),
+        session.fence,
+        Audience::Executor,
+    );
+    assert_eq!(
+        foreign.try_check("k1", head(), "true").await.unwrap_err().code(),
+        Code::NotFound
+    );
+    foreign.token = "none".to_owned();
+    assert_eq!(
+        foreign.try_check("k1", head(), "true").await.unwrap_err().code(),
+        Code::Unauthenticated
+    );
+    assert_eq!(session.check("k1", head(), "cat cart.py").await.output_tail, CART);
+    assert_eq!(left(&world), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn report_files_that_a_command_writes_are_believed_before_what_it_prints() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let xml = r#"<testsuite><testcase classname="A" name="b"><failure message="no"/></testcase></testsuite>"#;
+    let mut request = session.check_request(
+        "k1",
+        head(),
+        &format!("mkdir out; echo '{xml}' > out/a.xml; echo '9 passed in 0.1s'"),
+    );
+    request.get_mut().reports = vec!["out/*.xml".to_owned()];
+    let mut stream = session
+        .client
+        .clone()
+        .run_check(request)
+        .await
+        .unwrap()
+        .into_inner();
+    while let Some(message) = stream.message().await.unwrap() {
+        if let Some(run_check_response::Event::Result(result)) = message.event {
+            assert_eq!(result.outcome(), CheckOutcome::Red);
+            assert_eq!(result.tests.unwrap().failing[0].id, "A.b");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_told_with_its_size_and_what_weakens_its_checks() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    session.write("1", "cart.py", CART).await;
+    session
+        .write(
+            "2",
+            "tests/test_cart.py",
+            &TEST.replace("    def", "    @unittest.skip('no')\n    def"),
+        )
+        .await;
+    session.write("3", "Makefile", "test:\n\tpytest || true\n").await;
+    let change = session.inspect().await;
+    assert_eq!((change.files, change.product_lines, change.test_lines), (3, 4, 7));
+    assert_eq!(change.test_files, ["tests/test_cart.py"]);
+    let found: Vec<(&str, Severity)> = change
+        .findings
+        .iter()
+        .map(|finding| (finding.kind.as_str(), finding.severity()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("new_tests_skipped", Severity::Block),
+            ("failure_hidden", Severity::Flag),
+            ("test_skipped", Severity::Flag)
+        ]
+    );
+    let request = FindChecksRequest {
+        workspace_id: session.id.clone(),
+        fence: Some(session.fence.into()),
+        commands: vec!["just ci".to_owned()],
+    };
+    let answer = session
+        .client
+        .clone()
+        .find_checks(with(&session.token, request))
+        .await
+        .unwrap();
+    let commands: Vec<String> = answer
+        .into_inner()
+        .candidates
+        .into_iter()
+        .map(|found| found.command)
+        .collect();
+    // The Makefile is the model's, not the base's.
+    assert_eq!(commands, ["just ci"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_executor_that_fell_left_of_a_check_goes_at_the_next_start() {
+    let world = World::start_as(1, |folder, _| {
+        std::fs::create_dir_all(folder.join("data/checks/old/second/tree")).unwrap();
+    })
+    .await;
+    world.open(1).await;
+    assert_eq!(left(&world), 0);
+}

@@ -1,0 +1,192 @@
+//! The index of a repository as planners and models meet it.
+
+use proto::executor::{SeedContextRequest, SeedContextResponse};
+use serde_json::json;
+
+use super::*;
+
+const CART: &str = "def cart_total(items):\n    \"\"\"The price of all items.\"\"\"\n    return sum(items)\n";
+
+/// A commit with some files in the remote repository.
+fn commit(world: &World) -> String {
+    let remote = world.folder.path().join("remote/acme/shop.git");
+    let git = git2::Repository::open(remote).unwrap();
+    let mut root = git.treebuilder(None).unwrap();
+    let mut source = git.treebuilder(None).unwrap();
+    let deadly = "a<".repeat(25_000);
+    for (name, text) in [
+        ("cart.py", CART),
+        ("user.py", "def login():\n    pass\n"),
+        ("A.java", &deadly),
+    ] {
+        source
+            .insert(name, git.blob(text.as_bytes()).unwrap(), 0o100_644)
+            .unwrap();
+    }
+    root.insert("shop", source.write().unwrap(), 0o040_000).unwrap();
+    let tree = git.find_tree(root.write().unwrap()).unwrap();
+    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(2, 0)).unwrap();
+    let id = git
+        .commit(Some("refs/heads/shop"), &who, &who, "shop", &tree, &[])
+        .unwrap();
+    id.to_string()
+}
+
+async fn open(world: &World, number: u64, commit: &str) -> Session {
+    let fence = RunFence::new(1, 5, 1);
+    let opened = world
+        .try_open(number, fence, |spec| spec.base_commit = commit.to_owned())
+        .await;
+    opened.unwrap().0
+}
+
+fn asked(session: &Session, query: &str) -> SeedContextRequest {
+    SeedContextRequest {
+        workspace_id: session.id.clone(),
+        fence: Some(session.fence.into()),
+        query: query.to_owned(),
+        modules: Vec::new(),
+        candidates: 0,
+    }
+}
+
+async fn seeds(session: &Session, request: SeedContextRequest) -> SeedContextResponse {
+    let mut client = session.client.clone();
+    client
+        .seed_context(with(&session.token, request))
+        .await
+        .unwrap()
+        .into_inner()
+}
+
+/// Asks until the index is there.
+async fn ready(session: &Session, query: &str) -> SeedContextResponse {
+    let asked_often = async {
+        loop {
+            let answer = seeds(session, asked(session, query)).await;
+            if answer.ready {
+                return answer;
+            }
+            assert!(answer.note.contains("is not ready ("), "{}", answer.note);
+            assert!(answer.percent < 100);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asked_often)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_finds_its_code_once_the_repository_is_indexed_and_a_file_that_fells_the_parser_does_no_harm()
+{
+    let world = World::start(2).await;
+    let base = commit(&world);
+    let session = open(&world, 1, &base).await;
+    let answer = ready(&session, "`cart_total` is wrong for discounts").await;
+    let first = answer.chunks.first().unwrap();
+    assert_eq!(
+        (first.path.as_str(), first.symbol.as_str()),
+        ("shop/cart.py", "cart_total")
+    );
+    assert_eq!((first.start_line, first.end_line), (1, 3));
+    assert!(
+        first.reason.contains("defines cart_total") && first.text.is_empty(),
+        "{}",
+        first.reason
+    );
+
+    let nothing = seeds(&session, asked(&session, "Kubernetes ingress annotations")).await;
+    assert_eq!(
+        (nothing.chunks.len(), nothing.note.as_str()),
+        (0, "No confident match.")
+    );
+
+    let candidates = SeedContextRequest {
+        candidates: 1000,
+        modules: vec!["shop".to_owned()],
+        ..asked(&session, "the price of items")
+    };
+    let answer = seeds(&session, candidates).await;
+    let cart = answer
+        .candidates
+        .iter()
+        .find(|chunk| chunk.path == "shop/cart.py")
+        .unwrap();
+    assert_eq!(cart.text, CART);
+    assert_eq!(cart.blob.len(), 40);
+
+    // Another workspace of this commit finds it ready, and a grant for one opens no other.
+    let other = open(&world, 2, &base).await;
+    assert!(seeds(&other, asked(&other, "cart")).await.ready);
+    let mut client = session.client.clone();
+    let refused = client
+        .seed_context(with(&session.token, asked(&other, "cart")))
+        .await;
+    assert_eq!(refused.unwrap_err().code(), tonic::Code::PermissionDenied);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn find_code_says_what_has_changed_since_the_base() {
+    let world = World::start(1).await;
+    let session = open(&world, 1, &commit(&world)).await;
+    ready(&session, "cart").await;
+    let found = session
+        .ok("a", "find_code", json!({ "query": "cart_total" }))
+        .await
+        .content;
+    assert!(
+        found.starts_with("shop/cart.py:1-3 cart_total (") && !found.contains("changed"),
+        "{found}"
+    );
+    let changed = json!({ "path": "shop/cart.py", "content": "# New.\n", "force": true });
+    session.ok("b", "write_file", changed).await;
+    let found = session
+        .ok("c", "find_code", json!({ "query": "cart_total" }))
+        .await
+        .content;
+    assert!(
+        found.contains("[changed since the base commit, so lines may have moved: shop/cart.py]"),
+        "{found}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_an_index_paths_and_literal_text_are_searched_and_the_answer_says_so() {
+    let world = World::start_as(1, |_, settings| settings.index = false).await;
+    let session = open(&world, 1, &commit(&world)).await;
+    let answer = seeds(&session, asked(&session, "`cart_total` is wrong")).await;
+    assert!(!answer.ready);
+    assert_eq!(
+        answer.note,
+        "There is no index: indexing is switched off. Only paths and literal text were searched."
+    );
+    let first = answer.chunks.first().unwrap();
+    assert_eq!((first.path.as_str(), first.start_line), ("shop/cart.py", 1));
+    let found = session
+        .ok("a", "find_code", json!({ "query": "`cart_total`" }))
+        .await
+        .content;
+    assert!(found.starts_with("shop/cart.py:1 ("), "{found}");
+    assert!(
+        found.contains("there is no index: indexing is switched off"),
+        "{found}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_do_not_see_the_index_and_it_lies_in_the_mirror() {
+    let world = World::start(1).await;
+    let session = open(&world, 1, &commit(&world)).await;
+    ready(&session, "cart").await;
+    let folder = world.folder.path().join("data/mirrors/acme/shop.git/code-index");
+    assert!(folder.is_dir());
+    let shown = session
+        .call(
+            "a",
+            "run_command",
+            json!({ "command": format!("ls {}", folder.display()) }),
+        )
+        .await;
+    assert!(!shown.content.contains("v1"), "{}", shown.content);
+}

@@ -1,0 +1,129 @@
+//! Questions to an executor about code and checks. What cannot be answered there is an answer as well: nothing was shown.
+
+use domain::check::{CheckOutcome, CheckRun, CheckSpec};
+use domain::{CallId, Fact, JobRequest, WorkspaceInfo, cause::chain};
+
+use super::recover::Cut;
+use super::{Driver, Outcome, RunState, Trouble, retried};
+use crate::executors::{CallError, Caller, SeedQuery};
+use crate::live;
+
+impl Driver {
+    pub(super) async fn find_code(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+        request: &JobRequest,
+    ) -> Result<Outcome, Trouble> {
+        let query = SeedQuery {
+            text: format!("{}\n\n{}", request.text.summary, request.text.description),
+            ..SeedQuery::default()
+        };
+        let found = self.executors.seed_context(caller, info, query).await;
+        let found = found.map(|found| Fact::CodeFound {
+            seeds: found.chunks,
+            note: found.note,
+        });
+        let nothing = Fact::CodeFound {
+            seeds: Vec::new(),
+            note: String::new(),
+        };
+        self.or_nothing(caller, state, found, nothing).await
+    }
+
+    pub(super) async fn find_checks(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+        request: &JobRequest,
+    ) -> Result<Outcome, Trouble> {
+        let given = &request.rules.agent.checks;
+        let found = retried(|| self.executors.find_checks(caller, info, given)).await;
+        self.or_nothing(
+            caller,
+            state,
+            found.map(|candidates| Fact::ChecksFound { candidates }),
+            Fact::ChecksFound {
+                candidates: Vec::new(),
+            },
+        )
+        .await
+    }
+
+    pub(super) async fn inspect_change(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+    ) -> Result<Outcome, Trouble> {
+        let seen = retried(|| self.executors.inspect_change(caller, info)).await;
+        let seen = seen.map(|report| Fact::ChangeInspected {
+            report: Some(Box::new(report)),
+        });
+        self.or_nothing(caller, state, seen, Fact::ChangeInspected { report: None })
+            .await
+    }
+
+    pub(super) async fn run_check(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+        (id, check): (CallId, CheckSpec),
+    ) -> Result<Outcome, Trouble> {
+        let output = live::output_of(self.queue.live(), caller.run.clone(), id.clone());
+        let ran = retried(|| self.executors.run_check(caller, info, &id, &check, &output)).await;
+        let reason = ran.as_ref().err().map(|error| chain(error)).unwrap_or_default();
+        let ran = ran.map(|run| Fact::CheckRan {
+            id: id.clone(),
+            run: Box::new(run),
+        });
+        let run = Box::new(not_run(&check, reason, info));
+        self.or_nothing(caller, state, ran, Fact::CheckRan { id, run })
+            .await
+    }
+
+    /// A lost workspace is opened again; everything else that fails comes to `nothing`.
+    async fn or_nothing(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        answered: Result<Fact, CallError>,
+        nothing: Fact,
+    ) -> Result<Outcome, Trouble> {
+        match answered {
+            Ok(fact) => Ok(fact.into()),
+            Err(
+                CallError::TimedOut
+                | CallError::Invalid(_)
+                | CallError::Refused(_)
+                | CallError::Unkeepable(_),
+            ) => Ok(nothing.into()),
+            Err(error) => {
+                self.recover(caller, state, error, Cut::Check(Box::new(nothing)))
+                    .await
+            }
+        }
+    }
+}
+
+/// A check that nothing is known of.
+fn not_run(check: &CheckSpec, reason: String, info: &WorkspaceInfo) -> CheckRun {
+    CheckRun {
+        command: check.command.clone(),
+        directory: check.directory.clone(),
+        tree: None,
+        tree_kind: check.tree.clone(),
+        outcome: CheckOutcome::Infra,
+        reason,
+        exit_code: None,
+        duration_ms: 0,
+        tests: None,
+        output_tail: String::new(),
+        truncated: false,
+        sandbox: info.sandbox,
+        tampered: Vec::new(),
+    }
+}

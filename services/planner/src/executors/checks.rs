@@ -1,0 +1,108 @@
+//! Checks at an executor: what to run, what it showed, and what a change amounts to.
+
+use std::time::Duration;
+
+use domain::{
+    CallId, WorkspaceInfo,
+    check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec},
+};
+use proto::executor as wire;
+use tokio::sync::mpsc;
+
+use super::client::{CallError, Caller, Executors};
+
+/// A little longer than the executor's own limit for a check, so that its answer is heard.
+const CHECK_LIMIT: Duration = Duration::from_secs(36 * 60);
+/// Looking at files: a large workspace takes its time.
+const LOOK_LIMIT: Duration = Duration::from_secs(120);
+
+impl Executors {
+    /// Runs a check in a scratch tree to its result; what it prints meanwhile goes to `output`.
+    ///
+    /// # Errors
+    /// [`CallError`]; the check may then still run, and asking again with the same id finds out.
+    pub(crate) async fn run_check(
+        &self,
+        caller: &Caller,
+        info: &WorkspaceInfo,
+        id: &CallId,
+        check: &CheckSpec,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<CheckRun, CallError> {
+        let message = wire::RunCheckRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+            call_id: id.to_string(),
+            command: check.command.clone(),
+            directory: check.directory.clone(),
+            tree: Some((&check.tree).into()),
+            limit_s: check.limit_s.unwrap_or_default(),
+            reports: check.reports.clone(),
+        };
+        let request = self.request(caller, Some(&info.id), CHECK_LIMIT, message)?;
+        let mut client = self.client(&info.executor)?;
+        let called = client.run_check(request);
+        let mut events = failpoint::around("planner.executor.run_check", called)
+            .await?
+            .into_inner();
+        while let Some(event) = events.message().await? {
+            match event.event {
+                Some(wire::run_check_response::Event::Result(result)) => {
+                    return result.of(check).map_err(|why| CallError::trouble(&why));
+                }
+                Some(wire::run_check_response::Event::Output(chunk)) => {
+                    // Whoever looks misses what comes too fast.
+                    let _ = output.try_send(chunk.data);
+                }
+                None => {}
+            }
+        }
+        Err(CallError::trouble("the check ended without a result"))
+    }
+
+    /// Commands that may serve as checks at the base commit, `given` first.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn find_checks(
+        &self,
+        caller: &Caller,
+        info: &WorkspaceInfo,
+        given: &[String],
+    ) -> Result<Vec<CheckCandidate>, CallError> {
+        let message = wire::FindChecksRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+            commands: given.to_vec(),
+        };
+        let request = self.request(caller, Some(&info.id), LOOK_LIMIT, message)?;
+        let mut client = self.client(&info.executor)?;
+        let called = client.find_checks(request);
+        let found = failpoint::around("planner.executor.find_checks", called)
+            .await?
+            .into_inner();
+        Ok(found.candidates.into_iter().map(CheckCandidate::from).collect())
+    }
+
+    /// What the workspace's change amounts to, and what in it weakens its checks.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn inspect_change(
+        &self,
+        caller: &Caller,
+        info: &WorkspaceInfo,
+    ) -> Result<ChangeReport, CallError> {
+        let message = wire::InspectChangeRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+        };
+        let request = self.request(caller, Some(&info.id), LOOK_LIMIT, message)?;
+        let mut client = self.client(&info.executor)?;
+        let called = client.inspect_change(request);
+        let report = failpoint::around("planner.executor.inspect_change", called)
+            .await?
+            .into_inner();
+        report.try_into().map_err(|why: String| CallError::trouble(&why))
+    }
+}

@@ -1,0 +1,284 @@
+//! The dialect of Anthropic's Messages API.
+
+mod reply;
+
+use domain::{Block, ToolResult, ToolStatus};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use secrecy::ExposeSecret as _;
+use serde_json::{Map, Value, json};
+
+use super::{
+    ClientError,
+    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header},
+    stream::Collect,
+};
+use crate::config::{ModelSettings, Thinking};
+use crate::transcript::Message;
+pub(super) use reply::Collector;
+
+const BASE_URL: &str = "https://api.anthropic.com";
+const VERSION: &str = "2023-06-01";
+const BETA: &str = "anthropic-beta";
+const OAUTH: &str = "oauth-2025-04-20";
+/// The dialect of blocks that only Anthropic's models understand, whoever serves the model.
+const BLOCKS: &str = "anthropic";
+
+/// Anthropic's own API, and servers compatible with it.
+pub(super) struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn check(&self, settings: &ModelSettings) -> Result<(), Misfit> {
+        match (
+            is_set(settings.api_key.as_ref()),
+            is_set(settings.auth_token.as_ref()),
+        ) {
+            (false, false) => return Err(missing_key(settings)),
+            (true, true) => return Err(("auth_token", "goes without api_key")),
+            _ => {}
+        }
+        check_thinking(settings)
+    }
+
+    fn url(&self, settings: &ModelSettings) -> String {
+        format!("{}/v1/messages", base(settings, BASE_URL))
+    }
+
+    fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+        extra_headers(settings, &mut headers)?;
+        if let Some(token) = settings.auth_token.as_ref().filter(|token| is_set(Some(token))) {
+            headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?);
+            headers.insert(BETA, with_oauth(settings)?);
+        } else if let Some(key) = &settings.api_key {
+            headers.insert("x-api-key", secret_header("", key)?);
+        }
+        Ok(headers)
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> Value {
+        let mut body = request(ask, true);
+        body.insert("model".to_owned(), json!(ask.settings.name));
+        body.insert("stream".to_owned(), json!(true));
+        Value::Object(body)
+    }
+
+    fn collector(&self) -> Box<dyn Collect> {
+        Box::new(Collector::default())
+    }
+}
+
+/// The beta features that are asked for, OAuth among them.
+fn with_oauth(settings: &ModelSettings) -> Result<HeaderValue, ClientError> {
+    let asked = settings
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(BETA));
+    let features = match asked {
+        Some((_, features)) => format!("{},{OAUTH}", features.expose_secret()),
+        None => OAUTH.to_owned(),
+    };
+    HeaderValue::from_str(&features).map_err(|_| ClientError::Header(BETA.to_owned()))
+}
+
+/// Whether thinking leaves room for an answer.
+pub(super) fn check_thinking(settings: &ModelSettings) -> Result<(), Misfit> {
+    match settings.thinking {
+        Some(Thinking::Budget(tokens)) if tokens >= settings.max_output_tokens => {
+            Err(("thinking", "must be less than max_output_tokens"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The request without what names model and transport. `keeps_long` says whether the service caches for an hour when the
+/// settings say nothing.
+pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
+    let (settings, transcript) = (ask.settings, ask.transcript);
+    let long = settings.long_cache.unwrap_or(keeps_long);
+    let mut tools: Vec<Value> = transcript
+        .tools
+        .iter()
+        .map(|tool| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema }))
+        .collect();
+    let mut system: Vec<Value> = transcript
+        .system
+        .iter()
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| json!({ "type": "text", "text": text }))
+        .collect();
+    let mut messages = messages(ask);
+    mark_shared(&mut tools, &mut system, long);
+    // A question without tools is asked once: nothing would read what it stores.
+    if !tools.is_empty() {
+        mark_turns(&mut messages);
+    }
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| body.insert(key.to_owned(), value);
+    put("max_tokens", json!(settings.max_output_tokens));
+    if let Some(thinking) = thinking(settings, &messages) {
+        put("thinking", thinking);
+    }
+    if let Some(output) = output(ask) {
+        put("output_config", output);
+    }
+    if !system.is_empty() {
+        put("system", Value::Array(system));
+    }
+    if !tools.is_empty() {
+        put("tools", Value::Array(tools));
+    }
+    put("messages", Value::Array(messages));
+    body
+}
+
+/// Marks what tickets share: the first block of the system prompt, which covers the tools before it, and the last one.
+fn mark_shared(tools: &mut [Value], system: &mut [Value], long: bool) {
+    let marker = if long {
+        json!({ "type": "ephemeral", "ttl": "1h" })
+    } else {
+        json!({ "type": "ephemeral" })
+    };
+    match system {
+        [] => {
+            if let Some(tool) = tools.last_mut() {
+                tool["cache_control"] = marker;
+            }
+        }
+        [only] => only["cache_control"] = marker,
+        [first, .., last] => {
+            first["cache_control"] = marker.clone();
+            last["cache_control"] = marker;
+        }
+    }
+}
+
+/// Marks the end of the conversation, and the end that the turn before had: what the model added between them may be more
+/// than the provider looks back.
+fn mark_turns(messages: &mut [Value]) {
+    let last_reply = messages
+        .iter()
+        .rposition(|message| message["role"] == "assistant");
+    let before = last_reply.and_then(|place| place.checked_sub(1));
+    let ends = [before, messages.len().checked_sub(1)];
+    for place in ends.into_iter().flatten() {
+        if let Some(block) = messages[place]["content"]
+            .as_array_mut()
+            .and_then(|content| content.last_mut())
+        {
+            block["cache_control"] = json!({ "type": "ephemeral" });
+        }
+    }
+}
+
+/// A budget asks that the reply under way began with thinking; after another provider's reply it did not.
+fn thinking(settings: &ModelSettings, messages: &[Value]) -> Option<Value> {
+    match settings.thinking? {
+        Thinking::Disabled => Some(json!({ "type": "disabled" })),
+        Thinking::Adaptive => Some(json!({ "type": "adaptive" })),
+        Thinking::Budget(tokens) => {
+            let [.., reply, last] = messages else {
+                return Some(json!({ "type": "enabled", "budget_tokens": tokens }));
+            };
+            let is_open = last["content"][0]["type"] == "tool_result";
+            let thought = ["thinking", "redacted_thinking"]
+                .iter()
+                .any(|kind| reply["content"][0]["type"] == *kind);
+            (!is_open || thought).then(|| json!({ "type": "enabled", "budget_tokens": tokens }))
+        }
+    }
+}
+
+fn output(ask: &Ask<'_>) -> Option<Value> {
+    let mut config = Map::new();
+    if let Some(effort) = &ask.settings.effort {
+        config.insert("effort".to_owned(), json!(effort));
+    }
+    if let Some(output) = &ask.transcript.output {
+        let format = json!({ "type": "json_schema", "schema": output.for_provider() });
+        config.insert("format".to_owned(), format);
+    }
+    (!config.is_empty()).then_some(Value::Object(config))
+}
+
+/// Roles alternate: what follows a user message joins it.
+fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let mut wire: Vec<Value> = Vec::new();
+    for message in &ask.transcript.messages {
+        let (role, mut blocks) = match message {
+            Message::User(text) => ("user", vec![json!({ "type": "text", "text": text })]),
+            Message::Assistant(blocks) => ("assistant", said(ask, blocks)),
+            Message::ToolResults(results) => (
+                "user",
+                results
+                    .iter()
+                    .map(|(id, result)| tool_result(id, result))
+                    .collect(),
+            ),
+        };
+        let joined = wire
+            .last_mut()
+            .filter(|last| last["role"] == role)
+            .and_then(|last| last["content"].as_array_mut());
+        match joined {
+            Some(content) => content.append(&mut blocks),
+            None => wire.push(json!({ "role": role, "content": blocks })),
+        }
+    }
+    wire
+}
+
+/// A reply, which is never empty even without the thinking of another provider.
+fn said(ask: &Ask<'_>, blocks: &[Block]) -> Vec<Value> {
+    let mut wire: Vec<Value> = blocks.iter().filter_map(|said| block(ask, said)).collect();
+    if wire.is_empty() {
+        wire.push(json!({ "type": "text", "text": "(no words)" }));
+    }
+    wire
+}
+
+fn block(ask: &Ask<'_>, block: &Block) -> Option<Value> {
+    match block {
+        Block::Text { text } => (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text })),
+        Block::ToolCall(call) => {
+            let input = if call.input.is_object() {
+                call.input.clone()
+            } else {
+                json!({ "invalid": call.input })
+            };
+            Some(json!({ "type": "tool_use", "id": wire_id(&call.id), "name": call.name, "input": input }))
+        }
+        Block::Opaque {
+            dialect,
+            provider,
+            model,
+            value,
+        } => ask.owns(dialect, BLOCKS, provider, model).then(|| value.clone()),
+    }
+}
+
+fn tool_result(id: &str, result: &ToolResult) -> Value {
+    let content = if result.content.is_empty() {
+        "(no output)"
+    } else {
+        &result.content
+    };
+    let is_error = result.status != ToolStatus::Ok;
+    json!({ "type": "tool_result", "tool_use_id": wire_id(id), "content": content, "is_error": is_error })
+}
+
+/// An id as this API takes it; other servers make ids with other characters.
+fn wire_id(id: &str) -> String {
+    let legal = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    id.chars().map(legal).collect()
+}

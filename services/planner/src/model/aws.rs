@@ -1,0 +1,402 @@
+//! AWS credentials and signatures. The libraries decide where credentials come from (environment, profile, web identity,
+//! container, instance); what they fetch goes through our own HTTP client, so that no second one is linked.
+
+use std::time::{Duration, SystemTime};
+
+use aws_config::{BehaviorVersion, ConfigLoader, Region};
+use aws_credential_types::{
+    Credentials,
+    provider::{ProvideCredentials as _, SharedCredentialsProvider},
+};
+use aws_sigv4::{
+    http_request::{SignableBody, SignableRequest, SigningSettings, sign},
+    sign::v4,
+};
+use aws_smithy_runtime_api::{
+    client::{
+        http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn},
+        orchestrator::{HttpRequest, HttpResponse},
+        result::ConnectorError,
+    },
+    http::StatusCode,
+};
+use aws_smithy_types::body::SdkBody;
+use futures::future::BoxFuture;
+use reqwest::header::{HeaderName, HeaderValue};
+use secrecy::ExposeSecret as _;
+use tokio::sync::{Mutex, OnceCell};
+
+use super::{
+    ClientError,
+    dialect::Sign,
+    failure::{ErrorKind, Failure},
+};
+use crate::config::ModelSettings;
+
+const SERVICE: &str = "bedrock";
+/// Credentials are fetched again this long before they end.
+const BEFORE_EXPIRY: Duration = Duration::from_secs(300);
+/// Credentials without an end are looked up again after this time: a profile may have changed.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
+/// Limit for one request for credentials.
+const FETCH_LIMIT: Duration = Duration::from_secs(10);
+
+/// Signs requests to Bedrock.
+pub(super) struct Signer {
+    region: String,
+    source: Source,
+    held: Mutex<Option<Held>>,
+}
+
+/// Makes the chain, once it is asked for.
+type Loader = Box<dyn Fn() -> ConfigLoader + Send + Sync>;
+
+enum Source {
+    Fixed(Credentials),
+    Chain {
+        loader: Loader,
+        provider: OnceCell<SharedCredentialsProvider>,
+    },
+}
+
+struct Held {
+    credentials: Credentials,
+    until: SystemTime,
+}
+
+impl Signer {
+    /// A signer with the key of the settings, or with the standard chain; nothing is fetched yet.
+    ///
+    /// # Errors
+    /// [`ClientError::Http`] when TLS cannot be set up.
+    pub(super) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
+        let region = settings.region.clone().unwrap_or_default();
+        if let (Some(id), Some(secret)) = (&settings.aws_access_key_id, &settings.aws_secret_access_key) {
+            let session = settings.aws_session_token.as_ref();
+            let session = session.map(|token| token.expose_secret().to_owned());
+            let credentials = Credentials::new(id, secret.expose_secret(), session, None, "settings");
+            return Ok(Self::from(region, Source::Fixed(credentials)));
+        }
+        let (connector, profile) = (Connector::new()?, settings.aws_profile.clone());
+        let loader = standard(connector, region.clone(), profile);
+        Ok(Self::chain(region, loader))
+    }
+
+    /// A signer whose credentials come from a chain.
+    fn chain(region: String, loader: Loader) -> Self {
+        let provider = OnceCell::new();
+        Self::from(region, Source::Chain { loader, provider })
+    }
+
+    fn from(region: String, source: Source) -> Self {
+        Self {
+            region,
+            source,
+            held: Mutex::new(None),
+        }
+    }
+
+    /// Credentials that are good for this request.
+    async fn credentials(&self) -> Result<Credentials, Failure> {
+        let (loader, provider) = match &self.source {
+            Source::Fixed(credentials) => return Ok(credentials.clone()),
+            Source::Chain { loader, provider } => (loader, provider),
+        };
+        let mut held = self.held.lock().await;
+        let now = SystemTime::now();
+        if let Some(held) = held.as_ref().filter(|held| held.until > now) {
+            return Ok(held.credentials.clone());
+        }
+        let provider = provider
+            .get_or_try_init(|| async {
+                let config = loader().load().await;
+                config.credentials_provider().ok_or_else(no_credentials)
+            })
+            .await?;
+        let credentials = provider.provide_credentials().await.map_err(|error| {
+            tracing::error!(error = %domain::cause::chain(&error), "no AWS credentials");
+            no_credentials()
+        })?;
+        let until = match credentials.expiry() {
+            Some(expiry) => expiry - BEFORE_EXPIRY,
+            None => now + LOOK_AGAIN,
+        };
+        *held = Some(Held {
+            credentials: credentials.clone(),
+            until,
+        });
+        Ok(credentials)
+    }
+
+    fn signed(&self, request: &mut reqwest::Request, credentials: Credentials) -> Result<(), Failure> {
+        let unsigned = |_| Failure::Final(ErrorKind::Refused, "the request could not be signed".to_owned());
+        let identity = credentials.into();
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(&self.region)
+            .name(SERVICE)
+            .time(SystemTime::now())
+            .settings(SigningSettings::default())
+            .build()
+            .map_err(|_| Failure::Final(ErrorKind::Refused, "the request could not be signed".to_owned()))?
+            .into();
+        let headers = request
+            .headers()
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let body = request
+            .body()
+            .and_then(reqwest::Body::as_bytes)
+            .unwrap_or_default();
+        let method = request.method().as_str();
+        let signable =
+            SignableRequest::new(method, request.url().as_str(), headers, SignableBody::Bytes(body))
+                .map_err(unsigned)?;
+        let (instructions, _) = sign(signable, &params).map_err(unsigned)?.into_parts();
+        let (added, _) = instructions.into_parts();
+        for header in added {
+            let value = HeaderValue::from_str(header.value());
+            let mut value = value.map_err(|_| {
+                Failure::Final(
+                    ErrorKind::Credentials,
+                    "credentials that no header can carry".to_owned(),
+                )
+            })?;
+            value.set_sensitive(true);
+            request
+                .headers_mut()
+                .insert(HeaderName::from_static(header.name()), value);
+        }
+        Ok(())
+    }
+}
+
+/// The standard chain over our HTTP client.
+fn standard(connector: Connector, region: String, profile: Option<String>) -> Loader {
+    Box::new(move || {
+        let connector = connector.clone();
+        let client = http_client_fn(move |_, _| SharedHttpConnector::new(connector.clone()));
+        let loader = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new(region.clone()))
+            .http_client(client);
+        match &profile {
+            Some(profile) => loader.profile_name(profile),
+            None => loader,
+        }
+    })
+}
+
+impl Sign for Signer {
+    fn sign<'a>(&'a self, request: &'a mut reqwest::Request) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let credentials = self.credentials().await?;
+            self.signed(request, credentials)
+        })
+    }
+}
+
+fn no_credentials() -> Failure {
+    Failure::Final(ErrorKind::Credentials, "no AWS credentials were found".to_owned())
+}
+
+/// Our HTTP client in the place of the libraries' own.
+#[derive(Clone, Debug)]
+struct Connector {
+    /// For services of AWS.
+    outside: reqwest::Client,
+    /// For the metadata of a container or an instance, which no proxy reaches.
+    beside: reqwest::Client,
+}
+
+impl Connector {
+    fn new() -> Result<Self, ClientError> {
+        let client = || {
+            reqwest::Client::builder()
+                .timeout(FETCH_LIMIT)
+                .redirect(reqwest::redirect::Policy::none())
+        };
+        Ok(Self {
+            outside: client().build()?,
+            beside: client().no_proxy().build()?,
+        })
+    }
+
+    async fn fetch(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        let request = request
+            .try_into_http1x()
+            .map_err(|error| ConnectorError::user(error.into()))?;
+        let (parts, body) = request.into_parts();
+        let client = match parts.uri.scheme_str() {
+            Some("https") => self.outside,
+            _ => self.beside,
+        };
+        let body = body.bytes().unwrap_or_default().to_vec();
+        let sent = client
+            .request(parts.method, parts.uri.to_string())
+            .headers(parts.headers)
+            .body(body)
+            .send()
+            .await
+            .map_err(broken)?;
+        let status = StatusCode::try_from(sent.status().as_u16())
+            .map_err(|error| ConnectorError::other(error.into(), None))?;
+        let headers = sent.headers().clone();
+        let body = sent.bytes().await.map_err(broken)?;
+        let mut response = HttpResponse::new(status, SdkBody::from(body));
+        for (name, value) in &headers {
+            if let Ok(value) = value.to_str() {
+                response
+                    .headers_mut()
+                    .append(name.as_str().to_owned(), value.to_owned());
+            }
+        }
+        Ok(response)
+    }
+}
+
+fn broken(error: reqwest::Error) -> ConnectorError {
+    if error.is_timeout() {
+        ConnectorError::timeout(error.into())
+    } else {
+        ConnectorError::io(error.into())
+    }
+}
+
+impl HttpConnector for Connector {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        HttpConnectorFuture::new(self.clone().fetch(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
+
+    use super::*;
+
+    fn connector() -> Connector {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Connector::new().unwrap()
+    }
+
+    /// A signer whose profile asks a program, which notes each time that it is asked.
+    fn asking_a_program(folder: &Path, expiry: &str) -> Signer {
+        let credentials = serde_json::json!({
+            "Version": 1, "AccessKeyId": "AKIAPROGRAM", "SecretAccessKey": "secret", "SessionToken": "session",
+            "Expiration": expiry,
+        });
+        let (answer, asked) = (folder.join("answer.json"), folder.join("asked"));
+        std::fs::write(&answer, credentials.to_string()).unwrap();
+        let profile = format!(
+            "[profile work]\ncredential_process = echo x >> {}; cat {}\n",
+            asked.display(),
+            answer.display()
+        );
+        let loader = standard(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
+        let with_profile = move || {
+            let files = EnvConfigFiles::builder()
+                .with_contents(EnvConfigFileKind::Config, profile.clone())
+                .build();
+            loader().profile_files(files)
+        };
+        Signer::chain("eu-central-1".to_owned(), Box::new(with_profile))
+    }
+
+    fn request() -> reqwest::Request {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let url = "https://bedrock-runtime.eu-central-1.amazonaws.com/model/m/invoke-with-response-stream";
+        reqwest::Client::new().post(url).body("{}").build().unwrap()
+    }
+
+    async fn authorization(signer: &Signer) -> String {
+        let mut request = request();
+        signer.sign(&mut request).await.unwrap();
+        assert_eq!(request.headers()["x-amz-security-token"], "session");
+        assert!(request.headers()["authorization"].is_sensitive());
+        request.headers()["authorization"].to_str().unwrap().to_owned()
+    }
+
+    fn times_asked(folder: &Path) -> usize {
+        std::fs::read_to_string(folder.join("asked"))
+            .unwrap()
+            .lines()
+            .count()
+    }
+
+    #[tokio::test]
+    async fn credentials_of_a_profile_sign_and_are_kept_until_they_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let signer = asking_a_program(folder.path(), "2999-01-01T00:00:00Z");
+        for _ in 0..3 {
+            let value = authorization(&signer).await;
+            assert!(
+                value.starts_with("AWS4-HMAC-SHA256 Credential=AKIAPROGRAM/")
+                    && value.contains("/eu-central-1/bedrock/aws4_request"),
+                "{value}"
+            );
+        }
+        assert_eq!(times_asked(folder.path()), 1);
+    }
+
+    #[tokio::test]
+    async fn credentials_that_end_soon_are_fetched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let soon = SystemTime::now() + Duration::from_secs(60);
+        let soon = aws_smithy_types::DateTime::from(soon);
+        let soon = soon.fmt(aws_smithy_types::date_time::Format::DateTime).unwrap();
+        let signer = asking_a_program(folder.path(), &soon);
+        authorization(&signer).await;
+        authorization(&signer).await;
+        assert_eq!(times_asked(folder.path()), 2);
+    }
+
+    #[tokio::test]
+    async fn a_profile_that_is_not_there_is_a_refusal_of_credentials() {
+        let files = || {
+            EnvConfigFiles::builder()
+                .with_contents(
+                    EnvConfigFileKind::Config,
+                    "[profile other]\nregion = eu-central-1\n",
+                )
+                .build()
+        };
+        let loader = standard(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
+        let signer = Signer::chain(
+            "eu-central-1".to_owned(),
+            Box::new(move || loader().profile_files(files())),
+        );
+        let failure = signer.sign(&mut request()).await.unwrap_err();
+        assert_eq!(failure.told().kind, ErrorKind::Credentials, "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn what_the_libraries_fetch_goes_through_our_client() {
+        let answer = |headers: axum::http::HeaderMap, body: String| async move {
+            let token = headers.get("x-token").and_then(|token| token.to_str().ok());
+            let token = token.unwrap_or_default().to_owned();
+            (axum::http::StatusCode::CREATED, [("x-answer", token)], body + "!")
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/credentials", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            axum::serve(listener, axum::Router::new().fallback(answer))
+                .await
+                .unwrap();
+        });
+        let mut request = HttpRequest::new(SdkBody::from("hello"));
+        request.set_method("PUT").unwrap();
+        request.set_uri(url).unwrap();
+        request.headers_mut().insert("x-token", "t");
+        let response = connector().call(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), 201);
+        assert_eq!(response.headers().get("x-answer"), Some("t"));
+        assert_eq!(response.body().bytes(), Some("hello!".as_bytes()));
+        server.abort();
+
+        let mut nowhere = HttpRequest::new(SdkBody::empty());
+        nowhere.set_uri("http://127.0.0.1:1/").unwrap();
+        assert!(connector().call(nowhere).await.unwrap_err().is_io());
+    }
+}

@@ -1,0 +1,89 @@
+//! Anthropic's models on Amazon Bedrock.
+
+use std::sync::Arc;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use serde_json::{Value, json};
+
+use super::{
+    ClientError,
+    anthropic::{self, Collector},
+    aws::Signer,
+    dialect::{Ask, Dialect, Misfit, Sign, base, extra_headers, is_set, secret_header},
+    stream::{Collect, Framing},
+};
+use crate::config::ModelSettings;
+
+const VERSION: &str = "bedrock-2023-05-31";
+/// What a path segment may hold as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// `InvokeModelWithResponseStream`.
+pub(super) struct Bedrock;
+
+impl Dialect for Bedrock {
+    fn name(&self) -> &'static str {
+        "bedrock"
+    }
+
+    fn check(&self, settings: &ModelSettings) -> Result<(), Misfit> {
+        if settings.region.as_deref().unwrap_or_default().is_empty() {
+            return Err(("region", "must be set"));
+        }
+        if settings.aws_access_key_id.is_some() != is_set(settings.aws_secret_access_key.as_ref()) {
+            return Err(("aws_secret_access_key", "goes with aws_access_key_id"));
+        }
+        if settings.auth_token.is_some() {
+            return Err(("auth_token", "is for Anthropic; a Bedrock API key is an api_key"));
+        }
+        anthropic::check_thinking(settings)
+    }
+
+    fn url(&self, settings: &ModelSettings) -> String {
+        let region = settings.region.as_deref().unwrap_or_default();
+        let domain = if region.starts_with("cn-") {
+            "amazonaws.com.cn"
+        } else {
+            "amazonaws.com"
+        };
+        let default = format!("https://bedrock-runtime.{region}.{domain}");
+        let base = base(settings, &default);
+        let model = utf8_percent_encode(&settings.name, SEGMENT);
+        format!("{base}/model/{model}/invoke-with-response-stream")
+    }
+
+    fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
+        let mut headers = HeaderMap::new();
+        extra_headers(settings, &mut headers)?;
+        if let Some(key) = &settings.api_key {
+            headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?);
+        }
+        Ok(headers)
+    }
+
+    fn signer(&self, settings: &ModelSettings) -> Result<Option<Arc<dyn Sign>>, ClientError> {
+        if settings.api_key.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(Signer::new(settings)?)))
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> Value {
+        let mut body = anthropic::request(ask, false);
+        body.insert("anthropic_version".to_owned(), json!(VERSION));
+        Value::Object(body)
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::AwsEventStream
+    }
+
+    fn collector(&self) -> Box<dyn Collect> {
+        Box::new(Collector::default())
+    }
+}

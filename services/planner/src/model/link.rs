@@ -1,0 +1,167 @@
+//! One provider, asked for one model.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::{Block, Reply};
+use futures::StreamExt as _;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    ClientError,
+    dialect::{self, Ask, Dialect, Sign},
+    failure::Failure,
+    prices,
+    retry::{self, Patience},
+    roles::Place,
+    stream,
+};
+use crate::config::{ModelSettings, Price};
+use crate::transcript::Transcript;
+
+/// How long a provider that failed comes after the others.
+const REST: Duration = Duration::from_secs(60);
+
+/// A provider: a connection and its credentials, shared by everybody who asks there.
+pub(super) struct Provider {
+    dialect: &'static dyn Dialect,
+    http: reqwest::Client,
+    signer: Option<Arc<dyn Sign>>,
+    resting: Mutex<Option<Instant>>,
+}
+
+impl Provider {
+    /// A client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ClientError`] when a credential is no header value or TLS cannot be set up.
+    pub(super) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
+        // The first one wins; another service of the same process may have been faster.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let dialect = dialect::named(&settings.dialect)
+            .ok_or_else(|| ClientError::Dialect(settings.dialect.clone()))?;
+        let http = reqwest::Client::builder()
+            .default_headers(dialect.headers(settings)?)
+            .connect_timeout(Duration::from_millis(settings.connect_timeout_ms))
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        Ok(Self {
+            dialect,
+            http,
+            signer: dialect.signer(settings)?,
+            resting: Mutex::new(None),
+        })
+    }
+
+    /// True for a while after it failed.
+    pub(super) fn is_resting(&self) -> bool {
+        let until = *self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| until > Instant::now())
+    }
+
+    fn rest(&self, failed: bool) {
+        let until = failed.then(|| Instant::now() + REST);
+        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+}
+
+/// A model of a provider.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) provider: Arc<Provider>,
+    pub(super) place: Place,
+    pub(super) price: Option<Price>,
+}
+
+impl Link {
+    /// The name of the dialect.
+    pub(super) fn dialect(&self) -> &'static str {
+        self.provider.dialect.name()
+    }
+
+    /// Asks, with retries.
+    ///
+    /// # Errors
+    /// The last try's failure.
+    pub(super) async fn chat(&self, transcript: &Transcript, patience: Patience) -> Result<Reply, Failure> {
+        let outcome = match self.asked(transcript, patience, true).await {
+            Err(Failure::StaleThinking) => {
+                tracing::warn!(
+                    provider = self.place.provider,
+                    "the provider refused its own thinking; it is asked without"
+                );
+                self.asked(transcript, patience, false).await
+            }
+            outcome => outcome,
+        };
+        let of_the_provider = |failure: &Failure| failure.told().kind.is_of_the_provider();
+        self.provider.rest(outcome.as_ref().is_err_and(of_the_provider));
+        outcome.map(|reply| self.stamped(reply))
+    }
+
+    async fn asked(
+        &self,
+        transcript: &Transcript,
+        patience: Patience,
+        keep_thinking: bool,
+    ) -> Result<Reply, Failure> {
+        let body = self.provider.dialect.body(&Ask {
+            settings: &self.place.settings,
+            provider: &self.place.provider,
+            transcript,
+            keep_thinking,
+        });
+        retry::run(patience, || self.attempt(&body)).await
+    }
+
+    async fn attempt(&self, body: &Value) -> Result<Reply, Failure> {
+        let settings = &self.place.settings;
+        let total = Duration::from_millis(settings.total_timeout_ms);
+        let idle = Duration::from_millis(settings.idle_timeout_ms);
+        let attempt = async {
+            let request = self.request(body).await?;
+            let sent = tokio::time::timeout(idle, self.provider.http.execute(request)).await;
+            let response = sent.map_err(|_| Failure::transient("did not answer in time"))??;
+            let response = retry::accepted(response, idle).await?;
+            let (framing, collector) = (self.provider.dialect.framing(), self.provider.dialect.collector());
+            let is_named = framing.is_named_by(&response);
+            let chunks = response.bytes_stream().map(|chunk| chunk.map_err(Failure::from));
+            stream::collect(framing, is_named, Box::pin(chunks), idle, collector).await
+        };
+        match tokio::time::timeout(total, attempt).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure::transient("did not finish its reply in time")),
+        }
+    }
+
+    async fn request(&self, body: &Value) -> Result<reqwest::Request, Failure> {
+        let url = self.provider.dialect.url(&self.place.settings);
+        let mut request = self.provider.http.post(url).json(body).build()?;
+        if let Some(signer) = &self.provider.signer {
+            signer.sign(&mut request).await?;
+        }
+        Ok(request)
+    }
+
+    /// The reply with who sent it and what it cost.
+    pub(super) fn stamped(&self, mut reply: Reply) -> Reply {
+        let asked = &self.place.settings.name;
+        reply.provider.clone_from(&self.place.provider);
+        if reply.model.is_empty() {
+            reply.model.clone_from(asked);
+        }
+        // A deployment may have any name; the reply says what stands behind it.
+        let price = self.price.or_else(|| prices::known(&reply.model));
+        reply.cost_micros = price.map(|price| price.cost_micros(&reply.usage));
+        for block in &mut reply.blocks {
+            if let Block::Opaque { provider, model, .. } = block {
+                provider.clone_from(&self.place.provider);
+                model.clone_from(asked);
+            }
+        }
+        reply
+    }
+}

@@ -1,0 +1,219 @@
+//! The dialect of Chat Completions: `OpenAI`, Azure, and servers compatible with them.
+
+mod reply;
+
+use domain::{Block, ToolCall, ToolResult, ToolSpec, ToolStatus};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use serde_json::{Map, Value, json};
+
+use super::{
+    ClientError,
+    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header},
+    stream::Collect,
+};
+use crate::config::ModelSettings;
+use crate::transcript::{Message, Transcript};
+use reply::Collector;
+
+const BASE_URL: &str = "https://api.openai.com";
+const PATH: &str = "/chat/completions";
+/// The dialect of blocks that carry reasoning.
+const BLOCKS: &str = "openai";
+/// Hosts that want Azure's header.
+const AZURE_HOSTS: [&str; 3] = [
+    ".openai.azure.com",
+    ".cognitiveservices.azure.com",
+    ".services.ai.azure.com",
+];
+
+/// Chat Completions.
+pub(super) struct OpenAi;
+
+impl Dialect for OpenAi {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn check(&self, settings: &ModelSettings) -> Result<(), Misfit> {
+        let has_key = is_set(settings.api_key.as_ref()) || is_set(settings.auth_token.as_ref());
+        if settings.thinking.is_some() {
+            return Err(("thinking", "is for Anthropic's models; use effort"));
+        }
+        if settings.api_version.is_some() && settings.base_url.is_none() {
+            return Err((
+                "base_url",
+                "must be set with api_version: the address of the Azure resource",
+            ));
+        }
+        // A server of one's own may ask for no key.
+        if !has_key && settings.base_url.is_none() {
+            return Err(missing_key(settings));
+        }
+        Ok(())
+    }
+
+    fn url(&self, settings: &ModelSettings) -> String {
+        let base = base(settings, BASE_URL);
+        match &settings.api_version {
+            _ if base.ends_with(PATH) => base.to_owned(),
+            Some(version) => {
+                let name = &settings.name;
+                format!("{base}/openai/deployments/{name}{PATH}?api-version={version}")
+            }
+            None => format!("{base}/v1{PATH}"),
+        }
+    }
+
+    fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
+        let mut headers = HeaderMap::new();
+        match (&settings.auth_token, &settings.api_key) {
+            (Some(token), _) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?)),
+            (None, Some(key)) if is_azure(settings) => {
+                headers.insert("api-key", secret_header("", key)?);
+            }
+            (None, Some(key)) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?)),
+            (None, None) => {}
+        }
+        extra_headers(settings, &mut headers)?;
+        Ok(headers)
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> Value {
+        let (settings, transcript) = (ask.settings, ask.transcript);
+        let mut body = Map::new();
+        let mut put = |key: &str, value: Value| body.insert(key.to_owned(), value);
+        put("model", json!(settings.name));
+        put("stream", json!(true));
+        put("stream_options", json!({ "include_usage": true }));
+        put("messages", Value::Array(messages(ask)));
+        if !transcript.tools.is_empty() {
+            put("tools", transcript.tools.iter().map(tool).collect());
+        }
+        if let Some(effort) = &settings.effort {
+            put("reasoning_effort", json!(effort));
+        }
+        if let Some(output) = &transcript.output {
+            let schema =
+                json!({ "name": output.name, "schema": output.for_provider(), "strict": output.is_strict() });
+            put(
+                "response_format",
+                json!({ "type": "json_schema", "json_schema": schema }),
+            );
+        }
+        // The provider itself refuses the old name for its newer models; compatible servers know only the old one, and no
+        // cache key.
+        if settings.base_url.is_none() || is_azure(settings) {
+            put("max_completion_tokens", json!(settings.max_output_tokens));
+            put("prompt_cache_key", json!(cache_key(transcript)));
+        } else {
+            put("max_tokens", json!(settings.max_output_tokens));
+        }
+        Value::Object(body)
+    }
+
+    fn collector(&self) -> Box<dyn Collect> {
+        Box::new(Collector::default())
+    }
+}
+
+fn is_azure(settings: &ModelSettings) -> bool {
+    let host = || {
+        let url = settings.base_url.as_deref()?.parse::<reqwest::Url>().ok()?;
+        url.host_str().map(str::to_owned)
+    };
+    settings.api_version.is_some()
+        || host().is_some_and(|host| AZURE_HOSTS.iter().any(|azure| host.ends_with(azure)))
+}
+
+/// Calls with the same tools and system prompt go to the same cache: those of one phase in one repository.
+fn cache_key(transcript: &Transcript) -> String {
+    let tools = transcript.tools.iter().map(|tool| &tool.name);
+    // FNV-1a: the same in every release and on every machine.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for text in transcript.system.iter().chain(tools) {
+        for byte in text.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    format!("journeyman-{hash:016x}")
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let function =
+        json!({ "name": tool.name, "description": tool.description, "parameters": tool.input_schema });
+    json!({ "type": "function", "function": function })
+}
+
+fn messages(ask: &Ask<'_>) -> Vec<Value> {
+    let system: Vec<&str> = ask
+        .transcript
+        .system
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !text.trim().is_empty())
+        .collect();
+    let mut wire = Vec::new();
+    if !system.is_empty() {
+        wire.push(json!({ "role": "system", "content": system.join("\n\n") }));
+    }
+    for message in &ask.transcript.messages {
+        match message {
+            Message::User(text) => wire.push(json!({ "role": "user", "content": text })),
+            Message::Assistant(blocks) => wire.push(assistant(ask, blocks)),
+            Message::ToolResults(results) => {
+                wire.extend(results.iter().map(|(id, result)| tool_result(id, result)));
+            }
+        }
+    }
+    wire
+}
+
+fn assistant(ask: &Ask<'_>, blocks: &[Block]) -> Value {
+    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    let mut message = json!({ "role": "assistant" });
+    for block in blocks {
+        match block {
+            Block::Text { text } => texts.push(text.as_str()),
+            Block::ToolCall(call) => calls.push(tool_call(call)),
+            Block::Opaque {
+                dialect,
+                provider,
+                model,
+                value,
+            } if ask.owns(dialect, BLOCKS, provider, model) => {
+                for (field, reasoning) in value.as_object().into_iter().flatten() {
+                    message[field.as_str()] = reasoning.clone();
+                }
+            }
+            Block::Opaque { .. } => {}
+        }
+    }
+    let text = texts.join("\n\n");
+    message["content"] = if text.is_empty() && !calls.is_empty() {
+        Value::Null
+    } else {
+        Value::String(text)
+    };
+    if !calls.is_empty() {
+        message["tool_calls"] = Value::Array(calls);
+    }
+    message
+}
+
+fn tool_call(call: &ToolCall) -> Value {
+    let arguments = match &call.input {
+        // Some servers parse the arguments of former calls and fail over what is no JSON.
+        Value::String(text) => json!({ "invalid": text }).to_string(),
+        input => input.to_string(),
+    };
+    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": arguments } })
+}
+
+fn tool_result(id: &str, result: &ToolResult) -> Value {
+    let content = match result.status {
+        ToolStatus::Ok => result.content.clone(),
+        ToolStatus::Error => format!("Error: {}", result.content),
+        ToolStatus::Interrupted => format!("Interrupted: {}", result.content),
+    };
+    json!({ "role": "tool", "tool_call_id": id, "content": content })
+}

@@ -1,0 +1,240 @@
+//! What models cost.
+
+use std::collections::BTreeMap;
+
+use domain::Usage;
+
+use crate::config::Price;
+
+/// A line of the table: name, input, output, cache read, cache write for five minutes and for an hour.
+type Line = (&'static str, f64, f64, f64, f64, f64);
+
+/// Dollars for a million tokens, as Anthropic's price list had them on 2026-11-22.
+const ANTHROPIC: [Line; 18] = [
+    ("claude-fable-5-1", 10.0, 50.0, 0.25, 12.5, 20.0),
+    ("claude-fable-5", 10.0, 50.0, 1.0, 12.5, 20.0),
+    ("claude-mythos-5-1", 10.0, 50.0, 0.25, 12.5, 20.0),
+    ("claude-mythos-5", 10.0, 50.0, 1.0, 12.5, 20.0),
+    ("claude-opus-5-5", 4.0, 20.0, 0.2, 5.0, 8.0),
+    ("claude-opus-5", 5.0, 25.0, 0.5, 6.25, 10.0),
+    ("claude-opus-4-8", 5.0, 25.0, 0.5, 6.25, 10.0),
+    ("claude-opus-4-7", 5.0, 25.0, 0.5, 6.25, 10.0),
+    ("claude-opus-4-6", 5.0, 25.0, 0.5, 6.25, 10.0),
+    ("claude-opus-4-5", 5.0, 25.0, 0.5, 6.25, 10.0),
+    ("claude-opus-4-1", 15.0, 75.0, 1.5, 18.75, 30.0),
+    ("claude-sonnet-5-5", 2.0, 10.0, 0.1, 2.5, 4.0),
+    ("claude-sonnet-5", 2.0, 10.0, 0.2, 2.5, 4.0),
+    ("claude-sonnet-4-6", 3.0, 15.0, 0.3, 3.75, 6.0),
+    ("claude-sonnet-4-5", 3.0, 15.0, 0.3, 3.75, 6.0),
+    ("claude-sonnet-4", 3.0, 15.0, 0.3, 3.75, 6.0),
+    ("claude-haiku-5-5", 0.1, 0.5, 0.01, 0.125, 0.2),
+    ("claude-haiku-4-5", 1.0, 5.0, 0.1, 1.25, 2.0),
+];
+
+/// Dollars for a million tokens, as `OpenAI`'s prices were reported from 2026-09-03 to 2026-11-05. Writing its cache costs
+/// more than reading from GPT-5.6 on.
+const OPENAI: [Line; 22] = [
+    ("gpt-6-astra", 10.0, 50.0, 1.0, 12.5, 12.5),
+    ("gpt-6.1-sol", 2.0, 10.0, 0.1, 2.5, 2.5),
+    ("gpt-6.1-terra", 1.0, 5.0, 0.05, 1.25, 1.25),
+    ("gpt-6-sol", 2.0, 10.0, 0.2, 2.5, 2.5),
+    ("gpt-6-luna", 0.1, 0.5, 0.01, 0.125, 0.125),
+    ("gpt-5.6-terra", 2.0, 12.0, 0.2, 2.5, 2.5),
+    ("gpt-5.6-luna", 0.2, 1.2, 0.02, 0.25, 0.25),
+    ("gpt-5.5", 5.0, 30.0, 0.5, 5.0, 5.0),
+    ("gpt-5.4", 2.5, 15.0, 0.25, 2.5, 2.5),
+    ("gpt-5.4-mini", 0.75, 4.5, 0.075, 0.75, 0.75),
+    ("gpt-5.4-nano", 0.2, 1.25, 0.02, 0.2, 0.2),
+    ("gpt-5.1", 1.25, 10.0, 0.125, 1.25, 1.25),
+    ("gpt-5", 1.25, 10.0, 0.125, 1.25, 1.25),
+    ("gpt-5-mini", 0.25, 2.0, 0.025, 0.25, 0.25),
+    ("gpt-5-nano", 0.05, 0.4, 0.005, 0.05, 0.05),
+    ("gpt-4.1", 2.0, 8.0, 0.5, 2.0, 2.0),
+    ("gpt-4.1-mini", 0.4, 1.6, 0.1, 0.4, 0.4),
+    ("gpt-4.1-nano", 0.1, 0.4, 0.025, 0.1, 0.1),
+    ("gpt-4o", 2.5, 10.0, 1.25, 2.5, 2.5),
+    ("gpt-4o-mini", 0.15, 0.6, 0.075, 0.15, 0.15),
+    ("o3", 2.0, 8.0, 0.5, 2.0, 2.0),
+    ("o4-mini", 1.1, 4.4, 0.275, 1.1, 1.1),
+];
+
+/// Models whose prompts of more than 272,000 tokens cost twice as much, and half as much again what is written.
+const LONG_OPENAI: [&str; 9] = [
+    "gpt-6-astra",
+    "gpt-6.1-sol",
+    "gpt-6.1-terra",
+    "gpt-6-sol",
+    "gpt-6-luna",
+    "gpt-5.6-terra",
+    "gpt-5.6-luna",
+    "gpt-5.5",
+    "gpt-5.4",
+];
+
+/// The price of a model: from the settings by its exact name, else the known one.
+pub(super) fn price(overrides: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
+    overrides.get(model).copied().or_else(|| known(model))
+}
+
+/// The price of the table.
+pub(super) fn known(model: &str) -> Option<Price> {
+    let name = plain(model);
+    let lines = ANTHROPIC.iter().chain(&OPENAI);
+    let line = lines.into_iter().find(|(known, ..)| {
+        name.strip_prefix(known)
+            .is_some_and(|rest| rest.is_empty() || is_release(rest))
+    })?;
+    let (known, input, output, read, write, write_1h) = *line;
+    let long = match known {
+        "claude-haiku-5-5" => Some((100_000, 5.0, 5.0)),
+        _ if LONG_OPENAI.contains(&known) => Some((272_000, 2.0, 1.5)),
+        _ => None,
+    };
+    Some(Price {
+        input,
+        output,
+        cache_read: Some(read),
+        cache_write: Some(write),
+        cache_write_1h: Some(write_1h),
+        long_above: long.map(|(above, ..)| above),
+        long_input_factor: long.map_or(1.0, |(_, factor, _)| factor),
+        long_output_factor: long.map_or(1.0, |(.., factor)| factor),
+    })
+}
+
+/// A model's own name, without what a reseller puts before it: `us.anthropic.` on Bedrock, `anthropic/` on routers, whose
+/// names have dots where Anthropic's have hyphens.
+fn plain(model: &str) -> String {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = match name.split_once("anthropic.") {
+        Some((_, rest)) => rest,
+        None => name,
+    };
+    if name.starts_with("claude-") {
+        name.replace('.', "-")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Whether the rest of a name only says which release of the model it is: `-20250929`, `-2025-08-07`, `-v1:0`, `-latest`.
+fn is_release(rest: &str) -> bool {
+    let Some(parts) = rest.strip_prefix(['-', '@']) else {
+        return false;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == ':');
+    let is_part = |part: &str| part == "latest" || is_number(part.strip_prefix('v').unwrap_or(part));
+    // A short number is a version of the model: 4-5 is no release of 4.
+    let is_version = parts
+        .split('-')
+        .next()
+        .is_some_and(|first| first.len() < 4 && !first.starts_with('v'));
+    !is_version && parts.split('-').all(is_part)
+}
+
+impl Price {
+    /// What a call cost, in millionths of a dollar.
+    pub(super) fn cost_micros(&self, usage: &Usage) -> u64 {
+        let cached = usage.cache_read_tokens + usage.cache_write_tokens;
+        let plain = usage.input_tokens.saturating_sub(cached);
+        let long_write = usage.cache_write_1h_tokens.min(usage.cache_write_tokens);
+        let short_write = usage.cache_write_tokens - long_write;
+        let write = self.cache_write.unwrap_or(self.input);
+        let read = tokens(plain) * self.input
+            + tokens(usage.cache_read_tokens) * self.cache_read.unwrap_or(self.input)
+            + tokens(short_write) * write
+            + tokens(long_write) * self.cache_write_1h.unwrap_or(write);
+        let written = tokens(usage.output_tokens) * self.output;
+        let is_long = self.long_above.is_some_and(|above| usage.input_tokens > above);
+        let cost = if is_long {
+            read * self.long_input_factor + written * self.long_output_factor
+        } else {
+            read + written
+        };
+        // A dollar for a million tokens is a millionth of a dollar for one. The cast saturates.
+        cost.round() as u64
+    }
+}
+
+/// Exact below 2^32.
+fn tokens(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(model: &str, usage: Usage) -> Option<u64> {
+        Some(price(&BTreeMap::new(), model)?.cost_micros(&usage))
+    }
+
+    #[test]
+    fn each_kind_of_token_has_its_own_price() {
+        let usage = Usage {
+            input_tokens: 1_111_000,
+            output_tokens: 2_000,
+            cache_read_tokens: 1_000_000,
+            cache_write_tokens: 110_000,
+            cache_write_1h_tokens: 100_000,
+        };
+        // 1,000 × 3 + 1,000,000 × 0.3 + 10,000 × 3.75 + 100,000 × 6 + 2,000 × 15
+        assert_eq!(cost("claude-sonnet-4-5", usage), Some(970_500));
+    }
+
+    #[test]
+    fn a_long_prompt_costs_more_where_the_provider_says_so() {
+        let prompt = |input_tokens| Usage {
+            input_tokens,
+            output_tokens: 1_000,
+            ..Usage::default()
+        };
+        assert_eq!(cost("gpt-6-sol", prompt(272_000)), Some(554_000));
+        assert_eq!(cost("gpt-6-sol", prompt(273_000)), Some(1_107_000));
+        assert_eq!(cost("claude-haiku-5-5", prompt(200_000)), Some(102_500));
+    }
+
+    #[test]
+    fn a_release_or_a_resellers_name_has_the_price_of_its_model_and_another_model_has_none() {
+        let sonnet = known("claude-sonnet-4-5");
+        assert!(sonnet.is_some());
+        for name in [
+            "claude-sonnet-4-5-20250929",
+            "claude-sonnet-4-5-latest",
+            "anthropic/claude-sonnet-4.5",
+            "eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "claude-sonnet-4-5@20250929",
+        ] {
+            assert_eq!(known(name), sonnet, "{name}");
+        }
+        assert_eq!(known("gpt-5-mini-2025-08-07"), known("gpt-5-mini"));
+        assert_ne!(known("gpt-5-mini"), known("gpt-5"));
+        for name in [
+            "claude-sonnet-4-9-20270101",
+            "claude-sonnet-5-9",
+            "gpt-5-pro",
+            "gpt-5.1-codex",
+            "gpt-55",
+            "llama3:8b",
+            "scripted",
+        ] {
+            assert_eq!(known(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_settings_price_goes_first_and_fills_its_gaps_with_the_input_price() {
+        let settings = crate::model::tests::from_json(serde_json::json!({
+            "name": "m", "prices": { "gpt-5": { "input": 2.0, "output": 3.0 } },
+        }));
+        let price = price(&settings.prices, "gpt-5").unwrap();
+        let usage = Usage {
+            input_tokens: 100,
+            output_tokens: 10,
+            cache_read_tokens: 50,
+            ..Usage::default()
+        };
+        assert_eq!(price.cost_micros(&usage), 230);
+    }
+}

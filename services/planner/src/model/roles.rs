@@ -1,0 +1,216 @@
+//! Which models a role asks, in order.
+
+use bootstrap::settings::Error;
+use domain::ModelRole;
+
+use super::dialect;
+use crate::config::{ModelSettings, RoleSettings};
+
+/// The name of the provider that `[model]` itself is.
+pub(super) const MAIN: &str = "default";
+
+/// Every role.
+pub(super) const ROLES: [ModelRole; 3] = [ModelRole::Default, ModelRole::Fast, ModelRole::Reviewer];
+
+/// The name of a role in settings and telemetry.
+pub(super) const fn role_name(role: ModelRole) -> &'static str {
+    match role {
+        ModelRole::Default => "default",
+        ModelRole::Fast => "fast",
+        ModelRole::Reviewer => "reviewer",
+    }
+}
+
+fn of_role(model: &ModelSettings, role: ModelRole) -> RoleSettings {
+    match role {
+        ModelRole::Default => RoleSettings::default(),
+        ModelRole::Fast => model.roles.fast.clone(),
+        ModelRole::Reviewer => model.roles.reviewer.clone(),
+    }
+}
+
+/// One place of a chain: a provider and what it is asked with.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) provider: String,
+    pub(super) settings: ModelSettings,
+}
+
+/// The chain of a role.
+///
+/// # Errors
+/// A provider that is not there, by the key that names it.
+pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>, Error> {
+    let wanted = of_role(model, role);
+    let key = |field: &str| format!("model.roles.{}.{field}", role_name(role));
+    let provider = wanted.provider.as_deref().unwrap_or(MAIN);
+    let mut first = place(model, provider, None).ok_or_else(|| missing(&key("provider"), provider))?;
+    first.settings.name = wanted.name.unwrap_or(first.settings.name);
+    first.settings.max_output_tokens = wanted
+        .max_output_tokens
+        .unwrap_or(first.settings.max_output_tokens);
+    first.settings.thinking = wanted.thinking.or(first.settings.thinking);
+    first.settings.effort = wanted.effort.or(first.settings.effort);
+    let (fallbacks, listed_at) = match &wanted.fallbacks {
+        Some(fallbacks) => (fallbacks, key("fallbacks")),
+        None => (&model.fallbacks, "model.fallbacks".to_owned()),
+    };
+    let mut chain = vec![first];
+    for entry in fallbacks.iter() {
+        let place = named(model, entry).ok_or_else(|| missing(&listed_at, entry))?;
+        let is_known =
+            |known: &Place| known.provider == place.provider && known.settings.name == place.settings.name;
+        if !chain.iter().any(is_known) {
+            chain.push(place);
+        }
+    }
+    Ok(chain)
+}
+
+/// The chain with another model in front: `provider:model`, a provider, or a model of the role's own provider.
+pub(super) fn overridden(model: &ModelSettings, chain: &[Place], wanted: &str) -> Vec<Place> {
+    let first = named(model, wanted).or_else(|| {
+        let mut first = chain.first()?.clone();
+        first.settings.name = wanted.to_owned();
+        Some(first)
+    });
+    let is_first = |place: &&Place| {
+        first.as_ref().is_some_and(|first| {
+            first.provider == place.provider && first.settings.name == place.settings.name
+        })
+    };
+    let rest: Vec<Place> = chain.iter().filter(|place| !is_first(place)).cloned().collect();
+    first.into_iter().chain(rest).collect()
+}
+
+/// `provider` or `provider:model`.
+fn named(model: &ModelSettings, entry: &str) -> Option<Place> {
+    match entry.split_once(':') {
+        Some((provider, name)) => place(model, provider, Some(name)),
+        None => place(model, entry, None),
+    }
+}
+
+fn place(model: &ModelSettings, provider: &str, name: Option<&str>) -> Option<Place> {
+    let settings = match provider {
+        MAIN => model,
+        other => model.providers.get(other)?,
+    };
+    let mut settings = settings.clone();
+    settings.name = name.map_or(settings.name, str::to_owned);
+    Some(Place {
+        provider: provider.to_owned(),
+        settings,
+    })
+}
+
+fn missing(key: &str, provider: &str) -> Error {
+    Error::new(key, format!("there is no [model.providers.{provider}]"))
+}
+
+/// Whether `[model]` can work.
+///
+/// # Errors
+/// The first setting that cannot, by key.
+pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
+    check_provider(model, "model")?;
+    for (name, provider) in &model.providers {
+        let section = format!("model.providers.{name}");
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if name == MAIN || !name.chars().all(is_name) {
+            let problem = "a provider's name is lower-case letters, digits, `_` and `-`, and not `default`";
+            return Err(Error::new(section, problem));
+        }
+        check_provider(provider, &section)?;
+        let roles = &provider.roles;
+        let extra = [
+            ("fallbacks", !provider.fallbacks.is_empty()),
+            ("providers", !provider.providers.is_empty()),
+            ("prices", !provider.prices.is_empty()),
+            (
+                "roles",
+                [&roles.fast, &roles.reviewer].iter().any(|role| role.is_set()),
+            ),
+        ];
+        if let Some((key, _)) = extra.iter().find(|(_, is_set)| *is_set) {
+            return Err(Error::new(
+                format!("{section}.{key}"),
+                format!("belongs into model.{key}"),
+            ));
+        }
+    }
+    for role in ROLES {
+        for place in chain(model, role)? {
+            let section = format!("model.roles.{}", role_name(role));
+            fits(&place.settings, &section)?;
+        }
+    }
+    check_prices(model)
+}
+
+fn check_provider(settings: &ModelSettings, section: &str) -> Result<(), Error> {
+    let problem = |key: &str, problem: &str| Err(Error::new(format!("{section}.{key}"), problem));
+    if settings.name.is_empty() {
+        return problem("name", "must be set");
+    }
+    if settings.max_output_tokens == 0 {
+        return problem("max_output_tokens", "must be at least 1");
+    }
+    let base = settings.base_url.as_deref().unwrap_or("https://");
+    if !base.starts_with("http://") && !base.starts_with("https://") {
+        return problem("base_url", "must be an http:// or https:// address");
+    }
+    if domain::is_readable_on_the_way(base) && !settings.allow_insecure {
+        return problem(
+            "base_url",
+            "sends the key unencrypted to another machine: use https://, or set allow_insecure = true",
+        );
+    }
+    fits(settings, section)
+}
+
+/// Whether the settings fit to their dialect.
+fn fits(settings: &ModelSettings, section: &str) -> Result<(), Error> {
+    let Some(dialect) = dialect::named(&settings.dialect) else {
+        let names: Vec<&str> = dialect::DIALECTS.iter().map(|dialect| dialect.name()).collect();
+        let problem = format!("must be one of {}", names.join(", "));
+        return Err(Error::new(format!("{section}.dialect"), problem));
+    };
+    dialect
+        .check(settings)
+        .map_err(|(key, problem)| Error::new(format!("{section}.{key}"), problem))
+}
+
+fn check_prices(model: &ModelSettings) -> Result<(), Error> {
+    for (name, price) in &model.prices {
+        let figures = [
+            Some(price.input),
+            Some(price.output),
+            price.cache_read,
+            price.cache_write,
+            price.cache_write_1h,
+            Some(price.long_input_factor),
+            Some(price.long_output_factor),
+        ];
+        if !figures
+            .into_iter()
+            .flatten()
+            .all(|figure| figure.is_finite() && figure >= 0.0)
+        {
+            let problem = "a price is a number of dollars for a million tokens, 0 or more";
+            return Err(Error::new(format!("model.prices.{name}"), problem));
+        }
+    }
+    Ok(())
+}
+
+impl RoleSettings {
+    fn is_set(&self) -> bool {
+        self.provider.is_some()
+            || self.name.is_some()
+            || self.max_output_tokens.is_some()
+            || self.thinking.is_some()
+            || self.effort.is_some()
+            || self.fallbacks.is_some()
+    }
+}

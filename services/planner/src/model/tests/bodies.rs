@@ -1,0 +1,305 @@
+//! What is sent, byte for byte where caches depend on it.
+
+use domain::{Block, ToolCall};
+use serde_json::Value;
+
+use super::*;
+use crate::config::ModelSettings;
+use crate::model::dialect::{self, Ask};
+use crate::structured::OutputSchema;
+
+pub(super) fn body(settings: &ModelSettings, transcript: &Transcript) -> Value {
+    dialect::named(&settings.dialect).unwrap().body(&Ask {
+        settings,
+        provider: "default",
+        transcript,
+        keep_thinking: true,
+    })
+}
+
+fn url(settings: &ModelSettings) -> String {
+    dialect::named(&settings.dialect).unwrap().url(settings)
+}
+
+fn turn(transcript: &mut Transcript, id: &str) {
+    let call = ToolCall {
+        id: id.to_owned(),
+        name: "read_file".to_owned(),
+        input: json!({ "path": "a" }),
+    };
+    let result = (id.to_owned(), ToolResult::ok("text"));
+    transcript.messages.extend([
+        Message::Assistant(vec![Block::ToolCall(call)]),
+        Message::ToolResults(vec![result]),
+    ]);
+}
+
+/// Where the markers are, and how long each lasts.
+fn markers(body: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut look = |place: String, block: &Value| {
+        if let Some(marker) = block.get("cache_control") {
+            found.push((place, marker["ttl"].as_str().unwrap_or("5m").to_owned()));
+        }
+    };
+    for list in ["tools", "system"] {
+        for (at, block) in body[list].as_array().into_iter().flatten().enumerate() {
+            look(format!("{list}.{at}"), block);
+        }
+    }
+    for (at, message) in body["messages"].as_array().unwrap().iter().enumerate() {
+        for (place, block) in message["content"].as_array().unwrap().iter().enumerate() {
+            look(format!("messages.{at}.{place}"), block);
+        }
+    }
+    found
+}
+
+fn places(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    list.iter()
+        .map(|(place, ttl)| ((*place).to_owned(), (*ttl).to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_cache_is_marked_from_what_most_tickets_share_to_what_the_last_turn_added() {
+    let settings = settings("anthropic", "http://127.0.0.1:1");
+    let mut transcript = opening();
+    assert_eq!(
+        markers(&body(&settings, &transcript)),
+        places(&[("system.0", "1h"), ("system.1", "1h"), ("messages.0.0", "5m")])
+    );
+    turn(&mut transcript, "a");
+    turn(&mut transcript, "b");
+    let shown = body(&settings, &transcript);
+    assert_eq!(
+        markers(&shown),
+        places(&[
+            ("system.0", "1h"),
+            ("system.1", "1h"),
+            ("messages.2.0", "5m"),
+            ("messages.4.0", "5m"),
+        ])
+    );
+    let short = ModelSettings {
+        long_cache: Some(false),
+        ..settings
+    };
+    assert!(
+        markers(&body(&short, &transcript))
+            .iter()
+            .all(|(_, ttl)| ttl == "5m")
+    );
+}
+
+#[test]
+fn without_a_system_prompt_the_last_tool_is_marked_and_a_question_without_tools_stores_no_turns() {
+    let settings = settings("anthropic", "http://127.0.0.1:1");
+    let bare = Transcript {
+        system: Vec::new(),
+        ..opening()
+    };
+    let shown = body(&settings, &bare);
+    assert_eq!(
+        markers(&shown),
+        places(&[("tools.0", "1h"), ("messages.0.0", "5m")])
+    );
+    assert!(shown.get("system").is_none());
+    let once = Transcript {
+        tools: Vec::new(),
+        ..opening()
+    };
+    let shown = body(&settings, &once);
+    assert_eq!(markers(&shown), places(&[("system.0", "1h"), ("system.1", "1h")]));
+    assert!(shown.get("tools").is_none());
+}
+
+#[test]
+fn what_was_shown_once_is_shown_again_in_the_same_bytes() {
+    let without_markers = |mut body: Value| {
+        let message_lists = body["messages"].as_array_mut().unwrap().iter_mut();
+        for block in message_lists.flat_map(|message| message["content"].as_array_mut().unwrap()) {
+            block.as_object_mut().unwrap().remove("cache_control");
+        }
+        body["messages"].as_array().unwrap().clone()
+    };
+    let settings = settings("anthropic", "http://127.0.0.1:1");
+    let mut transcript = opening();
+    let mut before: Vec<Value> = Vec::new();
+    for id in ["a", "b", "c"] {
+        let shown = without_markers(body(&settings, &transcript));
+        assert_eq!(shown[..before.len()], before);
+        before = shown;
+        turn(&mut transcript, id);
+    }
+}
+
+fn thought(provider: &str, model: &str) -> Block {
+    Block::Opaque {
+        dialect: "anthropic".to_owned(),
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+        value: json!({ "type": "thinking", "thinking": "Hm.", "signature": "s" }),
+    }
+}
+
+#[test]
+fn thinking_goes_back_in_order_to_the_model_that_thought_it_and_to_no_other() {
+    let settings = settings("anthropic", "http://127.0.0.1:1");
+    let redacted = Block::Opaque {
+        dialect: "anthropic".to_owned(),
+        provider: "default".to_owned(),
+        model: "scripted".to_owned(),
+        value: json!({ "type": "redacted_thinking", "data": "x" }),
+    };
+    let say = |text: &str| Block::Text {
+        text: text.to_owned(),
+    };
+    let mut transcript = opening();
+    transcript.messages.extend([
+        Message::Assistant(vec![
+            thought("default", "scripted"),
+            redacted,
+            say("One."),
+            thought("backup", "scripted"),
+            thought("default", "another"),
+            thought("", ""),
+        ]),
+        Message::User("On.".to_owned()),
+        Message::Assistant(vec![thought("backup", "scripted")]),
+        Message::User("On.".to_owned()),
+    ]);
+    let shown = body(&settings, &transcript);
+    let kinds = |at: usize| -> Vec<String> {
+        let content = shown["messages"][at]["content"].as_array().unwrap();
+        content
+            .iter()
+            .map(|block| block["type"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(kinds(1), ["thinking", "redacted_thinking", "text", "thinking"]);
+    assert_eq!(shown["messages"][1]["content"][0]["signature"], "s");
+    assert_eq!(kinds(3), ["text"], "a reply is never empty");
+    let elsewhere = body(&super::settings("openai", "http://127.0.0.1:1"), &transcript);
+    assert!(!elsewhere.to_string().contains("Hm."));
+}
+
+#[test]
+fn reasoning_goes_back_under_the_name_that_it_came_with() {
+    let settings = settings("openai", "http://127.0.0.1:1");
+    let reasoning = Block::Opaque {
+        dialect: "openai".to_owned(),
+        provider: "default".to_owned(),
+        model: "scripted".to_owned(),
+        value: json!({ "reasoning_content": "Hm." }),
+    };
+    let mut transcript = opening();
+    transcript.messages.extend([
+        Message::Assistant(vec![reasoning]),
+        Message::User("On.".to_owned()),
+    ]);
+    assert_eq!(
+        body(&settings, &transcript)["messages"][2]["reasoning_content"],
+        "Hm."
+    );
+}
+
+#[test]
+fn a_thinking_budget_pauses_where_another_providers_reply_began_the_turn() {
+    let mut settings = settings("anthropic", "http://127.0.0.1:1");
+    settings.thinking = Some(crate::config::Thinking::Budget(2000));
+    let mut transcript = opening();
+    let budget = json!({ "type": "enabled", "budget_tokens": 2000 });
+    assert_eq!(body(&settings, &transcript)["thinking"], budget);
+    turn(&mut transcript, "a");
+    assert!(body(&settings, &transcript).get("thinking").is_none());
+    transcript.messages.push(Message::Assistant(vec![Block::Text {
+        text: "Done.".to_owned(),
+    }]));
+    transcript.messages.push(Message::User("On.".to_owned()));
+    assert_eq!(body(&settings, &transcript)["thinking"], budget);
+}
+
+#[test]
+fn a_wanted_form_is_told_in_each_dialect() {
+    let output = OutputSchema {
+        name: "verdict".to_owned(),
+        schema: json!({
+            "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"],
+        }),
+    };
+    let transcript = Transcript {
+        output: Some(output),
+        ..opening()
+    };
+    let closed = json!({
+        "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"],
+        "additionalProperties": false,
+    });
+    let mut anthropic = settings("anthropic", "http://127.0.0.1:1");
+    anthropic.effort = Some("low".to_owned());
+    assert_eq!(
+        body(&anthropic, &transcript)["output_config"],
+        json!({ "effort": "low", "format": { "type": "json_schema", "schema": closed } })
+    );
+    assert_eq!(
+        body(&settings("openai", "http://127.0.0.1:1"), &transcript)["response_format"],
+        json!({ "type": "json_schema", "json_schema": { "name": "verdict", "schema": closed, "strict": true } })
+    );
+}
+
+#[test]
+fn openai_itself_gets_a_cache_key_for_each_phase_and_repository() {
+    let openai = from_json(json!({ "dialect": "openai", "name": "gpt-6-sol", "api_key": "k" }));
+    let key = |transcript: &Transcript| body(&openai, transcript)["prompt_cache_key"].clone();
+    let mut later = opening();
+    turn(&mut later, "a");
+    assert_eq!(key(&opening()), key(&later));
+    let other = Transcript {
+        system: vec!["Work.".to_owned(), "There.".to_owned()],
+        ..opening()
+    };
+    assert_ne!(key(&opening()), key(&other));
+    let compatible = body(&settings("openai", "http://127.0.0.1:1"), &opening());
+    assert!(compatible.get("prompt_cache_key").is_none() && compatible.get("max_tokens").is_some());
+}
+
+#[test]
+fn ids_of_other_servers_are_legal_for_anthropic_and_still_belong_together() {
+    let mut transcript = opening();
+    turn(&mut transcript, "functions.read_file:0");
+    let shown = body(&settings("anthropic", "http://127.0.0.1:1"), &transcript);
+    let call = &shown["messages"][1]["content"][0]["id"];
+    assert_eq!(call, "functions_read_file_0");
+    assert_eq!(&shown["messages"][2]["content"][0]["tool_use_id"], call);
+}
+
+#[test]
+fn each_kind_of_address_leads_to_its_endpoint() {
+    for base in ["http://h", "http://h/", "http://h/v1", "http://h/v1/"] {
+        assert_eq!(url(&settings("openai", base)), "http://h/v1/chat/completions");
+        assert_eq!(url(&settings("anthropic", base)), "http://h/v1/messages");
+    }
+    let whole = "https://h/v1beta/openai/chat/completions";
+    assert_eq!(url(&settings("openai", whole)), whole);
+    let azure = from_json(json!({
+        "dialect": "openai", "name": "coder", "api_key": "k",
+        "base_url": "https://acme.openai.azure.com", "api_version": "2025-04-01-preview",
+    }));
+    assert_eq!(
+        url(&azure),
+        "https://acme.openai.azure.com/openai/deployments/coder/chat/completions?api-version=2025-04-01-preview"
+    );
+    let bedrock = from_json(json!({
+        "dialect": "bedrock", "name": "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "region": "eu-central-1",
+    }));
+    assert_eq!(
+        url(&bedrock),
+        "https://bedrock-runtime.eu-central-1.amazonaws.com/model/\
+         eu.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream"
+    );
+    assert_eq!(
+        body(&bedrock, &opening())["anthropic_version"],
+        "bedrock-2023-05-31"
+    );
+}

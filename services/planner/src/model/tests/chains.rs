@@ -1,0 +1,230 @@
+//! Roles, fallbacks and choices.
+
+use super::*;
+use crate::model::Choice;
+use crate::model::failure::ErrorKind;
+
+async fn pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
+    let start = |word: &str| ScriptedModel::start(vec![read(), Step::say(word), Step::say(word)]);
+    let (first, second) = (start("First.").await.unwrap(), start("Second.").await.unwrap());
+    let settings = from_json(json!({
+        "name": "strong", "api_key": MODEL_API_KEY, "base_url": first.url(),
+        "fallbacks": ["backup"],
+        "providers": { "backup": {
+            "dialect": "openai", "name": "spare", "api_key": MODEL_API_KEY, "base_url": second.url(),
+        } },
+        "roles": { "fast": { "name": "small" }, "reviewer": { "provider": "backup", "effort": "high", "fallbacks": [] } },
+    }));
+    (first, second, settings)
+}
+
+async fn chat(
+    models: &Models,
+    choice: &Choice,
+    transcript: &Transcript,
+) -> Result<domain::Reply, ModelError> {
+    models.chat(choice, "jira:ENG-12@1", transcript).await
+}
+
+fn asked_models(model: &ScriptedModel) -> Vec<String> {
+    let name = |call: &testkit::model::ModelCall| call.request["model"].as_str().unwrap().to_owned();
+    model.calls().iter().map(name).collect()
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_with_another_provider_and_comes_back() {
+    let (first, second, settings) = pair().await;
+    first.set_script(
+        "ENG-12",
+        vec![read().thinking("Hm."), Step::say("Unused."), Step::say("First.")],
+    );
+    let models = Models::new(&settings).unwrap();
+    let choice = ModelRole::Default.into();
+    let mut transcript = opening();
+    let reply = chat(&models, &choice, &transcript).await.unwrap();
+    assert_eq!(
+        (reply.provider.as_str(), reply.model.as_str()),
+        ("default", "strong")
+    );
+    let id = reply.tool_calls().next().unwrap().id.clone();
+    transcript.messages.extend([
+        Message::Assistant(reply.blocks),
+        Message::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
+    ]);
+
+    first.fail_next(Fault::new("/v1/", 3, 529));
+    let reply = chat(&models, &choice, &transcript).await.unwrap();
+    assert_eq!(
+        (reply.provider.as_str(), reply.text().as_str()),
+        ("backup", "Second.")
+    );
+    assert!(!second.calls()[0].request.to_string().contains("Hm."));
+    transcript.messages.push(Message::Assistant(reply.blocks));
+    transcript.messages.push(Message::User("Once more.".to_owned()));
+
+    // The provider that failed rests; where it is asked again it gets its own thinking back.
+    let reply = chat(&models, &choice, &transcript).await.unwrap();
+    assert_eq!(reply.provider, "backup");
+    let again = Models::new(&settings).unwrap();
+    let reply = chat(&again, &choice, &transcript).await.unwrap();
+    assert_eq!(
+        (reply.provider.as_str(), reply.text().as_str()),
+        ("default", "First.")
+    );
+    assert!(first.calls()[1].request.to_string().contains("Hm."));
+    assert_eq!(
+        (first.violations(), second.violations()),
+        (Vec::new(), Vec::new())
+    );
+}
+
+#[tokio::test]
+async fn when_nobody_answers_the_error_names_each_provider_and_stays_transient() {
+    let (first, second, mut settings) = pair().await;
+    settings.providers.get_mut("backup").unwrap().api_key = Some("wrong".into());
+    first.fail_next(Fault::new("/v1/", 9, 529));
+    let models = Models::new(&settings).unwrap();
+    let error = chat(&models, &ModelRole::Default.into(), &opening())
+        .await
+        .unwrap_err();
+    assert!(
+        error.words.contains("default: the model provider is overloaded")
+            && error
+                .words
+                .contains("backup: the model provider refused the credentials"),
+        "{error}"
+    );
+    assert!(error.kind.is_transient());
+    assert!(second.calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_refused_request_is_not_asked_of_another_provider() {
+    let (first, second, settings) = pair().await;
+    first.fail_next(Fault::new("/v1/", 1, 400));
+    let models = Models::new(&settings).unwrap();
+    let error = chat(&models, &ModelRole::Default.into(), &opening())
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Refused);
+    assert!(second.calls().is_empty());
+}
+
+#[tokio::test]
+async fn each_role_has_its_model_and_a_choice_may_name_another() {
+    let (first, second, settings) = pair().await;
+    let models = Models::new(&settings).unwrap();
+    let named = |role, model: &str| Choice {
+        role,
+        model: Some(model.to_owned()),
+    };
+    let choices = [
+        ModelRole::Default.into(),
+        ModelRole::Fast.into(),
+        ModelRole::Reviewer.into(),
+        named(ModelRole::Default, "other:8b"),
+        named(ModelRole::Fast, "backup"),
+        named(ModelRole::Reviewer, "default:third"),
+    ];
+    for choice in &choices {
+        chat(&models, choice, &opening()).await.unwrap();
+    }
+    assert_eq!(asked_models(&first), ["strong", "small", "other:8b", "third"]);
+    assert_eq!(asked_models(&second), ["spare", "spare"]);
+    assert_eq!(second.calls()[0].request["reasoning_effort"], "high");
+}
+
+#[test]
+fn a_reply_of_a_deployment_has_the_price_of_the_model_behind_it() {
+    let settings = from_json(json!({
+        "dialect": "openai", "name": "coder", "api_key": "k",
+        "base_url": "https://acme.openai.azure.com", "api_version": "2025-04-01-preview",
+    }));
+    let models = Models::new(&settings).unwrap();
+    let link = models.links(&ModelRole::Default.into()).remove(0);
+    let reply = |model: &str| {
+        link.stamped(domain::Reply {
+            blocks: Vec::new(),
+            stop: ReplyStop::EndTurn,
+            usage: domain::Usage {
+                input_tokens: 1000,
+                ..domain::Usage::default()
+            },
+            model: model.to_owned(),
+            provider: String::new(),
+            cost_micros: None,
+        })
+    };
+    assert_eq!(reply("gpt-6-sol-2026-09-22").cost_micros, Some(2000));
+    assert_eq!(reply("of-our-own").cost_micros, None);
+    assert_eq!(reply("").model, "coder");
+}
+
+#[test]
+fn a_wrong_section_is_named() {
+    let main = json!({ "name": "m", "api_key": "k" });
+    let with = |key: &str, value: serde_json::Value| {
+        let mut settings = main.clone();
+        settings[key] = value;
+        crate::model::check(&from_json(settings)).map_err(|error| error.key)
+    };
+    let cases = [
+        ("dialect", json!("morse"), "model.dialect"),
+        ("dialect", json!("bedrock"), "model.region"),
+        ("auth_token", json!("t"), "model.auth_token"),
+        ("thinking", json!("20000"), "model.thinking"),
+        ("fallbacks", json!(["nobody"]), "model.fallbacks"),
+        (
+            "roles",
+            json!({ "fast": { "provider": "nobody" } }),
+            "model.roles.fast.provider",
+        ),
+        (
+            "roles",
+            json!({ "fast": { "fallbacks": "nobody" } }),
+            "model.roles.fast.fallbacks",
+        ),
+        (
+            "roles",
+            json!({ "reviewer": { "max_output_tokens": 9, "thinking": 1024 } }),
+            "model.roles.reviewer.thinking",
+        ),
+        (
+            "providers",
+            json!({ "b": { "name": "m" } }),
+            "model.providers.b.api_key",
+        ),
+        (
+            "providers",
+            json!({ "default": { "name": "m", "api_key": "k" } }),
+            "model.providers.default",
+        ),
+        (
+            "providers",
+            json!({ "b": { "name": "m", "api_key": "k", "fallbacks": ["b"] } }),
+            "model.providers.b.fallbacks",
+        ),
+        (
+            "providers",
+            json!({ "b": { "name": "m", "api_key": "k", "base_url": "http://model.example" } }),
+            "model.providers.b.base_url",
+        ),
+        (
+            "prices",
+            json!({ "m": { "input": -1.0, "output": 1.0 } }),
+            "model.prices.m",
+        ),
+    ];
+    for (key, value, wrong) in cases {
+        assert_eq!(with(key, value.clone()), Err(wrong.to_owned()), "{key} = {value}");
+    }
+    let fine = [
+        ("thinking", json!("adaptive")),
+        ("thinking", json!(2048)),
+        ("fallbacks", json!("default:other")),
+        ("roles", json!({ "fast": { "name": "small" } })),
+    ];
+    for (key, value) in fine {
+        assert_eq!(with(key, value.clone()), Ok(()), "{key} = {value}");
+    }
+}

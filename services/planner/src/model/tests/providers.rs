@@ -1,0 +1,329 @@
+//! Every way in, against the stand-in: credentials, thinking, caches, structured output.
+
+use domain::Block;
+use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_SECRET_ACCESS_KEY};
+
+use super::*;
+use crate::model::failure::ErrorKind;
+use crate::structured::{OutputSchema, parse};
+
+fn with(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
+    let mut all =
+        json!({ "dialect": dialect, "base_url": url, "name": "scripted", "max_output_tokens": 4000 });
+    for (key, value) in more.as_object().unwrap() {
+        all[key.as_str()] = value.clone();
+    }
+    from_json(all)
+}
+
+fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
+    let signed = json!({
+        "name": "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "region": MODEL_REGION,
+        "aws_access_key_id": MODEL_ACCESS_KEY_ID,
+        "aws_secret_access_key": MODEL_SECRET_ACCESS_KEY,
+    });
+    let azure = json!({ "api_key": MODEL_API_KEY, "api_version": "2025-04-01-preview", "name": "coder" });
+    vec![
+        (
+            "anthropic",
+            with("anthropic", url, json!({ "api_key": MODEL_API_KEY })),
+        ),
+        (
+            "anthropic",
+            with("anthropic", url, json!({ "auth_token": MODEL_AUTH_TOKEN })),
+        ),
+        ("openai", with("openai", url, json!({ "api_key": MODEL_API_KEY }))),
+        ("azure", with("openai", url, azure)),
+        ("bedrock", with("bedrock", url, signed)),
+        (
+            "bedrock",
+            with(
+                "bedrock",
+                url,
+                json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION }),
+            ),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn every_way_in_holds_a_conversation_with_tools() {
+    for place in 0..ways_in("").len() {
+        let script = vec![
+            read().and_call("read_file", json!({ "path": "b" })),
+            Step::say("Done.").expecting("total = 1"),
+        ];
+        let model = ScriptedModel::start(script).await.unwrap();
+        let (dialect, settings) = ways_in(&model.url()).remove(place);
+        let mut transcript = opening();
+        let reply = asked(&settings, &transcript).await.unwrap();
+        assert_eq!(reply.stop, ReplyStop::ToolUse);
+        assert_eq!(reply.provider, "default");
+        let results = [ToolResult::ok("total = 1"), ToolResult::error("no such file")];
+        let ids = reply.tool_calls().map(|call| call.id.clone());
+        let results = ids.zip(results).collect();
+        transcript
+            .messages
+            .extend([Message::Assistant(reply.blocks), Message::ToolResults(results)]);
+        let reply = asked(&settings, &transcript).await.unwrap();
+        assert_eq!(reply.text(), "Done.");
+        assert_eq!(model.violations(), Vec::<String>::new());
+        assert!(model.calls().iter().all(|call| call.dialect == dialect));
+        model.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn refused_credentials_are_told_as_such_and_never_shown() {
+    let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
+    for (_, mut settings) in ways_in(&model.url()) {
+        let wrong = || Some("wrong-secret".into());
+        settings.api_key = settings.api_key.and(wrong());
+        settings.auth_token = settings.auth_token.and(wrong());
+        settings.aws_secret_access_key = settings.aws_secret_access_key.and(wrong());
+        let error = asked(&settings, &opening()).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Credentials, "{error}");
+        assert!(error.words.contains("refused the credentials (40"), "{error}");
+        assert!(!format!("{error:?}{settings:?}").contains("wrong-secret"));
+    }
+    assert!(model.calls().is_empty());
+}
+
+#[tokio::test]
+async fn thinking_comes_back_with_its_signature() {
+    for place in [0, 4] {
+        let script = vec![read().thinking("Where is the cart? »Here«."), Step::say("Done.")];
+        let model = ScriptedModel::start(script).await.unwrap();
+        let (_, settings) = ways_in(&model.url()).remove(place);
+        let mut transcript = opening();
+        let reply = asked(&settings, &transcript).await.unwrap();
+        let Some(Block::Opaque { provider, value, .. }) = reply.blocks.first() else {
+            panic!("no thinking first: {:?}", reply.blocks);
+        };
+        assert_eq!(provider, "default");
+        assert_eq!(value["thinking"], "Where is the cart? »Here«.");
+        let id = reply.tool_calls().next().unwrap().id.clone();
+        transcript.messages.extend([
+            Message::Assistant(reply.blocks.clone()),
+            Message::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
+        ]);
+        assert_eq!(asked(&settings, &transcript).await.unwrap().text(), "Done.");
+        assert_eq!(model.violations(), Vec::<String>::new());
+        let last = model.calls().pop().unwrap().request;
+        assert_eq!(&last["messages"][1]["content"][0], value);
+    }
+}
+
+#[tokio::test]
+async fn thinking_that_the_provider_does_not_take_back_is_left_out() {
+    let model = ScriptedModel::start(vec![read().thinking("Hm."), Step::say("Done.")])
+        .await
+        .unwrap();
+    let settings = settings("anthropic", &model.url());
+    let mut transcript = opening();
+    let mut reply = asked(&settings, &transcript).await.unwrap();
+    if let Some(Block::Opaque { value, .. }) = reply.blocks.first_mut() {
+        value["signature"] = json!("of another conversation");
+    }
+    let id = reply.tool_calls().next().unwrap().id.clone();
+    transcript.messages.extend([
+        Message::Assistant(reply.blocks),
+        Message::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
+    ]);
+    assert_eq!(asked(&settings, &transcript).await.unwrap().text(), "Done.");
+    assert_eq!(model.violations().len(), 1, "{:?}", model.violations());
+}
+
+#[tokio::test]
+async fn a_later_turn_reads_the_cache_and_two_tickets_share_the_system_prompt() {
+    let script = || vec![read(), read(), Step::say("Done.")];
+    for dialect in ["anthropic", "openai"] {
+        let model = ScriptedModel::start(script()).await.unwrap();
+        let mut settings = settings(dialect, &model.url());
+        settings.name = "claude-sonnet-4-5".to_owned();
+        let mut transcript = opening();
+        transcript.system[0] = "Work. ".repeat(2000);
+        let mut usages = Vec::new();
+        for _ in 0..3 {
+            let reply = asked(&settings, &transcript).await.unwrap();
+            assert!(reply.cost_micros.is_some_and(|cost| cost > 0));
+            usages.push(reply.usage);
+            let ids = reply.tool_calls().map(|call| call.id.clone());
+            let results = ids.map(|id| (id, ToolResult::ok("total = 1"))).collect();
+            transcript
+                .messages
+                .extend([Message::Assistant(reply.blocks), Message::ToolResults(results)]);
+        }
+        assert_eq!(usages[0].cache_read_tokens, 0);
+        assert!(usages[1].cache_read_tokens > 2500, "{usages:?}");
+        assert!(usages[2].cache_read_tokens >= usages[1].cache_read_tokens);
+        let mut other = opening();
+        other.system[0] = "Work. ".repeat(2000);
+        other.messages = vec![Message::User("Implement ENG-13.".to_owned())];
+        let shared = asked(&settings, &other).await.unwrap().usage;
+        assert!(shared.cache_read_tokens > 2500, "{shared:?}");
+        if dialect == "anthropic" {
+            assert!(usages[0].cache_write_1h_tokens > 2500, "{usages:?}");
+            assert!(usages[0].cache_write_1h_tokens < usages[0].cache_write_tokens);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_of_a_wanted_form_is_read() {
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Verdict {
+        ok: bool,
+    }
+    let output = OutputSchema {
+        name: "verdict".to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { "ok": { "type": "boolean" }, "why": { "type": "string", "maxLength": 80 } },
+            "required": ["ok"],
+        }),
+    };
+    for place in 0..ways_in("").len() {
+        let model = ScriptedModel::start(vec![Step::say(r#"{"ok":true}"#)])
+            .await
+            .unwrap();
+        let (_, settings) = ways_in(&model.url()).remove(place);
+        let transcript = Transcript {
+            tools: Vec::new(),
+            output: Some(output.clone()),
+            ..opening()
+        };
+        let reply = asked(&settings, &transcript).await.unwrap();
+        let verdict: Verdict = parse(&reply, 0, |_| Ok(())).unwrap();
+        assert_eq!(verdict, Verdict { ok: true });
+        assert_eq!(model.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_is_told_as_such() {
+    let said = [
+        (
+            "anthropic",
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}"#,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
+        ),
+        (
+            "bedrock",
+            400,
+            r#"{"message":"Input is too long for requested model."}"#,
+        ),
+    ];
+    for (dialect, status, body) in said {
+        let kind = refusal(dialect, status, body).await;
+        assert_eq!(kind, ErrorKind::ContextTooLong, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_have_kinds() {
+    let said = [
+        (
+            "openai",
+            429,
+            r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+            ErrorKind::NotOffered,
+        ),
+        (
+            "openai",
+            404,
+            r#"{"error":{"message":"no","type":"invalid_request_error","code":"model_not_found"}}"#,
+            ErrorKind::NotOffered,
+        ),
+        (
+            "anthropic",
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#,
+            ErrorKind::NotOffered,
+        ),
+        (
+            "anthropic",
+            403,
+            r#"{"type":"error","error":{"type":"permission_error","message":"no"}}"#,
+            ErrorKind::Credentials,
+        ),
+        (
+            "anthropic",
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"tools: no"}}"#,
+            ErrorKind::Refused,
+        ),
+        ("openai", 400, "<html>", ErrorKind::Refused),
+    ];
+    for (dialect, status, body, kind) in said {
+        assert_eq!(refusal(dialect, status, body).await, kind, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn headers_of_the_settings_are_sent_along() {
+    let server = Answering::start(|headers| match headers.get("x-team") {
+        Some(team) if team == "cart" => (404, "{}"),
+        _ => (401, "{}"),
+    })
+    .await;
+    for dialect in ["anthropic", "openai", "bedrock"] {
+        let more = json!({
+            "api_key": MODEL_API_KEY, "region": MODEL_REGION, "headers": { "X-Team": "cart" },
+        });
+        let error = asked(&with(dialect, &server.url, more), &opening())
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotOffered, "{dialect}");
+    }
+}
+
+/// What becomes of an answer.
+async fn refusal(dialect: &str, status: u16, body: &'static str) -> ErrorKind {
+    let server = Answering::start(move |_| (status, body)).await;
+    let more = json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION });
+    let error = asked(&with(dialect, &server.url, more), &opening())
+        .await
+        .unwrap_err();
+    error.kind
+}
+
+/// A server with one answer, which ends when it is dropped.
+struct Answering {
+    url: String,
+    _server: tokio_util::task::AbortOnDropHandle<()>,
+}
+
+impl Answering {
+    async fn start<F>(answer: F) -> Self
+    where
+        F: Fn(axum::http::HeaderMap) -> (u16, &'static str) + Clone + Send + Sync + 'static,
+    {
+        let answer = move |headers: axum::http::HeaderMap| async move {
+            let (status, body) = answer(headers);
+            (axum::http::StatusCode::from_u16(status).unwrap(), body)
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            axum::serve(listener, axum::Router::new().fallback(answer))
+                .await
+                .unwrap();
+        });
+        Self {
+            url,
+            _server: tokio_util::task::AbortOnDropHandle::new(server),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Conversations as the vendors' documentation has them: what is sent, and what comes back in any pieces, cut anywhere.
+
+use bytes::Bytes;
+use domain::{Block, Reply, ToolCall, Usage};
+use futures::stream;
+use proptest::prelude::*;
+use serde_json::Value;
+use std::time::Duration;
+
+use super::*;
+use crate::model::dialect;
+use crate::model::failure::{ErrorKind, Failure};
+use crate::model::stream::{Framing, collect};
+
+/// One conversation: a question, two calls, an answer.
+struct Conversation {
+    dialect: &'static str,
+    more: Value,
+    requests: [&'static str; 2],
+    replies: [&'static str; 2],
+}
+
+macro_rules! conversation {
+    ($dialect:literal, $more:expr) => {
+        Conversation {
+            dialect: $dialect,
+            more: $more,
+            requests: [
+                include_str!(concat!("conversations/", $dialect, "/1-request.json")),
+                include_str!(concat!("conversations/", $dialect, "/2-request.json")),
+            ],
+            replies: [
+                include_str!(concat!("conversations/", $dialect, "/1-reply.txt")),
+                include_str!(concat!("conversations/", $dialect, "/2-reply.txt")),
+            ],
+        }
+    };
+}
+
+fn conversations() -> [Conversation; 3] {
+    let claude = json!({ "name": "claude-sonnet-5-5", "thinking": "adaptive", "region": "eu-central-1" });
+    [
+        conversation!("anthropic", claude.clone()),
+        conversation!("openai", json!({ "name": "gpt-6-sol", "effort": "low" })),
+        conversation!("bedrock", claude),
+    ]
+}
+
+impl Conversation {
+    fn settings(&self) -> ModelSettings {
+        let mut all = json!({
+            "dialect": self.dialect, "api_key": "k", "base_url": "http://127.0.0.1:1", "max_output_tokens": 4000,
+        });
+        for (key, value) in self.more.as_object().unwrap() {
+            all[key.as_str()] = value.clone();
+        }
+        from_json(all)
+    }
+
+    /// A reply as it comes over the wire.
+    fn wire(&self, reply: usize) -> Vec<u8> {
+        match self.framing() {
+            Framing::ServerSentEvents => self.replies[reply].as_bytes().to_vec(),
+            Framing::AwsEventStream => self.replies[reply].lines().flat_map(chunk).collect(),
+        }
+    }
+
+    fn framing(&self) -> Framing {
+        dialect::named(self.dialect).unwrap().framing()
+    }
+
+    fn read(&self, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
+        read_pieces(self.dialect, pieces)
+    }
+}
+
+/// A frame with one event, as Bedrock sends it.
+fn chunk(event: &str) -> Vec<u8> {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let payload = json!({ "bytes": STANDARD.encode(event), "p": "abcdefghijk" }).to_string();
+    let headers = [
+        (":event-type", "chunk"),
+        (":content-type", "application/json"),
+        (":message-type", "event"),
+    ];
+    testkit::model::frame(&headers, payload.as_bytes())
+}
+
+fn read_pieces(dialect: &str, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
+    let dialect = dialect::named(dialect).unwrap();
+    let pieces = stream::iter(pieces.into_iter().map(Ok));
+    let idle = Duration::from_secs(5);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(collect(
+        dialect.framing(),
+        true,
+        pieces,
+        idle,
+        dialect.collector(),
+    ))
+}
+
+fn whole(bytes: &[u8]) -> Vec<Bytes> {
+    vec![Bytes::copy_from_slice(bytes)]
+}
+
+fn question() -> Transcript {
+    Transcript {
+        system: vec!["Answer.".to_owned(), "Be brief.".to_owned()],
+        tools: vec![ToolSpec {
+            name: "get_weather".to_owned(),
+            description: "The weather of a place.".to_owned(),
+            input_schema: json!({
+                "type": "object", "properties": { "location": { "type": "string" } }, "required": ["location"],
+            }),
+            read_only: true,
+        }],
+        messages: vec![Message::User(
+            "What's the weather in Paris and in Łódź?".to_owned(),
+        )],
+        output: None,
+    }
+}
+
+/// Who asked is known outside of the stream.
+fn stamped(mut reply: Reply, model: &str) -> Vec<Block> {
+    for block in &mut reply.blocks {
+        if let Block::Opaque {
+            provider, model: of, ..
+        } = block
+        {
+            *provider = "default".to_owned();
+            *of = model.to_owned();
+        }
+    }
+    reply.blocks
+}
+
+#[test]
+fn conversations_go_as_the_vendors_describe_them() {
+    for conversation in conversations() {
+        let (settings, mut transcript) = (conversation.settings(), question());
+        let wanted = |turn: usize| -> Value { serde_json::from_str(conversation.requests[turn]).unwrap() };
+        let dialect = conversation.dialect;
+        assert_eq!(
+            super::bodies::body(&settings, &transcript),
+            wanted(0),
+            "{dialect}"
+        );
+        let reply = conversation.read(whole(&conversation.wire(0))).unwrap();
+        assert_eq!(reply.stop, ReplyStop::ToolUse);
+        assert_eq!(reply.text(), "I'll look both up ☀.");
+        let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
+        assert_eq!(calls[0].input, json!({ "location": "Paris" }));
+        assert_eq!(calls[1].input, json!({ "location": "Łódź" }));
+        assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (2312, 89));
+
+        let results = [
+            ToolResult::ok("15 °C, sunny"),
+            ToolResult::error("no such station"),
+        ];
+        let results = calls.into_iter().map(|call| call.id).zip(results).collect();
+        transcript.messages.extend([
+            Message::Assistant(stamped(reply, &settings.name)),
+            Message::ToolResults(results),
+        ]);
+        assert_eq!(
+            super::bodies::body(&settings, &transcript),
+            wanted(1),
+            "{dialect}"
+        );
+        let reply = conversation.read(whole(&conversation.wire(1))).unwrap();
+        assert_eq!(reply.stop, ReplyStop::EndTurn);
+        assert_eq!(reply.text(), "Paris has 15 °C and sun; of Łódź nothing is known.");
+        assert_eq!(reply.usage.input_tokens, 2484);
+        assert!(reply.usage.cache_read_tokens >= 2300);
+    }
+}
+
+#[test]
+fn anthropic_says_what_was_cached_for_an_hour() {
+    let conversation = &conversations()[0];
+    let usage = conversation.read(whole(&conversation.wire(0))).unwrap().usage;
+    let wanted = Usage {
+        input_tokens: 2312,
+        output_tokens: 89,
+        cache_read_tokens: 0,
+        cache_write_tokens: 2300,
+        cache_write_1h_tokens: 2000,
+    };
+    assert_eq!(usage, wanted);
+}
+
+#[test]
+fn a_reply_that_is_cut_anywhere_is_tried_again_and_never_taken_for_another() {
+    for conversation in conversations() {
+        for turn in 0..2 {
+            let wire = conversation.wire(turn);
+            let reply = conversation.read(whole(&wire)).unwrap();
+            for cut in 0..wire.len() {
+                match conversation.read(whole(&wire[..cut])) {
+                    Ok(other) => assert_eq!(other, reply, "{} cut at {cut}", conversation.dialect),
+                    Err(failure) => {
+                        let kind = failure.told().kind;
+                        assert_eq!(
+                            kind,
+                            ErrorKind::Unavailable,
+                            "{} cut at {cut}: {failure:?}",
+                            conversation.dialect
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The bytes in pieces that end at these places.
+fn pieces(bytes: &[u8], ends: &[prop::sample::Index]) -> Vec<Bytes> {
+    let mut ends: Vec<usize> = ends.iter().map(|end| end.index(bytes.len() + 1)).collect();
+    ends.extend([0, bytes.len()]);
+    ends.sort_unstable();
+    ends.windows(2)
+        .map(|pair| Bytes::copy_from_slice(&bytes[pair[0]..pair[1]]))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_reply_is_the_same_in_whatever_pieces_it_comes(
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
+        turn in 0_usize..2,
+    ) {
+        for conversation in conversations() {
+            let wire = conversation.wire(turn);
+            let reply = conversation.read(whole(&wire)).unwrap();
+            let again = conversation.read(pieces(&wire, &ends));
+            prop_assert_eq!(again, Ok(reply), "{}", conversation.dialect);
+        }
+    }
+
+    #[test]
+    fn a_damaged_reply_is_an_error_or_whole_and_never_a_panic(
+        place in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        for conversation in conversations() {
+            let mut wire = conversation.wire(0);
+            let place = place.index(wire.len());
+            wire[place] = byte;
+            let read = conversation.read(whole(&wire));
+            // Frames carry checksums, so no damage of theirs passes unseen.
+            if conversation.framing() == Framing::AwsEventStream && conversation.wire(0) != wire {
+                prop_assert!(read.is_err());
+            }
+        }
+    }
+}
+
+#[test]
+fn errors_in_the_middle_of_a_stream_have_kinds() {
+    let event = |class: &str, message: &str| {
+        let error = json!({ "type": "error", "error": { "type": class, "message": message } });
+        format!("event: error\ndata: {error}\n\n").into_bytes()
+    };
+    let chunk = |error: Value| format!("data: {}\n\n", json!({ "error": error })).into_bytes();
+    let exception = |class: &str, message: &str| {
+        let headers = [(":message-type", "exception"), (":exception-type", class)];
+        testkit::model::frame(&headers, json!({ "message": message }).to_string().as_bytes())
+    };
+    let cases = [
+        (
+            "anthropic",
+            event("overloaded_error", "Overloaded"),
+            ErrorKind::Unavailable,
+        ),
+        ("anthropic", event("api_error", "Oops"), ErrorKind::Unavailable),
+        (
+            "anthropic",
+            event("invalid_request_error", "prompt is too long"),
+            ErrorKind::ContextTooLong,
+        ),
+        (
+            "anthropic",
+            event("authentication_error", "no"),
+            ErrorKind::Credentials,
+        ),
+        (
+            "openai",
+            chunk(json!({ "code": 502, "message": "Provider disconnected" })),
+            ErrorKind::Unavailable,
+        ),
+        (
+            "openai",
+            chunk(json!({ "code": "context_length_exceeded", "message": "" })),
+            ErrorKind::ContextTooLong,
+        ),
+        (
+            "bedrock",
+            exception("throttlingException", "Too many requests"),
+            ErrorKind::Unavailable,
+        ),
+        (
+            "bedrock",
+            exception("modelStreamErrorException", "Oops"),
+            ErrorKind::Unavailable,
+        ),
+        (
+            "bedrock",
+            exception("validationException", "Input is too long"),
+            ErrorKind::ContextTooLong,
+        ),
+        (
+            "bedrock",
+            exception("validationException", "tools: no"),
+            ErrorKind::Refused,
+        ),
+    ];
+    for (dialect, wire, kind) in cases {
+        let failure = read_pieces(dialect, whole(&wire)).unwrap_err();
+        assert_eq!(failure.told().kind, kind, "{dialect}: {failure:?}");
+    }
+}
+
+#[test]
+fn reasoning_in_parts_is_put_together_again() {
+    let part = |piece: Value| {
+        let delta = json!({ "reasoning_details": [piece] });
+        json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
+    };
+    let chunks = [
+        part(json!({ "type": "reasoning.text", "text": "Two ", "index": 0, "signature": null })),
+        part(json!({ "type": "reasoning.text", "text": "places.", "index": 0 })),
+        part(json!({ "type": "reasoning.text", "signature": "sig", "index": 0 })),
+        json!({ "choices": [{ "index": 0, "delta": { "content": "Hm." }, "finish_reason": "stop" }] }),
+    ];
+    let mut wire: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    wire.push_str("data: [DONE]\n\n");
+    let reply = read_pieces("openai", whole(wire.as_bytes())).unwrap();
+    let Some(Block::Opaque { value, .. }) = reply.blocks.first() else {
+        panic!("no reasoning in {reply:?}");
+    };
+    assert_eq!(
+        value["reasoning_details"],
+        json!([{ "type": "reasoning.text", "text": "Two places.", "index": 0, "signature": "sig" }])
+    );
+}

@@ -1,0 +1,176 @@
+//! The words of the planner's own answers to tool calls.
+
+use std::fmt::Write as _;
+
+use domain::check::Finding;
+use domain::{RedCheck, ReportOutcome, Return, ToolCall, ToolResult, ToolStatus};
+
+use crate::run::{Answer, Argument, CallResult};
+
+/// The answer to a call whose result never came although the workspace is still there.
+pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Look at \
+     the files before you repeat it.";
+/// The answer to a call that took longer than its limit.
+pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
+
+const NAME_CHARS: usize = 80;
+
+/// What the model reads of a call that the planner answers.
+pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
+    match answer {
+        Answer::CutReply => ToolResult::error(
+            "Not run: the reply was cut at its token limit. Work in smaller steps and call the tool again.",
+        ),
+        Answer::NoObject => ToolResult::error(
+            "Not run: the arguments are not a JSON object. Call the tool again with valid JSON.",
+        ),
+        Answer::UnknownTool { tools } => {
+            let name: String = call.name.chars().take(NAME_CHARS).collect();
+            ToolResult::error(format!(
+                "There is no tool {name:?}. Available tools: {}.",
+                tools.join(", ")
+            ))
+        }
+        Answer::LostTwice => ToolResult::error(
+            "Not run again: the machine with the workspace stopped twice while this call ran, so the call itself probably \
+             causes it. The workspace was restored to its last saved state. Look at the files, and reach your goal in \
+             another way.",
+        ),
+        Answer::Argument(wrong) => ToolResult::error(argument(wrong)),
+        Answer::Misnamed { right } => ToolResult::error(format!(
+            "Not done: this does not follow the repository's rules. The right form:\n\n{right}"
+        )),
+        Answer::Noted => ToolResult::ok("Noted."),
+        Answer::AskedAlready => ToolResult::error(
+            "People were asked once in this run and are not asked again. Decide on what you know and name your assumption \
+             under `decisions`, or give up.",
+        ),
+    }
+}
+
+fn argument(wrong: &Argument) -> String {
+    match wrong {
+        Argument::Malformed(problem) => {
+            format!("The arguments do not fit the tool: {problem}. Call it again.")
+        }
+        Argument::Title => "title must be one line of 5 to 120 characters: what the change does.".to_owned(),
+        Argument::Summary => {
+            "summary must have 10 to 8000 characters: what was changed, why, and how it was tested."
+                .to_owned()
+        }
+        Argument::Evidence => "evidence must have 10 to 4000 characters: what shows it.".to_owned(),
+        Argument::Questions => {
+            "Ask one to three questions of 5 to 1000 characters, each with at most six short options."
+                .to_owned()
+        }
+        Argument::NoLabels => "labels must be a list of texts".to_owned(),
+        Argument::UnknownLabel { label, allowed } => {
+            format!(
+                "There is no label {label:?}. Choose from: {}.",
+                allowed.join(", ")
+            )
+        }
+    }
+}
+
+/// The model's work is not safe as it is.
+fn unkept(reason: &str) -> String {
+    format!(
+        "[The changes in the workspace could not be saved: {reason}. They cannot be pushed, and they are lost if the \
+         workspace is. Correct the cause; the next change is saved again.]"
+    )
+}
+
+/// Why the work is not accepted, and what to do.
+pub(super) fn returned(why: &Return) -> String {
+    match why {
+        Return::Refused { detail } => {
+            format!("The change was refused: {detail}\n\nCorrect it, then call finish again. If that cannot be done, call give_up.")
+        }
+        Return::Feedback { feedback, .. } => format!(
+            "A person looked at the change and asks for this before it is pushed:\n\n{feedback}\n\nMake these changes, then \
+             call finish again."
+        ),
+        Return::Red { checks } => red(checks),
+        Return::Weakened { findings } => weakened(findings),
+        Return::Unkept { reason } => format!("{}\n\nThen call finish again.", unkept(reason)),
+        Return::NothingChanged => {
+            "The workspace holds no change. Make the change and call finish again; if none is needed or possible, call \
+             give_up."
+                .to_owned()
+        }
+    }
+}
+
+fn red(checks: &[RedCheck]) -> String {
+    let mut text =
+        "Checks fail with your change that did not fail before it. They ran in a fresh copy of the files.\n"
+            .to_owned();
+    for check in checks {
+        let _ = write!(
+            text,
+            "\n`{}`: {}\nThe end of its output:\n\n{}\n",
+            check.command,
+            check.tests.join(", "),
+            check.output_tail
+        );
+    }
+    text.push_str("\nCorrect the change, then call finish again.");
+    text
+}
+
+fn weakened(findings: &[Finding]) -> String {
+    let mut text =
+        "The change weakens checks of the repository, so it needs a person's approval as it is:\n".to_owned();
+    for finding in findings {
+        let _ = write!(
+            text,
+            "\n- {} line {}: {}",
+            finding.path, finding.line, finding.words
+        );
+    }
+    text.push_str(
+        "\n\nTake that back if the ticket does not ask for it, and call finish again. If it is needed, call finish as it is \
+         and say why under `decisions`.",
+    );
+    text
+}
+
+/// The results of one reply's calls.
+pub(super) fn results(
+    calls: &[(&str, Option<&CallResult>)],
+    not_kept: Option<&str>,
+) -> Vec<(String, ToolResult)> {
+    let mut results: Vec<(String, ToolResult)> = calls
+        .iter()
+        .map(|(id, result)| ((*id).to_owned(), shown(*result)))
+        .collect();
+    if let (Some(reason), Some((_, last))) = (not_kept, results.last_mut()) {
+        last.content = format!("{}\n\n{}", last.content, unkept(reason));
+    }
+    results
+}
+
+fn shown(result: Option<&CallResult>) -> ToolResult {
+    match result {
+        None => ToolResult::error("Not run."),
+        Some(CallResult::Ran(result)) => result.clone(),
+        Some(CallResult::Settled(outcome)) => settled(outcome),
+    }
+}
+
+fn settled(outcome: &ReportOutcome) -> ToolResult {
+    match outcome {
+        ReportOutcome::Done(_) => ToolResult::ok("Done."),
+        ReportOutcome::Refused { detail } => ToolResult::error(format!("Refused: {detail}")),
+        ReportOutcome::Failed { detail } => ToolResult::error(format!("Failed after every retry: {detail}")),
+    }
+}
+
+/// The result of a call that may or may not have had its effect.
+pub(crate) fn interrupted(words: &str) -> ToolResult {
+    ToolResult {
+        status: ToolStatus::Interrupted,
+        ..ToolResult::error(words)
+    }
+}

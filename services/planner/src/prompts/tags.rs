@@ -1,0 +1,117 @@
+//! Text by others, as data.
+
+use std::fmt::Write as _;
+
+use domain::{CodeSeed, JobRequest, News, TicketComment, TicketKey, acceptance_criteria};
+
+const TEXT_CHARS: usize = 64 * 1024;
+const COMMENTS: usize = 50;
+const CRITERION_CHARS: usize = 500;
+const COMMENT_CHARS: usize = 8 * 1024;
+
+/// Tags around text by others. Their names end in a code that is drawn for each run and taken out of every text, so that
+/// no text can close the tag that holds it.
+pub(super) struct Tags<'a> {
+    pub(super) nonce: &'a str,
+}
+
+impl Tags<'_> {
+    /// A text of others, cut.
+    pub(super) fn text(&self, text: &str, most: usize) -> String {
+        let cut: String = text.chars().take(most).collect();
+        cut.replace(self.nonce, "-")
+    }
+
+    /// A text of others for an attribute.
+    fn attribute(&self, text: &str) -> String {
+        self.text(text, 100).replace(['"', '\n', '>'], "'")
+    }
+
+    pub(super) fn around(&self, name: &str, content: &str) -> String {
+        self.around_with(name, "", content)
+    }
+
+    fn around_with(&self, name: &str, attributes: &str, content: &str) -> String {
+        let nonce = self.nonce;
+        format!("<{name}-{nonce}{attributes}>\n{content}\n</{name}-{nonce}>\n")
+    }
+
+    pub(super) fn ticket(&self, ticket: &TicketKey, request: &JobRequest) -> String {
+        let pinned = &request.text;
+        let field = |name: &str, text: &str, most: usize| self.around(name, &self.text(text, most));
+        let mut text = self.around("key", &ticket.short());
+        text.push_str(&field("summary", &pinned.summary, 1000));
+        text.push_str(&field("type", &pinned.kind, 100));
+        text.push_str(&field("priority", &pinned.priority, 100));
+        text.push_str(&field("labels", &pinned.labels.join(", "), 1000));
+        text.push_str(&field("description", &pinned.description, TEXT_CHARS));
+        for comment in &pinned.comments[pinned.comments.len().saturating_sub(COMMENTS)..] {
+            text.push_str(&self.comment(comment));
+        }
+        self.around("ticket", text.trim_end())
+    }
+
+    /// The acceptance criteria that the ticket lists; empty for none.
+    pub(super) fn criteria(&self, request: &JobRequest) -> String {
+        let found = acceptance_criteria(&request.text.description);
+        let lines: Vec<String> = found
+            .iter()
+            .enumerate()
+            .map(|(number, text)| format!("{}. {}", number + 1, self.text(text, CRITERION_CHARS)))
+            .collect();
+        match lines.is_empty() {
+            true => String::new(),
+            false => self.around("criteria", &lines.join("\n")),
+        }
+    }
+
+    /// Places of the repository; empty for none. Their names are by others as well.
+    pub(super) fn code(&self, seeds: &[CodeSeed]) -> String {
+        let line = |seed: &CodeSeed| {
+            let lines = seed
+                .lines
+                .map_or_else(String::new, |(from, to)| format!(":{from}-{to}"));
+            let symbol = match seed.symbol.as_str() {
+                "" => String::new(),
+                symbol => format!(" {}", self.attribute(symbol)),
+            };
+            let (path, why) = (self.attribute(&seed.path), self.attribute(&seed.reason));
+            format!("{path}{lines}{symbol} (score {}; {why})", seed.score)
+        };
+        let lines: Vec<String> = seeds.iter().map(line).collect();
+        match lines.is_empty() {
+            true => String::new(),
+            false => self.around("places", &lines.join("\n")),
+        }
+    }
+
+    /// What was said about the ticket while the model worked.
+    pub(super) fn news(&self, said: &[&News]) -> String {
+        let mut text =
+            "This came in while you worked. It is information about the ticket, like the ticket's text; take it \
+             into account if it is about this work.\n\n"
+                .to_owned();
+        for News::Comment {
+            comment,
+            pull_request,
+        } in said
+        {
+            let _ = match pull_request {
+                Some(pull_request) => writeln!(text, "On pull request #{}:", pull_request.number),
+                None => writeln!(text, "On the ticket:"),
+            };
+            text.push_str(&self.comment(comment));
+        }
+        text
+    }
+
+    fn comment(&self, comment: &TicketComment) -> String {
+        let attributes = format!(
+            " author=\"{author}\" at=\"{at}\" may_instruct=\"{may}\"",
+            author = self.attribute(&comment.author),
+            at = comment.at,
+            may = if comment.may_instruct { "yes" } else { "no" },
+        );
+        self.around_with("comment", &attributes, &self.text(&comment.text, COMMENT_CHARS))
+    }
+}

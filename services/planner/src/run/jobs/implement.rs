@@ -1,0 +1,20 @@
+//! From a ticket to a pull request.
+
+use domain::Job;
+
+use crate::run::{machine::JobSpec, phases};
+
+pub(super) const JOB: JobSpec = JobSpec {
+    job: Some(Job::Implement),
+    phases: &[
+        phases::announce::PHASE,
+        phases::open::PHASE,
+        phases::look::PHASE,
+        phases::work::PHASE,
+        phases::prove::PHASE,
+        phases::commit::PHASE,
+        phases::gate::PHASE,
+        phases::deliver::PHASE,
+    ],
+    is_awaited: true,
+};

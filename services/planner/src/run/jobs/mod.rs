@@ -1,0 +1,30 @@
+//! The jobs, one file each; a new one is a row here.
+
+mod implement;
+mod notice;
+mod triage;
+mod unsupported;
+
+use domain::Phase;
+
+use super::machine::{DialogSpec, Input, JobSpec, RunState};
+
+/// Every job that somebody can ask for.
+const JOBS: [&JobSpec; 2] = [&implement::JOB, &triage::JOB];
+
+/// The job of a run.
+pub(super) fn spec(state: &RunState) -> &'static JobSpec {
+    match &state.input {
+        Input::Notice(..) => &notice::JOB,
+        Input::Request(request) => JOBS
+            .into_iter()
+            .find(|spec| spec.job == Some(request.job))
+            .unwrap_or(&unsupported::JOB),
+    }
+}
+
+/// A run's conversation for a phase.
+pub(super) fn dialog(state: &RunState, phase: Phase) -> Option<&'static DialogSpec> {
+    let dialogs = spec(state).phases.iter().filter_map(|spec| spec.dialog.as_ref());
+    dialogs.into_iter().find(|dialog| dialog.phase == phase)
+}

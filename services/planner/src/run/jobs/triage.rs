@@ -1,0 +1,11 @@
+//! Labels for a new ticket. Nobody waits for them.
+
+use domain::Job;
+
+use crate::run::{machine::JobSpec, phases};
+
+pub(super) const JOB: JobSpec = JobSpec {
+    job: Some(Job::Triage),
+    phases: &[phases::triage::PHASE],
+    is_awaited: false,
+};

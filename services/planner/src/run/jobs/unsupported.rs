@@ -1,0 +1,14 @@
+//! A kind of work that this release cannot do.
+
+use domain::StopReason;
+
+use crate::run::machine::{JobSpec, PhaseSpec, Step};
+
+pub(super) const JOB: JobSpec = JobSpec {
+    job: None,
+    phases: &[PhaseSpec {
+        dialog: None,
+        next: |_| Step::Close(StopReason::UnsupportedJob),
+    }],
+    is_awaited: true,
+};

@@ -1,0 +1,304 @@
+//! Every legal arrow of a run.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    CodeSeed, Decision, Entry, Fact, News, PhaseOutput, RepositoryName, Return, RunId, Snapshot, Verdict,
+    WaitsFor, WorkspaceInfo,
+};
+
+use super::state::{Heard, Returned};
+use super::{CallState, Checks, Input, RunState, hash};
+
+/// A journal entry that cannot follow the ones before it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("entry {position} of the journal of {run}, {fact}, cannot be there: {problem}")]
+pub(crate) struct IllegalFact {
+    pub(crate) run: RunId,
+    pub(crate) position: u64,
+    pub(crate) fact: &'static str,
+    pub(crate) problem: &'static str,
+}
+
+pub(super) type Applied = Result<(), &'static str>;
+
+impl RunState {
+    /// The run that a journal tells; `None` for an empty one.
+    ///
+    /// # Errors
+    /// [`IllegalFact`] for the first entry that cannot follow those before it.
+    pub(crate) fn fold<'a>(
+        run: &RunId,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<Option<Self>, IllegalFact> {
+        let mut entries = entries.into_iter();
+        let Some(first) = entries.next() else {
+            return Ok(None);
+        };
+        let mut state = Self::start(run, first)?;
+        for entry in entries {
+            state.apply(entry)?;
+        }
+        Ok(Some(state))
+    }
+
+    fn start(run: &RunId, entry: &Entry) -> Result<Self, IllegalFact> {
+        let illegal = |problem| IllegalFact {
+            run: run.clone(),
+            position: entry.position,
+            fact: entry.fact.name(),
+            problem,
+        };
+        let Fact::RunStarted { trigger } = &entry.fact else {
+            return Err(illegal("a journal begins with run_started"));
+        };
+        let input = Input::of(trigger).ok_or_else(|| illegal("its trigger opens no run"))?;
+        Ok(Self {
+            run: run.clone(),
+            input,
+            nonce: format!("{:016x}", hash(&entry.nonce)),
+            position: 1,
+            fence: entry.fence,
+            last_at: entry.at,
+            works: BTreeMap::new(),
+            dialogs: Vec::new(),
+            outputs: Vec::new(),
+            returns: Vec::new(),
+            code: None,
+            checks: Checks::default(),
+            own: Vec::new(),
+            reports: Vec::new(),
+            unsent: Vec::new(),
+            approved: None,
+            decision: None,
+            stop: None,
+            retries: 0,
+            retry: None,
+            parked: None,
+            news: Vec::new(),
+            finished: None,
+        })
+    }
+
+    /// Takes one entry in.
+    ///
+    /// # Errors
+    /// [`IllegalFact`]; the state is then no longer of use.
+    pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), IllegalFact> {
+        let applied = self.follows(entry).and_then(|()| {
+            if !matches!(
+                entry.fact,
+                Fact::TakenOver { .. } | Fact::Parked { .. } | Fact::NewsArrived { .. }
+            ) {
+                self.parked = None;
+            }
+            self.take(entry)
+        });
+        applied.map_err(|problem| IllegalFact {
+            run: self.run.clone(),
+            position: entry.position,
+            fact: entry.fact.name(),
+            problem,
+        })?;
+        self.position += 1;
+        self.fence = entry.fence;
+        self.last_at = entry.at;
+        Ok(())
+    }
+
+    fn follows(&self, entry: &Entry) -> Applied {
+        legal(entry.position == self.position, "its position is wrong")?;
+        legal(self.finished.is_none(), "the run is finished")
+    }
+
+    fn take(&mut self, entry: &Entry) -> Applied {
+        match &entry.fact {
+            Fact::RunStarted { .. } => Err("the run has started already"),
+            Fact::TakenOver { fence } => legal(*fence >= self.fence, "its fence is older"),
+            Fact::WorkspaceRequested { id, repository } => {
+                legal(self.request().is_some(), "the run needs no workspace")?;
+                self.work_in(repository.as_ref())?.requested(id)
+            }
+            Fact::WorkspaceOpened {
+                id,
+                workspace,
+                repository,
+            } => self.work_in(repository.as_ref())?.opened(id, workspace),
+            Fact::WorkspaceFailed {
+                detail,
+                setup,
+                repository,
+                ..
+            } => self.workspace_failed(detail, *setup, repository.as_ref()),
+            Fact::WorkspaceRestored {
+                workspace,
+                snapshot,
+                repository,
+            } => self.restored(workspace, snapshot.as_ref(), repository.as_ref()),
+            Fact::ModelRequested {
+                id,
+                turn,
+                phase,
+                round,
+                ..
+            } => self.model_requested(id, *turn, (*phase, *round)),
+            Fact::ModelReplied { id, reply, .. } => self.model_replied(id, reply),
+            Fact::ModelFailed {
+                id,
+                detail,
+                transient,
+            } => self.model_failed(id, detail, *transient),
+            Fact::ToolRequested {
+                id,
+                call,
+                own,
+                repository,
+            } => self.tool_requested((id, call, *own), repository.as_ref(), entry),
+            Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
+            Fact::CodeFound { seeds, note } => self.code_found(seeds, note),
+            Fact::ChecksFound { .. }
+            | Fact::CheckRequested { .. }
+            | Fact::CheckRan { .. }
+            | Fact::ChangeInspected { .. } => self.checks.apply(&entry.fact),
+            Fact::PhaseFinished { output } => self.phase_finished(output),
+            Fact::Returned { why } => self.returned(why),
+            Fact::SnapshotTaken { snapshot, repository } => self
+                .work_in(repository.as_ref())?
+                .snapshot_taken(snapshot, entry.position),
+            Fact::SnapshotFailed { reason, repository } => self.snapshot_failed(reason, repository.as_ref()),
+            Fact::ReportRequested { id, request, answers } => {
+                self.report_requested(id, request, answers.as_deref(), entry)
+            }
+            Fact::ReportSettled { id, outcome } => self.report_settled(id, outcome, entry.position),
+            Fact::Parked { waits_for } => self.park(*waits_for),
+            Fact::RetryScheduled {
+                attempt,
+                most,
+                due,
+                reason,
+            } => self.retry_scheduled((*attempt, *most), *due, reason),
+            Fact::Retried { by } => self.retried(by.as_deref()),
+            Fact::Decided { decision, by } => self.decided(decision, by),
+            Fact::StopRequested { by } => self.stop_requested(by),
+            Fact::NewsArrived { sequence, news, .. } => {
+                legal(self.accepts(&entry.fact), "it is known already")?;
+                self.heard(*sequence, news)
+            }
+            Fact::RunFinished { reason } => {
+                self.finished = Some(reason.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn park(&mut self, waits_for: WaitsFor) -> Applied {
+        self.parked = Some(waits_for);
+        self.unsent.clear();
+        Ok(())
+    }
+
+    fn code_found(&mut self, seeds: &[CodeSeed], note: &str) -> Applied {
+        legal(self.code.is_none(), "code was looked up already")?;
+        self.code = Some((seeds.to_vec(), note.to_owned()));
+        Ok(())
+    }
+
+    fn phase_finished(&mut self, output: &PhaseOutput) -> Applied {
+        self.own.clear();
+        self.outputs.push(output.clone());
+        Ok(())
+    }
+
+    fn stop_requested(&mut self, by: &str) -> Applied {
+        self.stop.get_or_insert_with(|| by.to_owned());
+        Ok(())
+    }
+
+    fn workspace_failed(
+        &mut self,
+        detail: &str,
+        setup: bool,
+        repository: Option<&RepositoryName>,
+    ) -> Applied {
+        self.work_in(repository)?.failed(detail, setup);
+        Ok(())
+    }
+
+    fn heard(&mut self, sequence: u64, news: &News) -> Applied {
+        self.news.push(Heard {
+            sequence,
+            after_turns: self.turns(),
+            news: news.clone(),
+        });
+        Ok(())
+    }
+
+    fn decided(&mut self, decision: &Decision, by: &str) -> Applied {
+        legal(
+            self.asks_about() == Some(&decision.head),
+            "no decision about this commit is asked for",
+        )?;
+        self.approved = (decision.verdict == Verdict::Approve).then(|| decision.head.clone());
+        self.decision = Some((decision.clone(), by.to_owned()));
+        Ok(())
+    }
+
+    /// The workspace is as the last snapshot has it: what tools did in it after that is void.
+    fn restored(
+        &mut self,
+        info: &WorkspaceInfo,
+        snapshot: Option<&Snapshot>,
+        named: Option<&RepositoryName>,
+    ) -> Applied {
+        let work = self.work_in(named)?;
+        work.restored(info, snapshot)?;
+        let since = work.snapshot_position;
+        let own = self.request().map(|request| request.repository.clone());
+        let repository = named.or(own.as_ref());
+        // Earlier turns are behind a snapshot: one is taken before each model call that follows a change.
+        let turn = self.dialogs.last_mut().and_then(|dialog| dialog.turns.last_mut());
+        let asked = turn.into_iter().flat_map(|turn| &mut turn.calls);
+        for call in asked.chain(&mut self.own) {
+            let is_here = call.repository.as_ref().or(own.as_ref()) == repository;
+            let ours = call.report.is_some();
+            let void = match &call.state {
+                CallState::Finished { position, .. } => *position > since,
+                CallState::Running { .. } => true,
+                CallState::Waiting => false,
+            };
+            if is_here && matches!(call.state, CallState::Running { .. }) {
+                call.losses += 1;
+            }
+            if void && is_here && !ours {
+                call.state = CallState::Waiting;
+            }
+        }
+        Ok(())
+    }
+
+    /// Back to the work: what came of it is void, and so is what a person decided about it.
+    fn returned(&mut self, why: &Return) -> Applied {
+        self.own.clear();
+        self.outputs.clear();
+        self.checks.forget_change();
+        self.decision = None;
+        self.returns.push(Returned {
+            after_turns: self.turns(),
+            why: why.clone(),
+        });
+        Ok(())
+    }
+
+    /// The model hears it with the results of its calls.
+    fn snapshot_failed(&mut self, reason: &str, repository: Option<&RepositoryName>) -> Applied {
+        self.work_in(repository)?.snapshot_failed(reason)?;
+        if let Some(turn) = self.last_turn_mut() {
+            turn.unkept = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn legal(condition: bool, problem: &'static str) -> Applied {
+    if condition { Ok(()) } else { Err(problem) }
+}

@@ -1,0 +1,96 @@
+//! A conversation with the model: its turns, and the tool calls of each.
+
+use domain::{
+    CallId, Phase, Reply, ReplyStop, ReportId, ReportOutcome, RepositoryName, Timestamp, ToolCall, ToolResult,
+};
+
+/// The turns of one conversation; each has a transcript of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Dialog {
+    pub(crate) phase: Phase,
+    /// Several conversations may serve one phase, one after another.
+    pub(crate) round: u32,
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// One model call and its tool calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub(crate) id: CallId,
+    /// How many turns the run had before it, in all dialogs.
+    pub(crate) after: usize,
+    pub(crate) reply: Option<Reply>,
+    pub(crate) failed: Option<ModelTrouble>,
+    pub(crate) calls: Vec<Call>,
+    /// Why what its calls changed could not be kept.
+    pub(crate) unkept: Option<String>,
+}
+
+impl Turn {
+    /// True when the reply stopped for this reason.
+    pub(crate) fn stopped_with(&self, stop: ReplyStop) -> bool {
+        self.reply.as_ref().is_some_and(|reply| reply.stop == stop)
+    }
+}
+
+/// Why a model call failed.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelTrouble {
+    pub(crate) detail: String,
+    /// The same call may work later.
+    pub(crate) transient: bool,
+}
+
+/// One tool call of a reply.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) call: ToolCall,
+    /// In whose workspace it runs; absent: the run's own repository.
+    pub(crate) repository: Option<RepositoryName>,
+    pub(crate) state: CallState,
+    /// The report that does what the call asks for.
+    pub(crate) report: Option<ReportId>,
+    /// How often its workspace was lost while it ran.
+    pub(crate) losses: u32,
+}
+
+/// A call is not run again once its workspace was lost this often while it ran.
+const MOST_LOSSES: u32 = 2;
+
+impl Call {
+    pub(super) const fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            repository: None,
+            state: CallState::Waiting,
+            report: None,
+            losses: 0,
+        }
+    }
+
+    /// Whether it probably costs every workspace that it runs in.
+    pub(crate) const fn is_deadly(&self) -> bool {
+        self.losses >= MOST_LOSSES
+    }
+
+    pub(crate) const fn is_open(&self) -> bool {
+        !matches!(self.state, CallState::Finished { .. })
+    }
+}
+
+/// Where a tool call stands.
+#[derive(Clone, Debug)]
+pub(crate) enum CallState {
+    Waiting,
+    Running { id: CallId, at: Timestamp },
+    Finished { result: CallResult, position: u64 },
+}
+
+/// What came of a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CallResult {
+    /// A tool's own result.
+    Ran(ToolResult),
+    /// The end of the report that did it.
+    Settled(ReportOutcome),
+}

@@ -1,0 +1,24 @@
+//! What every job is made of: the state that a journal tells, its legal arrows, and the steps.
+
+mod apply;
+pub(crate) mod conversation;
+mod dialog;
+mod proof;
+mod reports;
+mod retry;
+mod spec;
+mod state;
+mod step;
+mod turns;
+mod work;
+
+pub(crate) use apply::IllegalFact;
+pub(crate) use conversation::{Conversation, Item, Nudge};
+pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
+pub(crate) use proof::Checks;
+pub(crate) use retry::{Retry, hash};
+pub(crate) use spec::{DialogSpec, JobSpec, PhaseSpec, Step, Tool};
+pub(crate) use state::{Input, ReportState, RunState};
+pub(crate) use step::{Action, Answer, Argument};
+pub(crate) use step::{answer, ask, await_report, own_call, park, record_turn, report_failed, run_tool};
+pub(crate) use work::Workspace;

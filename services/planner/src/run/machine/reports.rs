@@ -1,0 +1,94 @@
+//! What a run asks of the reporter, and what comes of it.
+
+use domain::{Entry, Receipt, ReportId, ReportOutcome, ReportRequest};
+
+use super::apply::{Applied, legal};
+use super::state::ReportState;
+use super::{Call, CallResult, RunState};
+
+impl RunState {
+    pub(super) fn report_requested(
+        &mut self,
+        id: &ReportId,
+        request: &ReportRequest,
+        answers: Option<&str>,
+        entry: &Entry,
+    ) -> Applied {
+        legal(self.report(id).is_none(), "this report was requested already")?;
+        if let Some(answers) = answers {
+            let call = self
+                .open_call_mut()
+                .filter(|call| call.call.id == answers)
+                .ok_or("it answers no open call")?;
+            match request {
+                ReportRequest::AddLabels { .. } | ReportRequest::QuestionAsked { .. } => {
+                    call.report = Some(id.clone());
+                }
+                ReportRequest::DecisionNeeded(_)
+                | ReportRequest::PushBranch(_)
+                | ReportRequest::OpenPullRequest { .. }
+                | ReportRequest::WorkStarted { .. }
+                | ReportRequest::ChecksPassed { .. }
+                | ReportRequest::ChecksAbsent { .. }
+                | ReportRequest::ChecksFailed { .. }
+                | ReportRequest::Merged { .. }
+                | ReportRequest::Closed { .. }
+                | ReportRequest::RunStopped { .. }
+                | ReportRequest::RetryScheduled { .. }
+                | ReportRequest::Quarantined { .. }
+                | ReportRequest::Unreadable { .. }
+                | ReportRequest::Skipped(_) => return Err("such a report answers no tool call"),
+            }
+        }
+        if let (ReportRequest::RetryScheduled { .. }, Some(retry)) = (request, &mut self.retry) {
+            retry.told = true;
+        }
+        self.unsent.push(id.clone());
+        self.reports.push(ReportState {
+            id: id.clone(),
+            request: request.clone(),
+            at: entry.at,
+            outcome: None,
+            is_void: false,
+        });
+        Ok(())
+    }
+
+    pub(super) fn report_settled(
+        &mut self,
+        id: &ReportId,
+        outcome: &ReportOutcome,
+        position: u64,
+    ) -> Applied {
+        let report = self
+            .reports
+            .iter_mut()
+            .find(|report| report.id == *id)
+            .ok_or("this report is not of the run")?;
+        legal(report.outcome.is_none(), "it was settled already")?;
+        report.outcome = Some(outcome.clone());
+        let repository = match &report.request {
+            ReportRequest::PushBranch(push) => Some(push.repository.clone()),
+            _ => None,
+        };
+        self.sent(id);
+        match outcome {
+            ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
+                self.work_in(repository.as_ref())?.pushed = Some((branch.clone(), head.clone()));
+            }
+            ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => {
+                self.work_in(Some(&opened.repository))?.pull_request = Some(opened.clone());
+            }
+            ReportOutcome::Done(Receipt::Told | Receipt::DecisionAsked { .. })
+            | ReportOutcome::Refused { .. }
+            | ReportOutcome::Failed { .. } => {}
+        }
+        // What failed in the end is tried again later; only then the model would be of use.
+        let is_final = !matches!(outcome, ReportOutcome::Failed { .. });
+        let answers = |call: &Call| is_final && call.report.as_ref() == Some(id);
+        if self.open_call().is_some_and(answers) {
+            self.finish_call(CallResult::Settled(outcome.clone()), position)?;
+        }
+        Ok(())
+    }
+}

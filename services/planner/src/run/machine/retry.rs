@@ -1,0 +1,81 @@
+//! The wait between two tries of a run.
+
+use domain::{ReportId, ReportOutcome, StopReason, Timestamp};
+
+use super::apply::{Applied, legal};
+use super::work::Work;
+use super::{Input, RunState};
+
+/// A wait between two tries.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Retry {
+    pub(crate) attempt: u32,
+    pub(crate) most: u32,
+    pub(crate) due: Timestamp,
+    pub(crate) reason: StopReason,
+    /// The ticket has been told of it.
+    pub(crate) told: bool,
+}
+
+/// FNV-1a: even enough for jitter, and the same in every release.
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl RunState {
+    pub(super) fn retry_scheduled(
+        &mut self,
+        (attempt, most): (u32, u32),
+        due: Timestamp,
+        reason: &StopReason,
+    ) -> Applied {
+        legal(self.retry.is_none(), "a retry is scheduled already")?;
+        legal(attempt == self.retries + 1, "its count is wrong")?;
+        self.retries = attempt;
+        self.retry = Some(Retry {
+            attempt,
+            most,
+            due,
+            reason: reason.clone(),
+            told: false,
+        });
+        Ok(())
+    }
+
+    /// Puts back what failed, so that it is asked for again under a new id.
+    pub(super) fn retried(&mut self, by: Option<&str>) -> Applied {
+        legal(self.retry.take().is_some(), "no retry is scheduled")?;
+        if by.is_some() {
+            self.retries = 0;
+        }
+        if matches!(self.input, Input::Notice(..)) {
+            self.reports.clear();
+            self.unsent.clear();
+        }
+        self.works.values_mut().for_each(Work::retried);
+        if self.last_turn().is_some_and(|turn| turn.failed.is_some())
+            && let Some(dialog) = self.dialogs.last_mut()
+        {
+            dialog.turns.pop();
+            let turns = self.turns();
+            for heard in &mut self.news {
+                heard.after_turns = heard.after_turns.min(turns);
+            }
+        }
+        for report in &mut self.reports {
+            report.is_void |= matches!(report.outcome, Some(ReportOutcome::Failed { .. }));
+        }
+        let void: Vec<ReportId> = self
+            .reports
+            .iter()
+            .filter(|report| report.is_void)
+            .map(|report| report.id.clone())
+            .collect();
+        if let Some(call) = self.open_call_mut() {
+            call.report = call.report.take().filter(|id| !void.contains(id));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,366 @@
+//! A run as its facts tell it.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    CallId, CodeSeed, CommitId, Conclusion, Decision, Exit, Fact, Handover, Job, JobRequest, News, Phase,
+    PhaseOutput, Proof, Reason, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence,
+    RunId, StopReason, Timestamp, Trigger, WaitsFor, WorkspaceInfo,
+};
+
+use super::work::{UNTOUCHED, Work};
+use super::{Call, Checks, Dialog, Retry, Turn};
+
+/// A run, folded from its journal.
+#[derive(Clone, Debug)]
+pub(crate) struct RunState {
+    pub(crate) run: RunId,
+    pub(crate) input: Input,
+    /// A code that nobody outside the run knows: it marks the tags around text by others.
+    pub(crate) nonce: String,
+    /// The position of the next entry.
+    pub(crate) position: u64,
+    /// The fence of the last entry.
+    pub(crate) fence: RunFence,
+    /// When the last entry was written.
+    pub(crate) last_at: Timestamp,
+    /// What the run has in each repository that it has touched.
+    pub(crate) works: BTreeMap<RepositoryName, Work>,
+    /// The conversations with the model; the last one is under way.
+    pub(crate) dialogs: Vec<Dialog>,
+    /// What phases brought, in order; none is void.
+    pub(crate) outputs: Vec<PhaseOutput>,
+    pub(crate) returns: Vec<Returned>,
+    /// Code that the ticket may be about, once it was looked up, and what else there is to say of it.
+    pub(crate) code: Option<(Vec<CodeSeed>, String)>,
+    pub(crate) checks: Checks,
+    /// Tool calls of the planner's own since the last output.
+    pub(crate) own: Vec<Call>,
+    pub(crate) reports: Vec<ReportState>,
+    /// Reports that may not have reached the reporter's log yet; sending one twice is harmless.
+    pub(crate) unsent: Vec<ReportId>,
+    /// The commit that a person approved last; no other may be pushed where approval is asked for.
+    pub(crate) approved: Option<CommitId>,
+    pub(crate) decision: Option<(Decision, String)>,
+    pub(crate) stop: Option<String>,
+    /// Retries since the last success or reset.
+    pub(crate) retries: u32,
+    /// The wait that is under way.
+    pub(crate) retry: Option<Retry>,
+    pub(crate) parked: Option<WaitsFor>,
+    /// What was said about the ticket since the run began, in order.
+    pub(crate) news: Vec<Heard>,
+    pub(crate) finished: Option<StopReason>,
+}
+
+/// What a run works on.
+#[derive(Clone, Debug)]
+pub(crate) enum Input {
+    /// A job that somebody asked for.
+    Request(Box<JobRequest>),
+    /// Something that happened to a pull request: one report, then the end.
+    Notice(Job, Box<ReportRequest>),
+}
+
+/// News that a run has heard of.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    /// Stream sequence of the trigger that told of it.
+    pub(crate) sequence: u64,
+    /// How many turns the run had begun before: the model reads it in the next one.
+    pub(crate) after_turns: usize,
+    pub(crate) news: News,
+}
+
+/// One report of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportState {
+    pub(crate) id: ReportId,
+    pub(crate) request: ReportRequest,
+    pub(crate) at: Timestamp,
+    pub(crate) outcome: Option<ReportOutcome>,
+    /// It failed, and a retry asks for it anew.
+    pub(crate) is_void: bool,
+}
+
+/// A way back to the work.
+#[derive(Clone, Debug)]
+pub(crate) struct Returned {
+    /// How many turns the run had begun before.
+    pub(crate) after_turns: usize,
+    pub(crate) why: Return,
+}
+
+impl RunState {
+    /// The id of what is requested next.
+    pub(crate) fn next_id(&self) -> CallId {
+        self.run.call(self.position)
+    }
+
+    /// The kind of work.
+    pub(crate) fn job(&self) -> Job {
+        match &self.input {
+            Input::Request(request) => request.job,
+            Input::Notice(job, _) => *job,
+        }
+    }
+
+    /// The request that the run answers.
+    pub(crate) fn request(&self) -> Option<&JobRequest> {
+        match &self.input {
+            Input::Request(request) => Some(request),
+            Input::Notice(..) => None,
+        }
+    }
+
+    /// What the run has in its own repository.
+    pub(crate) fn work(&self) -> &Work {
+        let own = self.request().map(|request| &request.repository);
+        own.and_then(|own| self.works.get(own)).unwrap_or(&UNTOUCHED)
+    }
+
+    /// The same of a repository, to change it; the run's own when none is named.
+    pub(super) fn work_in(&mut self, named: Option<&RepositoryName>) -> Result<&mut Work, &'static str> {
+        let own = self.request().map(|request| &request.repository);
+        let repository = named.or(own).cloned().ok_or("the run has no repository")?;
+        Ok(self.works.entry(repository).or_default())
+    }
+
+    /// The open workspace in the run's own repository.
+    pub(crate) fn open_workspace(&self) -> Option<&WorkspaceInfo> {
+        self.work().open_workspace()
+    }
+
+    /// Every open workspace.
+    pub(crate) fn open_workspaces(&self) -> impl Iterator<Item = (&RepositoryName, &WorkspaceInfo)> {
+        self.works
+            .iter()
+            .filter_map(|(repository, work)| Some((repository, work.open_workspace()?)))
+    }
+
+    /// One report.
+    pub(crate) fn report(&self, id: &ReportId) -> Option<&ReportState> {
+        self.reports.iter().find(|report| report.id == *id)
+    }
+
+    /// Why the run is about to end, once the ticket is being told.
+    pub(crate) fn closing(&self) -> Option<&StopReason> {
+        self.reports.iter().find_map(|report| match &report.request {
+            ReportRequest::RunStopped { reason, .. } => Some(reason),
+            ReportRequest::WorkStarted { .. }
+            | ReportRequest::PushBranch(_)
+            | ReportRequest::OpenPullRequest { .. }
+            | ReportRequest::ChecksPassed { .. }
+            | ReportRequest::ChecksAbsent { .. }
+            | ReportRequest::ChecksFailed { .. }
+            | ReportRequest::Merged { .. }
+            | ReportRequest::Closed { .. }
+            | ReportRequest::DecisionNeeded(_)
+            | ReportRequest::RetryScheduled { .. }
+            | ReportRequest::Quarantined { .. }
+            | ReportRequest::Unreadable { .. }
+            | ReportRequest::AddLabels { .. }
+            | ReportRequest::QuestionAsked { .. }
+            | ReportRequest::Skipped(_) => None,
+        })
+    }
+
+    /// The conversation under way.
+    pub(crate) fn dialog(&self) -> Option<&Dialog> {
+        self.dialogs.last()
+    }
+
+    /// The last conversation of a phase.
+    pub(crate) fn dialog_of(&self, phase: Phase) -> Option<&Dialog> {
+        self.dialogs.iter().rev().find(|dialog| dialog.phase == phase)
+    }
+
+    /// The last turn of the conversation under way.
+    pub(crate) fn last_turn(&self) -> Option<&Turn> {
+        self.dialog()?.turns.last()
+    }
+
+    pub(super) fn last_turn_mut(&mut self) -> Option<&mut Turn> {
+        self.dialogs.last_mut()?.turns.last_mut()
+    }
+
+    /// How many turns were begun, in all conversations.
+    pub(crate) fn turns(&self) -> usize {
+        self.dialogs.iter().map(|dialog| dialog.turns.len()).sum()
+    }
+
+    /// The first call without a result, of the last turn or of the planner's own.
+    pub(crate) fn open_call(&self) -> Option<&Call> {
+        let asked = self.last_turn().into_iter().flat_map(|turn| &turn.calls);
+        asked.chain(&self.own).find(|call| call.is_open())
+    }
+
+    /// The same, to change it.
+    pub(crate) fn open_call_mut(&mut self) -> Option<&mut Call> {
+        let turn = self.dialogs.last_mut().and_then(|dialog| dialog.turns.last_mut());
+        let asked = turn.into_iter().flat_map(|turn| &mut turn.calls);
+        asked.chain(&mut self.own).find(|call| call.is_open())
+    }
+
+    /// A call of the planner's own since the last output.
+    pub(crate) fn own(&self, name: &str) -> Option<&Call> {
+        self.own.iter().find(|call| call.call.name == name)
+    }
+
+    /// How the model ended its work.
+    pub(crate) fn exit(&self) -> Option<&Exit> {
+        self.outputs.iter().rev().find_map(|output| match output {
+            PhaseOutput::Work { exit } => Some(exit),
+            PhaseOutput::Prove { .. } => None,
+        })
+    }
+
+    /// What the model says of its change.
+    pub(crate) fn handover(&self) -> Option<&Handover> {
+        match self.exit()? {
+            Exit::Finished(handover) | Exit::CutShort { handover, .. } => Some(handover),
+            Exit::GaveUp { .. } => None,
+        }
+    }
+
+    /// Why the work ended early, when it did.
+    pub(crate) fn cut_short(&self) -> Option<&StopReason> {
+        match self.exit()? {
+            Exit::CutShort { reason, .. } => Some(reason),
+            Exit::Finished(_) | Exit::GaveUp { .. } => None,
+        }
+    }
+
+    /// What was shown of the change.
+    pub(crate) fn proof(&self) -> Option<&Proof> {
+        self.outputs.iter().rev().find_map(|output| match output {
+            PhaseOutput::Prove { proof } => Some(&**proof),
+            PhaseOutput::Work { .. } => None,
+        })
+    }
+
+    /// The last report of a kind that counts.
+    pub(crate) fn last_report(&self, is_it: impl Fn(&ReportRequest) -> bool) -> Option<&ReportState> {
+        let mut latest = self.reports.iter().rev();
+        latest.find(|report| !report.is_void && is_it(&report.request))
+    }
+
+    /// Notes that a report reached the reporter's log.
+    pub(crate) fn sent(&mut self, id: &ReportId) {
+        self.unsent.retain(|unsent| unsent != id);
+    }
+
+    /// True when a fact from outside still has something to say: a repeated one has not.
+    pub(crate) fn accepts(&self, fact: &Fact) -> bool {
+        if self.finished.is_some() {
+            return false;
+        }
+        match fact {
+            Fact::ReportSettled { id, .. } => self.report(id).is_some_and(|report| report.outcome.is_none()),
+            Fact::StopRequested { .. } => {
+                self.stop.is_none() && self.closing().is_none() && matches!(self.input, Input::Request(_))
+            }
+            Fact::Retried { .. } => self.retry.is_some(),
+            Fact::Decided { decision, .. } => self.asks_about() == Some(&decision.head),
+            Fact::RunFinished { .. } => true,
+            Fact::NewsArrived { sequence, .. } => {
+                self.request().is_some() && self.news.iter().all(|heard| heard.sequence != *sequence)
+            }
+            Fact::RunStarted { .. }
+            | Fact::TakenOver { .. }
+            | Fact::WorkspaceRequested { .. }
+            | Fact::WorkspaceOpened { .. }
+            | Fact::WorkspaceFailed { .. }
+            | Fact::WorkspaceRestored { .. }
+            | Fact::ModelRequested { .. }
+            | Fact::ModelReplied { .. }
+            | Fact::ModelFailed { .. }
+            | Fact::ToolRequested { .. }
+            | Fact::ToolFinished { .. }
+            | Fact::CodeFound { .. }
+            | Fact::ChecksFound { .. }
+            | Fact::CheckRequested { .. }
+            | Fact::CheckRan { .. }
+            | Fact::ChangeInspected { .. }
+            | Fact::PhaseFinished { .. }
+            | Fact::Returned { .. }
+            | Fact::SnapshotTaken { .. }
+            | Fact::SnapshotFailed { .. }
+            | Fact::ReportRequested { .. }
+            | Fact::RetryScheduled { .. }
+            | Fact::Parked { .. } => false,
+        }
+    }
+
+    /// The branch that the run works on, once that is known.
+    pub(crate) fn branch(&self) -> Option<&str> {
+        self.work().branch.as_deref()
+    }
+
+    /// True when something was said that no turn has shown the model yet.
+    pub(crate) fn has_unread_news(&self) -> bool {
+        self.news.iter().any(|heard| heard.after_turns >= self.turns())
+    }
+
+    /// The commit that a person has been asked about and has not decided on.
+    pub(crate) fn asks_about(&self) -> Option<&CommitId> {
+        let is_it = |request: &ReportRequest| matches!(request, ReportRequest::DecisionNeeded(_));
+        match &self.last_report(is_it)?.request {
+            ReportRequest::DecisionNeeded(push)
+                if self.decision.is_none() && self.approved.as_ref() != Some(&push.head) =>
+            {
+                Some(&push.head)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Input {
+    /// What a trigger opens a run for; `None` when it opens none.
+    pub(crate) fn of(trigger: &Trigger) -> Option<Self> {
+        let tell = |job, request| Some(Self::Notice(job, Box::new(request)));
+        match &trigger.reason {
+            Reason::JobRequested(request) => Some(Self::Request(request.clone())),
+            Reason::ChecksCompleted(checks) => {
+                let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
+                match checks.conclusion {
+                    Conclusion::Success => {
+                        tell(Job::MarkReady, ReportRequest::ChecksPassed { pull_request, head })
+                    }
+                    Conclusion::Absent => {
+                        tell(Job::MarkReady, ReportRequest::ChecksAbsent { pull_request, head })
+                    }
+                    Conclusion::Failure => tell(
+                        Job::FixCi,
+                        ReportRequest::ChecksFailed {
+                            pull_request,
+                            head,
+                            failed: checks.failed.clone(),
+                        },
+                    ),
+                }
+            }
+            Reason::PullRequestMerged { pull_request, by } => tell(
+                Job::Finish,
+                ReportRequest::Merged {
+                    pull_request: pull_request.clone(),
+                    by: by.clone(),
+                },
+            ),
+            Reason::PullRequestClosed { pull_request, by } => tell(
+                Job::Finish,
+                ReportRequest::Closed {
+                    pull_request: pull_request.clone(),
+                    by: by.clone(),
+                },
+            ),
+            Reason::Skipped(_)
+            | Reason::StopRequested { .. }
+            | Reason::RetryRequested
+            | Reason::Decided(_)
+            | Reason::ReportSettled(_)
+            | Reason::NewsArrived(_) => None,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The next step of a run, and the steps that every job is made of.
+
+use domain::check::CheckSpec;
+use domain::{
+    BranchRef, CallId, Fact, ReportId, ReportOutcome, ReportRequest, StopReason, Timestamp, ToolCall,
+    WaitsFor,
+};
+
+use serde_json::Value;
+
+use super::{Call, CallState, DialogSpec, Retry, RunState, Step};
+
+/// The next step of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Write this down; nothing outside changes.
+    Record(Fact),
+    /// Ask an executor for the workspace.
+    OpenWorkspace { id: CallId },
+    /// Ask the model.
+    AskModel { id: CallId },
+    /// Let the executor run a tool.
+    CallTool {
+        id: CallId,
+        call: ToolCall,
+        at: Timestamp,
+    },
+    /// Look up code that the ticket may be about.
+    FindCode,
+    /// Look for commands that may serve as checks.
+    FindChecks,
+    /// Run a check in a tree of its own.
+    RunCheck { id: CallId, check: CheckSpec },
+    /// Look at what the change amounts to.
+    InspectChange,
+    /// Keep the workspace's changes.
+    TakeSnapshot,
+    /// Hand a recorded report to the reporter.
+    SendReport {
+        id: ReportId,
+        request: ReportRequest,
+        at: Timestamp,
+    },
+    /// Answer a tool call from here.
+    Answer { id: CallId, answer: Answer },
+    /// Choose when to try again, or to give up, and write that down.
+    ScheduleRetry { reason: StopReason },
+    /// Wait for a report, a decision or a retry's time; hold nothing.
+    Wait,
+    /// Nothing: the run is over.
+    Rest,
+}
+
+impl Action {
+    /// True when performing it waits for nothing outside.
+    pub(crate) const fn is_immediate(&self) -> bool {
+        match self {
+            Self::Record(_) | Self::Answer { .. } | Self::ScheduleRetry { .. } | Self::Wait | Self::Rest => {
+                true
+            }
+            Self::OpenWorkspace { .. }
+            | Self::AskModel { .. }
+            | Self::CallTool { .. }
+            | Self::FindCode
+            | Self::FindChecks
+            | Self::RunCheck { .. }
+            | Self::InspectChange
+            | Self::TakeSnapshot
+            | Self::SendReport { .. } => false,
+        }
+    }
+}
+
+/// What the planner has to say to a tool call; the prompts have the words.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// The reply was cut at its token limit, so its calls may be as well.
+    CutReply,
+    /// The arguments are no JSON object.
+    NoObject,
+    /// There is no such tool; those that there are.
+    UnknownTool { tools: Vec<String> },
+    /// The workspace was lost twice while the call ran.
+    LostTwice,
+    /// What is wrong with an argument.
+    Argument(Argument),
+    /// A name does not follow the rules; the right form.
+    Misnamed { right: String },
+    /// The exit is taken.
+    Noted,
+    /// People were asked once already.
+    AskedAlready,
+}
+
+/// A wrong argument of one of the planner's tools.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Argument {
+    /// Why the arguments do not fit the tool's schema.
+    Malformed(String),
+    Title,
+    Summary,
+    Evidence,
+    Questions,
+    NoLabels,
+    UnknownLabel {
+        label: String,
+        allowed: Vec<String>,
+    },
+}
+
+/// Begins the next turn of the last conversation of a phase, or its first one.
+pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
+    let (round, turns) = state
+        .dialog_of(dialog.phase)
+        .map_or((0, 0), |known| (known.round, known.turns.len()));
+    Action::Record(Fact::ModelRequested {
+        id: state.next_id(),
+        turn: u32::try_from(turns).unwrap_or(u32::MAX).saturating_add(1),
+        phase: dialog.phase,
+        round,
+        role: dialog.role,
+    })
+}
+
+/// The next step of a call that an executor answers; `own` when the planner itself wants it.
+pub(crate) fn run_tool(state: &RunState, call: &Call, own: bool) -> Action {
+    match &call.state {
+        CallState::Running { id, at } => Action::CallTool {
+            id: id.clone(),
+            call: call.call.clone(),
+            at: *at,
+        },
+        CallState::Waiting | CallState::Finished { .. } => request_tool(state, call.call.clone(), own),
+    }
+}
+
+/// A call of the planner's own.
+pub(crate) fn own_call(state: &RunState, name: &str, input: &Value) -> Action {
+    let call = ToolCall {
+        id: format!("own_{}", state.position),
+        name: name.to_owned(),
+        input: input.clone(),
+    };
+    request_tool(state, call, true)
+}
+
+fn request_tool(state: &RunState, call: ToolCall, own: bool) -> Action {
+    Action::Record(Fact::ToolRequested {
+        id: state.next_id(),
+        call,
+        own,
+        repository: None,
+    })
+}
+
+/// Answers a call from here, in two facts like every other call.
+pub(crate) fn answer(state: &RunState, call: &Call, answer: Answer) -> Action {
+    match &call.state {
+        CallState::Running { id, .. } => Action::Answer {
+            id: id.clone(),
+            answer,
+        },
+        CallState::Waiting | CallState::Finished { .. } => request_tool(state, call.call.clone(), false),
+    }
+}
+
+pub(crate) fn ask(state: &RunState, request: ReportRequest, answers: Option<&Call>) -> Action {
+    let answers = answers.map(|call| call.call.id.clone());
+    Action::Record(Fact::ReportRequested {
+        id: state.next_id().into(),
+        request,
+        answers,
+    })
+}
+
+pub(crate) fn park(state: &RunState, waits_for: WaitsFor) -> Action {
+    if state.parked == Some(waits_for) {
+        return Action::Wait;
+    }
+    Action::Record(Fact::Parked { waits_for })
+}
+
+/// Waits for what a report brings; one that failed is tried again later.
+pub(crate) fn await_report(state: &RunState, id: &ReportId, waits_for: WaitsFor) -> Step {
+    match state.report(id).and_then(|report| report.outcome.as_ref()) {
+        Some(ReportOutcome::Failed { detail }) => Step::Retry(report_failed(detail)),
+        Some(ReportOutcome::Done(_) | ReportOutcome::Refused { .. }) | None => park(state, waits_for).into(),
+    }
+}
+
+pub(crate) fn report_failed(detail: &str) -> StopReason {
+    StopReason::ReportFailed {
+        detail: detail.to_owned(),
+    }
+}
+
+impl RunState {
+    /// Tells the ticket why the run ends.
+    pub(crate) fn stopped(&self, reason: StopReason) -> Fact {
+        let work = self.work();
+        let pull_request = work.pull_request.clone();
+        let branch = match (&pull_request, &work.pushed, self.request()) {
+            (None, Some((branch, _)), Some(request)) => Some(BranchRef {
+                repository: request.repository.clone(),
+                branch: branch.clone(),
+            }),
+            _ => None,
+        };
+        Fact::ReportRequested {
+            id: self.next_id().into(),
+            request: ReportRequest::RunStopped {
+                job: self.job(),
+                reason,
+                pull_request,
+                branch,
+            },
+            answers: None,
+        }
+    }
+}
+
+impl Retry {
+    /// Tells the ticket when the run is tried again.
+    pub(crate) fn report(&self, job: domain::Job) -> ReportRequest {
+        ReportRequest::RetryScheduled {
+            job,
+            reason: self.reason.clone(),
+            attempt: self.attempt,
+            most: self.most,
+            due: self.due,
+        }
+    }
+}

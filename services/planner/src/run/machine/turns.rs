@@ -1,0 +1,127 @@
+//! The arrows of a conversation: what the model is asked and replies, and what its tool calls bring.
+
+use domain::{CallId, Entry, Phase, Reply, RepositoryName, ToolCall, ToolResult};
+
+use super::apply::{Applied, legal};
+use super::{Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
+
+impl RunState {
+    pub(super) fn model_failed(&mut self, id: &CallId, detail: &str, transient: bool) -> Applied {
+        self.asked_turn(id)?.failed = Some(ModelTrouble {
+            detail: detail.to_owned(),
+            transient,
+        });
+        Ok(())
+    }
+
+    /// Turns to a conversation: the one under way, or a new one.
+    fn in_dialog(&mut self, phase: Phase, round: u32) -> Applied {
+        legal(
+            self.last_turn().is_none_or(|turn| turn.reply.is_some()),
+            "the last turn has no reply",
+        )?;
+        legal(self.open_call().is_none(), "a tool call has no result")?;
+        let is_it = |dialog: &Dialog| (dialog.phase, dialog.round) == (phase, round);
+        let dialog = match self.dialogs.iter().position(is_it) {
+            Some(place) => self.dialogs.remove(place),
+            None => Dialog {
+                phase,
+                round,
+                turns: Vec::new(),
+            },
+        };
+        self.dialogs.push(dialog);
+        Ok(())
+    }
+
+    pub(super) fn model_requested(
+        &mut self,
+        id: &CallId,
+        turn: u32,
+        (phase, round): (Phase, u32),
+    ) -> Applied {
+        self.in_dialog(phase, round)?;
+        let after = self.turns();
+        let dialog = self.dialogs.last_mut().ok_or("there is no conversation")?;
+        legal(turn as usize == dialog.turns.len() + 1, "its turn is wrong")?;
+        dialog.turns.push(Turn {
+            id: id.clone(),
+            after,
+            reply: None,
+            failed: None,
+            calls: Vec::new(),
+            unkept: None,
+        });
+        Ok(())
+    }
+
+    fn asked_turn(&mut self, id: &CallId) -> Result<&mut Turn, &'static str> {
+        self.last_turn_mut()
+            .filter(|turn| turn.id == *id && turn.reply.is_none() && turn.failed.is_none())
+            .ok_or("the model was not asked this")
+    }
+
+    pub(super) fn model_replied(&mut self, id: &CallId, reply: &Reply) -> Applied {
+        let turn = self.asked_turn(id)?;
+        turn.calls = reply.tool_calls().cloned().map(Call::new).collect();
+        turn.reply = Some(reply.clone());
+        self.retries = 0;
+        Ok(())
+    }
+
+    /// A call of the planner's own takes its place, unless it is there and runs again.
+    fn own_requested(&mut self, wish: &ToolCall) -> Applied {
+        match self.open_call() {
+            Some(open) => legal(open.call == *wish, "another call is open"),
+            None => {
+                self.own.push(Call::new(wish.clone()));
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn tool_requested(
+        &mut self,
+        (id, wish, own): (&CallId, &ToolCall, bool),
+        repository: Option<&RepositoryName>,
+        entry: &Entry,
+    ) -> Applied {
+        if own {
+            self.own_requested(wish)?;
+        }
+        let call = self
+            .open_call_mut()
+            .filter(|call| call.call == *wish)
+            .ok_or("the model did not ask for it")?;
+        legal(matches!(call.state, CallState::Waiting), "it runs already")?;
+        call.repository = repository.cloned();
+        call.state = CallState::Running {
+            id: id.clone(),
+            at: entry.at,
+        };
+        Ok(())
+    }
+
+    pub(super) fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> Applied {
+        let call = self.open_call_mut().ok_or("no tool call is open")?;
+        let running = matches!(&call.state, CallState::Running { id: asked, .. } if asked == id);
+        legal(running, "this call does not run")?;
+        self.finish_call(CallResult::Ran(result.clone()), position)
+    }
+
+    /// Ends the open call, if there is one.
+    pub(super) fn finish_call(&mut self, result: CallResult, position: u64) -> Applied {
+        let Some(call) = self.open_call_mut() else {
+            return Ok(());
+        };
+        let repository = call.repository.clone();
+        call.state = CallState::Finished {
+            result: result.clone(),
+            position,
+        };
+        if let CallResult::Ran(result) = &result {
+            self.work_in(repository.as_ref())?.changed_by(result);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! What a run has in one repository: its workspace, what is kept of it, and what has left it.
+
+use domain::{CallId, CommitId, PullRequestRef, Snapshot, ToolResult, ToolStatus, WorkspaceInfo};
+
+use super::apply::{Applied, legal};
+
+/// A run's work in one repository.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) workspace: Workspace,
+    pub(crate) snapshot: Option<Snapshot>,
+    /// The position of the last snapshot.
+    pub(crate) snapshot_position: u64,
+    /// True when the workspace may hold what the last snapshot lacks.
+    pub(crate) dirty: bool,
+    /// Why the workspace could not be kept when that was tried last.
+    pub(crate) unkept: Option<String>,
+    pub(crate) branch: Option<String>,
+    pub(crate) head: Option<CommitId>,
+    /// Branch and head on the remote.
+    pub(crate) pushed: Option<(String, CommitId)>,
+    pub(crate) pull_request: Option<PullRequestRef>,
+}
+
+/// A checkout at an executor.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Workspace {
+    #[default]
+    Absent,
+    Requested(CallId),
+    Open(Box<WorkspaceInfo>),
+    Failed {
+        detail: String,
+        setup: bool,
+        /// The one that was lost, when there was one: a retry restores it.
+        lost: Option<Box<WorkspaceInfo>>,
+    },
+}
+
+/// What a run has in a repository that it has not touched.
+pub(super) static UNTOUCHED: Work = Work {
+    workspace: Workspace::Absent,
+    snapshot: None,
+    snapshot_position: 0,
+    dirty: false,
+    unkept: None,
+    branch: None,
+    head: None,
+    pushed: None,
+    pull_request: None,
+};
+
+impl Work {
+    pub(crate) fn open_workspace(&self) -> Option<&WorkspaceInfo> {
+        match &self.workspace {
+            Workspace::Open(info) => Some(info),
+            Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
+        }
+    }
+
+    pub(super) fn requested(&mut self, id: &CallId) -> Applied {
+        let is_absent = matches!(self.workspace, Workspace::Absent);
+        legal(is_absent, "a workspace was asked for already")?;
+        self.workspace = Workspace::Requested(id.clone());
+        Ok(())
+    }
+
+    pub(super) fn opened(&mut self, id: &CallId, info: &WorkspaceInfo) -> Applied {
+        let is_asked_for = matches!(&self.workspace, Workspace::Requested(asked) if asked == id);
+        legal(is_asked_for, "this workspace was not asked for")?;
+        self.workspace = Workspace::Open(Box::new(info.clone()));
+        Ok(())
+    }
+
+    /// The workspace is as the snapshot has it.
+    pub(super) fn restored(&mut self, info: &WorkspaceInfo, snapshot: Option<&Snapshot>) -> Applied {
+        legal(self.open_workspace().is_some(), "there was no workspace to lose")?;
+        legal(snapshot == self.snapshot.as_ref(), "it is not the last snapshot")?;
+        self.dirty = false;
+        self.unkept = None;
+        self.branch = snapshot.and_then(|snapshot| snapshot.branch.clone());
+        self.head = snapshot.and_then(|snapshot| snapshot.head.clone());
+        self.workspace = Workspace::Open(Box::new(info.clone()));
+        Ok(())
+    }
+
+    pub(super) fn failed(&mut self, detail: &str, setup: bool) {
+        let lost = match std::mem::take(&mut self.workspace) {
+            Workspace::Open(info) => Some(info),
+            Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
+        };
+        self.workspace = Workspace::Failed {
+            detail: detail.to_owned(),
+            setup,
+            lost,
+        };
+    }
+
+    /// A workspace that failed is asked for again, one that was lost is opened again.
+    pub(super) fn retried(&mut self) {
+        if let Workspace::Failed { lost, .. } = &mut self.workspace {
+            self.workspace = lost.take().map_or(Workspace::Absent, Workspace::Open);
+        }
+    }
+
+    /// What a tool's result says about branch and files.
+    pub(super) fn changed_by(&mut self, result: &ToolResult) {
+        let moved = (result.branch.is_some() && result.branch != self.branch)
+            || (result.head.is_some() && result.head != self.head);
+        self.dirty |= moved || result.changed || result.status == ToolStatus::Interrupted;
+        if result.branch.is_some() {
+            self.branch.clone_from(&result.branch);
+        }
+        if result.head.is_some() {
+            self.head.clone_from(&result.head);
+        }
+    }
+
+    pub(super) fn snapshot_taken(&mut self, snapshot: &Snapshot, position: u64) -> Applied {
+        legal(self.open_workspace().is_some(), "there is no workspace")?;
+        self.snapshot = Some(snapshot.clone());
+        self.snapshot_position = position;
+        self.branch.clone_from(&snapshot.branch);
+        self.head.clone_from(&snapshot.head);
+        self.dirty = false;
+        self.unkept = None;
+        Ok(())
+    }
+
+    /// Only a further change is a reason to try again.
+    pub(super) fn snapshot_failed(&mut self, reason: &str) -> Applied {
+        legal(self.open_workspace().is_some(), "there is no workspace")?;
+        self.unkept = Some(reason.to_owned());
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// What of the work is not in the last snapshot.
+    pub(crate) fn unsaved(&self) -> Vec<String> {
+        match (&self.unkept, &self.snapshot) {
+            (Some(reason), _) => vec![reason.clone()],
+            (None, Some(kept)) => kept.omitted.clone(),
+            (None, None) => Vec::new(),
+        }
+    }
+}

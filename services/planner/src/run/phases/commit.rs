@@ -1,0 +1,81 @@
+//! The change gets its branch and its commit, named by the rules. What the model committed itself stays.
+
+use domain::{Naming, Return, StopReason, ToolStatus};
+use serde_json::{Value, json};
+
+use super::back::back;
+use crate::run::machine::{
+    Action, Call, CallResult, CallState, PhaseSpec, RunState, Step, own_call, run_tool,
+};
+
+const CREATE_BRANCH: &str = "create_branch";
+const COMMIT_CHANGES: &str = "commit_changes";
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+
+fn next(state: &RunState) -> Step {
+    let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
+        return Step::Over;
+    };
+    if let Some(call) = state.open_call() {
+        return carry_on(state, call);
+    }
+    let ticket = state.run.ticket();
+    let naming = Naming::new(&request.rules, ticket);
+    let named = naming.of(handover, &request.text.kind);
+    let work = state.work();
+    if work.branch.is_none() && state.own(CREATE_BRANCH).is_none() {
+        return wanted(
+            state,
+            CREATE_BRANCH,
+            &json!({ "branch_name": naming.branch(named) }),
+        );
+    }
+    if let Some(detail) = refused(state, CREATE_BRANCH).filter(|_| work.branch.is_none()) {
+        return back(state, Return::Refused { detail });
+    }
+    if state.own(COMMIT_CHANGES).is_none() {
+        let message = naming.commit_message(named, &handover.summary);
+        return wanted(state, COMMIT_CHANGES, &json!({ "message": message }));
+    }
+    if work.dirty {
+        return Action::TakeSnapshot.into();
+    }
+    if let Some(reason) = work.unkept.clone() {
+        return back(state, Return::Unkept { reason });
+    }
+    let kept = work.snapshot.as_ref();
+    let has_commit = kept.is_some_and(|kept| kept.head.as_ref().is_some_and(|head| *head != kept.base));
+    match refused(state, COMMIT_CHANGES) {
+        _ if has_commit => Step::Over,
+        Some(detail) if kept.is_some_and(|kept| kept.files_changed > 0) => {
+            back(state, Return::Refused { detail })
+        }
+        _ => back(state, Return::NothingChanged),
+    }
+}
+
+fn wanted(state: &RunState, name: &str, input: &Value) -> Step {
+    own_call(state, name, input).into()
+}
+
+/// Runs a call of the planner's own; after a lost workspace it runs again.
+fn carry_on(state: &RunState, call: &Call) -> Step {
+    if call.is_deadly() {
+        return Step::Retry(StopReason::WorkspaceUnavailable {
+            detail: call.call.name.clone(),
+        });
+    }
+    run_tool(state, call, true).into()
+}
+
+/// What a call of the planner's own was refused with.
+fn refused(state: &RunState, name: &str) -> Option<String> {
+    match &state.own(name)?.state {
+        CallState::Finished {
+            result: CallResult::Ran(result),
+            ..
+        } if result.status != ToolStatus::Ok => Some(result.content.clone()),
+        _ => None,
+    }
+}

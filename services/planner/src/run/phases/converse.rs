@@ -1,0 +1,96 @@
+//! A conversation with the model, up to the point where its phase has to choose.
+
+use domain::{JobRequest, Naming, ReplyStop, StopReason, WaitsFor};
+
+use crate::run::machine::{
+    Action, Answer, Call, DialogSpec, RunState, Step, answer, await_report, record_turn, run_tool,
+};
+
+/// How far a conversation has come.
+pub(super) enum Progress {
+    /// Something has to be done for it first.
+    Step(Step),
+    /// Every call of the last turn has its result.
+    Answered,
+    /// The last reply calls no tool; its words.
+    Silent(String),
+}
+
+/// Carries a conversation on, from its first turn.
+pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
+    let last = state.dialog().filter(|known| known.phase == dialog.phase);
+    let (Some(turn), Some(request)) = (last.and_then(|known| known.turns.last()), state.request()) else {
+        return Progress::Step(record_turn(state, dialog).into());
+    };
+    if let Some(trouble) = &turn.failed {
+        let reason = StopReason::ModelFailed {
+            detail: trouble.detail.clone(),
+        };
+        return Progress::Step(match trouble.transient {
+            true => Step::Retry(reason),
+            false => Step::Close(reason),
+        });
+    }
+    let Some(reply) = &turn.reply else {
+        return Progress::Step(Action::AskModel { id: turn.id.clone() }.into());
+    };
+    if let Some(call) = state.open_call() {
+        return Progress::Step(tool_step(state, request, dialog, call, reply.stop));
+    }
+    if dialog.has_workspace && state.work().dirty {
+        return Progress::Step(Action::TakeSnapshot.into());
+    }
+    match reply.stop {
+        ReplyStop::Refusal => Progress::Step(Step::Close(StopReason::ModelRefused)),
+        ReplyStop::EndTurn | ReplyStop::ToolUse if turn.calls.is_empty() => Progress::Silent(reply.text()),
+        ReplyStop::MaxTokens | ReplyStop::EndTurn | ReplyStop::ToolUse => Progress::Answered,
+    }
+}
+
+fn tool_step(
+    state: &RunState,
+    request: &JobRequest,
+    dialog: &DialogSpec,
+    call: &Call,
+    stop: ReplyStop,
+) -> Step {
+    if let Some(id) = &call.report {
+        return await_report(state, id, WaitsFor::Report);
+    }
+    if stop == ReplyStop::MaxTokens {
+        return answer(state, call, Answer::CutReply).into();
+    }
+    if !call.call.input.is_object() {
+        return answer(state, call, Answer::NoObject).into();
+    }
+    if let Some(tool) = dialog.tools.iter().find(|tool| tool.name == call.call.name) {
+        return (tool.act)(state, request, call);
+    }
+    let theirs: Vec<&str> = match state.open_workspace() {
+        Some(info) if dialog.has_workspace => info.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    if !theirs.contains(&call.call.name.as_str()) {
+        let own = dialog.tools.iter().map(|tool| tool.name);
+        let tools = theirs.into_iter().chain(own).map(str::to_owned).collect();
+        return answer(state, call, Answer::UnknownTool { tools }).into();
+    }
+    if let Some(right) = misnamed(state, request, call) {
+        return answer(state, call, Answer::Misnamed { right }).into();
+    }
+    if call.is_deadly() {
+        return answer(state, call, Answer::LostTwice).into();
+    }
+    run_tool(state, call, false).into()
+}
+
+/// The right form of a branch's name or a commit's message that does not follow the rules.
+fn misnamed(state: &RunState, request: &JobRequest, call: &Call) -> Option<String> {
+    let naming = Naming::new(&request.rules, state.run.ticket());
+    let text = |field: &str| call.call.input.get(field)?.as_str();
+    match call.call.name.as_str() {
+        "create_branch" => naming.check_branch(text("branch_name")?).err(),
+        "commit_changes" => naming.check_message(text("message")?).err(),
+        _ => None,
+    }
+}

@@ -1,0 +1,95 @@
+//! The branch is pushed and the pull request opened.
+
+use domain::{Description, JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, WaitsFor};
+
+use super::back::back;
+use crate::run::machine::{PhaseSpec, ReportState, RunState, Step, ask, await_report};
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+
+fn next(state: &RunState) -> Step {
+    let (Some(request), Some(_)) = (state.request(), state.handover()) else {
+        return Step::Over;
+    };
+    if let Some(wanted) = wanted_push(state, request)
+        && wanted.expected.as_ref() != Some(&wanted.head)
+    {
+        return push(state, wanted);
+    }
+    if state.work().pull_request.is_some() {
+        return state
+            .cut_short()
+            .map_or(Step::Over, |reason| Step::Close(reason.clone()));
+    }
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::OpenPullRequest { .. });
+    match state.last_report(is_it) {
+        Some(asked) => settled(state, asked),
+        None => open(state, request),
+    }
+}
+
+fn push(state: &RunState, wanted: PushBranch) -> Step {
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::PushBranch(push) if push.head == wanted.head);
+    match state.last_report(is_it) {
+        Some(asked) => settled(state, asked),
+        None => ask(state, ReportRequest::PushBranch(wanted), None).into(),
+    }
+}
+
+/// A report that is under way, or that came to nothing.
+pub(super) fn settled(state: &RunState, asked: &ReportState) -> Step {
+    match &asked.outcome {
+        Some(ReportOutcome::Refused { detail }) => back(
+            state,
+            Return::Refused {
+                detail: detail.clone(),
+            },
+        ),
+        Some(ReportOutcome::Done(_) | ReportOutcome::Failed { .. }) | None => {
+            await_report(state, &asked.id, WaitsFor::Report)
+        }
+    }
+}
+
+fn open(state: &RunState, request: &JobRequest) -> Step {
+    let (Some((branch, _)), Some(handover)) = (&state.work().pushed, state.handover()) else {
+        return back(state, Return::NothingChanged);
+    };
+    let naming = Naming::new(&request.rules, state.run.ticket());
+    let title = naming.title(naming.of(handover, &request.text.kind));
+    let proof = state.proof();
+    let description = Description {
+        handover: handover.clone(),
+        cut_short: state.cut_short().cloned(),
+        kind: request.text.kind.clone(),
+        checks: proof.map(|proof| proof.rows.clone()).unwrap_or_default(),
+        level: proof.map(|proof| proof.level),
+        findings: proof.map(|proof| proof.findings.clone()).unwrap_or_default(),
+        ..Description::default()
+    };
+    let wanted = ReportRequest::OpenPullRequest {
+        repository: request.repository.clone(),
+        branch: branch.clone(),
+        base_branch: request.rules.target_branch().to_owned(),
+        title,
+        body: String::new(),
+        description: Some(Box::new(description)),
+    };
+    ask(state, wanted, None).into()
+}
+
+/// The push that would bring the kept commit to the remote; `None` without a commit.
+pub(super) fn wanted_push(state: &RunState, request: &JobRequest) -> Option<PushBranch> {
+    let work = state.work();
+    let kept = work.snapshot.as_ref()?;
+    let branch = kept.branch.clone()?;
+    let pushed = work.pushed.as_ref().filter(|(pushed, _)| *pushed == branch);
+    Some(PushBranch {
+        repository: request.repository.clone(),
+        expected: pushed.map(|(_, head)| head.clone()),
+        branch,
+        base: kept.base.clone(),
+        head: kept.head.clone().filter(|head| *head != kept.base)?,
+        pack: kept.pack.clone(),
+    })
+}

@@ -1,0 +1,14 @@
+//! The phases that jobs are made of, one file each.
+
+pub(super) mod announce;
+mod back;
+pub(super) mod commit;
+mod converse;
+pub(super) mod deliver;
+pub(super) mod gate;
+pub(super) mod look;
+pub(super) mod open;
+pub(super) mod prove;
+pub(super) mod tell;
+pub(super) mod triage;
+pub(super) mod work;

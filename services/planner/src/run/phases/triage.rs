@@ -1,0 +1,45 @@
+//! The model chooses labels for a new ticket; it sees no workspace and no other tool.
+
+use domain::{ModelRole, Phase, ReportOutcome, ReportRequest, StopReason};
+
+use super::converse::{Progress, converse};
+use crate::run::machine::{DialogSpec, PhaseSpec, RunState, Step, record_turn};
+use crate::run::tools::add_labels;
+
+const MOST_TURNS: usize = 3;
+const SUMMARY_CHARS: usize = 500;
+
+const DIALOG: DialogSpec = DialogSpec {
+    phase: Phase::Triage,
+    role: ModelRole::Fast,
+    has_workspace: false,
+    tools: &[add_labels::TOOL],
+};
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: Some(DIALOG),
+    next,
+};
+
+fn next(state: &RunState) -> Step {
+    let words = match converse(state, &DIALOG) {
+        Progress::Step(step) => return step,
+        Progress::Answered => String::new(),
+        Progress::Silent(words) => words,
+    };
+    if is_labeled(state) {
+        return Step::Over;
+    }
+    if state.turns() >= MOST_TURNS {
+        let summary = words.chars().take(SUMMARY_CHARS).collect();
+        return Step::Close(StopReason::NoChange { summary });
+    }
+    record_turn(state, &DIALOG).into()
+}
+
+fn is_labeled(state: &RunState) -> bool {
+    state.reports.iter().any(|report| {
+        matches!(report.request, ReportRequest::AddLabels { .. })
+            && matches!(report.outcome, Some(ReportOutcome::Done(_)))
+    })
+}

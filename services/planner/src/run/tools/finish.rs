@@ -1,0 +1,82 @@
+//! The model says that its change is complete, and describes it.
+
+use domain::{CriterionNote, FileNote, Handover, JobRequest};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{arguments, noted};
+use crate::run::machine::{Argument, Call, RunState, Step, Tool};
+
+const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
+const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
+const LINE_CHARS: usize = 1_000;
+const LINES: usize = 20;
+
+pub(in crate::run) const TOOL: Tool = Tool { name: "finish", act };
+
+fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
+    noted(state, call, parse(&call.call.input))
+}
+
+/// What the model fills in.
+#[derive(Deserialize)]
+struct Input {
+    #[serde(default)]
+    r#type: String,
+    #[serde(default)]
+    scope: String,
+    title: String,
+    summary: String,
+    #[serde(default)]
+    root_cause: Option<String>,
+    #[serde(default)]
+    files: Vec<FileNote>,
+    #[serde(default)]
+    decisions: Vec<String>,
+    #[serde(default)]
+    not_done: Vec<String>,
+    #[serde(default)]
+    criteria: Vec<CriterionNote>,
+}
+
+/// The handover that a call describes.
+pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
+    let input: Input = arguments(input)?;
+    let (title, summary) = (input.title.trim(), input.summary.trim());
+    if !TITLE_CHARS.contains(&title.chars().count()) || title.contains('\n') {
+        return Err(Argument::Title);
+    }
+    if !SUMMARY_CHARS.contains(&summary.chars().count()) {
+        return Err(Argument::Summary);
+    }
+    let files = input.files.into_iter().take(LINES * 5).map(|file| FileNote {
+        path: cut(&file.path),
+        change: cut(&file.change),
+    });
+    let criteria = input.criteria.into_iter().take(LINES).map(|row| CriterionNote {
+        quote: cut(&row.quote),
+        shown_by: cut(&row.shown_by),
+    });
+    Ok(Handover {
+        kind: cut(input.r#type.trim()),
+        scope: cut(input.scope.trim()),
+        title: title.to_owned(),
+        summary: summary.to_owned(),
+        root_cause: input
+            .root_cause
+            .map(|cause| cut(cause.trim()))
+            .filter(|cause| !cause.is_empty()),
+        files: files.collect(),
+        decisions: lines(input.decisions),
+        not_done: lines(input.not_done),
+        criteria: criteria.collect(),
+    })
+}
+
+fn lines(lines: Vec<String>) -> Vec<String> {
+    lines.iter().take(LINES).map(|line| cut(line)).collect()
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(LINE_CHARS).collect()
+}

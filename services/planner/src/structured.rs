@@ -1,0 +1,282 @@
+//! Replies of a given form: the schema that the provider is told, and the typed reading of what came back.
+
+use domain::{Reply, ReplyStop};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The form that a reply must have: one JSON object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OutputSchema {
+    /// A short name: letters, digits, `_` and `-`.
+    pub(crate) name: String,
+    /// A JSON schema of type `object`.
+    pub(crate) schema: Value,
+}
+
+/// What providers check while they write; the rest is checked here.
+const UNCHECKED: [&str; 14] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "default",
+];
+
+impl OutputSchema {
+    /// The schema as providers take it: objects are closed, and limits that they refuse are left out.
+    pub(crate) fn for_provider(&self) -> Value {
+        closed(&self.schema)
+    }
+
+    /// Whether every property of every object is required, as strict modes ask for.
+    pub(crate) fn is_strict(&self) -> bool {
+        all_required(&self.schema)
+    }
+}
+
+fn closed(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let mut out: Map<String, Value> = fields
+                .iter()
+                .filter(|(key, value)| !UNCHECKED.contains(&key.as_str()) || value.is_object())
+                .map(|(key, value)| (key.clone(), closed(value)))
+                .collect();
+            if fields.get("type").is_some_and(|kind| kind == "object") && fields.contains_key("properties") {
+                out.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(closed).collect()),
+        other => other.clone(),
+    }
+}
+
+fn all_required(schema: &Value) -> bool {
+    let here = match (schema["properties"].as_object(), schema["required"].as_array()) {
+        (None, _) => true,
+        (Some(properties), required) => properties
+            .keys()
+            .all(|key| required.is_some_and(|required| required.iter().any(|name| name == key))),
+    };
+    here && match schema {
+        Value::Object(fields) => fields.values().all(all_required),
+        Value::Array(items) => items.iter().all(all_required),
+        _ => true,
+    }
+}
+
+/// A reply that is not what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unusable {
+    /// The model may try once more: these words are for it.
+    #[error("{0}")]
+    Repair(String),
+    /// The model had its second try; these words are for people.
+    #[error("the model's reply was not usable: {0}")]
+    Failed(String),
+}
+
+/// Reads a reply of the asked form. `refused` counts the replies before it that were not usable.
+///
+/// # Errors
+/// [`Unusable::Repair`] for the first one with the exact error, then [`Unusable::Failed`].
+#[allow(
+    dead_code,
+    reason = "the phases with a typed output read their replies with it"
+)]
+pub(crate) fn parse<T: DeserializeOwned>(
+    reply: &Reply,
+    refused: u32,
+    check: impl FnOnce(&T) -> Result<(), String>,
+) -> Result<T, Unusable> {
+    if reply.stop == ReplyStop::Refusal {
+        return Err(Unusable::Failed("the model refused".to_owned()));
+    }
+    let problem = match read(reply).and_then(|value: T| check(&value).map(|()| value)) {
+        Ok(value) => return Ok(value),
+        Err(problem) => problem,
+    };
+    Err(if refused == 0 {
+        Unusable::Repair(format!(
+            "Your reply cannot be used: {problem}. Reply again with one JSON object of the form that was asked for, \
+             complete and corrected, and nothing around it."
+        ))
+    } else {
+        Unusable::Failed(problem)
+    })
+}
+
+fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
+    if reply.stop == ReplyStop::MaxTokens {
+        return Err("it was cut at the token limit, so be shorter".to_owned());
+    }
+    let text = reply.text();
+    let mut json = serde_json::Deserializer::from_str(object(&text));
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let place = error.path().to_string();
+        match place.as_str() {
+            "." => error.inner().to_string(),
+            _ => format!("at `{place}`: {}", error.inner()),
+        }
+    })?;
+    json.end()
+        .map_err(|_| "there is text after the JSON object".to_owned())?;
+    Ok(value)
+}
+
+/// The object in a text that may have a fence or words around it: some servers know no structured output.
+fn object(text: &str) -> &str {
+    let start = text.find('{');
+    let end = text.rfind('}').map(|place| place + 1);
+    match (start, end) {
+        (Some(start), Some(end)) if start < end => &text[start..end],
+        _ => text.trim(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Block, Usage};
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Verdict {
+        kind: String,
+        files: Vec<File>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct File {
+        path: String,
+    }
+
+    fn reply(stop: ReplyStop, text: &str) -> Reply {
+        Reply {
+            blocks: vec![Block::Text {
+                text: text.to_owned(),
+            }],
+            stop,
+            usage: Usage::default(),
+            model: "m".to_owned(),
+            provider: "default".to_owned(),
+            cost_micros: None,
+        }
+    }
+
+    fn parsed(text: &str, refused: u32) -> Result<Verdict, Unusable> {
+        let known = |verdict: &Verdict| match verdict.kind.as_str() {
+            "bug" => Ok(()),
+            other => Err(format!("`kind` is {other:?}, which is not in the list")),
+        };
+        parse(&reply(ReplyStop::EndTurn, text), refused, known)
+    }
+
+    #[test]
+    fn a_reply_of_the_form_is_read_with_or_without_a_fence() {
+        let wanted = Verdict {
+            kind: "bug".to_owned(),
+            files: vec![File {
+                path: "a.py".to_owned(),
+            }],
+        };
+        let json = r#"{"kind":"bug","files":[{"path":"a.py"}]}"#;
+        for text in [
+            json.to_owned(),
+            format!("```json\n{json}\n```"),
+            format!("Here:\n{json}\n"),
+        ] {
+            assert_eq!(parsed(&text, 0).as_ref(), Ok(&wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_unusable_reply_is_told_its_exact_error_and_the_second_fails() {
+        let cases = [
+            (
+                r#"{"kind":"bug","files":[{"way":"a.py"}]}"#,
+                "at `files[0]`: missing field `path`",
+            ),
+            (r#"{"kind":"bug","files":[],"mood":1}"#, "unknown field `mood`"),
+            (
+                r#"{"kind":"rant","files":[]}"#,
+                "`kind` is \"rant\", which is not in the list",
+            ),
+            ("I would rather not.", "expected value"),
+            (r#"{"kind":"bug","files":["#, "EOF while parsing"),
+        ];
+        for (text, exact) in cases {
+            let Err(Unusable::Repair(words)) = parsed(text, 0) else {
+                panic!("{text} was used");
+            };
+            assert!(words.contains(exact), "{words}");
+            let Err(Unusable::Failed(words)) = parsed(text, 1) else {
+                panic!("{text} had a third try");
+            };
+            assert!(words.contains(exact), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_cut_reply_may_be_repaired_and_a_refusal_may_not() {
+        let json = r#"{"kind":"bug","files":[]}"#;
+        let read = |stop| parse::<Verdict>(&reply(stop, json), 0, |_| Ok(()));
+        assert!(matches!(read(ReplyStop::MaxTokens), Err(Unusable::Repair(_))));
+        assert!(matches!(read(ReplyStop::Refusal), Err(Unusable::Failed(_))));
+        assert!(read(ReplyStop::EndTurn).is_ok());
+    }
+
+    #[test]
+    fn providers_get_closed_objects_without_limits_that_they_refuse() {
+        let schema = OutputSchema {
+            name: "verdict".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": { "type": "string", "maxLength": 10 },
+                    "files": { "type": "array", "maxItems": 3, "items": {
+                        "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
+                    } },
+                },
+                "required": ["pattern", "files"],
+            }),
+        };
+        assert_eq!(
+            schema.for_provider(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "pattern": { "type": "string" },
+                    "files": { "type": "array", "items": {
+                        "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
+                        "additionalProperties": false,
+                    } },
+                },
+                "required": ["pattern", "files"],
+                "additionalProperties": false,
+            })
+        );
+        assert!(schema.is_strict());
+        let loose = json!({ "type": "object", "properties": { "note": { "type": "string" } } });
+        assert!(
+            !OutputSchema {
+                schema: loose,
+                ..schema
+            }
+            .is_strict()
+        );
+    }
+}

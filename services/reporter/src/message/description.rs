@@ -1,0 +1,147 @@
+//! The body of a pull request from what is known of its change: facts in a fixed form, the model's words in their places.
+
+use domain::check::{CheckOutcome, Finding, Level, Severity};
+use domain::{CheckRow, Description, Handover};
+
+use super::words::{code, one_line};
+
+const LIST: usize = 20;
+
+/// The body, without its footer.
+pub(super) fn body(description: &Description) -> String {
+    let handover = &description.handover;
+    let mut parts = Vec::new();
+    if let Some(reason) = &description.cut_short {
+        let reason = code(reason.as_str());
+        parts.push(format!(
+            "**This change is not complete.** The work ended early ({reason})."
+        ));
+    }
+    parts.extend(Some(handover.summary.trim().to_owned()).filter(|summary| !summary.is_empty()));
+    if let Some(cause) = &handover.root_cause {
+        parts.push(format!("**Root cause.** {}", cause.trim()));
+    }
+    let files = handover.files.iter();
+    let files = files.map(|file| format!("{}: {}", code(&file.path), one_line(&file.change)));
+    parts.extend(listed("What changed", files.collect()));
+    parts.extend(criteria(handover));
+    parts.push(evidence(description));
+    parts.extend(listed(
+        "Decisions",
+        handover.decisions.iter().map(|line| one_line(line)).collect(),
+    ));
+    parts.extend(listed(
+        "Not done",
+        handover.not_done.iter().map(|line| one_line(line)).collect(),
+    ));
+    let open = description.objections.iter().map(|line| one_line(line));
+    parts.extend(listed("Open remarks of the review by a model", open.collect()));
+    parts.join("\n\n")
+}
+
+/// One row for each acceptance criterion; what shows it is the model's claim, and the heading says so.
+fn criteria(handover: &Handover) -> Option<String> {
+    let cell = |text: &str| one_line(text).replace('|', "\\|");
+    let rows: Vec<String> = handover
+        .criteria
+        .iter()
+        .take(LIST)
+        .enumerate()
+        .map(|(number, row)| {
+            format!(
+                "| {} | {} | {} |",
+                number + 1,
+                cell(&row.quote),
+                cell(&row.shown_by)
+            )
+        })
+        .collect();
+    (!rows.is_empty()).then(|| {
+        format!(
+            "| # | the ticket asks | shown by, as the author says |\n|---|---|---|\n{}",
+            rows.join("\n")
+        )
+    })
+}
+
+/// What was run, with the outcome before and after; never more than that.
+fn evidence(description: &Description) -> String {
+    let mut lines = vec![format!("### Evidence\n\n{}", level(description.level))];
+    let rows: Vec<String> = description.checks.iter().take(LIST).map(check).collect();
+    if !rows.is_empty() {
+        lines.push(format!(
+            "| check | before | with the change |\n|---|---|---|\n{}",
+            rows.join("\n")
+        ));
+    }
+    let broken = description.checks.iter().flat_map(|row| &row.broken);
+    lines.extend(listed("Fails with the change and not before", named(broken)));
+    let mended = description.checks.iter().flat_map(|row| &row.mended);
+    lines.extend(listed("Failed before and passes now", named(mended)));
+    let findings = description.findings.iter().map(finding);
+    lines.extend(listed("Changes that weaken checks", findings.collect()));
+    lines.join("\n\n")
+}
+
+fn named<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
+    tests.map(|test| code(test)).collect()
+}
+
+const fn level(level: Option<Level>) -> &'static str {
+    match level {
+        Some(Level::E3) => {
+            "A test that failed before passes with the change, and the others are no worse (E3)."
+        }
+        Some(Level::E2) => "A command's output changed as the ticket asks (E2).",
+        Some(Level::E1) => "The existing checks pass; no test shows the change itself (E1).",
+        Some(Level::E0) => "No check could be run here, so nothing was verified (E0).",
+        None => "No check was run, so nothing was verified.",
+    }
+}
+
+fn check(row: &CheckRow) -> String {
+    let base = row.base.map_or("not run", outcome);
+    let passed = match row.passed {
+        0 => String::new(),
+        passed => format!(", {passed} passed"),
+    };
+    let command = code(&row.command).replace('|', "\\|");
+    format!("| {command} | {base} | {}{passed} |", outcome(row.head))
+}
+
+pub(super) const fn outcome(outcome: CheckOutcome) -> &'static str {
+    match outcome {
+        CheckOutcome::Green => "passes",
+        CheckOutcome::Red => "fails",
+        CheckOutcome::Inert => "cannot be run here",
+        CheckOutcome::Timeout => "did not end in time",
+        CheckOutcome::Infra => "failed for want of memory, disk or network",
+        CheckOutcome::NoTests => "ran no test",
+    }
+}
+
+fn finding(finding: &Finding) -> String {
+    let place = match finding.line {
+        0 => code(&finding.path),
+        line => format!("{} line {line}", code(&finding.path)),
+    };
+    let severity = match finding.severity {
+        Severity::Block => " (needs a person's approval)",
+        Severity::Flag => "",
+    };
+    format!("{place}: {}{severity}", one_line(&finding.words))
+}
+
+/// A heading and its points; nothing for none.
+fn listed(heading: &str, points: Vec<String>) -> Option<String> {
+    let more = points.len().saturating_sub(LIST);
+    let mut lines: Vec<String> = points
+        .into_iter()
+        .take(LIST)
+        .map(|point| format!("- {point}"))
+        .collect();
+    if more > 0 {
+        lines.push(format!("- and {more} more"));
+    }
+    (!lines.is_empty()).then(|| format!("**{heading}**\n\n{}", lines.join("\n")))
+}

@@ -1,0 +1,25 @@
+//! Questions of the model to the people of a ticket.
+
+use domain::Question;
+
+use super::words::{harmless, quoted};
+
+pub(super) fn asked(questions: &[Question]) -> Vec<String> {
+    let mut paragraphs = vec![match questions.len() {
+        1 => "Journeyman needs an answer before it can go on:".to_owned(),
+        _ => "Journeyman needs answers before it can go on:".to_owned(),
+    }];
+    for question in questions {
+        paragraphs.push(quoted(&question.text));
+        let options = question
+            .options
+            .iter()
+            .map(|option| format!("- {}", harmless(option)));
+        paragraphs.push(options.collect::<Vec<_>>().join("\n"));
+    }
+    paragraphs.push(
+        "Answer in a comment on this ticket; the work goes on from there. Comment `/stop` to end it instead."
+            .to_owned(),
+    );
+    paragraphs
+}
