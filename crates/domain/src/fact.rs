@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    CallId, CodeSeed, CommitId, Decision, ModelRole, News, ObjectRef, Phase, PhaseOutput, RecordKind, Reply,
-    ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, SandboxLevel, StopReason,
-    Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger, WaitsFor,
+    CallId, CodeSeed, CommitId, Decision, Hint, ModelRole, News, ObjectRef, Phase, PhaseOutput, RecordKind,
+    Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, SandboxLevel,
+    StopReason, Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger, WaitsFor,
 };
 
 /// One record of a run's journal.
@@ -258,6 +258,13 @@ pub enum Fact {
         /// What.
         news: News,
     },
+    /// The model is told something with the results of its last calls.
+    Hinted {
+        /// In which conversation.
+        phase: Phase,
+        /// What.
+        hint: Hint,
+    },
     /// The run is over. Nothing follows.
     RunFinished {
         /// Why.
@@ -297,6 +304,7 @@ impl Fact {
             Self::Decided { .. } => "decided",
             Self::StopRequested { .. } => "stop_requested",
             Self::NewsArrived { .. } => "news_arrived",
+            Self::Hinted { .. } => "hinted",
             Self::RunFinished { .. } => "run_finished",
         }
     }
@@ -334,6 +342,7 @@ impl Fact {
             | Self::Decided { .. }
             | Self::StopRequested { .. }
             | Self::NewsArrived { .. }
+            | Self::Hinted { .. }
             | Self::RunFinished { .. } => true,
         }
     }

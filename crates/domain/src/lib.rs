@@ -11,6 +11,7 @@ mod criteria;
 mod fact;
 mod fence;
 mod handover;
+mod hint;
 mod host;
 mod ids;
 mod instance;
@@ -59,6 +60,7 @@ pub use handover::{
     CheckRow, CriterionNote, Description, Exit, FileNote, Handover, PhaseOutput, Proof, Question, RedCheck,
     Return,
 };
+pub use hint::{Hint, Repetition, RepetitionKind};
 pub use host::HostPattern;
 pub use ids::{CallId, ReportId, RunId};
 pub use instance::Instance;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Repetition;
+
 /// Why a run ended: typed end to end, told to the ticket in the words of the reporter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -26,6 +28,8 @@ pub enum StopReason {
         /// The limit.
         turns: u32,
     },
+    /// The model repeated itself; what exists is kept as a draft.
+    Stuck(Repetition),
     /// A person stopped it.
     Stopped {
         /// Who asked.
@@ -94,6 +98,7 @@ impl StopReason {
             | Self::NoChange { .. }
             | Self::Unfinished { .. }
             | Self::TurnLimit { .. }
+            | Self::Stuck(_)
             | Self::Stopped { .. }
             | Self::Rejected { .. }
             | Self::GivenUp { .. }
@@ -115,6 +120,7 @@ impl StopReason {
             Self::NoChange { .. } => "no_change",
             Self::Unfinished { .. } => "unfinished",
             Self::TurnLimit { .. } => "turn_limit",
+            Self::Stuck(_) => "stuck",
             Self::Stopped { .. } => "stopped",
             Self::Rejected { .. } => "rejected",
             Self::GivenUp { .. } => "given_up",

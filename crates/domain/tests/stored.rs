@@ -11,9 +11,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, Entry, Fact, Job, NewerRecord, PullRequestRecord, Reason, Receipt, Report, ReportCursor,
-    ReportOutcome, ReportRequest, Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason, Stored,
-    Trigger, WaitsFor,
+    BranchRecord, Entry, Fact, Hint, Job, NewerRecord, PullRequestRecord, Reason, Receipt, Report,
+    ReportCursor, ReportOutcome, ReportRequest, Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason,
+    Stored, Trigger, WaitsFor,
     stored::{decode, encode},
 };
 use serde::de::DeserializeOwned;
@@ -137,6 +137,11 @@ fn every_variant_has_a_stored_record() {
             "stop",
             variants::<StopReason>(tagged("type")),
             tags(&entries, "/fact/reason/type"),
+        ),
+        (
+            "hint",
+            variants::<Hint>(tagged("type")),
+            tags(&entries, "/fact/hint/type"),
         ),
         (
             "request",

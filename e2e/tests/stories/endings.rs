@@ -61,7 +61,8 @@ async fn the_51st_turn_is_never_asked_and_the_draft_is_kept() {
     // Everything but the hand-over.
     script.pop();
     while script.len() < 60 {
-        script.push(Step::call("list_directory", json!({"path": "."})));
+        let pattern = format!("nothing{}", script.len());
+        script.push(Step::call("search_files", json!({"pattern": pattern})));
     }
     let (world, key, reason) = play(Options {
         script: Some(script),
@@ -73,6 +74,33 @@ async fn the_51st_turn_is_never_asked_and_the_draft_is_kept() {
     let told = comment_with(&world, &key, "50").await;
     let pull = only_pull_request(&world);
     assert!(pull.draft && pull.open && told.contains("acme/shop#1"), "{told}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_repeats_itself_is_told_so_and_then_its_draft_is_kept() {
+    let mut script = fixture::script();
+    script.pop();
+    let turns = script.len();
+    for round in 0..9 {
+        let step = Step::call("run_command", json!({"command": "ls"}));
+        script.push(if round == 3 {
+            step.expecting("made the same calls (run_command)")
+        } else {
+            step
+        });
+    }
+    let (world, key, reason) = play(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await;
+    assert!(matches!(reason, StopReason::Stuck(_)), "{reason:?}");
+    assert_eq!(world.model.calls().len(), turns + 5);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    comment_with(&world, &key, "the model repeated itself").await;
+    let pull = only_pull_request(&world);
+    assert!(pull.draft && pull.body.contains("not complete"), "{}", pull.body);
     world.stop().await.unwrap();
 }
 

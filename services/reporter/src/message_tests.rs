@@ -1,6 +1,6 @@
 //! Snapshots of every text.
 
-use domain::{CommitId, ObjectRef, SkipPlace};
+use domain::{CommitId, ObjectRef, Repetition, RepetitionKind, SkipPlace};
 use insta::assert_snapshot;
 
 use super::*;
@@ -320,6 +320,30 @@ fn stopped_at_the_turn_limit_with_a_draft() {
     The draft stays open: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). To try again, move the ticket back to **Ready for Agent**.
 
     Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn stopped_because_the_model_repeated_itself() {
+    let said = |kind| {
+        let repetition = Repetition {
+            kind,
+            turns: 5,
+            tools: vec!["run_command".to_owned(), "read_file".to_owned()],
+        };
+        let text = stopped_by(StopReason::Stuck(repetition));
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let sentences = [
+        RepetitionKind::Same,
+        RepetitionKind::Alternating,
+        RepetitionKind::Malformed,
+    ]
+    .map(said);
+    assert_snapshot!(sentences.join("\n"), @"
+    Journeyman stopped: the model repeated itself: 5 turns in a row made the same calls (`run_command`, `read_file`) with the same results. More detail in the ticket may help it, such as where to look and how to see that the work is done.
+    Journeyman stopped: the model repeated itself: 5 turns in a row went back and forth between the same calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
+    Journeyman stopped: the model repeated itself: in 5 turns in a row no tool could take its calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
     ");
 }
 

@@ -3,6 +3,7 @@
 //! under their names in `tools/`.
 
 mod answers;
+mod hints;
 mod tags;
 
 use std::sync::LazyLock;
@@ -77,6 +78,7 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         Item::Nudge(Nudge::SmallerSteps) => Message::User(SMALLER_STEPS.to_owned()),
         Item::Nudge(Nudge::Unfinished) => Message::User(unfinished.clone()),
         Item::Returned(why) => Message::User(answers::returned(why)),
+        Item::Hint(hint) => Message::User(hints::hint(hint)),
         Item::News(said) => Message::User(tags.news(said)),
     }));
     let transcript = Transcript {

@@ -6,6 +6,7 @@ mod news;
 mod play;
 mod properties;
 mod prove;
+mod repetition;
 mod retry;
 mod tell;
 mod triage;

@@ -1,6 +1,8 @@
 //! Why a run ended or pauses, and what to do.
 
-use domain::{BranchRef, GiveUp, Job, PullRequestRef, StopReason, Timestamp, text::tail};
+use domain::{
+    BranchRef, GiveUp, Job, PullRequestRef, Repetition, RepetitionKind, StopReason, Timestamp, text::tail,
+};
 
 use super::words::{code, fenced, harmless, link, person, quoted};
 
@@ -72,6 +74,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         StopReason::TurnLimit { turns } => say(format!(
             "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
         )),
+        StopReason::Stuck(repetition) => say(stuck(repetition)),
         StopReason::Stopped { by } => say(format!("{} stopped the run.", person(by))),
         StopReason::Rejected { by } => say(format!(
             "{} rejected the change, so it was not pushed.",
@@ -118,6 +121,27 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         ),
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
     }
+}
+
+fn stuck(repetition: &Repetition) -> String {
+    let Repetition { kind, turns, tools } = repetition;
+    let tools: Vec<String> = tools.iter().map(|name| code(name)).collect();
+    let tools = tools.join(", ");
+    let how = match kind {
+        RepetitionKind::Same => {
+            format!("{turns} turns in a row made the same calls ({tools}) with the same results")
+        }
+        RepetitionKind::Alternating => {
+            format!("{turns} turns in a row went back and forth between the same calls ({tools})")
+        }
+        RepetitionKind::Malformed => {
+            format!("in {turns} turns in a row no tool could take its calls ({tools})")
+        }
+    };
+    format!(
+        "Journeyman stopped: the model repeated itself: {how}. More detail in the ticket may help it, such as where to look \
+         and how to see that the work is done."
+    )
 }
 
 const fn gave_up(kind: GiveUp) -> &'static str {

@@ -184,6 +184,7 @@ impl RunState {
                 legal(self.accepts(&entry.fact), "it is known already")?;
                 self.heard(*sequence, news)
             }
+            Fact::Hinted { phase, hint } => self.hinted(*phase, hint),
             Fact::RunFinished { reason } => {
                 self.finished = Some(reason.clone());
                 Ok(())

@@ -1,6 +1,6 @@
 //! What the model is to be shown of a conversation, as data: the prompts have the words.
 
-use domain::{Block, CodeSeed, JobRequest, News, ReplyStop, Return, TicketKey, WorkspaceInfo};
+use domain::{Block, CodeSeed, Hint, JobRequest, News, ReplyStop, Return, TicketKey, WorkspaceInfo};
 
 use super::{CallResult, CallState, DialogSpec, RunState, Turn};
 
@@ -34,6 +34,8 @@ pub(crate) enum Item<'a> {
     Nudge(Nudge),
     /// The work is not accepted, and why.
     Returned(&'a Return),
+    /// What the planner tells beside the results.
+    Hint(&'a Hint),
     /// What was said about the ticket meanwhile.
     News(Vec<&'a News>),
 }
@@ -90,6 +92,7 @@ fn items(state: &RunState) -> Vec<Item<'_>> {
         }
         let here = state.returns.iter().filter(|known| known.after_turns == heard);
         items.extend(here.map(|known| Item::Returned(&known.why)));
+        items.extend(turn.hints.iter().map(Item::Hint));
     }
     items.extend(news(state, heard, usize::MAX));
     items

@@ -1,7 +1,8 @@
 //! A conversation with the model: its turns, and the tool calls of each.
 
 use domain::{
-    CallId, Phase, Reply, ReplyStop, ReportId, ReportOutcome, RepositoryName, Timestamp, ToolCall, ToolResult,
+    CallId, Hint, Phase, Reply, ReplyStop, ReportId, ReportOutcome, RepositoryName, Timestamp, ToolCall,
+    ToolResult,
 };
 
 /// The turns of one conversation; each has a transcript of its own.
@@ -24,6 +25,8 @@ pub(crate) struct Turn {
     pub(crate) calls: Vec<Call>,
     /// Why what its calls changed could not be kept.
     pub(crate) unkept: Option<String>,
+    /// What the model is told with its results.
+    pub(crate) hints: Vec<Hint>,
 }
 
 impl Turn {

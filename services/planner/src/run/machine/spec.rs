@@ -30,6 +30,20 @@ pub(crate) struct DialogSpec {
     pub(crate) tools: &'static [Tool],
 }
 
+impl DialogSpec {
+    /// The executor's tools that the model may call.
+    pub(crate) fn theirs<'a>(&self, state: &'a RunState) -> impl Iterator<Item = &'a str> {
+        let open = state.open_workspace().filter(|_| self.has_workspace);
+        let tools = open.into_iter().flat_map(|info| &info.tools);
+        tools.map(|tool| tool.name.as_str())
+    }
+
+    /// Whether the model may call a tool of this name.
+    pub(crate) fn offers(&self, state: &RunState, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name) || self.theirs(state).any(|tool| tool == name)
+    }
+}
+
 /// A tool that the planner itself answers. What the model reads of it is in the prompts, under its name.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,

@@ -288,6 +288,7 @@ impl RunState {
             | Fact::SnapshotFailed { .. }
             | Fact::ReportRequested { .. }
             | Fact::RetryScheduled { .. }
+            | Fact::Hinted { .. }
             | Fact::Parked { .. } => false,
         }
     }

@@ -8,7 +8,7 @@ use domain::{
 
 use serde_json::Value;
 
-use super::{Call, CallState, DialogSpec, Retry, RunState, Step};
+use super::{Call, CallState, DialogSpec, Retry, RunState, Step, repetition};
 
 /// The next step of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,8 +108,12 @@ pub(crate) enum Argument {
     },
 }
 
-/// Begins the next turn of the last conversation of a phase, or its first one.
+/// Begins the next turn of the last conversation of a phase, or its first one. The model is told first what it has to know.
 pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
+    if let Some(hint) = repetition::hint(state, dialog) {
+        let phase = dialog.phase;
+        return Action::Record(Fact::Hinted { phase, hint });
+    }
     let (round, turns) = state
         .dialog_of(dialog.phase)
         .map_or((0, 0), |known| (known.round, known.turns.len()));

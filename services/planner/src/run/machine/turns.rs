@@ -1,6 +1,6 @@
 //! The arrows of a conversation: what the model is asked and replies, and what its tool calls bring.
 
-use domain::{CallId, Entry, Phase, Reply, RepositoryName, ToolCall, ToolResult};
+use domain::{CallId, Entry, Hint, Phase, Reply, RepositoryName, ToolCall, ToolResult};
 
 use super::apply::{Applied, legal};
 use super::{Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
@@ -51,7 +51,18 @@ impl RunState {
             failed: None,
             calls: Vec::new(),
             unkept: None,
+            hints: Vec::new(),
         });
+        Ok(())
+    }
+
+    /// The last turn of the conversation carries it, so that it is told after that turn's results.
+    pub(super) fn hinted(&mut self, phase: Phase, hint: &Hint) -> Applied {
+        let mut dialogs = self.dialogs.iter_mut().rev();
+        let dialog = dialogs.find(|dialog| dialog.phase == phase);
+        let turn = dialog.and_then(|dialog| dialog.turns.last_mut());
+        let turn = turn.ok_or("there is no turn to tell it after")?;
+        turn.hints.push(hint.clone());
         Ok(())
     }
 

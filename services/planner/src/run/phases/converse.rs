@@ -66,13 +66,9 @@ fn tool_step(
     if let Some(tool) = dialog.tools.iter().find(|tool| tool.name == call.call.name) {
         return (tool.act)(state, request, call);
     }
-    let theirs: Vec<&str> = match state.open_workspace() {
-        Some(info) if dialog.has_workspace => info.tools.iter().map(|tool| tool.name.as_str()).collect(),
-        _ => Vec::new(),
-    };
-    if !theirs.contains(&call.call.name.as_str()) {
+    if !dialog.offers(state, &call.call.name) {
         let own = dialog.tools.iter().map(|tool| tool.name);
-        let tools = theirs.into_iter().chain(own).map(str::to_owned).collect();
+        let tools = dialog.theirs(state).chain(own).map(str::to_owned).collect();
         return answer(state, call, Answer::UnknownTool { tools }).into();
     }
     if let Some(right) = misnamed(state, request, call) {

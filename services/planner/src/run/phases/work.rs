@@ -8,6 +8,7 @@ use domain::{
 use super::converse::{Progress, converse};
 use crate::run::machine::{
     Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, Turn, park, record_turn,
+    stuck,
 };
 use crate::run::tools::{ask, finish, give_up};
 
@@ -152,6 +153,9 @@ fn next_turn(state: &RunState, request: &JobRequest) -> Step {
     let limit = turn_limit(request);
     if turns(state).len() >= limit as usize {
         return cut_short(state, request, StopReason::TurnLimit { turns: limit });
+    }
+    if let Some(repetition) = stuck(state, &DIALOG) {
+        return cut_short(state, request, StopReason::Stuck(repetition));
     }
     record_turn(state, &DIALOG).into()
 }

@@ -210,8 +210,8 @@ fn the_turn_after_the_limit_is_never_asked() {
     for (wanted, limit) in [(50, 50), (3, 3), (500, 50)] {
         let mut asked = request(Job::Implement);
         asked.rules.agent.max_turns = wanted;
-        let read = || tools(&[("read_file", json!({"path": "a"}))]);
-        let mut play = Play::implement(asked, std::iter::repeat_with(read).take(60));
+        let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);
+        let mut play = Play::implement(asked, (0..60).map(read));
         assert_eq!(play.drive(), Action::Rest);
         assert_eq!(play.state.turns(), limit);
         assert!(matches!(play.reason(), StopReason::TurnLimit { turns } if *turns as usize == limit));

@@ -11,7 +11,9 @@ use serde_json::json;
 
 use super::play::{Play, decided_on, entry, finish, info, pull_request, reply, request, run_id};
 use super::prove::Bench;
-use crate::run::{Action, RunState, decide};
+use crate::prompts;
+use crate::run::{Action, RunState, conversation, decide};
+use crate::transcript::Message;
 
 fn any_reply() -> impl Strategy<Value = Reply> {
     let call = prop_oneof![
@@ -79,6 +81,11 @@ fn hear(play: &mut Play) {
         (_, ReportRequest::QuestionAsked { .. }) => play.settle(ReportOutcome::Done(Receipt::Told)),
         _ => play.opened(),
     }
+}
+
+/// What the model is shown at this point.
+fn messages(state: &RunState) -> Vec<Message> {
+    prompts::render(&conversation(state).unwrap()).unwrap().0.messages
 }
 
 /// Ada answers a question.
@@ -232,6 +239,27 @@ proptest! {
                     sent.iter().for_each(|id| play.state.sent(id));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_the_model_was_shown_stays_as_it_was_and_is_the_same_after_a_restart(
+        replies in prop::collection::vec(any_reply(), 0..12),
+        faults in 0_u8..3,
+    ) {
+        let whole = whole_run(replies, 1, false, faults);
+        let mut before: Vec<Message> = Vec::new();
+        for cut in 1..=whole.entries.len() {
+            let state = RunState::fold(&run_id(), &whole.entries[..cut]).unwrap().unwrap();
+            if !matches!(decide(&state), Action::AskModel { .. }) {
+                continue;
+            }
+            let shown = messages(&state);
+            let mut resumed = state.clone();
+            resumed.apply(&entry(state.position, Fact::TakenOver { fence: RunFence::new(1, 9, 1) })).unwrap();
+            prop_assert_eq!(&messages(&resumed), &shown);
+            prop_assert_eq!(&shown[..before.len()], &before[..]);
+            before = shown;
         }
     }
 

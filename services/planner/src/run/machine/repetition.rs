@@ -1,0 +1,125 @@
+//! Turns that are alike. A result counts with the files that it was made with: the same command after an edit is work.
+
+use domain::{Hint, Repetition, RepetitionKind, ReplyStop, ToolResult};
+
+use super::{Call, CallResult, CallState, DialogSpec, RunState, Turn, hash};
+
+/// Turns with the same calls and results: the model is told, and later its work ends.
+const SAME: (usize, usize) = (3, 5);
+/// The same of two kinds of turns that alternate.
+const ALTERNATING: (usize, usize) = (4, 6);
+/// Turns in a row without a call that a tool could take, each of which was answered.
+const MALFORMED: usize = 3;
+const TOOLS: usize = 4;
+const NAME_CHARS: usize = 80;
+
+/// What the model is to be told of the turns up to now; once for each repetition.
+pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
+    let turns = turns(state, dialog);
+    let (repetition, (told, _)) = found(&turns)?;
+    let alike = repetition.turns as usize;
+    let is_known = |turn: &&Turn| turn.hints.iter().any(|hint| matches!(hint, Hint::Repeating(_)));
+    let is_told = turns.iter().rev().take(alike).any(is_known);
+    (alike >= told && !is_told).then_some(Hint::Repeating(repetition))
+}
+
+/// The repetition for which a conversation ends.
+pub(crate) fn stuck(state: &RunState, dialog: &DialogSpec) -> Option<Repetition> {
+    let turns = turns(state, dialog);
+    let is_malformed = |turn: &&&Turn| is_malformed(state, dialog, turn);
+    let malformed = turns.iter().rev().take_while(is_malformed).count();
+    if malformed >= MALFORMED {
+        return Some(repetition(RepetitionKind::Malformed, malformed, &turns));
+    }
+    let (repetition, (_, most)) = found(&turns)?;
+    (repetition.turns as usize >= most).then_some(repetition)
+}
+
+/// The turns of a conversation since the run came back to it, when all calls have their results.
+fn turns<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<&'a Turn> {
+    let since = state.returns.last().map_or(0, |returned| returned.after_turns);
+    let known = state.dialog_of(dialog.phase);
+    let all = known.into_iter().flat_map(|known| &known.turns);
+    all.filter(|turn| turn.after >= since).collect()
+}
+
+/// How the last turns are alike, and from how many on that counts.
+fn found(turns: &[&Turn]) -> Option<(Repetition, (usize, usize))> {
+    let mut changes = 0;
+    let prints: Vec<Option<u64>> = turns.iter().map(|turn| fingerprint(turn, &mut changes)).collect();
+    let newest = (*prints.last()?)?;
+    let same = prints
+        .iter()
+        .rev()
+        .take_while(|print| **print == Some(newest))
+        .count();
+    if same >= 2 {
+        return Some((repetition(RepetitionKind::Same, same, turns), SAME));
+    }
+    let before = (*prints.get(prints.len().checked_sub(2)?)?)?;
+    let is_next = |(at, print): &(usize, &Option<u64>)| **print == Some([newest, before][at % 2]);
+    let alternating = prints.iter().rev().enumerate().take_while(is_next).count();
+    Some((
+        repetition(RepetitionKind::Alternating, alternating, turns),
+        ALTERNATING,
+    ))
+}
+
+fn repetition(kind: RepetitionKind, alike: usize, turns: &[&Turn]) -> Repetition {
+    let mut tools: Vec<String> = Vec::new();
+    for call in turns.iter().rev().take(alike).flat_map(|turn| &turn.calls) {
+        let name: String = call.call.name.chars().take(NAME_CHARS).collect();
+        if tools.len() < TOOLS && !tools.contains(&name) {
+            tools.push(name);
+        }
+    }
+    Repetition {
+        kind,
+        turns: u32::try_from(alike).unwrap_or(u32::MAX),
+        tools,
+    }
+}
+
+/// True when the reply wants tools and none of its calls could be given to one.
+fn is_malformed(state: &RunState, dialog: &DialogSpec, turn: &Turn) -> bool {
+    let is_wrong = |call: &Call| !call.call.input.is_object() || !dialog.offers(state, &call.call.name);
+    !turn.calls.is_empty() && !turn.stopped_with(ReplyStop::MaxTokens) && turn.calls.iter().all(is_wrong)
+}
+
+/// What a turn did and learned; a call that is made twice in it counts once. `None` without calls, or before their results.
+fn fingerprint(turn: &Turn, changes: &mut u32) -> Option<u64> {
+    let calls = turn.calls.iter().map(|call| of_call(call, changes));
+    let mut calls: Vec<u64> = calls.collect::<Option<_>>()?;
+    calls.sort_unstable();
+    calls.dedup();
+    (!calls.is_empty()).then(|| hash(&format!("{calls:?}")))
+}
+
+fn of_call(call: &Call, changes: &mut u32) -> Option<u64> {
+    let CallState::Finished { result, .. } = &call.state else {
+        return None;
+    };
+    let learned = match result {
+        CallResult::Ran(result) => {
+            *changes += u32::from(result.changed);
+            of_result(result, *changes)
+        }
+        CallResult::Settled(outcome) => format!("{outcome:?}"),
+    };
+    // The arguments are printed with their keys in order.
+    Some(hash(&format!(
+        "{}\n{}\n{learned}",
+        call.call.name, call.call.input
+    )))
+}
+
+/// Numbers of the text are left out: commands print how long they took. Where the files have no name, the count of what
+/// changed them stands for it.
+fn of_result(result: &ToolResult, changes: u32) -> String {
+    let files = result
+        .tree
+        .as_ref()
+        .map_or_else(|| changes.to_string(), ToString::to_string);
+    let content = result.content.replace(|letter: char| letter.is_ascii_digit(), "");
+    format!("{content}\n{:?} {:?} {files}", result.status, result.exit_code)
+}

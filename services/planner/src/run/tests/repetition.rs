@@ -1,0 +1,167 @@
+//! A model that does the same again and again.
+
+use domain::{Fact, Hint, Job, RepetitionKind, Reply, ReportRequest, StopReason, TreeId};
+use serde_json::{Value, json};
+
+use super::play::{Play, change, commit, request, tools};
+use crate::run::{Action, decide};
+use crate::transcript::Message;
+
+fn read() -> (&'static str, Value) {
+    ("read_file", json!({"path": "a"}))
+}
+
+fn look(name: &'static str) -> Reply {
+    tools(&[(name, json!({}))])
+}
+
+fn hints(play: &Play) -> Vec<&Hint> {
+    let facts = play.entries.iter().map(|entry| &entry.fact);
+    facts
+        .filter_map(|fact| match fact {
+            Fact::Hinted { hint, .. } => Some(hint),
+            _ => None,
+        })
+        .collect()
+}
+
+fn stuck(play: &Play) -> (RepetitionKind, u32) {
+    let reason = play.state.cut_short().or(play.state.finished.as_ref());
+    match reason {
+        Some(StopReason::Stuck(repetition)) => (repetition.kind, repetition.turns),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn three_equal_turns_bring_one_hint_after_the_results_and_five_end_the_work() {
+    let mut play = Play::with(std::iter::repeat_with(|| tools(&[read()])).take(9));
+    play.until(|action| matches!(action, Action::Record(Fact::Hinted { .. })));
+    assert_eq!(play.state.turns(), 3);
+    play.until_model_call();
+    let messages = play.transcript().messages;
+    let [.., Message::ToolResults(_), Message::User(words)] = &messages[..] else {
+        panic!("{messages:?}")
+    };
+    assert!(
+        words.contains("read_file") && words.contains("same results"),
+        "{words}"
+    );
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(hints(&play).len(), 1);
+    assert_eq!(play.state.turns(), 5);
+    assert_eq!(stuck(&play), (RepetitionKind::Same, 5));
+}
+
+#[test]
+fn a_change_that_exists_is_delivered_as_a_draft() {
+    let mut replies = vec![tools(&change())];
+    replies.extend(std::iter::repeat_with(|| tools(&[read()])).take(5));
+    let mut play = Play::with(replies);
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    play.pushed();
+    play.drive();
+    let ReportRequest::OpenPullRequest { description, .. } = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    let early = description.as_ref().and_then(|said| said.cut_short.as_ref());
+    assert!(matches!(early, Some(StopReason::Stuck(_))), "{early:?}");
+    play.opened();
+    assert_eq!(play.drive(), Action::Rest);
+    assert!(matches!(play.reason(), StopReason::Stuck(_)));
+}
+
+#[test]
+fn the_same_call_after_a_change_or_with_another_result_or_other_arguments_is_work() {
+    let with_changes: Vec<Reply> = (0..8)
+        .flat_map(|at| [tools(&[("edit_file", json!({"path": at}))]), tools(&[read()])])
+        .collect();
+    let with_arguments: Vec<Reply> = (0..8)
+        .map(|line| tools(&[("read_file", json!({"path": "a", "offset": line}))]))
+        .collect();
+    for replies in [with_changes, with_arguments] {
+        let mut play = Play::with(replies);
+        play.drive();
+        assert_eq!(hints(&play), Vec::<&Hint>::new());
+        assert!(!matches!(play.state.cut_short(), Some(StopReason::Stuck(_))));
+    }
+    let mut play = Play::with(std::iter::repeat_with(|| tools(&[read()])).take(8));
+    for round in 0..8_u8 {
+        let action = play.until(|action| matches!(action, Action::CallTool { .. }));
+        let Action::CallTool { id, .. } = action else {
+            panic!("{action:?}")
+        };
+        let mut result = domain::ToolResult::ok("line\n".repeat(usize::from(round)));
+        result.tree = Some(tree('a'));
+        play.append(Fact::ToolFinished { id, result });
+    }
+    assert_eq!(hints(&play), Vec::<&Hint>::new());
+}
+
+fn tree(digit: char) -> TreeId {
+    commit(digit).to_string().parse().unwrap()
+}
+
+#[test]
+fn a_command_whose_output_differs_in_its_time_only_is_the_same() {
+    let mut play = Play::with(std::iter::repeat_with(|| look("read_file")).take(8));
+    for round in 0..5_u8 {
+        let action = play.until(|action| matches!(action, Action::CallTool { .. }));
+        let Action::CallTool { id, .. } = action else {
+            panic!("{action:?}")
+        };
+        let result = domain::ToolResult::ok(format!("Ran 4 tests in 0.{round}s"));
+        play.append(Fact::ToolFinished { id, result });
+    }
+    play.drive();
+    assert_eq!(stuck(&play), (RepetitionKind::Same, 5));
+}
+
+#[test]
+fn an_edit_that_is_taken_back_again_and_again_ends_the_work_after_six_turns() {
+    let there = || look("edit_file");
+    let back = || look("write_file");
+    let mut play = Play::with((0..4).flat_map(|_| [there(), back()]));
+    for round in 0..6_u8 {
+        let action = play.until(|action| matches!(action, Action::CallTool { .. }));
+        let Action::CallTool { id, .. } = action else {
+            panic!("{action:?}")
+        };
+        let mut result = domain::ToolResult::ok("done");
+        result.changed = true;
+        result.tree = Some(tree(if round % 2 == 0 { 'a' } else { 'b' }));
+        play.append(Fact::ToolFinished { id, result });
+    }
+    play.until(|action| matches!(action, Action::Record(Fact::PhaseFinished { .. })));
+    play.perform(decide(&play.state));
+    assert_eq!(stuck(&play), (RepetitionKind::Alternating, 6));
+    assert_eq!(hints(&play).len(), 1);
+}
+
+#[test]
+fn three_replies_whose_calls_no_tool_can_take_end_the_work() {
+    let wrong = [tools(&[("fly", json!({}))]), tools(&[("read_file", json!("{"))])];
+    let replies = wrong.iter().cycle().take(6).cloned();
+    let mut play = Play::with(replies);
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(stuck(&play), (RepetitionKind::Malformed, 3));
+    let mut mended: Vec<Reply> = wrong.to_vec();
+    mended.extend(super::play::done());
+    let mut play = Play::with(mended);
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
+
+#[test]
+fn a_hand_over_that_comes_back_three_times_is_no_repetition() {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.max_turns = 20;
+    let mut play = Play::implement(
+        asked,
+        std::iter::repeat_with(|| tools(&[super::play::finish()])).take(9),
+    );
+    play.empty = true;
+    play.drive();
+    assert_eq!(hints(&play), Vec::<&Hint>::new());
+}
