@@ -127,8 +127,8 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::Closed { pull_request, by } => {
             format!("#{} was closed by {by}: tell the ticket", pull_request.number)
         }
-        ReportRequest::DecisionNeeded(push) => {
-            format!("ask a person to decide about {}", push.head.short())
+        ReportRequest::DecisionNeeded(asked) => {
+            format!("ask a person to decide about {}", asked.push.head.short())
         }
         ReportRequest::QuestionAsked { questions } => {
             let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();

@@ -1,7 +1,7 @@
 //! Checks on the wire and as the domain knows them.
 
 use domain::{
-    SandboxLevel,
+    FileChange, FileRole, SandboxLevel,
     check::{
         ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Severity,
         TestReport, TreeKind,
@@ -201,6 +201,42 @@ impl From<wire::Finding> for Finding {
     }
 }
 
+impl From<FileChange> for wire::FileChange {
+    fn from(file: FileChange) -> Self {
+        let role = match file.role {
+            FileRole::Product => wire::FileRole::Product,
+            FileRole::Test => wire::FileRole::Test,
+            FileRole::Config => wire::FileRole::Config,
+            FileRole::Docs => wire::FileRole::Docs,
+            FileRole::Pinned => wire::FileRole::Pinned,
+        };
+        Self {
+            path: file.path,
+            added: file.added,
+            removed: file.removed,
+            role: role.into(),
+        }
+    }
+}
+
+impl From<wire::FileChange> for FileChange {
+    fn from(file: wire::FileChange) -> Self {
+        let role = match file.role() {
+            wire::FileRole::Test => FileRole::Test,
+            wire::FileRole::Config => FileRole::Config,
+            wire::FileRole::Docs => FileRole::Docs,
+            wire::FileRole::Pinned => FileRole::Pinned,
+            wire::FileRole::Product | wire::FileRole::Unspecified => FileRole::Product,
+        };
+        Self {
+            path: file.path,
+            added: file.added,
+            removed: file.removed,
+            role,
+        }
+    }
+}
+
 impl From<ChangeReport> for wire::InspectChangeResponse {
     fn from(report: ChangeReport) -> Self {
         let hunk = |hunk: Hunk| wire::Hunk {
@@ -218,6 +254,7 @@ impl From<ChangeReport> for wire::InspectChangeResponse {
             test_files: report.test_files,
             findings: report.findings.into_iter().map(wire::Finding::from).collect(),
             hunks: report.hunks.into_iter().map(hunk).collect(),
+            changed: report.changed.into_iter().map(wire::FileChange::from).collect(),
             truncated: report.truncated,
         }
     }
@@ -245,6 +282,7 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
             test_files: report.test_files,
             findings: report.findings.into_iter().map(Finding::from).collect(),
             hunks: report.hunks.into_iter().map(hunk).collect(),
+            changed: report.changed.into_iter().map(FileChange::from).collect(),
             truncated: report.truncated,
         })
     }
@@ -345,6 +383,12 @@ mod tests {
                 line: 1,
                 lines: 2,
                 is_test: false,
+            }],
+            changed: vec![FileChange {
+                path: "api/a.py".to_owned(),
+                added: 2,
+                removed: 1,
+                role: FileRole::Docs,
             }],
             truncated: true,
         };

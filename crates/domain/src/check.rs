@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SandboxLevel, TreeId};
+use crate::{FileChange, SandboxLevel, TreeId};
 
 /// Test ids of each kind that are kept.
 pub const MAX_TESTS: usize = 200;
@@ -320,6 +320,9 @@ pub struct ChangeReport {
     pub findings: Vec<Finding>,
     /// Every hunk that can be taken back, in the order in which checks count them.
     pub hunks: Vec<Hunk>,
+    /// Every file that differs; empty in what an earlier release wrote.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<FileChange>,
     /// True when there was more than is listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,

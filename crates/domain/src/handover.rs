@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Level, Severity};
-use crate::{GiveUp, StopReason};
+use crate::{ChangeSize, GiveUp, StopReason};
 
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +96,12 @@ pub struct Description {
     /// The kind of ticket, as the tracker names it.
     #[serde(default)]
     pub kind: String,
+    /// The ticket's own first line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ticket: String,
+    /// What really differs; absent: that could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeSize>,
     /// What the checks showed; empty: none was run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRow>,

@@ -34,6 +34,7 @@ mod row;
 mod rules;
 mod sandbox;
 mod seed;
+mod size;
 mod skip;
 mod slots;
 mod stop;
@@ -76,7 +77,9 @@ pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;
 pub use phase::{ModelRole, Phase};
-pub use report::{PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled};
+pub use report::{
+    Proposal, PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled,
+};
 pub use repository::RepositoryName;
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
@@ -85,6 +88,7 @@ pub use rules::{
 };
 pub use sandbox::SandboxLevel;
 pub use seed::CodeSeed;
+pub use size::{ChangeSize, FileChange, FileRole};
 pub use skip::{SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};
 pub use stop::{GiveUp, StopReason};

@@ -137,7 +137,7 @@ pub enum ReportRequest {
         by: String,
     },
     /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.
-    DecisionNeeded(PushBranch),
+    DecisionNeeded(Proposal),
     /// The model needs an answer: ask on the ticket.
     QuestionAsked {
         /// One to three.
@@ -202,6 +202,17 @@ pub struct PushBranch {
     pub pack: ObjectRef,
     /// What the remote branch must point at (`--force-with-lease`); absent: it must not exist.
     pub expected: Option<CommitId>,
+}
+
+/// A push that a person decides about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// The push.
+    #[serde(flatten)]
+    pub push: PushBranch,
+    /// What it is, for the reporter to put into words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Box<Description>>,
 }
 
 /// What came back of a report; it returns to the run as a trigger.

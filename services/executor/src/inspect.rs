@@ -1,10 +1,13 @@
 //! A change as people and gates see it: how much of it there is, where, and what in it weakens its checks.
 
-use domain::check::{ChangeReport, Hunk};
+use domain::{
+    FileChange, FileRole,
+    check::{ChangeReport, Hunk},
+};
 
 use crate::{
     integrity::{self, Role, role},
-    workspace::{Problem, Workspace},
+    workspace::{ChangedFile, Problem, Workspace},
 };
 
 /// Findings that are told.
@@ -43,6 +46,7 @@ pub(crate) fn inspect(workspace: &Workspace) -> Result<ChangeReport, Problem> {
     });
     Ok(ChangeReport {
         hunks: hunks.collect(),
+        changed: change.files.iter().map(changed).collect(),
         tree: change.tree,
         files: u32::try_from(change.files.len()).unwrap_or(u32::MAX),
         product_lines: size.product,
@@ -52,4 +56,20 @@ pub(crate) fn inspect(workspace: &Workspace) -> Result<ChangeReport, Problem> {
         findings,
         truncated,
     })
+}
+
+fn changed(file: &ChangedFile) -> FileChange {
+    let (added, removed) = integrity::lines_of(file);
+    FileChange {
+        path: file.path.clone(),
+        added,
+        removed,
+        role: match role(&file.path) {
+            Role::Product => FileRole::Product,
+            Role::Test => FileRole::Test,
+            Role::Config | Role::Ci => FileRole::Config,
+            Role::Docs => FileRole::Docs,
+            Role::Expected | Role::Lock | Role::Generated => FileRole::Pinned,
+        },
+    }
 }

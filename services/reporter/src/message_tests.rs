@@ -1,6 +1,10 @@
 //! Snapshots of every text.
 
-use domain::{CommitId, ObjectRef, Repetition, RepetitionKind, SkipPlace};
+use domain::check::{CheckOutcome, Level};
+use domain::{
+    ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef, Repetition,
+    RepetitionKind, SkipPlace,
+};
 use insta::assert_snapshot;
 
 use super::*;
@@ -204,6 +208,10 @@ fn object() -> ObjectRef {
 }
 
 fn asked(diff: &str, files: usize) -> String {
+    asked_about(diff, files, None)
+}
+
+fn asked_about(diff: &str, files: usize, description: Option<Box<Description>>) -> String {
     let excerpt = excerpt(diff);
     let shown = Shown {
         head: push().head,
@@ -218,7 +226,10 @@ fn asked(diff: &str, files: usize) -> String {
         ..Made::default()
     };
     comment(
-        &Say::DecisionNeeded { push: push() },
+        &Say::DecisionNeeded {
+            push: push(),
+            description,
+        },
         &made,
         &jira(),
         Some(&run()),
@@ -239,6 +250,127 @@ fn decision_needed() {
     Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this commit only.
 
     Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Description> {
+    let note = |path: &str, change: &str| FileNote {
+        path: path.to_owned(),
+        change: change.to_owned(),
+    };
+    let files: Vec<FileChange> = files
+        .iter()
+        .map(|(path, added, removed, role)| FileChange {
+            path: (*path).to_owned(),
+            added: *added,
+            removed: *removed,
+            role: *role,
+        })
+        .collect();
+    let modules: Vec<String> = modules.iter().map(|name| (*name).to_owned()).collect();
+    Box::new(Description {
+        handover: Handover {
+            summary: "Counts every piece, cc @ann.".to_owned(),
+            root_cause: Some("`total` left the quantity out.".to_owned()),
+            files: vec![
+                note("./shop/cart.py", "Multiplies by the quantity."),
+                note("shop/tax.py", "Is not in the change."),
+            ],
+            ..Handover::default()
+        },
+        ticket: "Totals are <b>wrong</b> for #3".to_owned(),
+        change: Some(ChangeSize::of(&files, &modules)),
+        checks: vec![CheckRow {
+            command: "pytest".to_owned(),
+            base: Some(CheckOutcome::Green),
+            head: CheckOutcome::Green,
+            passed: 4,
+            broken: Vec::new(),
+            mended: Vec::new(),
+        }],
+        level: Some(Level::E1),
+        ..Description::default()
+    })
+}
+
+#[test]
+fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
+    let description = described(
+        &[
+            ("shop/cart.py", 3, 1, FileRole::Product),
+            ("tests/test_cart.py", 8, 0, FileRole::Test),
+        ],
+        &["shop"],
+    );
+    assert_snapshot!(asked_about("--- a/x\n+++ b/x\n+1\n", 2, Some(description)), @r"
+    A change in 2 files for `acme/shop` is ready and waits for your decision before it is pushed: commit `aaaaaaaaaaaa` for the branch `feat/ENG-12-x`.
+
+    ## ENG-12: Totals are \<b\>wrong\</b\> for `#3`
+
+    Counts every piece, cc `@ann`.
+
+    **Root cause.** `total` left the quantity out.
+
+    **What changed**
+
+    - `shop/cart.py`: Multiplies by the quantity. (+3 -1)
+    - `tests/test_cart.py` (+8 -0)
+
+    2 files: 11 lines added, 1 removed.
+
+    ### Evidence
+
+    The existing checks pass; no test shows the change itself (E1).
+
+    | check | before | with the change |
+    |---|---|---|
+    | `pytest` | passes | passes, 4 passed |
+
+    ```diff
+    --- a/x
+    +++ b/x
+    +1
+    ```
+
+    Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this commit only.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn a_large_change_and_one_to_several_modules_say_so_and_lock_files_do_not_count() {
+    let body = |files: &[(&str, u32, u32, FileRole)], modules: &[&str]| {
+        let mut draft = draft("x", "");
+        draft.description = Some(described(files, modules));
+        pull_request_body(&draft, &jira(), None, None)
+    };
+    let locked = [
+        ("shop/cart.py", 200, 100, FileRole::Product),
+        ("uv.lock", 900, 900, FileRole::Pinned),
+    ];
+    let small = body(&locked, &["a", "b"]);
+    assert!(
+        !small.contains("Large change") && !small.contains("modules:"),
+        "{small}"
+    );
+    let large = body(&[("shop/cart.py", 200, 101, FileRole::Product)], &["a", "b", "c"]);
+    assert_snapshot!(large.split("### Evidence").next().unwrap(), @r"
+    ## ENG-12: Totals are \<b\>wrong\</b\> for `#3`
+
+    Counts every piece, cc `@ann`.
+
+    **Root cause.** `total` left the quantity out.
+
+    **What changed**
+
+    - `shop/cart.py`: Multiplies by the quantity. (+200 -101)
+
+    1 file: 200 lines added, 101 removed.
+
+    **Large change:** 301 lines in 1 file, without lock files, generated files and snapshots. Please review it with extra care.
+
+    **3 modules:** `a`, `b`, `c`. Please check that the ticket needs a change in each of them.
     ");
 }
 

@@ -1,7 +1,7 @@
 //! What a report asks for: a report and the repository's rules become an ordered list of effects, without any I/O.
 
 use domain::{
-    CiRequired, CommitId, PullRequestRef, PullRequestStatus, PushBranch, Report, ReportRequest,
+    CiRequired, CommitId, Proposal, PullRequestRef, PullRequestStatus, PushBranch, Report, ReportRequest,
     RepositoryName, Rules, TicketKey,
 };
 
@@ -115,7 +115,8 @@ pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> 
         ReportRequest::WorkStarted { repository, .. } | ReportRequest::OpenPullRequest { repository, .. } => {
             Some(repository)
         }
-        ReportRequest::PushBranch(push) | ReportRequest::DecisionNeeded(push) => Some(&push.repository),
+        ReportRequest::PushBranch(push) => Some(&push.repository),
+        ReportRequest::DecisionNeeded(asked) => Some(&asked.push.repository),
         ReportRequest::ChecksPassed { pull_request, .. }
         | ReportRequest::ChecksAbsent { pull_request, .. }
         | ReportRequest::ChecksFailed { pull_request, .. }
@@ -164,7 +165,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
     let agent = &rules.agent;
     match &report.request {
         ReportRequest::PushBranch(push) => vec![Effect::PushBranch(push.clone())],
-        ReportRequest::DecisionNeeded(push) => vec![Effect::ShowChange(push.clone())],
+        ReportRequest::DecisionNeeded(asked) => vec![Effect::ShowChange(asked.push.clone())],
         ReportRequest::OpenPullRequest {
             repository,
             branch,
@@ -252,7 +253,9 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
             by,
             again: again(rules),
         },
-        ReportRequest::DecisionNeeded(push) => Say::DecisionNeeded { push },
+        ReportRequest::DecisionNeeded(Proposal { push, description }) => {
+            Say::DecisionNeeded { push, description }
+        }
         ReportRequest::QuestionAsked { questions } => Say::Question { questions },
         ReportRequest::RunStopped {
             job,
@@ -418,7 +421,10 @@ mod tests {
             ["record_end", "comment"]
         );
         assert_eq!(
-            of(ReportRequest::DecisionNeeded(push(repository))),
+            of(ReportRequest::DecisionNeeded(Proposal {
+                push: push(repository),
+                description: None
+            })),
             ["show_change", "comment"]
         );
         assert_eq!(

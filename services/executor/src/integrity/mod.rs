@@ -18,7 +18,7 @@ use domain::check::{Finding, Severity};
 use crate::workspace::ChangedFile;
 
 pub(crate) use paths::{Role, role};
-pub(crate) use size::{modules, size};
+pub(crate) use size::{lines_of, modules, size};
 
 /// Everything that is found, the worst first.
 pub(crate) fn findings(files: &[ChangedFile]) -> Vec<Finding> {

@@ -33,12 +33,19 @@ pub(crate) struct Size {
     pub(crate) test: u32,
 }
 
+/// Lines that a file gains and loses.
+pub(crate) fn lines_of(file: &ChangedFile) -> (u32, u32) {
+    let changed = lines(file);
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    (count(changed.added.len()), count(changed.removed.len()))
+}
+
 /// Generated files, lock files and what tests compare with are left out.
 pub(crate) fn size(files: &[ChangedFile]) -> Size {
     let mut size = Size::default();
     for file in files {
-        let changed = lines(file);
-        let count = u32::try_from(changed.added.len() + changed.removed.len()).unwrap_or(u32::MAX);
+        let (added, removed) = lines_of(file);
+        let count = added.saturating_add(removed);
         let sum = match role(&file.path) {
             Role::Test => &mut size.test,
             Role::Product | Role::Config | Role::Ci | Role::Docs => &mut size.product,
@@ -56,10 +63,15 @@ pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
     let folders: BTreeSet<&str> = all
         .filter_map(|path| {
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            is_manifest(name).then_some(folder)
+            let is_top_level = matches!(folder.split('/').collect::<Vec<_>>()[..], [_] | ["src", _]);
+            let is_package = name == "__init__.py" && is_top_level && role(path) != Role::Test;
+            (is_manifest(name) || is_package).then_some(folder)
         })
         .collect();
-    let touched = files.iter().filter(|file| role(&file.path) != Role::Lock);
+    // What is about every module belongs to none.
+    let touched = files
+        .iter()
+        .filter(|file| !matches!(role(&file.path), Role::Lock | Role::Docs | Role::Ci));
     let modules: BTreeSet<String> = touched.map(|file| module(&file.path, &folders)).collect();
     modules.into_iter().collect()
 }
@@ -107,7 +119,26 @@ mod tests {
             file("web/src/a/b.ts", Some(""), Some("x\n")),
             file("scripts/run.sh", Some(""), Some("x\n")),
             file("web/yarn.lock", Some(""), Some("x\n")),
+            file("docs/cart.md", Some(""), Some("x\n")),
         ];
         assert_eq!(modules(&files, &paths), [".", "crates/cart", "web"]);
+    }
+
+    #[test]
+    fn where_nothing_is_said_of_modules_they_are_the_top_level_packages() {
+        let paths = [
+            "pyproject.toml",
+            "shop/__init__.py",
+            "shop/tax/__init__.py",
+            "src/bank/__init__.py",
+            "tests/__init__.py",
+        ]
+        .map(str::to_owned);
+        let files = [
+            file("shop/tax/vat.py", Some(""), Some("x\n")),
+            file("src/bank/pay.py", Some(""), Some("x\n")),
+            file("tests/test_cart.py", Some(""), Some("x\n")),
+        ];
+        assert_eq!(modules(&files, &paths), [".", "shop", "src/bank"]);
     }
 }

@@ -117,9 +117,9 @@ fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
     for entry in entries {
         match &entry.fact {
             Fact::ReportRequested {
-                request: ReportRequest::DecisionNeeded(push),
+                request: ReportRequest::DecisionNeeded(proposal),
                 ..
-            } => asked = Some(push.head.clone()),
+            } => asked = Some(proposal.push.head.clone()),
             Fact::Parked {
                 waits_for: WaitsFor::Decision,
             } => {

@@ -623,7 +623,10 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
         1,
         Fact::ReportRequested {
             id: id.clone(),
-            request: domain::ReportRequest::DecisionNeeded(push),
+            request: domain::ReportRequest::DecisionNeeded(domain::Proposal {
+                push,
+                description: None,
+            }),
             answers: None,
         },
     );

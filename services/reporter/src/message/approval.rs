@@ -1,12 +1,17 @@
 //! Asking a person about a change before it is pushed.
 
-use domain::{PushBranch, RunId};
+use domain::{Description, PushBranch, RunId, TicketKey, text::capped};
 
-use super::words::{code, fenced};
-use crate::made::Shown;
+use super::{
+    description::body,
+    words::{code, fenced},
+};
+use crate::{made::Shown, sanitize};
 
 /// Of a change in a comment, in characters: below Jira's 32,767 with room for the words around it.
 const SHOWN_CHARS: usize = 8_000;
+/// Of what the change is, in characters, for the same reason.
+const SAID_CHARS: usize = 16_000;
 /// Files that are named although nothing of them is shown.
 const NAMED_FILES: usize = 20;
 
@@ -48,7 +53,13 @@ pub(crate) fn excerpt(diff: &str) -> Excerpt {
     }
 }
 
-pub(super) fn decision_needed(push: &PushBranch, shown: Option<&Shown>, run: Option<&RunId>) -> Vec<String> {
+/// What the change is, how much it is and what was shown of it; then the change itself and how to decide.
+pub(super) fn decision_needed(
+    push: &PushBranch,
+    ticket: &TicketKey,
+    (description, shown): (Option<&Description>, Option<&Shown>),
+    run: Option<&RunId>,
+) -> Vec<String> {
     let run = run.map(ToString::to_string).unwrap_or_default();
     let head = push.head.short();
     let files = match shown.map(|shown| shown.files) {
@@ -61,6 +72,8 @@ pub(super) fn decision_needed(push: &PushBranch, shown: Option<&Shown>, run: Opt
         push.repository,
         code(&push.branch)
     )];
+    let said = description.map(|description| capped(&body(description, ticket), SAID_CHARS));
+    paragraphs.extend(said.map(|said| sanitize::markdown(&said)));
     if let Some(shown) = shown {
         paragraphs.push(fenced("diff", &shown.excerpt));
         paragraphs.extend(hidden(shown, &run));

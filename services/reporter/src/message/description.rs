@@ -1,16 +1,19 @@
 //! The body of a pull request from what is known of its change: facts in a fixed form, the model's words in their places.
 
 use domain::check::{CheckOutcome, Finding, Level, Severity};
-use domain::{CheckRow, Description, Handover};
+use domain::{CheckRow, Description, Handover, TicketKey};
 
-use super::words::{code, one_line};
+use super::{
+    change,
+    words::{code, one_line},
+};
 
 const LIST: usize = 20;
 
-/// The body, without its footer.
-pub(super) fn body(description: &Description) -> String {
+/// The body, without its footer. People who decide before there is a pull request read the same.
+pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     let handover = &description.handover;
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = change::heading(ticket, description).into_iter().collect();
     if let Some(reason) = &description.cut_short {
         let reason = code(reason.as_str());
         parts.push(format!(
@@ -21,9 +24,8 @@ pub(super) fn body(description: &Description) -> String {
     if let Some(cause) = &handover.root_cause {
         parts.push(format!("**Root cause.** {}", cause.trim()));
     }
-    let files = handover.files.iter();
-    let files = files.map(|file| format!("{}: {}", code(&file.path), one_line(&file.change)));
-    parts.extend(listed("What changed", files.collect()));
+    parts.extend(change::files(description));
+    parts.extend(description.change.iter().flat_map(change::size));
     parts.extend(criteria(handover));
     parts.push(evidence(description));
     parts.extend(listed(

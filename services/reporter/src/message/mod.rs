@@ -2,12 +2,13 @@
 //! per notice.
 
 use domain::{
-    BranchRef, FailedCheck, Job, PullRequestRef, PushBranch, Question, RepositoryName, RunId, SkipReason,
-    StopReason, TicketKey, Timestamp,
+    BranchRef, Description, FailedCheck, Job, PullRequestRef, PushBranch, Question, RepositoryName, RunId,
+    SkipReason, StopReason, TicketKey, Timestamp,
 };
 
 mod approval;
 mod aside;
+mod change;
 mod description;
 mod moved;
 mod pull_request;
@@ -63,7 +64,10 @@ pub(crate) enum Say {
         again: String,
     },
     /// A person has to decide.
-    DecisionNeeded { push: PushBranch },
+    DecisionNeeded {
+        push: PushBranch,
+        description: Option<Box<Description>>,
+    },
     /// A person has to answer.
     Question { questions: Vec<Question> },
     /// A run ended without its goal.
@@ -146,7 +150,10 @@ pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&
             ),
             moved::try_again(ticket, again, made.moved.as_ref()),
         ],
-        Say::DecisionNeeded { push } => approval::decision_needed(push, made.shown.as_ref(), run),
+        Say::DecisionNeeded { push, description } => {
+            let (description, shown) = (description.as_deref(), made.shown.as_ref());
+            approval::decision_needed(push, ticket, (description, shown), run)
+        }
         Say::Question { questions } => question::asked(questions),
         Say::Stopped {
             job,

@@ -31,7 +31,7 @@ pub(crate) fn pull_request_body(
     run: Option<&RunId>,
 ) -> String {
     let body = match &draft.description {
-        Some(description) => description::body(description),
+        Some(description) => description::body(description, ticket),
         None => draft.body.clone(),
     };
     let body = sanitize::markdown(&capped(&body, BODY_CHARS));

@@ -1,7 +1,7 @@
 //! A push that needs a person's approval.
 
 use domain::{
-    CommitId, Decision, PushBranch, Reason, Receipt, ReportOutcome, ReportRequest, Source, Trigger,
+    CommitId, Decision, Proposal, PushBranch, Reason, Receipt, ReportOutcome, ReportRequest, Source, Trigger,
     TriggerKey, Verdict,
 };
 
@@ -9,6 +9,13 @@ use crate::{
     refusal,
     rig::{Rig, RigOptions},
 };
+
+fn decision_needed(push: PushBranch) -> ReportRequest {
+    ReportRequest::DecisionNeeded(Proposal {
+        push,
+        description: None,
+    })
+}
 
 async fn gated() -> Rig {
     Rig::start_with(RigOptions {
@@ -88,7 +95,7 @@ async fn a_person_is_shown_the_commits_that_would_be_pushed_as_the_reporter_read
     let long: String = (0..1_000).map(|line| format!("line {line}\n")).collect();
     let files = [("cart.py", "total = 2  # \u{202e}0002\n"), ("long.txt", &long)];
     let push = rig.change("fix/ENG-1-totals", &files).await;
-    let asked = rig.report(4, ReportRequest::DecisionNeeded(push.clone()));
+    let asked = rig.report(4, decision_needed(push.clone()));
     let ReportOutcome::Done(Receipt::DecisionAsked { head, diff }) = rig.settled(&asked).await else {
         panic!("nobody is asked")
     };
@@ -120,7 +127,7 @@ async fn nobody_is_asked_about_a_change_that_may_not_be_pushed() {
     let push = rig
         .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
         .await;
-    let asked = rig.report(4, ReportRequest::DecisionNeeded(push));
+    let asked = rig.report(4, decision_needed(push));
     let outcome = rig.settled(&asked).await;
     assert!(refusal(&outcome).contains("protected"), "{outcome:?}");
     assert_eq!(rig.jira.comments("ENG-1").len(), 0);

@@ -307,10 +307,10 @@ impl RunState {
     pub(crate) fn asks_about(&self) -> Option<&CommitId> {
         let is_it = |request: &ReportRequest| matches!(request, ReportRequest::DecisionNeeded(_));
         match &self.last_report(is_it)?.request {
-            ReportRequest::DecisionNeeded(push)
-                if self.decision.is_none() && self.approved.as_ref() != Some(&push.head) =>
+            ReportRequest::DecisionNeeded(asked)
+                if self.decision.is_none() && self.approved.as_ref() != Some(&asked.push.head) =>
             {
-                Some(&push.head)
+                Some(&asked.push.head)
             }
             _ => None,
         }

@@ -1,8 +1,9 @@
 //! The branch is pushed and the pull request opened.
 
-use domain::{Description, JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, WaitsFor};
+use domain::{JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, WaitsFor};
 
 use super::back::back;
+use super::describe::describe;
 use crate::run::machine::{PhaseSpec, ReportState, RunState, Step, ask, await_report};
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
@@ -57,23 +58,13 @@ fn open(state: &RunState, request: &JobRequest) -> Step {
     };
     let naming = Naming::new(&request.rules, state.run.ticket());
     let title = naming.title(naming.of(handover, &request.text.kind));
-    let proof = state.proof();
-    let description = Description {
-        handover: handover.clone(),
-        cut_short: state.cut_short().cloned(),
-        kind: request.text.kind.clone(),
-        checks: proof.map(|proof| proof.rows.clone()).unwrap_or_default(),
-        level: proof.map(|proof| proof.level),
-        findings: proof.map(|proof| proof.findings.clone()).unwrap_or_default(),
-        ..Description::default()
-    };
     let wanted = ReportRequest::OpenPullRequest {
         repository: request.repository.clone(),
         branch: branch.clone(),
         base_branch: request.rules.target_branch().to_owned(),
         title,
         body: String::new(),
-        description: Some(Box::new(description)),
+        description: Some(Box::new(describe(state, request, handover))),
     };
     ask(state, wanted, None).into()
 }

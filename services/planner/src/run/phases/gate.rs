@@ -1,15 +1,18 @@
 //! A person approves the change before it is pushed, where the rules want it. The approval is for one commit.
 
-use domain::{Approval, Proof, ReportOutcome, ReportRequest, Return, StopReason, Verdict, WaitsFor};
+use domain::{
+    Approval, Proof, Proposal, ReportOutcome, ReportRequest, Return, StopReason, Verdict, WaitsFor,
+};
 
 use super::back::back;
 use super::deliver::{settled, wanted_push};
+use super::describe::describe;
 use crate::run::machine::{PhaseSpec, RunState, Step, ask, park};
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 
 fn next(state: &RunState) -> Step {
-    let (Some(request), Some(_)) = (state.request(), state.handover()) else {
+    let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
         return Step::Over;
     };
     let Some(wanted) = wanted_push(state, request) else {
@@ -28,9 +31,13 @@ fn next(state: &RunState) -> Step {
             Verdict::Approve | Verdict::Revise => back(state, Return::Feedback { by, feedback }),
         };
     }
-    let about = |request: &ReportRequest| matches!(request, ReportRequest::DecisionNeeded(push) if push.head == wanted.head);
+    let about = |request: &ReportRequest| matches!(request, ReportRequest::DecisionNeeded(asked) if asked.push.head == wanted.head);
     let Some(asked) = state.last_report(about) else {
-        return ask(state, ReportRequest::DecisionNeeded(wanted), None).into();
+        let proposal = Proposal {
+            push: wanted,
+            description: Some(Box::new(describe(state, request, handover))),
+        };
+        return ask(state, ReportRequest::DecisionNeeded(proposal), None).into();
     };
     match &asked.outcome {
         Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Decision).into(),

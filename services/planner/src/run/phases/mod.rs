@@ -5,6 +5,7 @@ mod back;
 pub(super) mod commit;
 mod converse;
 pub(super) mod deliver;
+mod describe;
 pub(super) mod gate;
 pub(super) mod look;
 pub(super) mod open;

@@ -70,7 +70,7 @@ fn asked_about(play: &Play) -> Vec<CommitId> {
     let reports = play.state.reports.iter();
     reports
         .filter_map(|report| match &report.request {
-            ReportRequest::DecisionNeeded(push) => Some(push.head.clone()),
+            ReportRequest::DecisionNeeded(asked) => Some(asked.push.head.clone()),
             _ => None,
         })
         .collect()
@@ -84,7 +84,7 @@ fn last_asked(play: &Play) -> char {
 #[test]
 fn the_question_names_the_commit_that_would_be_pushed_and_its_pack() {
     let play = gated();
-    let ReportRequest::DecisionNeeded(push) = play.last_request() else {
+    let ReportRequest::DecisionNeeded(domain::Proposal { push, .. }) = play.last_request() else {
         panic!("nobody is asked")
     };
     assert_eq!((&push.head, &push.base), (&commit('1'), &commit('b')));

@@ -48,8 +48,8 @@ fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play 
         match play.last_request() {
             _ if play.is_parked_for("retry") => play.retry(),
             _ if play.is_parked_for("answer") => play.append(answered(u64::from(round))),
-            ReportRequest::DecisionNeeded(push) if play.is_parked_for("decision") => {
-                let head = push.head.as_str().chars().next().unwrap();
+            ReportRequest::DecisionNeeded(asked) if play.is_parked_for("decision") => {
+                let head = asked.push.head.as_str().chars().next().unwrap();
                 let verdict = if round % 2 == 0 {
                     Verdict::Revise
                 } else {

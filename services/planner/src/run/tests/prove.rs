@@ -36,6 +36,7 @@ impl Default for Bench {
                 test_files: Vec::new(),
                 findings: Vec::new(),
                 hunks: Vec::new(),
+                changed: Vec::new(),
                 truncated: false,
             },
         }
