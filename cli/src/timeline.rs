@@ -199,6 +199,7 @@ fn describe_return(why: &Return) -> String {
         Return::Feedback { by, feedback } => format!("back to work: {by} asks for changes: {feedback}"),
         Return::Unkept { reason } => format!("back to work: the changes could not be saved: {reason}"),
         Return::Red { checks } => format!("back to work: {} checks fail", checks.len()),
+        Return::OutOfScope { files } => format!("back to work: {} files are out of scope", files.len()),
         Return::Weakened { findings } => format!("back to work: {} findings weaken checks", findings.len()),
         Return::NothingChanged => "back to work: nothing was changed".to_owned(),
     }

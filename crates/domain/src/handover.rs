@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Level, Severity};
-use crate::{ChangeSize, GiveUp, StopReason};
+use crate::{ChangeSize, GiveUp, Outside, StopReason, Widened};
 
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +111,12 @@ pub struct Description {
     /// What weakens the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// Modules that the model changed beyond those of the ticket's kind, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub widened: Vec<Widened>,
+    /// Files that the ticket's kind may not change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<Outside>,
     /// What a reviewing model still objects to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
@@ -147,14 +153,16 @@ pub struct Proof {
     /// What weakens the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// Files that the ticket's kind may not change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<Outside>,
 }
 
 impl Proof {
     /// Whether a person must approve the change, whatever the rules say.
     pub fn is_blocked(&self) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.severity == Severity::Block)
+        let is_serious = |finding: &Finding| finding.severity == Severity::Block;
+        self.findings.iter().any(is_serious) || !self.outside.is_empty()
     }
 }
 
@@ -212,6 +220,11 @@ pub enum Return {
     Red {
         /// Which.
         checks: Vec<RedCheck>,
+    },
+    /// The change is in modules that the ticket's kind may not change.
+    OutOfScope {
+        /// Where.
+        files: Vec<Outside>,
     },
     /// The change weakens checks.
     Weakened {

@@ -10,6 +10,7 @@ mod control;
 mod criteria;
 mod fact;
 mod fence;
+mod glob;
 mod handover;
 mod hint;
 mod host;
@@ -33,6 +34,7 @@ mod repository;
 mod row;
 mod rules;
 mod sandbox;
+mod scope;
 mod seed;
 mod size;
 mod skip;
@@ -57,6 +59,7 @@ pub use control::{NewerRecord, StopAll};
 pub use criteria::acceptance_criteria;
 pub use fact::{Entry, Fact, Snapshot, WorkspaceInfo};
 pub use fence::{FenceStamp, ReportFence, RunFence};
+pub use glob::covers;
 pub use handover::{
     CheckRow, CriterionNote, Description, Exit, FileNote, Handover, PhaseOutput, Proof, Question, RedCheck,
     Return,
@@ -84,9 +87,11 @@ pub use repository::RepositoryName;
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, CommitRules, CommitStyle, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules, is_program_name,
+    JiraRules, ModuleRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules,
+    is_program_name,
 };
 pub use sandbox::SandboxLevel;
+pub use scope::{Outside, Scope, Widened};
 pub use seed::CodeSeed;
 pub use size::{ChangeSize, FileChange, FileRole};
 pub use skip::{SkipPlace, SkipReason};

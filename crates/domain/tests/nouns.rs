@@ -150,6 +150,28 @@ fn reserved_names_are_no_instances_and_folders_are_refused_by_name() {
 }
 
 #[test]
+fn modules_of_the_rules_have_a_name_of_their_own_and_paths() {
+    let check = |modules: serde_json::Value| {
+        let repo = serde_json::json!({"owner": "acme", "name": "shop"});
+        let rules = serde_json::json!({"repo": repo, "modules": modules});
+        let rules: domain::Rules = serde_json::from_value(rules).unwrap();
+        rules.check().map_err(|problem| problem.to_string())
+    };
+    let core = serde_json::json!({"name": "core", "paths": ["core", "lib/*"]});
+    assert_eq!(check(serde_json::json!([core])), Ok(()));
+    let twice = check(serde_json::json!([core, core])).unwrap_err();
+    assert_eq!(twice, "modules: must have names of their own");
+    for broken in [
+        serde_json::json!([{"name": "core"}]),
+        serde_json::json!([{"name": " ", "paths": ["core"]}]),
+        serde_json::json!([{"name": "core", "paths": ["/"]}]),
+    ] {
+        let problem = check(broken).unwrap_err();
+        assert_eq!(problem, "modules: must each have a name and paths");
+    }
+}
+
+#[test]
 fn rules_cover_the_tickets_of_their_own_instance_only() {
     let rules: domain::Rules = serde_json::from_value(serde_json::json!({
         "repo": {"owner": "acme", "name": "shop", "instance": "ghe"},

@@ -2,12 +2,14 @@
 
 mod sections;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ci::CiRules, repository::RepositoryName, ticket::TicketKey};
 pub use sections::{
     AgentRules, Approval, BranchingRules, CommitRules, CommitStyle, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
+    JiraRules, ModuleRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
 };
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
@@ -39,10 +41,14 @@ pub struct Rules {
     pub ci: CiRules,
     /// Where and how commands run.
     pub executor: ExecutorRules,
+    /// Parts of the repository, and which tickets may change them; the first whose paths cover a file has it.
+    pub modules: Vec<ModuleRules>,
 }
 
 /// Hosts of one repository; they go with every grant for the egress proxy.
 const MAX_HOSTS: usize = 50;
+/// Modules of one repository; the model is told all of them.
+const MAX_MODULES: usize = 50;
 
 /// Whether a text can be a program's name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading `-`.
 pub fn is_program_name(text: &str) -> bool {
@@ -134,10 +140,32 @@ impl Rules {
         if self.executor.network.len() > MAX_HOSTS {
             return problem("executor.network", "must be at most 50 hosts");
         }
+        self.check_modules()?;
         let key = &self.jira.project_key;
         if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
             return problem("jira.project_key", "must be a Jira project key such as ENG");
         }
         Ok(())
+    }
+
+    fn check_modules(&self) -> Result<(), RulesProblem> {
+        let names: BTreeSet<&str> = self.modules.iter().map(|module| module.name.as_str()).collect();
+        let is_whole = |module: &ModuleRules| {
+            let is_path = |path: &String| !path.trim_matches('/').is_empty();
+            !module.name.trim().is_empty() && !module.paths.is_empty() && module.paths.iter().all(is_path)
+        };
+        let problem = if self.modules.len() > MAX_MODULES {
+            "must be at most 50 modules"
+        } else if names.len() < self.modules.len() {
+            "must have names of their own"
+        } else if !self.modules.iter().all(is_whole) {
+            "must each have a name and paths"
+        } else {
+            return Ok(());
+        };
+        Err(RulesProblem {
+            key: "modules",
+            problem: problem.to_owned(),
+        })
     }
 }

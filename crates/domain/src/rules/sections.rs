@@ -265,3 +265,17 @@ impl Default for ExecutorRules {
         }
     }
 }
+
+/// A part of the repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModuleRules {
+    /// How people and the model call it.
+    pub name: String,
+    /// Folders and patterns relative to the root, such as `services/*/api` or `**/*.proto`.
+    pub paths: Vec<String>,
+    /// What is in it, told to the model.
+    pub description: String,
+    /// The kinds of ticket that may change it, as the tracker names them; empty: all.
+    pub kinds: Vec<String>,
+}

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use domain::check::Finding;
-use domain::{RedCheck, ReportOutcome, Return, ToolCall, ToolResult, ToolStatus};
+use domain::{Outside, RedCheck, ReportOutcome, Return, ToolCall, ToolResult, ToolStatus};
 
 use crate::run::{Answer, Argument, CallResult};
 
@@ -14,6 +14,7 @@ pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; wheth
 pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
 
 const NAME_CHARS: usize = 80;
+const OUTSIDE_FILES: usize = 20;
 
 /// What the model reads of a call that the planner answers.
 pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
@@ -41,6 +42,11 @@ pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
             "Not done: this does not follow the repository's rules. The right form:\n\n{right}"
         )),
         Answer::Noted => ToolResult::ok("Noted."),
+        Answer::OutOfScope(outside) => ToolResult::error(format!(
+            "Not done: {} belongs to the module {:?}, which this kind of ticket does not change. If the ticket cannot be done \
+             without it, call widen_scope with that module and the reason first.",
+            outside.path, outside.module
+        )),
         Answer::AskedAlready => ToolResult::error(
             "People were asked once in this run and are not asked again. Decide on what you know and name your assumption \
              under `decisions`, or give up.",
@@ -62,6 +68,13 @@ fn argument(wrong: &Argument) -> String {
         Argument::Questions => {
             "Ask one to three questions of 5 to 1000 characters, each with at most six short options."
                 .to_owned()
+        }
+        Argument::UnknownModule { known } => match known.is_empty() {
+            true => "The rules of this repository know no modules; every file may be changed.".to_owned(),
+            false => format!("There is no such module. Choose from: {}.", known.join(", ")),
+        },
+        Argument::Reason => {
+            "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
         }
         Argument::NoLabels => "labels must be a list of texts".to_owned(),
         Argument::UnknownLabel { label, allowed } => {
@@ -93,6 +106,7 @@ pub(super) fn returned(why: &Return) -> String {
         ),
         Return::Red { checks } => red(checks),
         Return::Weakened { findings } => weakened(findings),
+        Return::OutOfScope { files } => out_of_scope(files),
         Return::Unkept { reason } => format!("{}\n\nThen call finish again.", unkept(reason)),
         Return::NothingChanged => {
             "The workspace holds no change. Make the change and call finish again; if none is needed or possible, call \
@@ -116,6 +130,23 @@ fn red(checks: &[RedCheck]) -> String {
         );
     }
     text.push_str("\nCorrect the change, then call finish again.");
+    text
+}
+
+fn out_of_scope(files: &[Outside]) -> String {
+    let mut text =
+        "The change touches files of modules that this kind of ticket does not change:\n".to_owned();
+    for file in files.iter().take(OUTSIDE_FILES) {
+        let _ = write!(text, "\n- {} (module {})", file.path, file.module);
+    }
+    let more = files.len().saturating_sub(OUTSIDE_FILES);
+    if more > 0 {
+        let _ = write!(text, "\n- and {more} more");
+    }
+    text.push_str(
+        "\n\nTake that back if the ticket can be done without it. If it cannot, call widen_scope with the module and the \
+         reason. Then call finish again; as it is, a person must approve the change.",
+    );
     text
 }
 

@@ -8,7 +8,7 @@ mod tags;
 
 use std::sync::LazyLock;
 
-use domain::{Block, ToolSpec, WorkspaceInfo, cause::chain};
+use domain::{Block, JobRequest, Scope, ToolSpec, WorkspaceInfo, cause::chain};
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::Deserialize;
@@ -26,13 +26,14 @@ const INSTRUCTION_CHARS: usize = 32 * 1024;
 const PATH_CHARS: usize = 200;
 
 /// Every template: name and text.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
     ("add_labels", include_str!("tools/add_labels.json")),
     ("ask", include_str!("tools/ask.json")),
     ("finish", include_str!("tools/finish.json")),
     ("give_up", include_str!("tools/give_up.json")),
+    ("widen_scope", include_str!("tools/widen_scope.json")),
 ];
 
 /// A template with an error in it is left out, and found missing by the first call and by a test.
@@ -64,7 +65,7 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
     let unfinished = block("unfinished")?;
     let own = conversation.dialog.tools.iter();
     let own: Vec<ToolSpec> = own
-        .map(|tool| described(tool.name, &values))
+        .filter_map(|tool| described(tool.name, &values).transpose())
         .collect::<Result<_, _>>()?;
     let theirs = conversation.workspace.into_iter().flat_map(|info| &info.tools);
     let tools = theirs.cloned().chain(own).collect();
@@ -111,6 +112,7 @@ fn values(conversation: &Conversation<'_>) -> Value {
         default_branch => rules.repo.default_branch,
         base => info.map(|info| info.base.short().to_owned()),
         rules => Value::from_serialize(rules),
+        modules => modules(conversation.request),
         submodules => info.map(|info| missing(&info.submodules)).unwrap_or_default(),
         lfs_files => info.map(|info: &WorkspaceInfo| missing(&info.lfs_files)).unwrap_or_default(),
         ticket => tags.ticket(conversation.ticket, conversation.request),
@@ -121,8 +123,18 @@ fn values(conversation: &Conversation<'_>) -> Value {
     }
 }
 
-/// What the model reads of one of the planner's tools.
-fn described(name: &str, values: &Value) -> Result<ToolSpec, Error> {
+/// The modules of the rules, and whether this ticket may change them: as it was in the beginning, so that the first message
+/// stays the same.
+fn modules(request: &JobRequest) -> Vec<Value> {
+    let scope = Scope::new(&request.rules.modules, &request.text.kind, &[]);
+    let modules = request.rules.modules.iter();
+    modules
+        .map(|module| context! { module => Value::from_serialize(module), is_open => scope.is_open(module) })
+        .collect()
+}
+
+/// What the model reads of one of the planner's tools; nothing for one that is of no use in this repository.
+fn described(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
     /// The content of a file in `tools/`.
     #[derive(Deserialize)]
     struct Description {
@@ -132,14 +144,17 @@ fn described(name: &str, values: &Value) -> Result<ToolSpec, Error> {
         read_only: bool,
     }
     let text = ENVIRONMENT.get_template(name)?.render(values)?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
     let known: Description = serde_json::from_str(&text)
         .map_err(|error| Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))?;
-    Ok(ToolSpec {
+    Ok(Some(ToolSpec {
         name: name.to_owned(),
         description: known.description,
         input_schema: known.input_schema,
         read_only: known.read_only,
-    })
+    }))
 }
 
 /// Names what a model was shown, so that two runs can be compared.
@@ -206,9 +221,13 @@ mod tests {
         for (name, _) in TEMPLATES {
             ENVIRONMENT.get_template(name).unwrap();
         }
-        let rules = context! { rules => Value::from_serialize(domain::Rules::default()) };
-        for tool in ["add_labels", "ask", "finish", "give_up"] {
-            let known = described(tool, &rules).unwrap();
+        let rules = domain::Rules {
+            modules: vec![domain::ModuleRules::default()],
+            ..domain::Rules::default()
+        };
+        let rules = context! { rules => Value::from_serialize(rules) };
+        for tool in ["add_labels", "ask", "finish", "give_up", "widen_scope"] {
+            let known = described(tool, &rules).unwrap().unwrap();
             assert_eq!(known.input_schema["type"], "object", "{tool}");
             assert!(known.description.len() > 40, "{tool}");
         }

@@ -8,6 +8,7 @@ mod properties;
 mod prove;
 mod repetition;
 mod retry;
+mod scope;
 mod tell;
 mod triage;
 mod workspace;

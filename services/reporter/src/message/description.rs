@@ -36,9 +36,29 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
         "Not done",
         handover.not_done.iter().map(|line| one_line(line)).collect(),
     ));
+    parts.extend(scope(description));
     let open = description.objections.iter().map(|line| one_line(line));
     parts.extend(listed("Open remarks of the review by a model", open.collect()));
     parts.join("\n\n")
+}
+
+/// Where the change is beyond the modules of its kind of ticket.
+fn scope(description: &Description) -> Vec<String> {
+    let widened = description.widened.iter();
+    let widened = widened.map(|wish| format!("{}: {}", code(&wish.module), one_line(&wish.reason)));
+    let outside = description.outside.iter();
+    let outside = outside.map(|file| format!("{} (module {})", code(&file.path), code(&file.module)));
+    let parts = [
+        listed(
+            "Modules beyond those of this kind of ticket, as the author says",
+            widened.collect(),
+        ),
+        listed(
+            "Files that this kind of ticket does not change (needs a person's approval)",
+            outside.collect(),
+        ),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 /// One row for each acceptance criterion; what shows it is the model's claim, and the heading says so.

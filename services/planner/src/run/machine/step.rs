@@ -2,8 +2,8 @@
 
 use domain::check::CheckSpec;
 use domain::{
-    BranchRef, CallId, Fact, ReportId, ReportOutcome, ReportRequest, StopReason, Timestamp, ToolCall,
-    WaitsFor,
+    BranchRef, CallId, Fact, Outside, ReportId, ReportOutcome, ReportRequest, StopReason, Timestamp,
+    ToolCall, WaitsFor,
 };
 
 use serde_json::Value;
@@ -90,6 +90,8 @@ pub(crate) enum Answer {
     Noted,
     /// People were asked once already.
     AskedAlready,
+    /// The file is in a module that this kind of ticket may not change.
+    OutOfScope(Outside),
 }
 
 /// A wrong argument of one of the planner's tools.
@@ -101,6 +103,11 @@ pub(crate) enum Argument {
     Summary,
     Evidence,
     Questions,
+    /// There is no such module; those that there are.
+    UnknownModule {
+        known: Vec<String>,
+    },
+    Reason,
     NoLabels,
     UnknownLabel {
         label: String,

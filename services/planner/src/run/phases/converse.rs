@@ -1,10 +1,11 @@
 //! A conversation with the model, up to the point where its phase has to choose.
 
-use domain::{JobRequest, Naming, ReplyStop, StopReason, WaitsFor};
+use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor};
 
 use crate::run::machine::{
     Action, Answer, Call, DialogSpec, RunState, Step, answer, await_report, record_turn, run_tool,
 };
+use crate::run::tools::widen_scope;
 
 /// How far a conversation has come.
 pub(super) enum Progress {
@@ -74,10 +75,39 @@ fn tool_step(
     if let Some(right) = misnamed(state, request, call) {
         return answer(state, call, Answer::Misnamed { right }).into();
     }
+    if let Some(outside) = out_of_scope(state, request, call) {
+        return answer(state, call, Answer::OutOfScope(outside)).into();
+    }
     if call.is_deadly() {
         return answer(state, call, Answer::LostTwice).into();
     }
     run_tool(state, call, false).into()
+}
+
+/// The first file that a call would write outside of the scope. Commands write where they like; the change is looked at later.
+fn out_of_scope(state: &RunState, request: &JobRequest, call: &Call) -> Option<Outside> {
+    let paths = match call.call.name.as_str() {
+        "edit_file" | "write_file" => vec![call.call.input.get("path")?.as_str()?],
+        "apply_patch" => patched(call.call.input.get("patch")?.as_str()?),
+        _ => return None,
+    };
+    let scope = widen_scope::scope(state, request);
+    paths.into_iter().find_map(|path| scope.outside(path))
+}
+
+/// The files that a unified diff names.
+fn patched(patch: &str) -> Vec<&str> {
+    let named = patch
+        .lines()
+        .filter_map(|line| line.strip_prefix("--- ").or(line.strip_prefix("+++ ")));
+    named
+        .map(|name| name.split('\t').next().unwrap_or_default().trim())
+        .map(|name| {
+            name.strip_prefix("a/")
+                .or(name.strip_prefix("b/"))
+                .unwrap_or(name)
+        })
+        .collect()
 }
 
 /// The right form of a branch's name or a commit's message that does not follow the rules.

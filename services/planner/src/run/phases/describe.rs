@@ -1,8 +1,12 @@
 //! What is known of a change, for the people who decide about it and who review it.
 
+use std::collections::BTreeSet;
+
+use domain::check::ChangeReport;
 use domain::{ChangeSize, Description, Handover, JobRequest};
 
 use crate::run::machine::RunState;
+use crate::run::tools::widen_scope;
 
 pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handover) -> Description {
     let proof = state.proof();
@@ -14,10 +18,26 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         cut_short: state.cut_short().cloned(),
         kind: request.text.kind.clone(),
         ticket: request.text.summary.clone(),
-        change: change.map(|change| ChangeSize::of(&change.changed, &change.modules)),
+        change: change.map(|change| ChangeSize::of(&change.changed, &modules(state, request, change))),
         checks: proof.map(|proof| proof.rows.clone()).unwrap_or_default(),
         level: proof.map(|proof| proof.level),
         findings: proof.map(|proof| proof.findings.clone()).unwrap_or_default(),
+        widened: widen_scope::widened(state, request),
+        outside: proof.map(|proof| proof.outside.clone()).unwrap_or_default(),
         objections: Vec::new(),
     }
+}
+
+/// The modules of the rules that are touched; without rules those that the executor found.
+fn modules(state: &RunState, request: &JobRequest, change: &ChangeReport) -> Vec<String> {
+    if request.rules.modules.is_empty() {
+        return change.modules.clone();
+    }
+    let scope = widen_scope::scope(state, request);
+    let touched = change
+        .changed
+        .iter()
+        .filter_map(|file| scope.module_of(&file.path));
+    let named: BTreeSet<&str> = touched.map(|module| module.name.as_str()).collect();
+    named.into_iter().map(str::to_owned).collect()
 }

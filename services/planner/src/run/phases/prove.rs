@@ -1,10 +1,13 @@
 //! The change is proven without the model: its checks run in trees that the model cannot touch, with the base beside it.
 
-use domain::check::{CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Level, TreeKind};
-use domain::{CheckRow, Fact, PhaseOutput, Proof, RedCheck, Return, text::tail};
+use domain::check::{
+    ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Level, TreeKind,
+};
+use domain::{CheckRow, Fact, Outside, PhaseOutput, Proof, RedCheck, Return, text::tail};
 
 use super::back::{back, tries};
 use crate::run::machine::{Action, PhaseSpec, RunState, Step};
+use crate::run::tools::widen_scope;
 
 /// More commands than this cost more time than they show.
 const MOST_COMMANDS: usize = 2;
@@ -27,6 +30,13 @@ fn next(state: &RunState) -> Step {
     let Some(change) = &checks.change else {
         return Action::InspectChange.into();
     };
+    let outside = outside(state, change.as_ref());
+    let strayed = Return::OutOfScope {
+        files: outside.clone(),
+    };
+    if !outside.is_empty() && tries(state, &strayed) == 0 {
+        return back(state, strayed);
+    }
     if let Some(open) = checks.open() {
         let (id, check) = (open.id.clone(), open.spec.clone());
         return Action::RunCheck { id, check }.into();
@@ -42,10 +52,23 @@ fn next(state: &RunState) -> Step {
         .iter()
         .filter_map(|command| shown(state, command, tests))
         .collect();
-    conclude(state, &rows)
+    conclude(state, &rows, outside)
 }
 
-fn conclude(state: &RunState, rows: &[Shown<'_>]) -> Step {
+/// What really differs is compared with the scope: commands write where they like.
+fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
+    let (Some(request), Some(change)) = (state.request(), change) else {
+        return Vec::new();
+    };
+    let scope = widen_scope::scope(state, request);
+    change
+        .changed
+        .iter()
+        .filter_map(|file| scope.outside(&file.path))
+        .collect()
+}
+
+fn conclude(state: &RunState, rows: &[Shown<'_>], outside: Vec<Outside>) -> Step {
     let checks: Vec<RedCheck> = rows.iter().filter_map(Shown::red).collect();
     let (is_red, red) = (!checks.is_empty(), Return::Red { checks });
     if is_red && tries(state, &red) < MOST_TRIES {
@@ -56,13 +79,14 @@ fn conclude(state: &RunState, rows: &[Shown<'_>]) -> Step {
     let weakened = Return::Weakened {
         findings: findings.clone(),
     };
-    if change.is_some_and(domain::check::ChangeReport::is_blocked) && tries(state, &weakened) == 0 {
+    if change.is_some_and(ChangeReport::is_blocked) && tries(state, &weakened) == 0 {
         return back(state, weakened);
     }
     let proof = Proof {
         level: level(rows),
         rows: rows.iter().map(Shown::row).collect(),
         findings,
+        outside,
     };
     Action::Record(Fact::PhaseFinished {
         output: PhaseOutput::Prove {

@@ -10,7 +10,7 @@ use crate::run::machine::{
     Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, Turn, park, record_turn,
     stuck,
 };
-use crate::run::tools::{ask, finish, give_up};
+use crate::run::tools::{ask, finish, give_up, widen_scope};
 
 /// How often the model is reminded that its work has no end yet.
 const REMINDERS: usize = 2;
@@ -21,7 +21,7 @@ const DIALOG: DialogSpec = DialogSpec {
     phase: Phase::Work,
     role: ModelRole::Default,
     has_workspace: true,
-    tools: &[finish::TOOL, ask::TOOL, give_up::TOOL],
+    tools: &[finish::TOOL, ask::TOOL, give_up::TOOL, widen_scope::TOOL],
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {

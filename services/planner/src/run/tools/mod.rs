@@ -4,6 +4,7 @@ pub(super) mod add_labels;
 pub(super) mod ask;
 pub(super) mod finish;
 pub(super) mod give_up;
+pub(super) mod widen_scope;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

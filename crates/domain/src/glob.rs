@@ -1,0 +1,77 @@
+//! Patterns of paths, as rules have them.
+
+/// Whether a pattern means this path or a folder around it. `*` and `?` stand for letters of one name, `**` for any folders;
+/// both are relative to the root.
+pub fn covers(pattern: &str, path: &str) -> bool {
+    let pattern = parts(pattern);
+    !pattern.is_empty() && folders(&pattern, &parts(path))
+}
+
+/// The names of a path, without detours.
+fn parts(path: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+fn folders(pattern: &[&str], path: &[&str]) -> bool {
+    match (pattern.split_first(), path.split_first()) {
+        (None, _) => true,
+        (Some((&"**", rest)), _) => (0..=path.len()).any(|skipped| folders(rest, &path[skipped..])),
+        (Some((wanted, rest)), Some((part, inner))) => {
+            let (wanted, part): (Vec<char>, Vec<char>) = (wanted.chars().collect(), part.chars().collect());
+            letters(&wanted, &part) && folders(rest, inner)
+        }
+        (Some(_), None) => false,
+    }
+}
+
+fn letters(pattern: &[char], name: &[char]) -> bool {
+    match (pattern.split_first(), name.split_first()) {
+        (None, name) => name.is_none(),
+        (Some(('*', rest)), _) => (0..=name.len()).any(|skipped| letters(rest, &name[skipped..])),
+        (Some(('?', rest)), Some((_, inner))) => letters(rest, inner),
+        (Some((wanted, rest)), Some((letter, inner))) => wanted == letter && letters(rest, inner),
+        (Some(_), None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_means_everything_in_it_and_stars_stay_within_their_names() {
+        for (pattern, path) in [
+            ("core", "core/src/Task.java"),
+            ("core/", "./core/a"),
+            ("core/**", "core/a/b"),
+            ("services/*/api", "services/shop/api/x.ts"),
+            ("**/*.proto", "api/v1/shop.proto"),
+            ("**/*.proto", "shop.proto"),
+            ("src/?.rs", "src/a.rs"),
+            ("**", "any/thing"),
+        ] {
+            assert!(covers(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("core", "core-api/a"),
+            ("core", "api/core/a"),
+            ("core/**", "core/../api/a"),
+            ("services/*/api", "services/a/b/api/x"),
+            ("**/*.proto", "shop.proto.md"),
+            ("src/?.rs", "src/ab.rs"),
+            ("", "any"),
+        ] {
+            assert!(!covers(pattern, path), "{pattern} {path}");
+        }
+    }
+}

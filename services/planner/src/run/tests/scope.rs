@@ -1,0 +1,165 @@
+//! Where a ticket of a kind may change files.
+
+use domain::{FileChange, FileRole, Job, ModuleRules, Outside, Proposal, ReportRequest, ToolStatus, Verdict};
+use serde_json::{Value, json};
+
+use super::play::{Play, decided, finish, request, tools};
+use crate::run::Action;
+use crate::transcript::Message;
+
+/// A bug in a repository whose API is for stories only.
+fn bug(calls: &[&[(&str, Value)]]) -> Play {
+    let mut asked = request(Job::Implement);
+    asked.text.kind = "Bug".to_owned();
+    let module = |name: &str, kinds: &[&str]| ModuleRules {
+        name: name.to_owned(),
+        paths: vec![name.to_owned()],
+        description: format!("What is in {name}."),
+        kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+    };
+    asked.rules.modules = vec![module("core", &[]), module("api", &["Story"])];
+    Play::implement(asked, calls.iter().map(|calls| tools(calls)))
+}
+
+fn edit(path: &str) -> (&'static str, Value) {
+    ("edit_file", json!({ "path": path }))
+}
+
+fn widen() -> (&'static str, Value) {
+    (
+        "widen_scope",
+        json!({"module": "api", "reason": "The field is part of the request."}),
+    )
+}
+
+/// What really differs in the end.
+fn changing(mut play: Play, paths: &[&str]) -> Play {
+    play.checks.change.changed = paths
+        .iter()
+        .map(|path| FileChange {
+            path: (*path).to_owned(),
+            added: 1,
+            removed: 0,
+            role: FileRole::Product,
+        })
+        .collect();
+    play
+}
+
+#[test]
+fn a_write_to_a_module_of_other_tickets_is_refused_until_the_model_says_why_it_needs_it() {
+    let api = [edit("./api/Task.java")];
+    let patch = [(
+        "apply_patch",
+        json!({"patch": "--- a/core/x\n+++ b/api/x\n@@ -1 +1 @@\n-a\n+b\n"}),
+    )];
+    let mut play = bug(&[&api, &patch, &[widen()], &api, &[finish()]]);
+    play.workspace.tools.push(domain::ToolSpec {
+        name: "apply_patch".to_owned(),
+        ..play.workspace.tools[1].clone()
+    });
+    let mut play = changing(play, &["api/Task.java"]);
+    let mut answers = Vec::new();
+    for _ in 0..4 {
+        play.until_model_call();
+        let action = play.until(|action| matches!(action, Action::AskModel { .. }));
+        play.perform(action);
+        play.until_model_call();
+        answers.push(play.last_result().clone());
+    }
+    for refused in &answers[..2] {
+        assert_eq!(refused.status, ToolStatus::Error);
+        assert!(refused.content.contains("call widen_scope"), "{refused:?}");
+    }
+    assert_eq!(answers[3].content, "edit_file did it");
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    play.pushed();
+    assert_eq!(play.drive(), Action::Wait);
+    let ReportRequest::OpenPullRequest {
+        description: Some(said),
+        ..
+    } = play.last_request()
+    else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(said.widened[0].module, "api");
+    assert_eq!(said.widened[0].reason, "The field is part of the request.");
+    assert_eq!(said.change.as_ref().unwrap().modules, ["api"]);
+}
+
+#[test]
+fn what_a_command_changed_out_of_scope_goes_back_once_and_then_needs_a_person() {
+    let play = bug(&[&[edit("core/Task.java")], &[finish()], &[finish()]]);
+    let mut play = changing(play, &["core/Task.java", "api/gen/Client.java"]);
+    assert_eq!(play.drive(), Action::Wait);
+    let told = |message: &Message| matches!(message, Message::User(words) if words.contains("- api/gen/Client.java (module api)"));
+    assert_eq!(
+        play.transcript()
+            .messages
+            .iter()
+            .filter(|message| told(message))
+            .count(),
+        1
+    );
+    let ReportRequest::DecisionNeeded(Proposal {
+        description: Some(said),
+        ..
+    }) = play.last_request()
+    else {
+        panic!("no rule asks for it: {:?}", play.last_request())
+    };
+    let outside = Outside {
+        path: "api/gen/Client.java".to_owned(),
+        module: "api".to_owned(),
+    };
+    assert_eq!(said.outside, [outside]);
+    play.shown();
+    play.drive();
+    play.append(decided(Verdict::Approve));
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
+
+#[test]
+fn a_change_within_the_scope_and_one_that_was_asked_for_afterwards_need_nobody() {
+    let inside = bug(&[&[edit("core/Task.java")], &[finish()]]);
+    let mut inside = changing(inside, &["core/Task.java", "README.md"]);
+    assert_eq!(inside.drive(), Action::Wait);
+    assert!(matches!(inside.last_request(), ReportRequest::PushBranch(_)));
+    let late = bug(&[&[edit("core/Task.java")], &[finish()], &[widen(), finish()]]);
+    let mut late = changing(late, &["api/Client.java"]);
+    assert_eq!(late.drive(), Action::Wait);
+    assert!(matches!(late.last_request(), ReportRequest::PushBranch(_)));
+}
+
+#[test]
+fn the_model_is_told_the_modules_and_is_offered_more_of_them_only_where_there_are_rules() {
+    let mut play = bug(&[&[(
+        "widen_scope",
+        json!({"module": "web", "reason": "It looks better."}),
+    )]]);
+    play.until_model_call();
+    let shown = play.transcript();
+    let Message::User(task) = &shown.messages[0] else {
+        panic!("no task")
+    };
+    assert!(task.contains("- core (core): What is in core.\n"), "{task}");
+    assert!(
+        task.contains("- api (api): What is in api. (not for this kind of ticket"),
+        "{task}"
+    );
+    assert!(shown.tools.iter().any(|tool| tool.name == "widen_scope"));
+    let action = play.until(|action| matches!(action, Action::AskModel { .. }));
+    play.perform(action);
+    play.until_model_call();
+    assert!(play.last_result().content.contains("Choose from: core, api."));
+    let mut free = Play::with([]);
+    free.until_model_call();
+    assert!(
+        free.transcript()
+            .tools
+            .iter()
+            .all(|tool| tool.name != "widen_scope")
+    );
+}

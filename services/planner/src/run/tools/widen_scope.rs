@@ -1,0 +1,60 @@
+//! The model needs a module that its kind of ticket may not change. It is allowed that, and people read why.
+
+use domain::{JobRequest, Scope, ToolStatus, Widened};
+use serde_json::Value;
+
+use super::{arguments, noted};
+use crate::run::machine::{Argument, Call, CallResult, CallState, RunState, Step, Tool};
+
+const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=500;
+
+pub(in crate::run) const TOOL: Tool = Tool {
+    name: "widen_scope",
+    act,
+};
+
+fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
+    noted(state, call, parse(&call.call.input, request))
+}
+
+fn parse(input: &Value, request: &JobRequest) -> Result<Widened, Argument> {
+    let Widened { module, reason } = arguments(input)?;
+    let known = request.rules.modules.iter().map(|module| &module.name);
+    if !known.clone().any(|name| *name == module) {
+        return Err(Argument::UnknownModule {
+            known: known.cloned().collect(),
+        });
+    }
+    let reason = reason.trim().to_owned();
+    match REASON_CHARS.contains(&reason.chars().count()) {
+        true => Ok(Widened { module, reason }),
+        false => Err(Argument::Reason),
+    }
+}
+
+/// What was asked for so far; the first reason for a module counts.
+pub(in crate::run) fn widened(state: &RunState, request: &JobRequest) -> Vec<Widened> {
+    let turns = state.dialogs.iter().flat_map(|dialog| &dialog.turns);
+    let calls = turns.flat_map(|turn| &turn.calls);
+    let wishes = calls.filter(|call| call.call.name == TOOL.name && is_accepted(call));
+    let mut all: Vec<Widened> = Vec::new();
+    for wish in wishes.filter_map(|call| parse(&call.call.input, request).ok()) {
+        if all.iter().all(|known| known.module != wish.module) {
+            all.push(wish);
+        }
+    }
+    all
+}
+
+fn is_accepted(call: &Call) -> bool {
+    matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
+}
+
+/// Where the run may change files.
+pub(in crate::run) fn scope<'a>(state: &RunState, request: &'a JobRequest) -> Scope<'a> {
+    Scope::new(
+        &request.rules.modules,
+        &request.text.kind,
+        &widened(state, request),
+    )
+}
