@@ -2,8 +2,8 @@
 
 use domain::check::{ChangeReport, CheckCandidate, CheckRun, TreeKind};
 use domain::{
-    Entry, Exit, Fact, News, PhaseOutput, Receipt, ReportOutcome, ReportRequest, Return, Timestamp,
-    ToolStatus, text::visible,
+    Entry, Exit, Fact, Intake, IntakeDecision, News, PhaseOutput, Receipt, ReportOutcome, ReportRequest,
+    Return, Timestamp, ToolStatus, text::visible,
 };
 use serde_json::Value;
 
@@ -60,6 +60,10 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         Fact::CheckRan { run, .. } => ("executor", describe_check(run)),
         Fact::ChangeInspected { report } => ("executor", describe_change(report.as_deref())),
         Fact::PhaseFinished { output } => ("planner", describe_output(output)),
+        Fact::ClassRaised { class } => (
+            "planner",
+            format!("more work than it looked like: {}", class.as_str()),
+        ),
         Fact::Returned { why } => ("planner", describe_return(why)),
         Fact::SnapshotFailed { reason, .. } => ("executor", format!("no snapshot: {reason}")),
         Fact::ReportRequested { request, .. } => ("planner", format!("asks: {}", describe_request(request))),
@@ -180,6 +184,16 @@ fn describe_change(report: Option<&ChangeReport>) -> String {
 
 fn describe_output(output: &PhaseOutput) -> String {
     match output {
+        PhaseOutput::Intake { intake } => describe_intake(intake.as_deref()),
+        PhaseOutput::Plan { plan: Some(plan) } => {
+            format!("plan of {} steps: {}", plan.steps.len(), plan.goal)
+        }
+        PhaseOutput::Plan { plan: None } => "no plan was made".to_owned(),
+        PhaseOutput::Review { review } if !review.is_complete => "the review came to no end".to_owned(),
+        PhaseOutput::Review { review } => match review.blocking().count() {
+            0 => "reviewed: no objection".to_owned(),
+            count => format!("reviewed: {count} objections"),
+        },
         PhaseOutput::Work {
             exit: Exit::Finished(handover),
         } => format!("work finished: {}", handover.title),
@@ -193,6 +207,19 @@ fn describe_output(output: &PhaseOutput) -> String {
     }
 }
 
+fn describe_intake(intake: Option<&Intake>) -> String {
+    let Some(intake) = intake else {
+        return "the first look brought nothing usable".to_owned();
+    };
+    let next = match &intake.decision {
+        IntakeDecision::Go => "goes ahead",
+        IntakeDecision::Ask { .. } => "asks first",
+        IntakeDecision::Decline { .. } => "declines",
+    };
+    let (kind, class) = (intake.kind.as_str(), intake.class.as_str());
+    format!("{class} {kind}, {next}: {}", intake.one_liner)
+}
+
 fn describe_return(why: &Return) -> String {
     match why {
         Return::Refused { detail } => format!("back to work: refused: {detail}"),
@@ -201,6 +228,9 @@ fn describe_return(why: &Return) -> String {
         Return::Red { checks } => format!("back to work: {} checks fail", checks.len()),
         Return::OutOfScope { files } => format!("back to work: {} files are out of scope", files.len()),
         Return::Weakened { findings } => format!("back to work: {} findings weaken checks", findings.len()),
+        Return::Reviewed { objections } => {
+            format!("back to work: the reviewer has {} objections", objections.len())
+        }
         Return::NothingChanged => "back to work: nothing was changed".to_owned(),
     }
 }

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    CallId, CodeSeed, CommitId, Decision, Hint, ModelRole, News, ObjectRef, Phase, PhaseOutput, RecordKind,
-    Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, SandboxLevel,
-    StopReason, Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger, WaitsFor,
+    CallId, Class, CodeSeed, CommitId, Decision, Hint, ModelRole, News, ObjectRef, Phase, PhaseOutput,
+    RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence,
+    SandboxLevel, StopReason, Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger, WaitsFor,
 };
 
 /// One record of a run's journal.
@@ -178,6 +178,11 @@ pub enum Fact {
         /// What it brought.
         output: PhaseOutput,
     },
+    /// The work turned out to be more than it looked like.
+    ClassRaised {
+        /// The larger class.
+        class: Class,
+    },
     /// The run goes back to its work: what later phases brought is void.
     Returned {
         /// Why.
@@ -293,6 +298,7 @@ impl Fact {
             Self::CheckRan { .. } => "check_ran",
             Self::ChangeInspected { .. } => "change_inspected",
             Self::PhaseFinished { .. } => "phase_finished",
+            Self::ClassRaised { .. } => "class_raised",
             Self::Returned { .. } => "returned",
             Self::SnapshotTaken { .. } => "snapshot_taken",
             Self::SnapshotFailed { .. } => "snapshot_failed",
@@ -331,6 +337,7 @@ impl Fact {
             | Self::CheckRan { .. }
             | Self::ChangeInspected { .. }
             | Self::PhaseFinished { .. }
+            | Self::ClassRaised { .. }
             | Self::Returned { .. }
             | Self::SnapshotTaken { .. }
             | Self::SnapshotFailed { .. }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Level, Severity};
-use crate::{ChangeSize, GiveUp, Outside, StopReason, Widened};
+use crate::{ChangeSize, GiveUp, Intake, Objection, Outside, Plan, Review, StopReason, Widened};
 
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +181,18 @@ pub struct RedCheck {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum PhaseOutput {
+    /// The ticket was looked at.
+    Intake {
+        /// What was found and decided; absent: the model gave no usable answer, and the work begins without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        intake: Option<Box<Intake>>,
+    },
+    /// The change was planned.
+    Plan {
+        /// The plan; absent: the model made none, and the work begins without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<Box<Plan>>,
+    },
     /// The model ended its work.
     Work {
         /// How.
@@ -191,6 +203,21 @@ pub enum PhaseOutput {
         /// What was shown.
         proof: Box<Proof>,
     },
+    /// The change was reviewed.
+    Review {
+        /// What the reviewer says.
+        review: Review,
+    },
+}
+
+impl PhaseOutput {
+    /// Whether it holds whatever the change becomes.
+    pub const fn is_about_the_ticket(&self) -> bool {
+        match self {
+            Self::Intake { .. } | Self::Plan { .. } => true,
+            Self::Work { .. } | Self::Prove { .. } | Self::Review { .. } => false,
+        }
+    }
 }
 
 /// Why a run goes back to its work.
@@ -230,5 +257,10 @@ pub enum Return {
     Weakened {
         /// Where and how.
         findings: Vec<Finding>,
+    },
+    /// A reviewing model objects to the change.
+    Reviewed {
+        /// What stands in its way.
+        objections: Vec<Objection>,
     },
 }

@@ -16,6 +16,7 @@ mod hint;
 mod host;
 mod ids;
 mod instance;
+mod intake;
 mod invalid;
 mod job;
 pub mod json;
@@ -29,8 +30,10 @@ mod news;
 mod object;
 mod origin;
 mod phase;
+mod plan;
 mod report;
 mod repository;
+mod review;
 mod row;
 mod rules;
 mod sandbox;
@@ -68,6 +71,7 @@ pub use hint::{Hint, Repetition, RepetitionKind};
 pub use host::HostPattern;
 pub use ids::{CallId, ReportId, RunId};
 pub use instance::Instance;
+pub use intake::{Class, Criterion, Intake, IntakeDecision, TicketKind};
 pub use invalid::InvalidId;
 pub use job::Job;
 pub use kind::RecordKind;
@@ -80,15 +84,17 @@ pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;
 pub use phase::{ModelRole, Phase};
+pub use plan::{Plan, PlanStep};
 pub use report::{
     Proposal, PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled,
 };
 pub use repository::RepositoryName;
+pub use review::{Objection, Review, Weight};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
-    AgentRules, Approval, BranchingRules, CommitRules, CommitStyle, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, ModuleRules, PullRequestRules, RepoRules, Rules, RulesProblem, SkipRules, TriageRules,
-    is_program_name,
+    AgentRules, Approval, BranchingRules, ClassTurns, CommitRules, CommitStyle, DbtProject, DbtRules,
+    ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules, RulesProblem,
+    SkipRules, TriageRules, is_program_name,
 };
 pub use sandbox::SandboxLevel;
 pub use scope::{Outside, Scope, Widened};

@@ -11,6 +11,12 @@ pub enum Phase {
     Work,
     /// Labels are chosen for a new ticket.
     Triage,
+    /// A ticket is looked at before anybody works on it.
+    Intake,
+    /// A large change is planned.
+    Plan,
+    /// A change is looked at by a second model.
+    Review,
 }
 
 impl Phase {
@@ -19,6 +25,9 @@ impl Phase {
         match self {
             Self::Work => "work",
             Self::Triage => "triage",
+            Self::Intake => "intake",
+            Self::Plan => "plan",
+            Self::Review => "review",
         }
     }
 }

@@ -153,16 +153,19 @@ pub enum GiveUp {
     OutOfScope,
     /// Something that is missing here keeps it from being done.
     Blocked,
+    /// It is more than one pull request.
+    TooLarge,
 }
 
 impl GiveUp {
     /// Every kind.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::SpecContradictsTests,
         Self::CannotReproduce,
         Self::AlreadyDone,
         Self::OutOfScope,
         Self::Blocked,
+        Self::TooLarge,
     ];
 
     /// The name in tool calls and journals.
@@ -173,6 +176,7 @@ impl GiveUp {
             Self::AlreadyDone => "already_done",
             Self::OutOfScope => "out_of_scope",
             Self::Blocked => "blocked",
+            Self::TooLarge => "too_large",
         }
     }
 }

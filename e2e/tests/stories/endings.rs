@@ -56,11 +56,11 @@ async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carrie
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_51st_turn_is_never_asked_and_the_draft_is_kept() {
+async fn the_61st_turn_is_never_asked_and_the_draft_is_kept() {
     let mut script = fixture::script();
     // Everything but the hand-over.
     script.pop();
-    while script.len() < 60 {
+    while script.len() < 70 {
         let pattern = format!("nothing{}", script.len());
         script.push(Step::call("search_files", json!({"pattern": pattern})));
     }
@@ -69,9 +69,9 @@ async fn the_51st_turn_is_never_asked_and_the_draft_is_kept() {
         ..Options::default()
     })
     .await;
-    assert_eq!(reason, StopReason::TurnLimit { turns: 50 });
-    assert_eq!(world.model.calls().len(), 50);
-    let told = comment_with(&world, &key, "50").await;
+    assert_eq!(reason, StopReason::TurnLimit { turns: 60 });
+    assert_eq!(world.model.calls().len(), 60);
+    let told = comment_with(&world, &key, "60").await;
     let pull = only_pull_request(&world);
     assert!(pull.draft && pull.open && told.contains("acme/shop#1"), "{told}");
     world.stop().await.unwrap();

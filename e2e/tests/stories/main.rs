@@ -12,6 +12,7 @@ mod endings;
 mod exits;
 mod happy;
 mod instances;
+mod phases;
 mod recovery;
 mod rolling;
 mod skips;

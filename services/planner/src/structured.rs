@@ -75,48 +75,11 @@ fn all_required(schema: &Value) -> bool {
     }
 }
 
-/// A reply that is not what was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unusable {
-    /// The model may try once more: these words are for it.
-    #[error("{0}")]
-    Repair(String),
-    /// The model had its second try; these words are for people.
-    #[error("the model's reply was not usable: {0}")]
-    Failed(String),
-}
-
-/// Reads a reply of the asked form. `refused` counts the replies before it that were not usable.
+/// Reads a reply of the asked form.
 ///
 /// # Errors
-/// [`Unusable::Repair`] for the first one with the exact error, then [`Unusable::Failed`].
-#[allow(
-    dead_code,
-    reason = "the phases with a typed output read their replies with it"
-)]
-pub(crate) fn parse<T: DeserializeOwned>(
-    reply: &Reply,
-    refused: u32,
-    check: impl FnOnce(&T) -> Result<(), String>,
-) -> Result<T, Unusable> {
-    if reply.stop == ReplyStop::Refusal {
-        return Err(Unusable::Failed("the model refused".to_owned()));
-    }
-    let problem = match read(reply).and_then(|value: T| check(&value).map(|()| value)) {
-        Ok(value) => return Ok(value),
-        Err(problem) => problem,
-    };
-    Err(if refused == 0 {
-        Unusable::Repair(format!(
-            "Your reply cannot be used: {problem}. Reply again with one JSON object of the form that was asked for, \
-             complete and corrected, and nothing around it."
-        ))
-    } else {
-        Unusable::Failed(problem)
-    })
-}
-
-fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
+/// The place and what is wrong there, for the model.
+pub(crate) fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
     if reply.stop == ReplyStop::MaxTokens {
         return Err("it was cut at the token limit, so be shorter".to_owned());
     }
@@ -177,12 +140,8 @@ mod tests {
         }
     }
 
-    fn parsed(text: &str, refused: u32) -> Result<Verdict, Unusable> {
-        let known = |verdict: &Verdict| match verdict.kind.as_str() {
-            "bug" => Ok(()),
-            other => Err(format!("`kind` is {other:?}, which is not in the list")),
-        };
-        parse(&reply(ReplyStop::EndTurn, text), refused, known)
+    fn parsed(text: &str) -> Result<Verdict, String> {
+        read(&reply(ReplyStop::EndTurn, text))
     }
 
     #[test]
@@ -199,44 +158,33 @@ mod tests {
             format!("```json\n{json}\n```"),
             format!("Here:\n{json}\n"),
         ] {
-            assert_eq!(parsed(&text, 0).as_ref(), Ok(&wanted), "{text}");
+            assert_eq!(parsed(&text).as_ref(), Ok(&wanted), "{text}");
         }
     }
 
     #[test]
-    fn the_first_unusable_reply_is_told_its_exact_error_and_the_second_fails() {
+    fn what_is_wrong_with_a_reply_is_said_with_its_place() {
         let cases = [
             (
                 r#"{"kind":"bug","files":[{"way":"a.py"}]}"#,
                 "at `files[0]`: missing field `path`",
             ),
             (r#"{"kind":"bug","files":[],"mood":1}"#, "unknown field `mood`"),
-            (
-                r#"{"kind":"rant","files":[]}"#,
-                "`kind` is \"rant\", which is not in the list",
-            ),
             ("I would rather not.", "expected value"),
             (r#"{"kind":"bug","files":["#, "EOF while parsing"),
         ];
         for (text, exact) in cases {
-            let Err(Unusable::Repair(words)) = parsed(text, 0) else {
-                panic!("{text} was used");
-            };
-            assert!(words.contains(exact), "{words}");
-            let Err(Unusable::Failed(words)) = parsed(text, 1) else {
-                panic!("{text} had a third try");
-            };
-            assert!(words.contains(exact), "{words}");
+            let problem = parsed(text).unwrap_err();
+            assert!(problem.contains(exact), "{problem}");
         }
     }
 
     #[test]
-    fn a_cut_reply_may_be_repaired_and_a_refusal_may_not() {
+    fn a_cut_reply_is_not_read() {
         let json = r#"{"kind":"bug","files":[]}"#;
-        let read = |stop| parse::<Verdict>(&reply(stop, json), 0, |_| Ok(()));
-        assert!(matches!(read(ReplyStop::MaxTokens), Err(Unusable::Repair(_))));
-        assert!(matches!(read(ReplyStop::Refusal), Err(Unusable::Failed(_))));
-        assert!(read(ReplyStop::EndTurn).is_ok());
+        let parsed = |stop| read::<Verdict>(&reply(stop, json));
+        assert!(parsed(ReplyStop::MaxTokens).unwrap_err().contains("be shorter"));
+        assert!(parsed(ReplyStop::EndTurn).is_ok());
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn a_value_that_makes_no_sense_is_reported_where_it_stands() {
         (problem.file, problem.line, problem.key)
     };
     let at = |file: &str, line, key: &str| (file.to_owned(), line, key.to_owned());
-    let shop = "# the shop\nrepo:\n  owner: acme\n  name: shop\nskip:\n  labels: [x]\nagent:\n  status: Go\n  max_turns: 51\n";
+    let shop = "# the shop\nrepo:\n  owner: acme\n  name: shop\nskip:\n  labels: [x]\nagent:\n  status: Go\n  max_turns: 151\n";
     assert_eq!(
         place(&[("shop.yaml", shop)]),
         at("shop.yaml", 9, "agent.max_turns")
@@ -102,7 +102,7 @@ fn a_value_that_makes_no_sense_is_reported_where_it_stands() {
     let plain = "repo: {owner: acme, name: shop}\n";
     assert_eq!(
         place(&[
-            ("0.yaml", "skip:\n  labels: []\nagent: {max_turns: 51}\n"),
+            ("0.yaml", "skip:\n  labels: []\nagent: {max_turns: 151}\n"),
             ("shop.yaml", plain)
         ]),
         at("0.yaml", 3, "agent.max_turns")
@@ -122,7 +122,7 @@ fn a_value_that_makes_no_sense_is_reported_where_it_stands() {
 fn values_that_make_no_sense_are_named_by_key() {
     let cases = [
         (
-            "repo: {owner: acme, name: shop}\nagent: {max_turns: 51}\n",
+            "repo: {owner: acme, name: shop}\nagent: {max_turns: 151}\n",
             "agent.max_turns",
         ),
         ("repo: {owner: acme, name: 'sh op'}\n", "repo.name"),

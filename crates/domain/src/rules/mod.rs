@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ci::CiRules, repository::RepositoryName, ticket::TicketKey};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, CommitRules, CommitStyle, DbtProject, DbtRules, ExecutorRules,
-    JiraRules, ModuleRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
+    AgentRules, Approval, BranchingRules, ClassTurns, CommitRules, CommitStyle, DbtProject, DbtRules,
+    ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, SkipRules, TriageRules,
 };
+use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
 ///
@@ -112,8 +113,22 @@ impl Rules {
                 problem: problem.to_owned(),
             })
         };
-        if !(1..=50).contains(&self.agent.max_turns) {
-            return problem("agent.max_turns", "must be between 1 and 50");
+        if !(1..=MOST_TURNS).contains(&self.agent.max_turns) {
+            return problem("agent.max_turns", "must be between 1 and 150");
+        }
+        let ClassTurns {
+            trivial,
+            normal,
+            large,
+        } = self.agent.class_turns;
+        if [trivial, normal, large]
+            .iter()
+            .any(|turns| !(1..=MOST_TURNS).contains(turns))
+        {
+            return problem("agent.class_turns", "must be between 1 and 150 each");
+        }
+        if self.agent.review_rounds > MOST_REVIEW_ROUNDS {
+            return problem("agent.review_rounds", "must be at most 3");
         }
         if self.agent.max_retries.is_some_and(|most| most > 100) {
             return problem("agent.max_retries", "must be at most 100");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{host::HostPattern, instance::Instance};
+use crate::{host::HostPattern, instance::Instance, intake::Class};
 
 /// The repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,8 +203,18 @@ pub struct AgentRules {
     pub review_status: String,
     /// The status after the merge; the usual names (done, closed, complete, resolved) are tried after it.
     pub done_status: String,
-    /// Model turns in one run, 1 to 50.
+    /// Turns that the work of one run may take, 1 to 150, whatever its class allows.
     pub max_turns: u32,
+    /// Turns that the work may take, by the class of the ticket.
+    pub class_turns: ClassTurns,
+    /// Whether a ticket is looked at by the model before the work begins.
+    pub intake: bool,
+    /// Which changes are planned first.
+    pub plan: Planned,
+    /// Whether a second model reviews the change.
+    pub auto_review: bool,
+    /// How often a review may send the change back, at most 3.
+    pub review_rounds: u32,
     /// Retries in a row before a run gives up, at most 100; absent: as the planner is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
@@ -222,12 +232,69 @@ impl Default for AgentRules {
             in_progress_status: "In Progress".to_owned(),
             review_status: String::new(),
             done_status: "Done".to_owned(),
-            max_turns: 50,
+            max_turns: MOST_TURNS,
+            class_turns: ClassTurns::default(),
+            intake: true,
+            plan: Planned::Large,
+            auto_review: true,
+            review_rounds: 1,
             max_retries: None,
             approval: Approval::None,
             checks: Vec::new(),
         }
     }
+}
+
+/// More reviews of one change bring more false alarms than findings.
+pub(crate) const MOST_REVIEW_ROUNDS: u32 = 3;
+/// More turns than this are no work but a loop.
+pub(crate) const MOST_TURNS: u32 = 150;
+
+/// Turns that the work may take, by the class of the ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClassTurns {
+    /// For a trivial ticket.
+    pub trivial: u32,
+    /// For most tickets.
+    pub normal: u32,
+    /// For a large one.
+    pub large: u32,
+}
+
+impl Default for ClassTurns {
+    fn default() -> Self {
+        Self {
+            trivial: 15,
+            normal: 60,
+            large: 150,
+        }
+    }
+}
+
+impl AgentRules {
+    /// Turns that the work on a ticket of this class may take.
+    pub fn turns(&self, class: Class) -> u32 {
+        let of_class = match class {
+            Class::Trivial => self.class_turns.trivial,
+            Class::Normal => self.class_turns.normal,
+            Class::Large => self.class_turns.large,
+        };
+        of_class.min(self.max_turns).clamp(1, MOST_TURNS)
+    }
+}
+
+/// Which changes are planned before the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Planned {
+    /// None.
+    Never,
+    /// Those of large tickets.
+    #[default]
+    Large,
+    /// Every one.
+    Always,
 }
 
 /// Whether a person must approve.

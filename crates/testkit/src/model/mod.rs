@@ -24,6 +24,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::fixture;
 use crate::http::{Fault, RequestLog, Server, answer, header_text, is_json, lock};
 pub use bedrock::{MODEL_ACCESS_KEY_ID, MODEL_REGION, MODEL_SECRET_ACCESS_KEY, frame};
 use cache::Cache;
@@ -46,6 +47,8 @@ const BEFORE_CUT: Duration = Duration::from_millis(50);
 pub struct ModelCall {
     /// `anthropic`, `bedrock`, `openai` or `azure`.
     pub dialect: &'static str,
+    /// The beginning that the script is for, empty for the default script.
+    pub start: String,
     /// The script's marker, empty for the default script.
     pub marker: String,
     /// Which step was played, from 0.
@@ -69,7 +72,8 @@ struct Model {
 
 #[derive(Default)]
 struct Play {
-    scripts: BTreeMap<String, Vec<Step>>,
+    /// By the beginning of the first user message, and a marker in it.
+    scripts: BTreeMap<(String, String), Vec<Step>>,
     calls: Vec<ModelCall>,
     repeat_after: Option<String>,
     cache: Cache,
@@ -85,7 +89,7 @@ impl ScriptedModel {
     pub async fn start(script: Vec<Step>) -> anyhow::Result<Self> {
         let log = Arc::new(RequestLog::default());
         let play = Play {
-            scripts: BTreeMap::from([(String::new(), script)]),
+            scripts: scripts(script),
             ..Play::default()
         };
         let state = Arc::new(Model {
@@ -122,7 +126,13 @@ impl ScriptedModel {
 
     /// The script of conversations whose first user message contains `marker`; the longest such marker wins.
     pub fn set_script(&self, marker: &str, script: Vec<Step>) {
-        lock(&self.state.play).scripts.insert(marker.to_owned(), script);
+        self.set_script_of("", marker, script);
+    }
+
+    /// The same of conversations whose first user message begins with `start`; the longest beginning wins over any marker.
+    pub fn set_script_of(&self, start: &str, marker: &str, script: Vec<Step>) {
+        let key = (start.to_owned(), marker.to_owned());
+        lock(&self.state.play).scripts.insert(key, script);
     }
 
     /// Delays every answer.
@@ -150,9 +160,26 @@ impl ScriptedModel {
         lock(&self.state.play).repeat_after = Some(text.to_owned());
     }
 
-    /// Every call answered from a script so far.
+    /// Every call answered from a script so far, of the conversations that have no script of their own for how they begin.
     #[must_use]
     pub fn calls(&self) -> Vec<ModelCall> {
+        self.calls_of("")
+    }
+
+    /// The same of the conversations that begin with `start`.
+    #[must_use]
+    pub fn calls_of(&self, start: &str) -> Vec<ModelCall> {
+        let play = lock(&self.state.play);
+        play.calls
+            .iter()
+            .filter(|call| call.start == start)
+            .cloned()
+            .collect()
+    }
+
+    /// Every call answered from any script so far.
+    #[must_use]
+    pub fn all_calls(&self) -> Vec<ModelCall> {
         lock(&self.state.play).calls.clone()
     }
 
@@ -160,16 +187,17 @@ impl ScriptedModel {
     #[must_use]
     pub fn call_counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        for call in &lock(&self.state.play).calls {
+        for call in self.calls() {
             *counts.entry(call.marker.clone()).or_default() += 1;
         }
         counts
     }
 
-    /// How many calls were answered from a script so far.
+    /// How many [`ScriptedModel::calls`] there are.
     #[must_use]
     pub fn call_count(&self) -> usize {
-        lock(&self.state.play).calls.len()
+        let play = lock(&self.state.play);
+        play.calls.iter().filter(|call| call.start.is_empty()).count()
     }
 
     /// What callers did that the protocol or the script forbids.
@@ -177,6 +205,16 @@ impl ScriptedModel {
     pub fn violations(&self) -> Vec<String> {
         self.state.log.violations()
     }
+}
+
+/// The script of the work, and short answers to what is asked around it.
+fn scripts(work: Vec<Step>) -> BTreeMap<(String, String), Vec<Step>> {
+    let around = fixture::around().into_iter();
+    let mut scripts: BTreeMap<_, _> = around
+        .map(|(start, steps)| ((start.to_owned(), String::new()), steps))
+        .collect();
+    scripts.insert((String::new(), String::new()), work);
+    scripts
 }
 
 async fn messages(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {
@@ -263,7 +301,7 @@ impl Model {
         }
         let transcript = dialect.read(request)?;
         let mut play = lock(&self.play);
-        let (marker, step) = play.step_for(&transcript)?;
+        let ((start, marker), step) = play.step_for(&transcript)?;
         script::check(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
         let counts = match dialect {
             Dialect::Anthropic | Dialect::Bedrock => play.cache.marked(request)?,
@@ -272,6 +310,7 @@ impl Model {
         let reply = PlayedReply::new(&step, transcript.turns, request, counts);
         let call = ModelCall {
             dialect: dialect.name(),
+            start,
             marker,
             step: transcript.turns,
             at,
@@ -340,13 +379,15 @@ fn count_down(left: &mut u32) -> bool {
 }
 
 impl Play {
-    fn step_for(&self, transcript: &Transcript) -> Result<(String, Step), String> {
-        let chosen = self
+    fn step_for(&self, transcript: &Transcript) -> Result<((String, String), Step), String> {
+        let opening = &transcript.opening;
+        let fitting = self
             .scripts
             .iter()
-            .filter(|(marker, _)| transcript.opening.contains(marker.as_str()))
-            .max_by_key(|(marker, _)| marker.len());
-        let (marker, steps) = chosen.ok_or("there is no script for this conversation")?;
+            .filter(|((start, marker), _)| opening.starts_with(start) && opening.contains(marker));
+        let chosen = fitting.max_by_key(|((start, marker), _)| (start.len(), marker.len()));
+        let (key, steps) = chosen.ok_or("there is no script for this conversation")?;
+        let marker = &key.1;
         let index = transcript.turns - self.repeated(transcript);
         let step = steps.get(index).ok_or_else(|| {
             format!(
@@ -354,7 +395,7 @@ impl Play {
                 steps.len(),
             )
         })?;
-        Ok((marker.clone(), step.clone()))
+        Ok((key.clone(), step.clone()))
     }
 
     /// How many turns are to be played once more.

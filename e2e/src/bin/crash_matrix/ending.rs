@@ -74,7 +74,7 @@ impl Ending {
             runs: runs(stage, queue).await?,
             dead_letters: dead.into_iter().map(|(_, letter)| letter.reason).collect(),
             violations: violations.concat(),
-            model_calls: stage.model.call_count(),
+            model_calls: stage.model.all_calls().len(),
         })
     }
 

@@ -17,7 +17,7 @@ impl Driver {
         request: &JobRequest,
     ) -> Result<Outcome, Trouble> {
         let query = SeedQuery {
-            text: format!("{}\n\n{}", request.text.summary, request.text.description),
+            text: wanted(state, request),
             ..SeedQuery::default()
         };
         let found = self.executors.seed_context(caller, info, query).await;
@@ -107,6 +107,17 @@ impl Driver {
             }
         }
     }
+}
+
+/// What to look for: the ticket's text, and the files that the first look at it expects to change.
+fn wanted(state: &RunState, request: &JobRequest) -> String {
+    let expected = state.intake().flatten().map(|intake| intake.files.join("\n"));
+    format!(
+        "{}\n\n{}\n\n{}",
+        request.text.summary,
+        expected.unwrap_or_default(),
+        request.text.description
+    )
 }
 
 /// A check that nothing is known of.

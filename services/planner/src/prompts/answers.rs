@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use domain::check::Finding;
-use domain::{Outside, RedCheck, ReportOutcome, Return, ToolCall, ToolResult, ToolStatus};
+use domain::check::{CheckOutcome, Finding};
+use domain::{Objection, Outside, Proof, RedCheck, ReportOutcome, Return, ToolCall, ToolResult, ToolStatus};
 
 use crate::run::{Answer, Argument, CallResult};
 
@@ -51,6 +51,9 @@ pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
             "People were asked once in this run and are not asked again. Decide on what you know and name your assumption \
              under `decisions`, or give up.",
         ),
+        Answer::ReadOnly => ToolResult::error(
+            "Not run: nothing may be changed in this conversation. Read what you need and hand in your answer.",
+        ),
     }
 }
 
@@ -69,12 +72,34 @@ fn argument(wrong: &Argument) -> String {
             "Ask one to three questions of 5 to 1000 characters, each with at most six short options."
                 .to_owned()
         }
+        Argument::Criteria(missing) => {
+            let mut text = "`criteria` needs one row for each of these points of the ticket; say under `shown_by` what shows it, \
+                            or that it is not done:\n"
+                .to_owned();
+            for quote in missing {
+                let _ = write!(text, "\n- {quote}");
+            }
+            text
+        }
+        Argument::Quote(quote) => format!(
+            "the ticket does not contain {quote:?}. Quote its own words under `criteria`, or leave the point out"
+        ),
+        Argument::Decline => {
+            "`decline` needs a `decline_kind` and a `reason` of 10 to 2000 characters for the people of the ticket".to_owned()
+        }
+        Argument::OneLiner => "`one_liner` must be one line of 5 to 300 characters".to_owned(),
         Argument::UnknownModule { known } => match known.is_empty() {
             true => "The rules of this repository know no modules; every file may be changed.".to_owned(),
             false => format!("There is no such module. Choose from: {}.", known.join(", ")),
         },
         Argument::Reason => {
             "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
+        }
+        Argument::Plan => "goal, approach and at least one step must not be empty.".to_owned(),
+        Argument::Objection => {
+            "Each objection needs the path of a file of the diff, a trigger (the input or situation that shows it) and a reason, \
+             of 5 to 1000 characters each. Leave out what is about other files."
+                .to_owned()
         }
         Argument::NoLabels => "labels must be a list of texts".to_owned(),
         Argument::UnknownLabel { label, allowed } => {
@@ -94,6 +119,52 @@ fn unkept(reason: &str) -> String {
     )
 }
 
+/// A reply that has not the form that was asked for.
+pub(super) fn unusable(problem: &Argument) -> String {
+    let problem = match problem {
+        Argument::Malformed(problem) => problem.clone(),
+        other => argument(other),
+    };
+    format!(
+        "Your reply cannot be used: {problem}. Reply again with one JSON object of the form that was asked for, complete and \
+         corrected, and nothing around it."
+    )
+}
+
+/// What the checks showed, for the reviewer.
+pub(super) fn proof(proof: &Proof) -> String {
+    let mut text = String::new();
+    for row in &proof.rows {
+        let base = row.base.map_or("not run", CheckOutcome::as_str);
+        let _ = writeln!(
+            text,
+            "- `{}`: {base} on the base, {} with the change, {} passed",
+            row.command,
+            row.head.as_str(),
+            row.passed
+        );
+        for (name, tests) in [
+            ("fails only with the change", &row.broken),
+            ("failed before and passes now", &row.mended),
+        ] {
+            for test in tests {
+                let _ = writeln!(text, "  - {name}: {test}");
+            }
+        }
+    }
+    for finding in &proof.findings {
+        let _ = writeln!(
+            text,
+            "- {} line {}: {}",
+            finding.path, finding.line, finding.words
+        );
+    }
+    if text.is_empty() {
+        text.push_str("Nothing could be run.\n");
+    }
+    text
+}
+
 /// Why the work is not accepted, and what to do.
 pub(super) fn returned(why: &Return) -> String {
     match why {
@@ -107,6 +178,7 @@ pub(super) fn returned(why: &Return) -> String {
         Return::Red { checks } => red(checks),
         Return::Weakened { findings } => weakened(findings),
         Return::OutOfScope { files } => out_of_scope(files),
+        Return::Reviewed { objections } => reviewed(objections),
         Return::Unkept { reason } => format!("{}\n\nThen call finish again.", unkept(reason)),
         Return::NothingChanged => {
             "The workspace holds no change. Make the change and call finish again; if none is needed or possible, call \
@@ -146,6 +218,25 @@ fn out_of_scope(files: &[Outside]) -> String {
     text.push_str(
         "\n\nTake that back if the ticket can be done without it. If it cannot, call widen_scope with the module and the \
          reason. Then call finish again; as it is, a person must approve the change.",
+    );
+    text
+}
+
+fn reviewed(objections: &[Objection]) -> String {
+    let mut text = "A reviewer read the change and objects:\n".to_owned();
+    for objection in objections {
+        let line = objection
+            .line
+            .map_or_else(String::new, |line| format!(" line {line}"));
+        let _ = write!(
+            text,
+            "\n- {}{line}: {} It shows with: {}",
+            objection.path, objection.why, objection.trigger
+        );
+    }
+    text.push_str(
+        "\n\nCheck each of them against the code. Correct what is right, and call finish again; where the reviewer is wrong, leave \
+         the code as it is and say why under `decisions`.",
     );
     text
 }

@@ -11,11 +11,12 @@ use std::sync::LazyLock;
 use domain::{Block, JobRequest, Scope, ToolSpec, WorkspaceInfo, cause::chain};
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 pub(crate) use self::answers::{CUT_CALL, TOO_LONG, answer, interrupted};
 use self::tags::Tags;
-use crate::run::{Conversation, Item, Nudge};
+use crate::run::{Conversation, Item, Nudge, Output};
+use crate::structured::OutputSchema;
 use crate::transcript::{Message, Transcript};
 
 /// After a reply that was cut at its token limit.
@@ -24,11 +25,19 @@ pub(crate) const SMALLER_STEPS: &str =
 
 const INSTRUCTION_CHARS: usize = 32 * 1024;
 const PATH_CHARS: usize = 200;
+/// About 24,000 tokens.
+const DIFF_CHARS: usize = 72 * 1024;
 
 /// Every template: name and text.
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 13] = [
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
+    ("intake", include_str!("intake.md")),
+    ("plan", include_str!("plan.md")),
+    ("review", include_str!("review.md")),
+    ("intake_form", include_str!("forms/intake.json")),
+    ("submit_plan", include_str!("tools/submit_plan.json")),
+    ("submit_review", include_str!("tools/submit_review.json")),
     ("add_labels", include_str!("tools/add_labels.json")),
     ("ask", include_str!("tools/ask.json")),
     ("finish", include_str!("tools/finish.json")),
@@ -78,6 +87,7 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         Item::Results { calls, unkept } => Message::ToolResults(answers::results(calls, *unkept)),
         Item::Nudge(Nudge::SmallerSteps) => Message::User(SMALLER_STEPS.to_owned()),
         Item::Nudge(Nudge::Unfinished) => Message::User(unfinished.clone()),
+        Item::Nudge(Nudge::Unusable(problem)) => Message::User(answers::unusable(problem)),
         Item::Returned(why) => Message::User(answers::returned(why)),
         Item::Hint(hint) => Message::User(hints::hint(hint)),
         Item::News(said) => Message::User(tags.news(said)),
@@ -86,7 +96,7 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         system,
         tools,
         messages,
-        output: None,
+        output: conversation.dialog.output.as_ref().map(form).transpose()?,
     };
     Ok((transcript, digest))
 }
@@ -118,6 +128,10 @@ fn values(conversation: &Conversation<'_>) -> Value {
         ticket => tags.ticket(conversation.ticket, conversation.request),
         instructions,
         criteria => tags.criteria(conversation.request),
+        intake => conversation.intake.map(|intake| tags.intake(intake)).unwrap_or_default(),
+        plan => conversation.plan.map(|plan| tags.plan(plan)).unwrap_or_default(),
+        diff => conversation.change.map(|(diff, _)| tags.around("diff", &tags.text(diff, DIFF_CHARS))).unwrap_or_default(),
+        proof => conversation.change.map(|(_, proof)| answers::proof(proof)).unwrap_or_default(),
         code => conversation.code.map(|(seeds, _)| tags.code(seeds)).unwrap_or_default(),
         code_note => conversation.code.map(|(_, note)| note).unwrap_or_default(),
     }
@@ -131,6 +145,22 @@ fn modules(request: &JobRequest) -> Vec<Value> {
     modules
         .map(|module| context! { module => Value::from_serialize(module), is_open => scope.is_open(module) })
         .collect()
+}
+
+/// The form of a conversation's reply.
+fn form(output: &Output) -> Result<OutputSchema, Error> {
+    let text = ENVIRONMENT
+        .get_template(&format!("{}_form", output.name))?
+        .render(())?;
+    Ok(OutputSchema {
+        name: output.name.to_owned(),
+        schema: json(&text)?,
+    })
+}
+
+fn json<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))
 }
 
 /// What the model reads of one of the planner's tools; nothing for one that is of no use in this repository.
@@ -147,8 +177,7 @@ fn described(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let known: Description = serde_json::from_str(&text)
-        .map_err(|error| Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))?;
+    let known: Description = json(&text)?;
     Ok(Some(ToolSpec {
         name: name.to_owned(),
         description: known.description,
@@ -226,7 +255,15 @@ mod tests {
             ..domain::Rules::default()
         };
         let rules = context! { rules => Value::from_serialize(rules) };
-        for tool in ["add_labels", "ask", "finish", "give_up", "widen_scope"] {
+        for tool in [
+            "add_labels",
+            "ask",
+            "finish",
+            "give_up",
+            "submit_plan",
+            "submit_review",
+            "widen_scope",
+        ] {
             let known = described(tool, &rules).unwrap().unwrap();
             assert_eq!(known.input_schema["type"], "object", "{tool}");
             assert!(known.description.len() > 40, "{tool}");

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use domain::{CodeSeed, JobRequest, News, TicketComment, TicketKey, acceptance_criteria};
+use domain::{CodeSeed, Intake, JobRequest, News, Plan, TicketComment, TicketKey, acceptance_criteria};
 
 const TEXT_CHARS: usize = 64 * 1024;
 const COMMENTS: usize = 50;
 const CRITERION_CHARS: usize = 500;
 const COMMENT_CHARS: usize = 8 * 1024;
+/// Of what a model wrote earlier in the run.
+const MODEL_CHARS: usize = 16 * 1024;
 
 /// Tags around text by others. Their names end in a code that is drawn for each run and taken out of every text, so that
 /// no text can close the tag that holds it.
@@ -83,6 +85,39 @@ impl Tags<'_> {
             true => String::new(),
             false => self.around("places", &lines.join("\n")),
         }
+    }
+
+    /// The first look at the ticket; a model wrote it from the ticket's text.
+    pub(super) fn intake(&self, intake: &Intake) -> String {
+        let mut text = format!("{}: {}\n", intake.kind.as_str(), intake.one_liner);
+        if let Some(cause) = &intake.root_cause {
+            let _ = writeln!(text, "Possible cause: {cause}");
+        }
+        for assumption in &intake.assumptions {
+            let _ = writeln!(text, "Taken for granted: {assumption}");
+        }
+        self.around("first-look", &self.text(text.trim_end(), MODEL_CHARS))
+    }
+
+    /// The plan; a model wrote it.
+    pub(super) fn plan(&self, plan: &Plan) -> String {
+        let mut text = format!("Goal: {}\n\nApproach: {}\n", plan.goal, plan.approach);
+        for (number, step) in plan.steps.iter().enumerate() {
+            let files = match step.files.is_empty() {
+                true => String::new(),
+                false => format!(" ({})", step.files.join(", ")),
+            };
+            let _ = write!(text, "\n{}. {}{files}", number + 1, step.what);
+        }
+        let lists = [
+            ("Tests", &plan.tests),
+            ("Risks", &plan.risks),
+            ("Not done", &plan.not_doing),
+        ];
+        for (name, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+            let _ = write!(text, "\n\n{name}:\n- {}", lines.join("\n- "));
+        }
+        self.around("plan", &self.text(&text, MODEL_CHARS))
     }
 
     /// What was said about the ticket while the model worked.

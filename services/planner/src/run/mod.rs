@@ -1,6 +1,7 @@
 //! The run: pure data and decisions, without I/O, clock or words. The machine knows no job; a job is a list of phases.
 
 mod decide;
+mod forms;
 mod jobs;
 mod machine;
 mod phases;
@@ -11,5 +12,5 @@ pub(crate) mod tests;
 
 pub(crate) use decide::{Retries, conversation, decide};
 pub(crate) use machine::{
-    Action, Answer, Argument, CallResult, Conversation, IllegalFact, Item, Nudge, RunState,
+    Action, Answer, Argument, CallResult, Conversation, IllegalFact, Item, Nudge, Output, RunState,
 };

@@ -2,12 +2,15 @@
 
 mod gate;
 mod implement;
+mod intake;
 mod news;
+mod plan;
 mod play;
 mod properties;
 mod prove;
 mod repetition;
 mod retry;
+mod review;
 mod scope;
 mod tell;
 mod triage;

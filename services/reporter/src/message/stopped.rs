@@ -157,5 +157,8 @@ const fn gave_up(kind: GiveUp) -> &'static str {
             "Could not be done: the work lies outside this repository or outside what its rules allow."
         }
         GiveUp::Blocked => "Could not be done: something that is needed for it is missing.",
+        GiveUp::TooLarge => {
+            "Not begun: this is more than one pull request. Split the ticket, and ask for each part."
+        }
     }
 }

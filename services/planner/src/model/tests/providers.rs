@@ -5,7 +5,7 @@ use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_
 
 use super::*;
 use crate::model::failure::ErrorKind;
-use crate::structured::{OutputSchema, parse};
+use crate::structured::{OutputSchema, read as read_form};
 
 fn with(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
     let mut all =
@@ -195,7 +195,7 @@ async fn a_reply_of_a_wanted_form_is_read() {
             ..opening()
         };
         let reply = asked(&settings, &transcript).await.unwrap();
-        let verdict: Verdict = parse(&reply, 0, |_| Ok(())).unwrap();
+        let verdict: Verdict = read_form(&reply).unwrap();
         assert_eq!(verdict, Verdict { ok: true });
         assert_eq!(model.violations(), Vec::<String>::new());
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    CodeSeed, Decision, Entry, Fact, News, PhaseOutput, RepositoryName, Return, RunId, Snapshot, Verdict,
-    WaitsFor, WorkspaceInfo,
+    Class, CodeSeed, Decision, Entry, Fact, News, PhaseOutput, RepositoryName, Return, RunId, Snapshot,
+    Verdict, WaitsFor, WorkspaceInfo,
 };
 
 use super::state::{Heard, Returned};
@@ -65,6 +65,8 @@ impl RunState {
             outputs: Vec::new(),
             returns: Vec::new(),
             code: None,
+            lookups: 0,
+            raised: None,
             checks: Checks::default(),
             own: Vec::new(),
             reports: Vec::new(),
@@ -161,6 +163,7 @@ impl RunState {
             | Fact::CheckRan { .. }
             | Fact::ChangeInspected { .. } => self.checks.apply(&entry.fact),
             Fact::PhaseFinished { output } => self.phase_finished(output),
+            Fact::ClassRaised { class } => self.class_raised(*class),
             Fact::Returned { why } => self.returned(why),
             Fact::SnapshotTaken { snapshot, repository } => self
                 .work_in(repository.as_ref())?
@@ -199,14 +202,20 @@ impl RunState {
     }
 
     fn code_found(&mut self, seeds: &[CodeSeed], note: &str) -> Applied {
-        legal(self.code.is_none(), "code was looked up already")?;
         self.code = Some((seeds.to_vec(), note.to_owned()));
+        self.lookups += 1;
         Ok(())
     }
 
     fn phase_finished(&mut self, output: &PhaseOutput) -> Applied {
         self.own.clear();
         self.outputs.push(output.clone());
+        Ok(())
+    }
+
+    fn class_raised(&mut self, class: Class) -> Applied {
+        legal(class > self.class(), "the class is no larger")?;
+        self.raised = Some(class);
         Ok(())
     }
 
@@ -280,7 +289,7 @@ impl RunState {
     /// Back to the work: what came of it is void, and so is what a person decided about it.
     fn returned(&mut self, why: &Return) -> Applied {
         self.own.clear();
-        self.outputs.clear();
+        self.outputs.retain(PhaseOutput::is_about_the_ticket);
         self.checks.forget_change();
         self.decision = None;
         self.returns.push(Returned {

@@ -1,8 +1,11 @@
 //! What the model is to be shown of a conversation, as data: the prompts have the words.
 
-use domain::{Block, CodeSeed, Hint, JobRequest, News, ReplyStop, Return, TicketKey, WorkspaceInfo};
+use domain::{
+    Block, CodeSeed, Hint, Intake, JobRequest, News, Phase, Plan, Proof, Reply, ReplyStop, Return, TicketKey,
+    WorkspaceInfo,
+};
 
-use super::{CallResult, CallState, DialogSpec, RunState, Turn};
+use super::{Argument, CallResult, CallState, DialogSpec, RunState, Turn};
 
 /// One model call.
 pub(crate) struct Conversation<'a> {
@@ -13,6 +16,11 @@ pub(crate) struct Conversation<'a> {
     pub(crate) workspace: Option<&'a WorkspaceInfo>,
     /// Code that the ticket may be about, and what else there is to say of it.
     pub(crate) code: Option<(&'a [CodeSeed], &'a str)>,
+    /// The first look at the ticket.
+    pub(crate) intake: Option<&'a Intake>,
+    pub(crate) plan: Option<&'a Plan>,
+    /// The change and what its checks showed, for its review.
+    pub(crate) change: Option<(&'a str, &'a Proof)>,
     /// A code that nobody outside the run knows.
     pub(crate) nonce: &'a str,
     /// What followed the task.
@@ -41,12 +49,14 @@ pub(crate) enum Item<'a> {
 }
 
 /// Why the planner has a word to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Nudge {
     /// The reply was cut at its token limit.
     SmallerSteps,
     /// The reply ended the conversation before its purpose was reached.
     Unfinished,
+    /// The reply has not the form that was asked for.
+    Unusable(Argument),
 }
 
 /// What the model is shown next; `None` when the conversation needs a workspace and has none.
@@ -65,48 +75,68 @@ pub(crate) fn conversation<'a>(state: &'a RunState, dialog: &'static DialogSpec)
             .code
             .as_ref()
             .map(|(seeds, note)| (seeds.as_slice(), note.as_str())),
+        intake: state.intake().flatten(),
+        plan: state.plan().flatten(),
+        change: state
+            .own_result("diff")
+            .map(|diff| diff.content.as_str())
+            .zip(state.proof()),
         nonce: &state.nonce,
-        items: items(state),
+        items: items(state, dialog),
     })
 }
 
-/// Every turn; one that ended without a tool call is followed by the news that came meanwhile, else by a nudge.
-fn items(state: &RunState) -> Vec<Item<'_>> {
-    let turns = state.dialog().map_or(&[][..], |dialog| &dialog.turns);
+/// Every turn; one that ended without a tool call is followed by what came meanwhile, else by a nudge.
+fn items<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<Item<'a>> {
+    let turns = state.turns_of(dialog);
     let mut items = Vec::new();
-    let mut heard = 0;
-    for turn in turns {
-        items.extend(news(state, heard, turn.after));
-        heard = turn.after + 1;
+    items.extend(news(state, 0, turns.first()));
+    for (place, turn) in turns.iter().enumerate() {
         // A call under way is repeated as it was.
         let Some(reply) = &turn.reply else { return items };
         items.push(Item::Reply(&reply.blocks));
         if !turn.calls.is_empty() {
             items.push(results(turn));
         }
-        let has_news = state.news.iter().any(|said| said.after_turns == heard);
-        if turn.stopped_with(ReplyStop::MaxTokens) {
+        let (from, next) = (turn.after + 1, turns.get(place + 1));
+        let said = news(state, from, next);
+        if let Some(problem) = problem(state, dialog, reply) {
+            items.push(Item::Nudge(Nudge::Unusable(problem)));
+        } else if turn.stopped_with(ReplyStop::MaxTokens) {
             items.push(Item::Nudge(Nudge::SmallerSteps));
-        } else if turn.calls.is_empty() && !has_news {
+        } else if turn.calls.is_empty() && said.is_none() {
             items.push(Item::Nudge(Nudge::Unfinished));
         }
-        let here = state.returns.iter().filter(|known| known.after_turns == heard);
-        items.extend(here.map(|known| Item::Returned(&known.why)));
+        if dialog.phase == Phase::Work {
+            items.extend(returns(state, from, next));
+        }
         items.extend(turn.hints.iter().map(Item::Hint));
+        items.extend(said);
     }
-    items.extend(news(state, heard, usize::MAX));
     items
 }
 
-/// What was said while the run had begun so many turns.
-fn news(state: &RunState, from: usize, to: usize) -> Option<Item<'_>> {
-    let is_new = |after: usize| (from..=to).contains(&after);
-    let said: Vec<&News> = state
-        .news
-        .iter()
-        .filter(|heard| is_new(heard.after_turns))
-        .map(|heard| &heard.news)
-        .collect();
+/// What is wrong with a reply that must have a form.
+fn problem(state: &RunState, dialog: &DialogSpec, reply: &Reply) -> Option<Argument> {
+    let output = dialog.output.as_ref()?;
+    (output.problem)(state, reply)
+}
+
+/// Whether something that came after so many turns of the run stands before the next turn of the conversation.
+fn is_between(after: usize, from: usize, next: Option<&Turn>) -> bool {
+    after >= from && next.is_none_or(|next| after <= next.after)
+}
+
+fn returns<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> impl Iterator<Item = Item<'a>> {
+    let all = state.returns.iter();
+    let here = all.filter(move |known| is_between(known.after_turns, from, next));
+    here.map(|known| Item::Returned(&known.why))
+}
+
+fn news<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> Option<Item<'a>> {
+    let all = state.news.iter();
+    let here = all.filter(|heard| is_between(heard.after_turns, from, next));
+    let said: Vec<&News> = here.map(|heard| &heard.news).collect();
     (!said.is_empty()).then_some(Item::News(said))
 }
 

@@ -19,8 +19,10 @@ pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn}
 pub(crate) use proof::Checks;
 pub(crate) use repetition::stuck;
 pub(crate) use retry::{Retry, hash};
-pub(crate) use spec::{DialogSpec, JobSpec, PhaseSpec, Step, Tool};
+pub(crate) use spec::{DialogSpec, JobSpec, Output, PhaseSpec, Step, Tool};
 pub(crate) use state::{Input, ReportState, RunState};
 pub(crate) use step::{Action, Answer, Argument};
-pub(crate) use step::{answer, ask, await_report, own_call, park, record_turn, report_failed, run_tool};
+pub(crate) use step::{
+    answer, ask, await_report, carry_on, own_call, park, record_turn, report_failed, run_tool,
+};
 pub(crate) use work::Workspace;

@@ -38,8 +38,7 @@ pub(crate) fn stuck(state: &RunState, dialog: &DialogSpec) -> Option<Repetition>
 /// The turns of a conversation since the run came back to it, when all calls have their results.
 fn turns<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<&'a Turn> {
     let since = state.returns.last().map_or(0, |returned| returned.after_turns);
-    let known = state.dialog_of(dialog.phase);
-    let all = known.into_iter().flat_map(|known| &known.turns);
+    let all = state.turns_of(dialog).iter();
     all.filter(|turn| turn.after >= since).collect()
 }
 

@@ -1,8 +1,8 @@
 //! How jobs and phases describe themselves.
 
-use domain::{Job, JobRequest, ModelRole, Phase, StopReason};
+use domain::{Job, JobRequest, ModelRole, Phase, Reply, StopReason};
 
-use super::{Action, Call, RunState};
+use super::{Action, Argument, Call, RunState};
 
 /// A kind of work: its phases, in order.
 pub(crate) struct JobSpec {
@@ -26,8 +26,45 @@ pub(crate) struct DialogSpec {
     pub(crate) role: ModelRole,
     /// Whether the tools of the executor are offered.
     pub(crate) has_workspace: bool,
+    /// Whether only those of them may be called that change nothing. All are offered, so that caches are shared.
+    pub(crate) is_read_only: bool,
+    /// Whether the work's return begins the conversation anew, so that nothing of the last one colours it.
+    pub(crate) is_fresh_after_return: bool,
     /// The planner's own tools.
     pub(crate) tools: &'static [Tool],
+    /// The form that a reply must have; absent for free text.
+    pub(crate) output: Option<Output>,
+}
+
+/// The form of a conversation's only reply.
+pub(crate) struct Output {
+    /// The name of its schema in the prompts.
+    pub(crate) name: &'static str,
+    /// What is wrong with a reply.
+    pub(crate) problem: fn(&RunState, &Reply) -> Option<Argument>,
+}
+
+impl DialogSpec {
+    /// A conversation with its own tools alone; the others differ in single fields.
+    pub(crate) const fn new(phase: Phase, role: ModelRole, tools: &'static [Tool]) -> Self {
+        Self {
+            phase,
+            role,
+            has_workspace: false,
+            is_read_only: false,
+            is_fresh_after_return: false,
+            tools,
+            output: None,
+        }
+    }
+
+    /// Which conversation of the phase it is, from 0.
+    pub(crate) fn round(&self, state: &RunState) -> u32 {
+        match self.is_fresh_after_return {
+            true => u32::try_from(state.returns.len()).unwrap_or(u32::MAX),
+            false => 0,
+        }
+    }
 }
 
 impl DialogSpec {

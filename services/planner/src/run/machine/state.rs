@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    CallId, CodeSeed, CommitId, Conclusion, Decision, Exit, Fact, Handover, Job, JobRequest, News, Phase,
-    PhaseOutput, Proof, Reason, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence,
-    RunId, StopReason, Timestamp, Trigger, WaitsFor, WorkspaceInfo,
+    CallId, Class, CodeSeed, CommitId, Conclusion, Decision, Exit, Fact, Handover, Intake, Job, JobRequest,
+    News, Phase, PhaseOutput, Plan, Proof, Reason, ReportId, ReportOutcome, ReportRequest, RepositoryName,
+    Return, Review, RunFence, RunId, StopReason, Timestamp, ToolResult, Trigger, WaitsFor, WorkspaceInfo,
 };
 
 use super::work::{UNTOUCHED, Work};
-use super::{Call, Checks, Dialog, Retry, Turn};
+use super::{Call, CallResult, CallState, Checks, Dialog, DialogSpec, Retry, Turn};
 
 /// A run, folded from its journal.
 #[derive(Clone, Debug)]
@@ -33,6 +33,10 @@ pub(crate) struct RunState {
     pub(crate) returns: Vec<Returned>,
     /// Code that the ticket may be about, once it was looked up, and what else there is to say of it.
     pub(crate) code: Option<(Vec<CodeSeed>, String)>,
+    /// How often code was looked up.
+    pub(crate) lookups: u32,
+    /// The class that the ticket turned out to have.
+    pub(crate) raised: Option<Class>,
     pub(crate) checks: Checks,
     /// Tool calls of the planner's own since the last output.
     pub(crate) own: Vec<Call>,
@@ -170,11 +174,6 @@ impl RunState {
         self.dialogs.last()
     }
 
-    /// The last conversation of a phase.
-    pub(crate) fn dialog_of(&self, phase: Phase) -> Option<&Dialog> {
-        self.dialogs.iter().rev().find(|dialog| dialog.phase == phase)
-    }
-
     /// The last turn of the conversation under way.
     pub(crate) fn last_turn(&self) -> Option<&Turn> {
         self.dialog()?.turns.last()
@@ -207,11 +206,67 @@ impl RunState {
         self.own.iter().find(|call| call.call.name == name)
     }
 
+    /// What a call of the planner's own brought since the last output.
+    pub(crate) fn own_result(&self, name: &str) -> Option<&ToolResult> {
+        match &self.own(name)?.state {
+            CallState::Finished {
+                result: CallResult::Ran(result),
+                ..
+            } => Some(result),
+            CallState::Finished { .. } | CallState::Waiting | CallState::Running { .. } => None,
+        }
+    }
+
+    /// The call without a result, when it is one of the planner's own.
+    pub(crate) fn open_own_call(&self) -> Option<&Call> {
+        let open = self.open_call()?;
+        self.own.iter().find(|own| own.call.id == open.call.id)
+    }
+
+    /// Whether the work has begun.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.dialogs.iter().any(|dialog| dialog.phase == Phase::Work)
+    }
+
+    /// The turns of a phase's conversation, as far as it has come.
+    pub(crate) fn turns_of(&self, dialog: &DialogSpec) -> &[Turn] {
+        let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(self));
+        let known = self.dialogs.iter().find(is_it);
+        known.map_or(&[], |known| &known.turns)
+    }
+
+    /// What the last output of a phase brought.
+    fn output<'a, T>(&'a self, of: impl Fn(&'a PhaseOutput) -> Option<T>) -> Option<T> {
+        self.outputs.iter().rev().find_map(of)
+    }
+
+    /// The first look at the ticket, once it is over; within: when it was of use.
+    pub(crate) fn intake(&self) -> Option<Option<&Intake>> {
+        self.output(|output| match output {
+            PhaseOutput::Intake { intake } => Some(intake.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// The plan, once planning is over; within: when there is one.
+    pub(crate) fn plan(&self) -> Option<Option<&Plan>> {
+        self.output(|output| match output {
+            PhaseOutput::Plan { plan } => Some(plan.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// How much work the ticket is.
+    pub(crate) fn class(&self) -> Class {
+        let seen = self.intake().flatten().map(|intake| intake.class);
+        self.raised.or(seen).unwrap_or_default()
+    }
+
     /// How the model ended its work.
     pub(crate) fn exit(&self) -> Option<&Exit> {
-        self.outputs.iter().rev().find_map(|output| match output {
+        self.output(|output| match output {
             PhaseOutput::Work { exit } => Some(exit),
-            PhaseOutput::Prove { .. } => None,
+            _ => None,
         })
     }
 
@@ -233,9 +288,17 @@ impl RunState {
 
     /// What was shown of the change.
     pub(crate) fn proof(&self) -> Option<&Proof> {
-        self.outputs.iter().rev().find_map(|output| match output {
+        self.output(|output| match output {
             PhaseOutput::Prove { proof } => Some(&**proof),
-            PhaseOutput::Work { .. } => None,
+            _ => None,
+        })
+    }
+
+    /// What the reviewer says of the change.
+    pub(crate) fn review(&self) -> Option<&Review> {
+        self.output(|output| match output {
+            PhaseOutput::Review { review } => Some(review),
+            _ => None,
         })
     }
 
@@ -283,6 +346,7 @@ impl RunState {
             | Fact::CheckRan { .. }
             | Fact::ChangeInspected { .. }
             | Fact::PhaseFinished { .. }
+            | Fact::ClassRaised { .. }
             | Fact::Returned { .. }
             | Fact::SnapshotTaken { .. }
             | Fact::SnapshotFailed { .. }

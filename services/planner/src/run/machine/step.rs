@@ -92,6 +92,8 @@ pub(crate) enum Answer {
     AskedAlready,
     /// The file is in a module that this kind of ticket may not change.
     OutOfScope(Outside),
+    /// Nothing may be changed in this conversation.
+    ReadOnly,
 }
 
 /// A wrong argument of one of the planner's tools.
@@ -108,6 +110,16 @@ pub(crate) enum Argument {
         known: Vec<String>,
     },
     Reason,
+    /// What the ticket asks for and no row is about.
+    Criteria(Vec<String>),
+    /// A quotation that the ticket does not have.
+    Quote(String),
+    /// The reason of a decision to decline.
+    Decline,
+    OneLiner,
+    Plan,
+    /// An objection without a file of the change, a trigger or a reason.
+    Objection,
     NoLabels,
     UnknownLabel {
         label: String,
@@ -115,15 +127,14 @@ pub(crate) enum Argument {
     },
 }
 
-/// Begins the next turn of the last conversation of a phase, or its first one. The model is told first what it has to know.
+/// Begins the next turn of a conversation. The model is told first what it has to know.
 pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
     if let Some(hint) = repetition::hint(state, dialog) {
         let phase = dialog.phase;
         return Action::Record(Fact::Hinted { phase, hint });
     }
-    let (round, turns) = state
-        .dialog_of(dialog.phase)
-        .map_or((0, 0), |known| (known.round, known.turns.len()));
+    let round = dialog.round(state);
+    let turns = state.turns_of(dialog).len();
     Action::Record(Fact::ModelRequested {
         id: state.next_id(),
         turn: u32::try_from(turns).unwrap_or(u32::MAX).saturating_add(1),
@@ -153,6 +164,16 @@ pub(crate) fn own_call(state: &RunState, name: &str, input: &Value) -> Action {
         input: input.clone(),
     };
     request_tool(state, call, true)
+}
+
+/// Carries a call of the planner's own on; after a lost workspace it runs again.
+pub(crate) fn carry_on(state: &RunState, call: &Call) -> Step {
+    if call.is_deadly() {
+        return Step::Retry(StopReason::WorkspaceUnavailable {
+            detail: call.call.name.clone(),
+        });
+    }
+    run_tool(state, call, true).into()
 }
 
 fn request_tool(state: &RunState, call: ToolCall, own: bool) -> Action {

@@ -1,12 +1,10 @@
 //! The change gets its branch and its commit, named by the rules. What the model committed itself stays.
 
-use domain::{Naming, Return, StopReason, ToolStatus};
+use domain::{Naming, Return, ToolStatus};
 use serde_json::{Value, json};
 
 use super::back::back;
-use crate::run::machine::{
-    Action, Call, CallResult, CallState, PhaseSpec, RunState, Step, own_call, run_tool,
-};
+use crate::run::machine::{Action, PhaseSpec, RunState, Step, carry_on, own_call};
 
 const CREATE_BRANCH: &str = "create_branch";
 const COMMIT_CHANGES: &str = "commit_changes";
@@ -59,23 +57,8 @@ fn wanted(state: &RunState, name: &str, input: &Value) -> Step {
     own_call(state, name, input).into()
 }
 
-/// Runs a call of the planner's own; after a lost workspace it runs again.
-fn carry_on(state: &RunState, call: &Call) -> Step {
-    if call.is_deadly() {
-        return Step::Retry(StopReason::WorkspaceUnavailable {
-            detail: call.call.name.clone(),
-        });
-    }
-    run_tool(state, call, true).into()
-}
-
 /// What a call of the planner's own was refused with.
 fn refused(state: &RunState, name: &str) -> Option<String> {
-    match &state.own(name)?.state {
-        CallState::Finished {
-            result: CallResult::Ran(result),
-            ..
-        } if result.status != ToolStatus::Ok => Some(result.content.clone()),
-        _ => None,
-    }
+    let result = state.own_result(name)?;
+    (result.status != ToolStatus::Ok).then(|| result.content.clone())
 }

@@ -1,9 +1,9 @@
 //! A conversation with the model, up to the point where its phase has to choose.
 
-use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor};
+use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor, WorkspaceInfo};
 
 use crate::run::machine::{
-    Action, Answer, Call, DialogSpec, RunState, Step, answer, await_report, record_turn, run_tool,
+    Action, Answer, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, record_turn, run_tool,
 };
 use crate::run::tools::widen_scope;
 
@@ -19,7 +19,8 @@ pub(super) enum Progress {
 
 /// Carries a conversation on, from its first turn.
 pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
-    let last = state.dialog().filter(|known| known.phase == dialog.phase);
+    let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(state));
+    let last = state.dialog().filter(is_it);
     let (Some(turn), Some(request)) = (last.and_then(|known| known.turns.last()), state.request()) else {
         return Progress::Step(record_turn(state, dialog).into());
     };
@@ -71,6 +72,13 @@ fn tool_step(
         let own = dialog.tools.iter().map(|tool| tool.name);
         let tools = dialog.theirs(state).chain(own).map(str::to_owned).collect();
         return answer(state, call, Answer::UnknownTool { tools }).into();
+    }
+    let is_changing = |info: &WorkspaceInfo| {
+        let mut tools = info.tools.iter();
+        tools.any(|tool| tool.name == call.call.name && !tool.read_only)
+    };
+    if dialog.is_read_only && state.open_workspace().is_some_and(is_changing) {
+        return answer(state, call, Answer::ReadOnly).into();
     }
     if let Some(right) = misnamed(state, request, call) {
         return answer(state, call, Answer::Misnamed { right }).into();

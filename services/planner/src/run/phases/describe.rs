@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::check::ChangeReport;
-use domain::{ChangeSize, Description, Handover, JobRequest};
+use domain::{ChangeSize, Description, Handover, JobRequest, Objection, Review};
 
 use crate::run::machine::RunState;
 use crate::run::tools::widen_scope;
@@ -24,7 +24,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         findings: proof.map(|proof| proof.findings.clone()).unwrap_or_default(),
         widened: widen_scope::widened(state, request),
         outside: proof.map(|proof| proof.outside.clone()).unwrap_or_default(),
-        objections: Vec::new(),
+        objections: objections(state),
     }
 }
 
@@ -40,4 +40,13 @@ fn modules(state: &RunState, request: &JobRequest, change: &ChangeReport) -> Vec
         .filter_map(|file| scope.module_of(&file.path));
     let named: BTreeSet<&str> = touched.map(|module| module.name.as_str()).collect();
     named.into_iter().map(str::to_owned).collect()
+}
+
+/// What the reviewer says and nobody answered.
+fn objections(state: &RunState) -> Vec<String> {
+    let review = state.review().into_iter();
+    review
+        .flat_map(Review::blocking)
+        .map(Objection::in_a_line)
+        .collect()
 }

@@ -9,12 +9,7 @@ use crate::run::tools::add_labels;
 const MOST_TURNS: usize = 3;
 const SUMMARY_CHARS: usize = 500;
 
-const DIALOG: DialogSpec = DialogSpec {
-    phase: Phase::Triage,
-    role: ModelRole::Fast,
-    has_workspace: false,
-    tools: &[add_labels::TOOL],
-};
+const DIALOG: DialogSpec = DialogSpec::new(Phase::Triage, ModelRole::Fast, &[add_labels::TOOL]);
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),

@@ -1,27 +1,29 @@
 //! The model works in the workspace until it finishes or gives up.
 
 use domain::{
-    Exit, Fact, Handover, JobRequest, ModelRole, News, Phase, PhaseOutput, ReplyStop, StopReason, ToolStatus,
+    Class, Exit, Fact, Handover, JobRequest, ModelRole, News, Phase, PhaseOutput, ReplyStop, StopReason,
     WaitsFor,
 };
 
 use super::converse::{Progress, converse};
 use crate::run::machine::{
-    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, Turn, park, record_turn,
-    stuck,
+    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, park, record_turn, stuck,
 };
-use crate::run::tools::{ask, finish, give_up, widen_scope};
+use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
 
 /// How often the model is reminded that its work has no end yet.
 const REMINDERS: usize = 2;
 const SUMMARY_CHARS: usize = 4000;
-const MOST_TURNS: u32 = 50;
+/// A normal ticket that touches more files than this, and more than were expected, is a large one.
+const NORMAL_FILES: usize = 5;
 
 const DIALOG: DialogSpec = DialogSpec {
-    phase: Phase::Work,
-    role: ModelRole::Default,
     has_workspace: true,
-    tools: &[finish::TOOL, ask::TOOL, give_up::TOOL, widen_scope::TOOL],
+    ..DialogSpec::new(
+        Phase::Work,
+        ModelRole::Default,
+        &[finish::TOOL, ask::TOOL, give_up::TOOL, widen_scope::TOOL],
+    )
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
@@ -56,8 +58,8 @@ fn answered(state: &RunState, request: &JobRequest) -> Step {
         return next_turn(state, request);
     }
     let calls = state.last_turn().map_or(&[][..], |turn| &turn.calls);
-    let has_time = turns(state).len() < turn_limit(request) as usize;
-    if let Some(exit) = calls.iter().find_map(exit)
+    let has_time = state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize;
+    if let Some(exit) = exit(calls)
         && !(state.has_unread_news() && has_time)
     {
         let output = PhaseOutput::Work { exit };
@@ -75,24 +77,14 @@ fn is_old(state: &RunState) -> bool {
     last.is_some_and(|returned| returned.after_turns >= state.turns())
 }
 
-/// The exit that a call took.
-fn exit(call: &Call) -> Option<Exit> {
-    if !is_accepted(call) {
-        return None;
-    }
-    if call.call.name == finish::TOOL.name {
-        let handover = finish::parse(&call.call.input).ok()?;
-        return Some(Exit::Finished(Box::new(handover)));
-    }
-    if call.call.name == give_up::TOOL.name {
-        let (kind, evidence) = give_up::parse(&call.call.input).ok()?;
-        return Some(Exit::GaveUp { kind, evidence });
-    }
-    None
-}
-
-fn is_accepted(call: &Call) -> bool {
-    matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
+/// The exit that a turn took.
+fn exit(calls: &[Call]) -> Option<Exit> {
+    let finished = accepted(calls, &finish::TOOL, finish::parse);
+    let finished = finished.map(|handover| Exit::Finished(Box::new(handover)));
+    finished.or_else(|| {
+        let (kind, evidence) = accepted(calls, &give_up::TOOL, give_up::parse)?;
+        Some(Exit::GaveUp { kind, evidence })
+    })
 }
 
 /// True for a question that is on the ticket.
@@ -118,7 +110,7 @@ fn is_answered(state: &RunState) -> bool {
 
 /// The model says nothing more, although it took no exit.
 fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
-    if state.has_unread_news() && turns(state).len() < turn_limit(request) as usize {
+    if state.has_unread_news() && state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize {
         return record_turn(state, &DIALOG).into();
     }
     let summary = words.chars().take(SUMMARY_CHARS).collect();
@@ -135,7 +127,7 @@ fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
 
 /// How many earlier turns ended without a tool call and were answered with a reminder.
 fn reminders(state: &RunState) -> usize {
-    let all = turns(state);
+    let all = state.turns_of(&DIALOG);
     let earlier = &all[..all.len().saturating_sub(1)];
     earlier
         .iter()
@@ -143,21 +135,34 @@ fn reminders(state: &RunState) -> usize {
         .count()
 }
 
-fn turns(state: &RunState) -> &[Turn] {
-    state
-        .dialog_of(Phase::Work)
-        .map_or(&[][..], |dialog| &dialog.turns)
-}
-
 fn next_turn(state: &RunState, request: &JobRequest) -> Step {
-    let limit = turn_limit(request);
-    if turns(state).len() >= limit as usize {
-        return cut_short(state, request, StopReason::TurnLimit { turns: limit });
+    let limit = turn_limit(state, request);
+    if state.turns_of(&DIALOG).len() >= limit as usize {
+        return match larger_class(state, request) {
+            Some(class) => Action::Record(Fact::ClassRaised { class }).into(),
+            None => cut_short(state, request, StopReason::TurnLimit { turns: limit }),
+        };
     }
     if let Some(repetition) = stuck(state, &DIALOG) {
         return cut_short(state, request, StopReason::Stuck(repetition));
     }
     record_turn(state, &DIALOG).into()
+}
+
+/// The class that the ticket turns out to have: a trivial one that takes so long is none, and a normal one is large when it
+/// touches more files than anybody expected.
+fn larger_class(state: &RunState, request: &JobRequest) -> Option<Class> {
+    let class = state.class();
+    let larger = class.larger()?;
+    let touched = state
+        .work()
+        .snapshot
+        .as_ref()
+        .map_or(0, |kept| kept.files_changed);
+    let expected = state.intake().flatten().map_or(0, |intake| intake.files.len());
+    let is_larger = class == Class::Trivial || touched as usize > expected.max(NORMAL_FILES);
+    let agent = &request.rules.agent;
+    (is_larger && agent.turns(larger) > agent.turns(class)).then_some(larger)
 }
 
 /// What exists becomes a draft; without a change the run just ends.
@@ -180,6 +185,6 @@ fn cut_short(state: &RunState, request: &JobRequest, reason: StopReason) -> Step
     .into()
 }
 
-fn turn_limit(request: &JobRequest) -> u32 {
-    request.rules.agent.max_turns.clamp(1, MOST_TURNS)
+fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
+    request.rules.agent.turns(state.class())
 }

@@ -207,11 +207,11 @@ fn a_question_waits_for_somebody_who_may_instruct_and_is_asked_once() {
 
 #[test]
 fn the_turn_after_the_limit_is_never_asked() {
-    for (wanted, limit) in [(50, 50), (3, 3), (500, 50)] {
+    for (wanted, limit) in [(60, 60), (3, 3), (500, 60)] {
         let mut asked = request(Job::Implement);
         asked.rules.agent.max_turns = wanted;
         let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);
-        let mut play = Play::implement(asked, (0..60).map(read));
+        let mut play = Play::implement(asked, (0..70).map(read));
         assert_eq!(play.drive(), Action::Rest);
         assert_eq!(play.state.turns(), limit);
         assert!(matches!(play.reason(), StopReason::TurnLimit { turns } if *turns as usize == limit));

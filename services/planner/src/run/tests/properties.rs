@@ -1,16 +1,15 @@
 //! Whatever the model answers and wherever a planner dies.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use domain::{
-    Approval, Fact, Job, News, Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence,
-    TicketComment, Timestamp, Verdict,
+    Approval, Fact, Job, JobRequest, News, Planned, Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest,
+    RunFence, TicketComment, Timestamp, Verdict,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, decided_on, entry, finish, info, pull_request, reply, request, run_id};
-use super::prove::Bench;
+use super::play::{Play, decided_on, entry, finish, pull_request, reply, request, run_id};
 use crate::prompts;
 use crate::run::{Action, RunState, conversation, decide};
 use crate::transcript::Message;
@@ -33,13 +32,30 @@ fn any_reply() -> impl Strategy<Value = Reply> {
     (prop::collection::vec(call, 0..4), stop).prop_map(|(calls, stop)| reply(stop, "I try.", &calls))
 }
 
-fn whole_run(replies: Vec<Reply>, refusals: u8, gate: bool, faults: u8) -> Play {
+/// The usual request, with every phase or with the work alone.
+fn asked(is_full: bool) -> JobRequest {
     let mut asked = request(Job::Implement);
+    asked.rules.agent.intake = is_full;
+    asked.rules.agent.auto_review = is_full;
+    if is_full {
+        asked.rules.agent.plan = Planned::Always;
+    }
+    asked
+}
+
+fn whole_run(
+    (replies, around): (Vec<Reply>, Vec<Reply>),
+    refusals: u8,
+    (gate, is_full): (bool, bool),
+    faults: u8,
+) -> Play {
+    let mut asked = asked(is_full);
     asked.rules.agent.max_turns = 8;
     if gate {
         asked.rules.agent.approval = Approval::BeforePush;
     }
     let mut play = Play::implement(asked, replies);
+    play.surround(&around);
     play.faults = faults;
     for round in 0..100_u8 {
         if play.drive() == Action::Rest {
@@ -159,9 +175,10 @@ proptest! {
     fn two_planners_interleaved_at_every_step_leave_one_history(
         replies in prop::collection::vec(any_reply(), 0..6),
         faults in 0_u8..4,
+        is_full in any::<bool>(),
         steps in prop::collection::vec(0_usize..2, 1..120),
     ) {
-        let first = Play::with(replies.clone());
+        let first = Play::implement(asked(is_full), replies.clone());
         let mut history = first.entries.clone();
         let mut planners: [Option<Play>; 2] = [Some(first), None];
         let mut fence = 9;
@@ -171,9 +188,8 @@ proptest! {
                 if state.finished.is_some() {
                     break;
                 }
-                let committed = state.work().head.as_ref().map(|head| head.as_str().chars().next().unwrap());
-                let (entries, replies) = (history.clone(), replies.clone().into());
-                let mut taker = Play { entries, state, replies, committed, faults, empty: false, checks: Bench::default(), workspace: info() };
+                let mut taker = Play::resumed(history.clone(), state, replies.clone());
+                taker.faults = faults;
                 fence += 1;
                 taker.append(Fact::TakenOver { fence: RunFence::new(1, fence, 1) });
                 history.clone_from(&taker.entries);
@@ -205,9 +221,12 @@ proptest! {
     fn what_a_step_brings_is_legal_although_others_told_the_run_something_meanwhile(
         replies in prop::collection::vec(any_reply(), 0..6),
         faults in 0_u8..3,
+        around in prop::collection::vec(any_reply(), 0..3),
+        is_full in any::<bool>(),
         told in prop::collection::vec(any::<bool>(), 200),
     ) {
-        let mut play = Play::with(replies);
+        let mut play = Play::implement(asked(is_full), replies);
+        play.surround(&around);
         play.faults = faults;
         for (number, tell) in (0_u64..).zip(told) {
             let action = decide(&play.state);
@@ -245,21 +264,25 @@ proptest! {
     #[test]
     fn what_the_model_was_shown_stays_as_it_was_and_is_the_same_after_a_restart(
         replies in prop::collection::vec(any_reply(), 0..12),
+        around in prop::collection::vec(any_reply(), 0..3),
+        is_full in any::<bool>(),
         faults in 0_u8..3,
     ) {
-        let whole = whole_run(replies, 1, false, faults);
-        let mut before: Vec<Message> = Vec::new();
+        let whole = whole_run((replies, around), 1, (false, is_full), faults);
+        let mut all: BTreeMap<_, Vec<Message>> = BTreeMap::new();
         for cut in 1..=whole.entries.len() {
             let state = RunState::fold(&run_id(), &whole.entries[..cut]).unwrap().unwrap();
             if !matches!(decide(&state), Action::AskModel { .. }) {
                 continue;
             }
             let shown = messages(&state);
+            let dialog = state.dialog().unwrap();
+            let before = all.entry((dialog.phase, dialog.round)).or_default();
             let mut resumed = state.clone();
             resumed.apply(&entry(state.position, Fact::TakenOver { fence: RunFence::new(1, 9, 1) })).unwrap();
             prop_assert_eq!(&messages(&resumed), &shown);
             prop_assert_eq!(&shown[..before.len()], &before[..]);
-            before = shown;
+            *before = shown;
         }
     }
 
@@ -269,13 +292,14 @@ proptest! {
         refusals in 0_u8..3,
         gate in any::<bool>(),
         faults in 0_u8..8,
+        around in prop::collection::vec(any_reply(), 0..3),
+        is_full in any::<bool>(),
     ) {
-        let whole = whole_run(replies, refusals, gate, faults);
+        let whole = whole_run((replies, around), refusals, (gate, is_full), faults);
         for cut in 1..=whole.entries.len() {
             let entries = whole.entries[..cut].to_vec();
             let state = RunState::fold(&run_id(), &entries).unwrap().unwrap();
-            let committed = state.work().head.as_ref().map(|head| head.as_str().chars().next().unwrap());
-            let mut resumed = Play { entries, state, replies: VecDeque::new(), committed, faults: 0, empty: false, checks: Bench::default(), workspace: info() };
+            let mut resumed = Play::resumed(entries, state, Vec::new());
             let at = resumed.state.position;
             let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };
             if resumed.state.finished.is_none() {

@@ -35,6 +35,11 @@ struct Input {
 
 fn parse(input: &Value) -> Result<Vec<Question>, Argument> {
     let Input { questions } = arguments(input)?;
+    checked(questions)
+}
+
+/// Questions that people can be asked.
+pub(in crate::run) fn checked(questions: Vec<Question>) -> Result<Vec<Question>, Argument> {
     let is_fit = |question: &Question| {
         let options = question.options.len() <= 6 && question.options.iter().all(|text| text.len() <= 300);
         TEXT_CHARS.contains(&question.text.trim().chars().count()) && options

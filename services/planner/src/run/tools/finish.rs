@@ -1,21 +1,41 @@
 //! The model says that its change is complete, and describes it.
 
-use domain::{CriterionNote, FileNote, Handover, JobRequest};
+use domain::{CriterionNote, FileNote, Handover, JobRequest, acceptance_criteria};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{arguments, noted};
+use super::{LINE_CHARS, LINES, arguments, lines, noted};
+use crate::run::forms::intake::is_about;
 use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
 const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
-const LINE_CHARS: usize = 1_000;
-const LINES: usize = 20;
 
 pub(in crate::run) const TOOL: Tool = Tool { name: "finish", act };
 
-fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
-    noted(state, call, parse(&call.call.input))
+fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
+    let parsed = parse(&call.call.input).and_then(|handover| complete(state, request, handover));
+    noted(state, call, parsed)
+}
+
+/// No point of the ticket is dropped in silence.
+fn complete(state: &RunState, request: &JobRequest, handover: Handover) -> Result<Handover, Argument> {
+    let has_row = |quote: &String| handover.criteria.iter().any(|row| is_about(&row.quote, quote));
+    let missing: Vec<String> = wanted(state, request)
+        .into_iter()
+        .filter(|quote| !has_row(quote))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(handover),
+        false => Err(Argument::Criteria(missing)),
+    }
+}
+
+fn wanted(state: &RunState, request: &JobRequest) -> Vec<String> {
+    match state.intake().flatten() {
+        Some(intake) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
+        None => acceptance_criteria(&request.text.description),
+    }
 }
 
 /// What the model fills in.
@@ -73,10 +93,6 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
     })
 }
 
-fn lines(lines: Vec<String>) -> Vec<String> {
-    lines.iter().take(LINES).map(|line| cut(line)).collect()
-}
-
 fn cut(text: &str) -> String {
-    text.chars().take(LINE_CHARS).collect()
+    super::cut(text, LINE_CHARS)
 }

@@ -4,12 +4,18 @@ pub(super) mod add_labels;
 pub(super) mod ask;
 pub(super) mod finish;
 pub(super) mod give_up;
+pub(super) mod submit_plan;
+pub(super) mod submit_review;
 pub(super) mod widen_scope;
 
+use domain::ToolStatus;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::machine::{Answer, Argument, Call, RunState, Step, answer};
+use super::machine::{Answer, Argument, Call, CallResult, CallState, RunState, Step, Tool, answer};
+
+const LINE_CHARS: usize = 1_000;
+const LINES: usize = 20;
 
 /// The arguments of a call, in the form of its tool.
 fn arguments<T: DeserializeOwned>(input: &Value) -> Result<T, Argument> {
@@ -23,4 +29,30 @@ fn noted<T>(state: &RunState, call: &Call, parsed: Result<T, Argument>) -> Step 
         Err(wrong) => Answer::Argument(wrong),
     };
     answer(state, call, said).into()
+}
+
+/// What the first accepted call of a tool says.
+pub(super) fn accepted<T>(
+    calls: &[Call],
+    tool: &Tool,
+    parse: impl Fn(&Value) -> Result<T, Argument>,
+) -> Option<T> {
+    let of_tool = calls.iter().filter(|call| call.call.name == tool.name);
+    let mut taken = of_tool.filter(|call| is_accepted(call));
+    taken.find_map(|call| parse(&call.call.input).ok())
+}
+
+fn is_accepted(call: &Call) -> bool {
+    matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
+}
+
+/// A text of at most so many characters.
+fn cut(text: &str, most: usize) -> String {
+    text.trim().chars().take(most).collect()
+}
+
+/// The first lines of a list, without empty ones.
+fn lines(lines: Vec<String>) -> Vec<String> {
+    let all = lines.iter().map(|line| cut(line, LINE_CHARS));
+    all.filter(|line| !line.is_empty()).take(LINES).collect()
 }

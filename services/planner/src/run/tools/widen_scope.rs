@@ -1,10 +1,10 @@
 //! The model needs a module that its kind of ticket may not change. It is allowed that, and people read why.
 
-use domain::{JobRequest, Scope, ToolStatus, Widened};
+use domain::{JobRequest, Scope, Widened};
 use serde_json::Value;
 
-use super::{arguments, noted};
-use crate::run::machine::{Argument, Call, CallResult, CallState, RunState, Step, Tool};
+use super::{arguments, is_accepted, noted};
+use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 
 const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=500;
 
@@ -44,10 +44,6 @@ pub(in crate::run) fn widened(state: &RunState, request: &JobRequest) -> Vec<Wid
         }
     }
     all
-}
-
-fn is_accepted(call: &Call) -> bool {
-    matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
 }
 
 /// Where the run may change files.

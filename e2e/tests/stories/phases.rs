@@ -1,0 +1,134 @@
+//! What happens around the work: the first look, the plan and the review.
+
+use domain::{GiveUp, StopReason};
+use e2e::{Options, World};
+use serde_json::{Value, json};
+use testkit::{Step, fixture};
+
+use crate::{comment_with, end_of, only_pull_request};
+
+async fn world() -> World {
+    World::start(Options::default()).await.unwrap()
+}
+
+fn look(fields: &Value) -> Vec<Step> {
+    vec![Step::say(fixture::intake(fields))]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ordinary_ticket_costs_one_call_before_its_work_and_one_after() {
+    let world = world().await;
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    assert_eq!(world.model.calls_of(fixture::INTAKE).len(), 1);
+    assert_eq!(world.model.calls_of(fixture::PLAN).len(), 0);
+    assert_eq!(world.model.calls_of(fixture::REVIEW).len(), 1);
+    assert_eq!(world.model.calls().len(), fixture::script().len());
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_only_people_can_clear_up_is_asked_about_before_any_work() {
+    let world = world().await;
+    let questions = json!([{"text": "Are prices gross or net?", "options": ["gross", "net"]}]);
+    let asks = look(&json!({"decision": "ask", "questions": questions}));
+    world.model.set_script_of(fixture::INTAKE, "", asks);
+    let mut script = fixture::script();
+    script[0].expect = Some("They are net.".to_owned());
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    comment_with(&world, &key, "gross or net").await;
+    assert_eq!(world.model.calls().len(), 0, "no work before the answer");
+    world.jira.comment_as(&key, "ada", "They are net.").unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    only_pull_request(&world);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_is_too_large_is_declined_with_a_proposal() {
+    let world = world().await;
+    let reason = "These are three changes: the cart, the invoices and the reports.";
+    let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": reason});
+    world.model.set_script_of(fixture::INTAKE, "", look(&fields));
+    let key = world.ask().unwrap();
+    let ended = end_of(&world, &key, 0).await;
+    assert!(
+        matches!(
+            ended,
+            StopReason::GivenUp {
+                kind: GiveUp::TooLarge,
+                ..
+            }
+        ),
+        "{ended:?}"
+    );
+    let told = comment_with(&world, &key, "more than one pull request").await;
+    assert!(told.contains(reason), "{told}");
+    assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
+    assert_eq!(world.model.calls().len(), 0);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_ticket_is_planned_without_a_change_and_worked_on_with_the_plan() {
+    let world = world().await;
+    world
+        .model
+        .set_script_of(fixture::INTAKE, "", look(&json!({"class": "large"})));
+    let plan = json!({
+        "goal": "The total counts every piece.",
+        "approach": "Multiply before the discount.",
+        "steps": [{"what": "Multiply by the quantity.", "files": ["shop/cart.py"]}]
+    });
+    let planning = vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"}))
+            .and_call("write_file", json!({"path": "plan.md", "content": "No.\n"})),
+        Step::call("submit_plan", plan).expecting("nothing may be changed"),
+    ];
+    world.model.set_script_of(fixture::PLAN, "", planning);
+    let mut script = fixture::script();
+    script[0].expect = Some("1. Multiply by the quantity. (shop/cart.py)".to_owned());
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    only_pull_request(&world);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reviewers_objection_goes_back_once_and_what_it_repeats_is_in_the_pull_request() {
+    let world = world().await;
+    let objection = json!({"objections": [{
+        "path": "shop/cart.py", "line": 20, "trigger": "A line with no price", "why": "The total is not a number.",
+        "weight": "blocking"
+    }]});
+    let reviewing = vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("line.price * line.quantity"),
+        Step::call("submit_review", objection),
+    ];
+    world.model.set_script_of(fixture::REVIEW, "", reviewing);
+    let mut script = fixture::script();
+    script.push(
+        fixture::finish("cart", "Count every piece in the cart's total")
+            .expecting("The total is not a number."),
+    );
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let body = only_pull_request(&world).body;
+    assert!(
+        body.contains("shop/cart.py line 20: The total is not a number. (A line with no price)"),
+        "{body}"
+    );
+    assert_eq!(
+        world.model.calls_of(fixture::REVIEW).len(),
+        4,
+        "two reviews of two calls"
+    );
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}

@@ -1,0 +1,156 @@
+//! The reply of the first look at a ticket.
+
+use domain::{
+    Class, Criterion, GiveUp, Intake, IntakeDecision, Question, Reply, TicketKind, TicketText,
+    acceptance_criteria,
+};
+use serde::Deserialize;
+
+use crate::run::machine::Argument;
+use crate::run::tools::ask;
+use crate::structured;
+
+const LINE_CHARS: usize = 300;
+const LINES: usize = 20;
+const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=2_000;
+
+/// What the model fills in.
+#[derive(Deserialize)]
+struct Form {
+    kind: TicketKind,
+    one_liner: String,
+    #[serde(default)]
+    root_cause: String,
+    #[serde(default)]
+    criteria: Vec<Criterion>,
+    #[serde(default)]
+    components: Vec<String>,
+    #[serde(default)]
+    files: Vec<String>,
+    class: Class,
+    #[serde(default)]
+    assumptions: Vec<String>,
+    decision: Word,
+    #[serde(default)]
+    questions: Vec<Question>,
+    #[serde(default)]
+    decline_kind: Option<GiveUp>,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Go,
+    Ask,
+    Decline,
+}
+
+/// Reads a reply about a ticket. The ticket's own criteria are in it, whether the model lists them or not.
+pub(in crate::run) fn read(reply: &Reply, text: &TicketText) -> Result<Intake, Argument> {
+    let form: Form = structured::read(reply).map_err(Argument::Malformed)?;
+    let one_liner = form.one_liner.trim();
+    if !(5..=LINE_CHARS).contains(&one_liner.chars().count()) || one_liner.contains('\n') {
+        return Err(Argument::OneLiner);
+    }
+    let decision = match form.decision {
+        Word::Go => IntakeDecision::Go,
+        Word::Ask => IntakeDecision::Ask {
+            questions: ask::checked(form.questions)?,
+        },
+        Word::Decline => declined(form.decline_kind, &form.reason)?,
+    };
+    Ok(Intake {
+        kind: form.kind,
+        one_liner: one_liner.to_owned(),
+        root_cause: Some(cut(&form.root_cause)).filter(|cause| !cause.is_empty()),
+        criteria: criteria(form.criteria, text)?,
+        components: lines(form.components),
+        files: lines(form.files)
+            .into_iter()
+            .filter(|path| is_inside(path))
+            .collect(),
+        class: form.class,
+        assumptions: lines(form.assumptions),
+        decision,
+    })
+}
+
+fn declined(kind: Option<GiveUp>, reason: &str) -> Result<IntakeDecision, Argument> {
+    let reason = reason.trim();
+    let is_fit = REASON_CHARS.contains(&reason.chars().count());
+    match kind.filter(|_| is_fit) {
+        Some(kind) => Ok(IntakeDecision::Decline {
+            kind,
+            reason: reason.to_owned(),
+        }),
+        None => Err(Argument::Decline),
+    }
+}
+
+/// The ticket's list first, then what the model found in its text besides.
+fn criteria(found: Vec<Criterion>, text: &TicketText) -> Result<Vec<Criterion>, Argument> {
+    let said = bare(&words(text));
+    if let Some(foreign) = found.iter().find(|one| !said.contains(&bare(&one.quote))) {
+        return Err(Argument::Quote(cut(&foreign.quote)));
+    }
+    let listed = acceptance_criteria(&text.description);
+    let is_testable = |quote: &str| {
+        found
+            .iter()
+            .any(|one| one.testable && is_about(&one.quote, quote))
+    };
+    let mut all: Vec<Criterion> = listed
+        .iter()
+        .map(|quote| Criterion {
+            testable: is_testable(quote),
+            quote: quote.clone(),
+        })
+        .collect();
+    let is_new = |one: &Criterion| !listed.iter().any(|quote| is_about(&one.quote, quote));
+    all.extend(
+        found
+            .into_iter()
+            .filter(|one| !bare(&one.quote).is_empty() && is_new(one)),
+    );
+    all.truncate(LINES);
+    Ok(all)
+}
+
+/// What those have said who may ask for work.
+fn words(text: &TicketText) -> String {
+    let mut words = format!("{}\n{}", text.summary, text.description);
+    for comment in text.comments.iter().filter(|comment| comment.may_instruct) {
+        words.push('\n');
+        words.push_str(&comment.text);
+    }
+    words
+}
+
+/// True when one text is part of the other, whatever its spaces, marks and case.
+pub(in crate::run) fn is_about(one: &str, other: &str) -> bool {
+    let (one, other) = (bare(one), bare(other));
+    !one.is_empty() && !other.is_empty() && (one.contains(&other) || other.contains(&one))
+}
+
+fn bare(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// A path of the repository, as far as can be told without looking.
+fn is_inside(path: &str) -> bool {
+    !path.starts_with('/')
+        && !path.contains('\\')
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+fn lines(lines: Vec<String>) -> Vec<String> {
+    let all = lines.iter().map(|line| cut(line));
+    all.filter(|line| !line.is_empty()).take(LINES).collect()
+}
+
+fn cut(text: &str) -> String {
+    text.trim().chars().take(LINE_CHARS).collect()
+}

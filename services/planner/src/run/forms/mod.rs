@@ -1,0 +1,3 @@
+//! Replies of a given form, one file each: how they are read and checked.
+
+pub(super) mod intake;

@@ -1,0 +1,109 @@
+//! The ticket is looked at before anybody works on it: what it is, how much it is, and whether the work can begin.
+
+use domain::{
+    Fact, GiveUp, Intake, IntakeDecision, ModelRole, News, Phase, PhaseOutput, Question, Reply,
+    ReportOutcome, ReportRequest, StopReason, WaitsFor,
+};
+
+use super::converse::{Progress, converse};
+use crate::run::forms;
+use crate::run::machine::{
+    Action, Argument, DialogSpec, Output, PhaseSpec, RunState, Step, ask, await_report, park, record_turn,
+};
+
+/// One reply, and one more to correct it.
+const TRIES: usize = 2;
+
+const DIALOG: DialogSpec = DialogSpec {
+    output: Some(Output {
+        name: "intake",
+        problem,
+    }),
+    ..DialogSpec::new(Phase::Intake, ModelRole::Fast, &[])
+};
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: Some(DIALOG),
+    next,
+};
+
+fn next(state: &RunState) -> Step {
+    let is_wanted = state.request().is_some_and(|request| request.rules.agent.intake);
+    match state.intake() {
+        Some(Some(intake)) => follow(state, &intake.decision),
+        Some(None) => Step::Over,
+        // A former release began the work without it.
+        None if !is_wanted || state.is_at_work() => Step::Over,
+        None => look(state),
+    }
+}
+
+fn look(state: &RunState) -> Step {
+    if let Progress::Step(step) = converse(state, &DIALOG) {
+        return step;
+    }
+    let turns = state.turns_of(&DIALOG);
+    let reply = turns.last().and_then(|turn| turn.reply.as_ref());
+    match reply.map(|reply| read(state, reply)) {
+        Some(Ok(intake)) => over(Some(intake)),
+        Some(Err(_)) if turns.len() < TRIES => record_turn(state, &DIALOG).into(),
+        Some(Err(_)) | None => over(None),
+    }
+}
+
+/// A reply that is of no use twice costs the run nothing but this look.
+fn over(intake: Option<Intake>) -> Step {
+    let output = PhaseOutput::Intake {
+        intake: intake.map(Box::new),
+    };
+    Action::Record(Fact::PhaseFinished { output }).into()
+}
+
+fn read(state: &RunState, reply: &Reply) -> Result<Intake, Argument> {
+    let request = state.request().ok_or(Argument::Decline)?;
+    forms::intake::read(reply, &request.text)
+}
+
+fn problem(state: &RunState, reply: &Reply) -> Option<Argument> {
+    read(state, reply).err()
+}
+
+fn follow(state: &RunState, decision: &IntakeDecision) -> Step {
+    match decision {
+        IntakeDecision::Go => Step::Over,
+        IntakeDecision::Ask { questions } => put(state, questions),
+        IntakeDecision::Decline { kind, reason } => declined(*kind, reason),
+    }
+}
+
+fn declined(kind: GiveUp, reason: &str) -> Step {
+    Step::Close(StopReason::GivenUp {
+        kind,
+        evidence: reason.to_owned(),
+    })
+}
+
+/// The questions go to the ticket, and the run waits for an answer.
+fn put(state: &RunState, questions: &[Question]) -> Step {
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAsked { .. });
+    let Some(asked) = state.last_report(is_it) else {
+        let questions = questions.to_vec();
+        return ask(state, ReportRequest::QuestionAsked { questions }, None).into();
+    };
+    match &asked.outcome {
+        Some(ReportOutcome::Done(_)) if is_answered(state) => Step::Over,
+        Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Answer).into(),
+        // The work goes on with what is known.
+        Some(ReportOutcome::Refused { .. }) => Step::Over,
+        Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+    }
+}
+
+/// Somebody who may instruct has said something since.
+fn is_answered(state: &RunState) -> bool {
+    let looked = state.turns_of(&DIALOG).last().map_or(0, |turn| turn.after);
+    state.news.iter().any(|heard| {
+        let News::Comment { comment, .. } = &heard.news;
+        heard.after_turns > looked && comment.may_instruct
+    })
+}

@@ -1,0 +1,107 @@
+//! A second model reviews the proven change, in a conversation of its own each time. It reads, and changes nothing.
+
+use domain::{
+    Class, Fact, JobRequest, ModelRole, Objection, Phase, PhaseOutput, Return, Review, check::ChangeReport,
+};
+use serde_json::json;
+
+use super::back::back;
+use super::converse::{Progress, converse};
+use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, carry_on, own_call, record_turn};
+use crate::run::tools::{accepted, submit_review};
+
+const MOST_TURNS: usize = 10;
+/// A trivial change of one file and at most so many lines is not reviewed.
+const SMALL_LINES: u32 = 20;
+const DIFF: &str = "diff";
+
+const DIALOG: DialogSpec = DialogSpec {
+    has_workspace: true,
+    is_read_only: true,
+    is_fresh_after_return: true,
+    ..DialogSpec::new(Phase::Review, ModelRole::Reviewer, &[submit_review::TOOL])
+};
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: Some(DIALOG),
+    next,
+};
+
+fn next(state: &RunState) -> Step {
+    let (Some(request), Some(_), None) = (state.request(), state.proof(), state.cut_short()) else {
+        return Step::Over;
+    };
+    if !request.rules.agent.auto_review || is_small(state) || is_committed(state) {
+        return Step::Over;
+    }
+    match state.review() {
+        Some(review) => conclude(state, request, review),
+        None => look(state),
+    }
+}
+
+fn is_small(state: &RunState) -> bool {
+    let change = state.checks.change.as_ref().and_then(Option::as_ref);
+    let is_small = |change: &ChangeReport| {
+        let lines = change.product_lines + change.test_lines;
+        change.files <= 1 && lines <= SMALL_LINES && change.findings.is_empty()
+    };
+    state.class() == Class::Trivial && change.is_some_and(is_small)
+}
+
+/// A former release went on to the commit without a review.
+fn is_committed(state: &RunState) -> bool {
+    state.review().is_none() && state.own.iter().any(|call| call.call.name != DIFF)
+}
+
+/// The change is fetched once, then the reviewer is asked.
+fn look(state: &RunState) -> Step {
+    match state.open_own_call() {
+        Some(call) => return carry_on(state, call),
+        None if state.own(DIFF).is_none() => return own_call(state, DIFF, &json!({})).into(),
+        None => {}
+    }
+    if let Progress::Step(step) = converse(state, &DIALOG) {
+        return step;
+    }
+    let turns = state.turns_of(&DIALOG);
+    let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
+    match accepted(calls, &submit_review::TOOL, submit_review::parse) {
+        Some(objections) => over(objections, true),
+        None if turns.len() < MOST_TURNS => record_turn(state, &DIALOG).into(),
+        None => over(Vec::new(), false),
+    }
+}
+
+fn over(objections: Vec<Objection>, is_complete: bool) -> Step {
+    let review = Review {
+        objections,
+        is_complete,
+    };
+    let output = PhaseOutput::Review { review };
+    Action::Record(Fact::PhaseFinished { output }).into()
+}
+
+/// Back to the work as often as the rules say, unless the reviewer only repeats itself. What is left is in the pull request.
+fn conclude(state: &RunState, request: &JobRequest, review: &Review) -> Step {
+    let objections: Vec<Objection> = review.blocking().cloned().collect();
+    let earlier: Vec<&[Objection]> = reviews(state).collect();
+    let is_known = |objection: &Objection| {
+        earlier
+            .iter()
+            .any(|all| all.iter().any(|known| known.is_same(objection)))
+    };
+    let is_over = earlier.len() >= request.rules.agent.review_rounds as usize;
+    if objections.is_empty() || is_over || objections.iter().all(is_known) {
+        return Step::Over;
+    }
+    back(state, Return::Reviewed { objections })
+}
+
+/// What earlier reviews sent the change back with.
+fn reviews(state: &RunState) -> impl Iterator<Item = &[Objection]> {
+    state.returns.iter().filter_map(|known| match &known.why {
+        Return::Reviewed { objections } => Some(objections.as_slice()),
+        _ => None,
+    })
+}

@@ -1,0 +1,188 @@
+//! The first look at a ticket.
+
+use domain::{
+    Class, Fact, GiveUp, IntakeDecision, Job, News, Phase, Receipt, Reply, ReportOutcome, ReportRequest,
+    StopReason, TicketComment, Timestamp,
+};
+use serde_json::{Value, json};
+use testkit::fixture;
+
+use super::play::{Play, done, end, request, tools};
+use crate::run::{Action, decide};
+use crate::transcript::{Message, Transcript};
+
+fn play(looks: &[Reply]) -> Play {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.intake = true;
+    asked.text.description =
+        "Totals are wrong.\n\nAcceptance criteria:\n- Totals count pieces\n- Taxes stay".to_owned();
+    let mut play = Play::implement(asked, done());
+    play.around.insert(Phase::Intake, looks.iter().cloned().collect());
+    play
+}
+
+fn look(fields: &Value) -> Reply {
+    end(&fixture::intake(fields))
+}
+
+fn last_words(transcript: &Transcript) -> &str {
+    match transcript.messages.last().unwrap() {
+        Message::User(words) => words,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn comment(sequence: u64, may_instruct: bool) -> Fact {
+    let at = Timestamp::from_unix_ms(1);
+    let comment = TicketComment {
+        author: "ada".to_owned(),
+        at,
+        text: "They are net.".to_owned(),
+        may_instruct,
+    };
+    Fact::NewsArrived {
+        sequence,
+        at,
+        news: News::Comment {
+            comment,
+            pull_request: None,
+        },
+    }
+}
+
+#[test]
+fn the_work_begins_with_what_the_first_look_found_and_the_tickets_own_criteria() {
+    let seen = json!({
+        "kind": "bug", "one_liner": "Multiply by the quantity.", "class": "trivial", "files": ["shop/cart.py", "../etc"],
+        "criteria": [{"quote": "totals  are WRONG", "testable": true}, {"quote": "taxes stay", "testable": true}],
+    });
+    let mut play = play(&[look(&seen)]);
+    play.until_model_call();
+    assert_eq!(play.transcript().tools, []);
+    assert_eq!(play.transcript().output.unwrap().name, "intake");
+    play.drive();
+    let intake = play.state.intake().unwrap().unwrap();
+    let quotes: Vec<_> = intake
+        .criteria
+        .iter()
+        .map(|one| (one.quote.as_str(), one.testable))
+        .collect();
+    assert_eq!(
+        quotes,
+        [
+            ("Totals count pieces", false),
+            ("Taxes stay", true),
+            ("totals  are WRONG", true)
+        ]
+    );
+    assert_eq!(intake.files, ["shop/cart.py"]);
+    assert_eq!((play.state.class(), play.state.lookups), (Class::Trivial, 2));
+    let Message::User(task) = &play.transcript().messages[0] else {
+        panic!("no task")
+    };
+    assert!(task.contains("bug: Multiply by the quantity."), "{task}");
+}
+
+#[test]
+fn finish_is_refused_until_every_criterion_has_a_row() {
+    let mut play = play(&[look(&json!({}))]);
+    play.drive();
+    let words = &play.last_result().content;
+    assert!(
+        words.contains("- Totals count pieces") && words.contains("- Taxes stay"),
+        "{words}"
+    );
+}
+
+#[test]
+fn an_unusable_reply_is_told_its_fault_once_and_then_the_work_begins_without_it() {
+    let cases = [
+        (
+            json!({"criteria": [{"quote": "Deploy on Fridays", "testable": true}]}),
+            "does not contain \"Deploy on Fridays\"",
+        ),
+        (json!({"one_liner": ""}), "`one_liner` must be"),
+        (json!({"decision": "ask"}), "Ask one to three questions"),
+        (json!({"decision": "decline"}), "`decline` needs"),
+        (json!({"class": "huge"}), "unknown variant `huge`"),
+    ];
+    for (fields, fault) in cases {
+        let mut play = play(&[look(&fields), look(&fields)]);
+        play.until_model_call();
+        play.perform(decide(&play.state));
+        play.until_model_call();
+        let transcript = play.transcript();
+        assert!(
+            last_words(&transcript).contains(fault),
+            "{}",
+            last_words(&transcript)
+        );
+        play.perform(decide(&play.state));
+        play.until_model_call();
+        assert_eq!(play.state.intake(), Some(None));
+        assert_eq!(play.state.dialog().unwrap().phase, Phase::Work);
+    }
+}
+
+#[test]
+fn a_reply_that_calls_tools_is_no_answer() {
+    let mut play = play(&[
+        tools(&[("read_file", json!({}))]),
+        look(&json!({"class": "large"})),
+    ]);
+    play.until_model_call();
+    play.perform(decide(&play.state));
+    play.until_model_call();
+    play.perform(decide(&play.state));
+    play.until(|action| matches!(action, Action::AskModel { .. }));
+    assert_eq!(play.state.class(), Class::Large);
+}
+
+#[test]
+fn what_only_people_know_is_asked_before_the_work_and_the_answer_is_read_by_it() {
+    let questions = json!([{"text": "Gross or net?", "options": ["gross", "net"]}]);
+    let mut play = play(&[look(&json!({"decision": "ask", "questions": questions}))]);
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(
+        matches!(play.last_request(), ReportRequest::QuestionAsked { questions } if questions[0].text == "Gross or net?")
+    );
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(play.is_parked_for("answer"));
+    play.append(comment(60, false));
+    assert_eq!(play.drive(), Action::Wait, "a stranger answers nothing");
+    play.append(comment(61, true));
+    play.until_model_call();
+    assert_eq!(play.state.dialog().unwrap().phase, Phase::Work);
+    let transcript = play.transcript();
+    assert!(last_words(&transcript).contains("They are net."));
+}
+
+#[test]
+fn a_ticket_that_is_declined_ends_the_run_with_the_reason() {
+    let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": "Split it by module."});
+    let mut play = play(&[look(&fields)]);
+    assert_eq!(play.drive(), Action::Rest);
+    let reason = StopReason::GivenUp {
+        kind: GiveUp::TooLarge,
+        evidence: "Split it by module.".to_owned(),
+    };
+    assert_eq!(play.reason(), &reason);
+    assert!(matches!(
+        play.state.intake().unwrap().unwrap().decision,
+        IntakeDecision::Decline { .. }
+    ));
+}
+
+#[test]
+fn a_trivial_ticket_that_takes_long_becomes_a_normal_one() {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.intake = true;
+    let read = || tools(&[("read_file", json!({"path": "a"}))]);
+    let mut play = Play::implement(asked, std::iter::repeat_with(read).take(70));
+    play.around
+        .insert(Phase::Intake, [look(&json!({"class": "trivial"}))].into());
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::TurnLimit { turns: 60 });
+    assert_eq!(play.state.class(), Class::Normal);
+}

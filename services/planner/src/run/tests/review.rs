@@ -1,0 +1,165 @@
+//! A second model reviews the change.
+
+use domain::{Fact, Job, Phase, Reply, ReportRequest, Return};
+use serde_json::json;
+
+use super::play::{Play, done, end, request, review, tools};
+use crate::run::Action;
+use crate::transcript::Message;
+
+fn play(rounds: u32, reviews: impl IntoIterator<Item = Reply>) -> Play {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.auto_review = true;
+    asked.rules.agent.review_rounds = rounds;
+    let mut play = Play::implement(asked, (0..5).flat_map(|_| done()));
+    play.around.insert(Phase::Review, reviews.into_iter().collect());
+    assert_eq!(play.drive(), Action::Wait);
+    play
+}
+
+/// How often the reviewer sent the change back.
+fn returns(play: &Play) -> usize {
+    let is_it = |known: &&_| {
+        matches!(
+            known,
+            Fact::Returned {
+                why: Return::Reviewed { .. }
+            }
+        )
+    };
+    play.entries.iter().map(|entry| &entry.fact).filter(is_it).count()
+}
+
+fn objections(play: &mut Play) -> Vec<String> {
+    play.pushed();
+    play.drive();
+    match play.last_request() {
+        ReportRequest::OpenPullRequest {
+            description: Some(description),
+            ..
+        } => description.objections.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_change_without_objections_is_delivered() {
+    let mut play = play(1, [review(&[])]);
+    assert!(play.state.review().unwrap().is_complete);
+    assert_eq!(objections(&mut play), [""; 0]);
+}
+
+#[test]
+fn the_reviewer_sees_the_change_and_its_proof_and_not_the_authors_words() {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.auto_review = true;
+    let mut play = Play::implement(asked, done());
+    play.until(|action| matches!(action, Action::AskModel { .. }));
+    play.until(|_| true);
+    let mut shown = None;
+    for _ in 0..200 {
+        let action = crate::run::decide(&play.state);
+        let is_review = play
+            .state
+            .dialog()
+            .is_some_and(|dialog| dialog.phase == Phase::Review);
+        if matches!(action, Action::AskModel { .. }) && is_review {
+            shown = Some(play.transcript());
+            break;
+        }
+        play.perform(action);
+    }
+    let shown = shown.unwrap();
+    let [Message::User(task)] = shown.messages.as_slice() else {
+        panic!("{:?}", shown.messages)
+    };
+    assert!(
+        task.contains("+++ b/shop/cart.py") && task.contains("Nothing could be run."),
+        "{task}"
+    );
+    assert!(!task.contains("Totals are right again."), "{task}");
+}
+
+#[test]
+fn an_objection_goes_back_to_the_work_and_a_fresh_review_follows() {
+    let mut play = play(1, [review(&[("shop/cart.py", 3, "an empty cart")]), review(&[])]);
+    assert_eq!(returns(&play), 1);
+    let rounds: Vec<u32> = play
+        .state
+        .dialogs
+        .iter()
+        .filter(|dialog| dialog.phase == Phase::Review)
+        .map(|dialog| dialog.round)
+        .collect();
+    assert_eq!(rounds, [0, 1]);
+    assert_eq!(objections(&mut play), [""; 0]);
+}
+
+#[test]
+fn the_author_reads_the_objection() {
+    let mut play = play(1, [review(&[("shop/cart.py", 3, "an empty cart")])]);
+    let returned = play
+        .entries
+        .iter()
+        .position(|entry| matches!(entry.fact, Fact::Returned { .. }))
+        .unwrap();
+    let entries = play.entries[..=returned].to_vec();
+    let state = crate::run::RunState::fold(&super::play::run_id(), &entries)
+        .unwrap()
+        .unwrap();
+    play = Play::resumed(entries, state, Vec::new());
+    play.until_model_call();
+    let transcript = play.transcript();
+    let Some(Message::User(words)) = transcript.messages.last() else {
+        panic!("no words")
+    };
+    assert!(
+        words.contains("shop/cart.py line 3") && words.contains("an empty cart"),
+        "{words}"
+    );
+}
+
+#[test]
+fn after_the_last_round_the_pull_request_says_what_is_left() {
+    let again = |line: u32, trigger: &'static str| review(&[("shop/cart.py", line, trigger)]);
+    let mut play = play(
+        2,
+        [
+            again(1, "no line"),
+            again(2, "two lines"),
+            again(3, "three lines"),
+        ],
+    );
+    assert_eq!(returns(&play), 2);
+    assert_eq!(
+        objections(&mut play),
+        ["shop/cart.py line 3: It divides by zero. (three lines)"]
+    );
+}
+
+#[test]
+fn a_reviewer_that_repeats_itself_ends_the_rounds() {
+    let again = || review(&[("shop/cart.py", 3, "an empty cart")]);
+    let mut play = play(3, [again(), again(), again()]);
+    assert_eq!(returns(&play), 1);
+    assert_eq!(objections(&mut play).len(), 1);
+}
+
+#[test]
+fn an_objection_to_another_file_is_refused() {
+    let mut play = play(1, [review(&[("shop/other.py", 3, "an empty cart")]), review(&[])]);
+    let refused = play.entries.iter().any(|entry| {
+        matches!(&entry.fact, Fact::ToolFinished { result, .. } if result.content.contains("path of a file of the diff"))
+    });
+    assert!(refused);
+    assert_eq!(returns(&play), 0);
+    assert_eq!(objections(&mut play), [""; 0]);
+}
+
+#[test]
+fn a_reviewer_without_an_end_does_not_hold_the_change_up() {
+    let read = || tools(&[("read_file", json!({"path": "a"}))]);
+    let play = play(1, (0..9).map(|_| read()).chain([end("Hm.")]));
+    assert!(!play.state.review().unwrap().is_complete);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
