@@ -178,8 +178,8 @@ fn a_ticket_that_is_declined_ends_the_run_with_the_reason() {
 fn a_trivial_ticket_that_takes_long_becomes_a_normal_one() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.intake = true;
-    let read = || tools(&[("read_file", json!({"path": "a"}))]);
-    let mut play = Play::implement(asked, std::iter::repeat_with(read).take(70));
+    let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);
+    let mut play = Play::implement(asked, (0..70).map(read));
     play.around
         .insert(Phase::Intake, [look(&json!({"class": "trivial"}))].into());
     assert_eq!(play.drive(), Action::Rest);
