@@ -331,6 +331,7 @@ mod tests {
             command: "pytest".to_owned(),
             directory: "api".to_owned(),
             tree: TreeKind::Base,
+            again: 0,
             limit_s: None,
             reports: Vec::new(),
         };

@@ -84,12 +84,20 @@ pub struct CheckSpec {
     pub directory: String,
     /// Which files it sees.
     pub tree: TreeKind,
+    /// How often it ran with these files before: what fails only now and then shows nothing.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub again: u32,
     /// Seconds it may take; absent: the executor's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,
     /// `JUnit` XML files that it writes, as globs relative to the root, beside the usual places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_first(again: &u32) -> bool {
+    *again == 0
 }
 
 /// What a check showed.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{CheckOutcome, Finding, Level, Severity};
+use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
 use crate::{ChangeSize, GiveUp, Intake, Objection, Outside, Plan, Review, StopReason, Widened};
 
 /// How the model ended its work.
@@ -117,6 +117,9 @@ pub struct Description {
     /// Files that the ticket's kind may not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,
+    /// Parts of the change that no test notices when they are taken back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unnoticed: Vec<Hunk>,
     /// What a reviewing model still objects to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
@@ -141,6 +144,9 @@ pub struct CheckRow {
     /// Tests that fail at the base and pass with the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mended: Vec<String>,
+    /// Tests that fail in some runs with the same files: they show nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<String>,
 }
 
 /// What was shown of a change.
@@ -156,6 +162,9 @@ pub struct Proof {
     /// Files that the ticket's kind may not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,
+    /// Parts of the change that no test notices when they are taken back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unnoticed: Vec<Hunk>,
 }
 
 impl Proof {

@@ -1,6 +1,6 @@
 //! Snapshots of every text.
 
-use domain::check::{CheckOutcome, Level};
+use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{
     ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef, Repetition,
     RepetitionKind, SkipPlace,
@@ -287,8 +287,15 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
             passed: 4,
             broken: Vec::new(),
             mended: Vec::new(),
+            flaky: vec!["test_clock".to_owned()],
         }],
         level: Some(Level::E1),
+        unnoticed: vec![Hunk {
+            path: "shop/cart.py".to_owned(),
+            line: 7,
+            lines: 2,
+            is_test: false,
+        }],
         ..Description::default()
     })
 }
@@ -325,6 +332,14 @@ fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
     | check | before | with the change |
     |---|---|---|
     | `pytest` | passes | passes, 4 passed |
+
+    **Fails in some runs of the same files only, so it shows nothing**
+
+    - `test_clock`
+
+    **Not covered by a test: nothing fails without it**
+
+    - `shop/cart.py` line 7
 
     ```diff
     --- a/x

@@ -86,6 +86,7 @@ async fn checks_are_run_found_and_inspected_at_the_executor_of_the_workspace() {
         command: found[0].command.clone(),
         directory: String::new(),
         tree: TreeKind::Base,
+        again: 0,
         limit_s: Some(60),
         reports: Vec::new(),
     };

@@ -100,6 +100,17 @@ fn evidence(description: &Description) -> String {
     lines.extend(listed("Fails with the change and not before", named(broken)));
     let mended = description.checks.iter().flat_map(|row| &row.mended);
     lines.extend(listed("Failed before and passes now", named(mended)));
+    let flaky = description.checks.iter().flat_map(|row| &row.flaky);
+    lines.extend(listed(
+        "Fails in some runs of the same files only, so it shows nothing",
+        named(flaky),
+    ));
+    let unnoticed = description.unnoticed.iter();
+    let unnoticed = unnoticed.map(|hunk| place(&hunk.path, hunk.line));
+    lines.extend(listed(
+        "Not covered by a test: nothing fails without it",
+        unnoticed.collect(),
+    ));
     let findings = description.findings.iter().map(finding);
     lines.extend(listed("Changes that weaken checks", findings.collect()));
     lines.join("\n\n")
@@ -142,11 +153,15 @@ pub(super) const fn outcome(outcome: CheckOutcome) -> &'static str {
     }
 }
 
+fn place(path: &str, line: u32) -> String {
+    match line {
+        0 => code(path),
+        line => format!("{} line {line}", code(path)),
+    }
+}
+
 fn finding(finding: &Finding) -> String {
-    let place = match finding.line {
-        0 => code(&finding.path),
-        line => format!("{} line {line}", code(&finding.path)),
-    };
+    let place = place(&finding.path, finding.line);
     let severity = match finding.severity {
         Severity::Block => " (needs a person's approval)",
         Severity::Flag => "",

@@ -24,6 +24,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         findings: proof.map(|proof| proof.findings.clone()).unwrap_or_default(),
         widened: widen_scope::widened(state, request),
         outside: proof.map(|proof| proof.outside.clone()).unwrap_or_default(),
+        unnoticed: proof.map(|proof| proof.unnoticed.clone()).unwrap_or_default(),
         objections: objections(state),
     }
 }

@@ -1,8 +1,8 @@
 //! What checks show of a change, and what follows.
 
 use domain::check::{
-    ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Level, Severity,
-    TestReport, TreeKind,
+    ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Level,
+    Severity, TestReport, TreeKind,
 };
 use domain::{Fact, ReportRequest, SandboxLevel, Verdict};
 
@@ -18,6 +18,12 @@ pub(crate) struct Bench {
     pub(crate) without: Vec<&'static str>,
     pub(crate) head: Vec<&'static str>,
     pub(crate) change: ChangeReport,
+    /// Tests that fail in the first run of a tree only, and those that fail in later ones only.
+    pub(crate) first: Vec<&'static str>,
+    pub(crate) later: Vec<&'static str>,
+    /// Numbers of the hunks without which nothing fails.
+    pub(crate) unnoticed: Vec<u32>,
+    pub(crate) duration_ms: u64,
 }
 
 impl Default for Bench {
@@ -27,6 +33,10 @@ impl Default for Bench {
             base: Vec::new(),
             without: Vec::new(),
             head: Vec::new(),
+            first: Vec::new(),
+            later: Vec::new(),
+            unnoticed: Vec::new(),
+            duration_ms: 1,
             change: ChangeReport {
                 tree: "d".repeat(40).parse().unwrap(),
                 files: 1,
@@ -54,10 +64,16 @@ impl Bench {
     }
 
     pub(crate) fn run(&self, check: &CheckSpec) -> CheckRun {
+        let now_and_then = match check.again {
+            0 => &self.first,
+            _ => &self.later,
+        };
         let failing = match &check.tree {
-            TreeKind::Base => &self.base,
-            TreeKind::BaseWith { .. } => &self.without,
-            TreeKind::Head | TreeKind::HeadWithout { .. } => &self.head,
+            TreeKind::Base => self.base.clone(),
+            TreeKind::BaseWith { .. } => self.without.clone(),
+            TreeKind::Head => [self.head.clone(), now_and_then.clone()].concat(),
+            TreeKind::HeadWithout { hunk, .. } if self.unnoticed.contains(hunk) => Vec::new(),
+            TreeKind::HeadWithout { .. } => vec!["test_totals"],
         };
         let tests = failing.iter().map(|id| FailedTest {
             id: (*id).to_owned(),
@@ -74,7 +90,7 @@ impl Bench {
             },
             reason: String::new(),
             exit_code: None,
-            duration_ms: 1,
+            duration_ms: self.duration_ms,
             tests: Some(TestReport {
                 runner: "pytest".to_owned(),
                 passed: 4,
@@ -166,6 +182,97 @@ fn a_test_that_fails_before_as_well_is_nobodys_fault() {
     assert_eq!((play.state.turns(), level(&play)), (2, Some(Level::E1)));
 }
 
+/// How many checks ran.
+fn runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
+    let entries = play.entries.iter();
+    entries
+        .filter(|entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if is_it(check)))
+        .count()
+}
+
+#[test]
+fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
+    let mut play = checked(Bench {
+        first: vec!["test_clock"],
+        ..Bench::default()
+    });
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.state.turns(), 2, "nothing goes back to the model");
+    let row = &play.state.proof().unwrap().rows[0];
+    assert_eq!(
+        (row.broken.len(), row.flaky.as_slice()),
+        (0, &["test_clock".to_owned()][..])
+    );
+    assert_eq!(runs(&play, |check| check.tree == TreeKind::Head), 3);
+    assert_eq!(runs(&play, |check| check.tree == TreeKind::Base), 2);
+}
+
+#[test]
+fn a_new_test_that_passes_now_and_then_is_no_evidence() {
+    let bench = |duration_ms| {
+        let mut bench = Bench {
+            without: vec!["test_empty_cart"],
+            later: vec!["test_empty_cart"],
+            duration_ms,
+            ..Bench::default()
+        };
+        bench.change.test_files = vec!["tests/test_cart.py".to_owned()];
+        bench
+    };
+    let mut play = checked(bench(9_999));
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(level(&play), Some(Level::E1));
+    assert_eq!(play.state.proof().unwrap().rows[0].flaky, ["test_empty_cart"]);
+    let mut slow = checked(bench(10_000));
+    assert_eq!(slow.drive(), Action::Wait);
+    assert_eq!(
+        level(&slow),
+        Some(Level::E3),
+        "running it again would take too long"
+    );
+    assert_eq!(runs(&slow, |check| check.again > 0), 0);
+}
+
+#[test]
+fn parts_of_the_product_that_no_test_notices_are_named() {
+    let bench = |hunks: u32, duration_ms| {
+        let mut bench = Bench {
+            unnoticed: vec![1, 2],
+            duration_ms,
+            ..Bench::default()
+        };
+        let hunk = |line| Hunk {
+            path: "shop/cart.py".to_owned(),
+            line,
+            lines: 1,
+            is_test: line == 2,
+        };
+        bench.change.hunks = (0..hunks).map(hunk).collect();
+        bench
+    };
+    let unnoticed = |bench| {
+        let mut play = checked(bench);
+        assert_eq!(play.drive(), Action::Wait);
+        let taken_back = runs(&play, |check| matches!(check.tree, TreeKind::HeadWithout { .. }));
+        let proof = play.state.proof().unwrap();
+        let lines: Vec<u32> = proof.unnoticed.iter().map(|hunk| hunk.line).collect();
+        (lines, taken_back)
+    };
+    assert_eq!(
+        unnoticed(bench(9, 19_999)),
+        (vec![1], 8),
+        "the third is of a test"
+    );
+    assert_eq!(unnoticed(bench(10, 1)), (vec![], 0), "too many");
+    assert_eq!(unnoticed(bench(3, 20_000)), (vec![], 0), "too slow");
+    let failing = Bench {
+        base: vec!["test_old"],
+        head: vec!["test_old"],
+        ..bench(3, 1)
+    };
+    assert_eq!(unnoticed(failing), (vec![], 0), "the check fails anyway");
+}
+
 #[test]
 fn the_base_is_checked_once_however_often_the_work_goes_on() {
     let mut play = checked(Bench {
@@ -173,9 +280,9 @@ fn the_base_is_checked_once_however_often_the_work_goes_on() {
         ..Bench::default()
     });
     play.drive();
-    let at_base = |entry: &&domain::Entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Base);
+    let at_base = |entry: &&domain::Entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Base && check.again == 0);
     assert_eq!(play.entries.iter().filter(at_base).count(), 1);
-    let at_head = |entry: &&domain::Entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Head);
+    let at_head = |entry: &&domain::Entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Head && check.again == 0);
     assert_eq!(play.entries.iter().filter(at_head).count(), 4);
 }
 

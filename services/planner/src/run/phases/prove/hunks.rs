@@ -1,0 +1,67 @@
+//! Parts of the change are taken back one at a time: what no test notices is not covered by one.
+
+use domain::FileRole;
+use domain::check::{ChangeReport, CheckOutcome, CheckSpec, Hunk, TreeKind};
+
+use super::command::Command;
+use super::limits::{MOST_HUNKS, TAKEN_BACK_MS};
+
+/// What is known of the parts of a change.
+pub(super) enum Covered {
+    /// This has to run first.
+    Missing(CheckSpec),
+    /// Parts that no test notices.
+    Known(Vec<Hunk>),
+}
+
+/// Looks at each part of the product. Nothing is said where a check fails, takes long, or there are many parts.
+pub(super) fn covered(change: &ChangeReport, commands: &[Command<'_>]) -> Covered {
+    let telling: Vec<&Command<'_>> = commands
+        .iter()
+        .filter(|command| command.telling_head().is_some())
+        .collect();
+    let product = product(change);
+    let is_worth_it = !change.truncated && product.len() <= MOST_HUNKS && !telling.is_empty();
+    if !is_worth_it || !telling.iter().all(|command| is_quick(command)) {
+        return Covered::Known(Vec::new());
+    }
+    let mut unnoticed = Vec::new();
+    for (number, hunk) in product {
+        match is_noticed(change, number, &telling) {
+            Err(missing) => return Covered::Missing(missing),
+            Ok(true) => {}
+            Ok(false) => unnoticed.push(hunk.clone()),
+        }
+    }
+    Covered::Known(unnoticed)
+}
+
+fn is_quick(command: &Command<'_>) -> bool {
+    let head = command.telling_head();
+    head.is_some_and(|run| run.outcome == CheckOutcome::Green && run.duration_ms < TAKEN_BACK_MS)
+}
+
+/// The hunks of product files, with their numbers among all.
+fn product(change: &ChangeReport) -> Vec<(u32, &Hunk)> {
+    let is_product = |hunk: &Hunk| {
+        let file = change.changed.iter().find(|file| file.path == hunk.path);
+        !hunk.is_test && file.is_none_or(|file| file.role == FileRole::Product)
+    };
+    let numbered = (0_u32..).zip(&change.hunks);
+    numbered.filter(|(_, hunk)| is_product(hunk)).collect()
+}
+
+/// Whether a command ends otherwise without this part; the check to run where that is not known. A run that says nothing of
+/// the code is no reason to call the part uncovered.
+fn is_noticed(change: &ChangeReport, hunk: u32, commands: &[&Command<'_>]) -> Result<bool, CheckSpec> {
+    for command in commands {
+        let head = change.tree.clone();
+        let spec = command.spec(TreeKind::HeadWithout { head, hunk }, 0);
+        match command.checks.result(&spec) {
+            None => return Err(spec),
+            Some(run) if run.outcome == CheckOutcome::Green => {}
+            Some(_) => return Ok(true),
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,131 @@
+//! The change is proven without the model: its checks run in trees that the model cannot touch, with the base beside it.
+
+mod command;
+mod hunks;
+mod limits;
+
+use domain::check::{ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, Hunk, Level};
+use domain::{CheckRow, Fact, Outside, PhaseOutput, Proof, RedCheck, Return};
+
+use self::command::Command;
+use self::hunks::{Covered, covered};
+use self::limits::{MOST_COMMANDS, MOST_TRIES};
+use super::back::{back, tries};
+use crate::run::machine::{Action, Checks, PhaseSpec, RunState, Step};
+use crate::run::tools::widen_scope;
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+
+fn next(state: &RunState) -> Step {
+    if state.handover().is_none() || state.proof().is_some() {
+        return Step::Over;
+    }
+    let checks = &state.checks;
+    let Some(candidates) = &checks.candidates else {
+        return Action::FindChecks.into();
+    };
+    let Some(change) = &checks.change else {
+        return Action::InspectChange.into();
+    };
+    let outside = outside(state, change.as_ref());
+    let strayed = Return::OutOfScope {
+        files: outside.clone(),
+    };
+    if !outside.is_empty() && tries(state, &strayed) == 0 {
+        return back(state, strayed);
+    }
+    if let Some(open) = checks.open() {
+        let (id, check) = (open.id.clone(), open.spec.clone());
+        return Action::RunCheck { id, check }.into();
+    }
+    let commands = commands(checks, candidates, change.as_ref());
+    if let Some(check) = commands.iter().find_map(Command::missing) {
+        return check_next(state, check);
+    }
+    if let Some(why) = not_yet(state, &commands, change.as_ref()) {
+        return back(state, why);
+    }
+    let parts = change.as_ref().map(|change| covered(change, &commands));
+    match parts {
+        Some(Covered::Missing(check)) => check_next(state, check),
+        Some(Covered::Known(unnoticed)) => conclude(change.as_ref(), &commands, outside, unnoticed),
+        None => conclude(None, &commands, outside, Vec::new()),
+    }
+}
+
+fn check_next(state: &RunState, check: CheckSpec) -> Step {
+    let id = state.next_id();
+    Action::Record(Fact::CheckRequested { id, check }).into()
+}
+
+fn commands<'a>(
+    checks: &'a Checks,
+    candidates: &'a [CheckCandidate],
+    change: Option<&'a ChangeReport>,
+) -> Vec<Command<'a>> {
+    let tests = change.map_or(&[][..], |change| &change.test_files);
+    let command = |found| Command { checks, found, tests };
+    candidates.iter().take(MOST_COMMANDS).map(command).collect()
+}
+
+/// What really differs is compared with the scope: commands write where they like.
+fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
+    let (Some(request), Some(change)) = (state.request(), change) else {
+        return Vec::new();
+    };
+    let scope = widen_scope::scope(state, request);
+    change
+        .changed
+        .iter()
+        .filter_map(|file| scope.outside(&file.path))
+        .collect()
+}
+
+/// Why the model has to see the change again.
+fn not_yet(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeReport>) -> Option<Return> {
+    let checks: Vec<RedCheck> = commands.iter().filter_map(Command::red).collect();
+    let (is_red, red) = (!checks.is_empty(), Return::Red { checks });
+    if is_red && tries(state, &red) < MOST_TRIES {
+        return Some(red);
+    }
+    let change = change.filter(|change| change.is_blocked())?;
+    let weakened = Return::Weakened {
+        findings: change.findings.clone(),
+    };
+    (tries(state, &weakened) == 0).then_some(weakened)
+}
+
+fn conclude(
+    change: Option<&ChangeReport>,
+    commands: &[Command<'_>],
+    outside: Vec<Outside>,
+    unnoticed: Vec<Hunk>,
+) -> Step {
+    let rows: Vec<CheckRow> = commands.iter().filter_map(Command::row).collect();
+    let proof = Proof {
+        level: level(&rows),
+        rows,
+        findings: change.map(|change| change.findings.clone()).unwrap_or_default(),
+        outside,
+        unnoticed,
+    };
+    Action::Record(Fact::PhaseFinished {
+        output: PhaseOutput::Prove {
+            proof: Box::new(proof),
+        },
+    })
+    .into()
+}
+
+fn level(rows: &[CheckRow]) -> Level {
+    let is_worse = rows.iter().any(|row| !row.broken.is_empty());
+    let is_shown = rows
+        .iter()
+        .any(|row| row.head == CheckOutcome::Green && !row.mended.is_empty());
+    let is_telling = rows.iter().any(|row| row.head.is_about_the_code());
+    match (is_shown && !is_worse, is_telling) {
+        (true, _) => Level::E3,
+        (false, true) => Level::E1,
+        (false, false) => Level::E0,
+    }
+}
