@@ -84,7 +84,10 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         Fact::NewsArrived { news, .. } => ("person", describe_news(news)),
         Fact::Hinted { hint, .. } => ("planner", format!("tells the model: {}", hint.as_str())),
         Fact::RunFinished { reason } => ("planner", format!("run finished: {}", reason.as_str())),
-        Fact::WorkspaceRequested { .. } | Fact::ModelRequested { .. } | Fact::Parked { .. } => return None,
+        Fact::WorkspaceRequested { .. }
+        | Fact::LimitsSet { .. }
+        | Fact::ModelRequested { .. }
+        | Fact::Parked { .. } => return None,
     })
 }
 

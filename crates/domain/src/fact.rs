@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
     CallId, Class, CodeSeed, CommitId, Decision, Hint, ModelRole, News, ObjectRef, Phase, PhaseOutput,
-    RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence,
+    RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits,
     SandboxLevel, StopReason, Stored, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger, WaitsFor,
 };
 
@@ -83,6 +83,11 @@ pub enum Fact {
         /// The repository; absent: the run's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
+    },
+    /// What the run may spend, as rules and settings have it when the model is asked first.
+    LimitsSet {
+        /// The limits.
+        limits: RunLimits,
     },
     /// The model is asked.
     ModelRequested {
@@ -287,6 +292,7 @@ impl Fact {
             Self::WorkspaceOpened { .. } => "workspace_opened",
             Self::WorkspaceFailed { .. } => "workspace_failed",
             Self::WorkspaceRestored { .. } => "workspace_restored",
+            Self::LimitsSet { .. } => "limits_set",
             Self::ModelRequested { .. } => "model_requested",
             Self::ModelReplied { .. } => "model_replied",
             Self::ModelFailed { .. } => "model_failed",
@@ -323,6 +329,7 @@ impl Fact {
             Self::TakenOver { .. }
             | Self::WorkspaceRequested { .. }
             | Self::WorkspaceRestored { .. }
+            | Self::LimitsSet { .. }
             | Self::ModelRequested { .. }
             | Self::ToolRequested { .. }
             | Self::CheckRequested { .. } => false,

@@ -2,12 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::RunLimits;
+
 /// A word of the planner to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Hint {
     /// The model does the same again and learns nothing from it.
     Repeating(Repetition),
+    /// A good part of a limit is used up.
+    Budget {
+        /// The part, in percent: 50, 80 or 95. After 95 only the tools that end the work are accepted.
+        used: u8,
+        /// Turns that are left.
+        turns: u32,
+        /// What is left of the other limits.
+        left: RunLimits,
+    },
 }
 
 impl Hint {
@@ -15,6 +26,7 @@ impl Hint {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Repeating(_) => "repeating",
+            Self::Budget { .. } => "budget",
         }
     }
 }

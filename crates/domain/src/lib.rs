@@ -1,6 +1,7 @@
 //! Journeyman's nouns and rules. No runtime, no I/O, no clock: everything here is data and pure functions.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod budget;
 pub mod cause;
 mod change;
 pub mod check;
@@ -51,6 +52,7 @@ mod tool;
 mod trigger;
 mod waiting;
 
+pub use budget::{Budget, Dollars, RunLimits};
 pub use cause::Cause;
 pub use change::{
     BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
@@ -92,9 +94,9 @@ pub use repository::RepositoryName;
 pub use review::{Objection, Review, Weight};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
-    AgentRules, Approval, BranchingRules, ClassTurns, CommitRules, CommitStyle, DbtProject, DbtRules,
-    ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules, RulesProblem,
-    SkipRules, TriageRules, is_program_name,
+    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
+    DbtRules, ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules,
+    RulesProblem, SkipRules, TriageRules, is_program_name,
 };
 pub use sandbox::SandboxLevel;
 pub use scope::{Outside, Scope, Widened};

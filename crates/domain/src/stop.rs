@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Repetition;
+use crate::{Budget, Repetition};
 
 /// Why a run ended: typed end to end, told to the ticket in the words of the reporter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,20 @@ pub enum StopReason {
     },
     /// The model repeated itself; what exists is kept as a draft.
     Stuck(Repetition),
+    /// What the run may spend is spent; what exists is kept as a draft.
+    BudgetSpent {
+        /// Of what.
+        budget: Budget,
+        /// How much was spent, in the unit of the budget.
+        spent: u64,
+        /// How much the run may spend.
+        limit: u64,
+    },
+    /// The run may spend a certain amount of money, and nobody knows what the model costs that answered.
+    PriceUnknown {
+        /// The model, as the provider names it.
+        model: String,
+    },
     /// A person stopped it.
     Stopped {
         /// Who asked.
@@ -99,6 +113,8 @@ impl StopReason {
             | Self::Unfinished { .. }
             | Self::TurnLimit { .. }
             | Self::Stuck(_)
+            | Self::BudgetSpent { .. }
+            | Self::PriceUnknown { .. }
             | Self::Stopped { .. }
             | Self::Rejected { .. }
             | Self::GivenUp { .. }
@@ -121,6 +137,8 @@ impl StopReason {
             Self::Unfinished { .. } => "unfinished",
             Self::TurnLimit { .. } => "turn_limit",
             Self::Stuck(_) => "stuck",
+            Self::BudgetSpent { .. } => "budget_spent",
+            Self::PriceUnknown { .. } => "price_unknown",
             Self::Stopped { .. } => "stopped",
             Self::Rejected { .. } => "rejected",
             Self::GivenUp { .. } => "given_up",

@@ -105,6 +105,35 @@ async fn a_model_that_repeats_itself_is_told_so_and_then_its_draft_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_has_spent_its_budget_leaves_a_draft_and_says_how_to_raise_it() {
+    let mut script = fixture::script();
+    script.pop();
+    for round in 0..40 {
+        let pattern = format!("nothing{round}");
+        script.push(Step::call("search_files", json!({"pattern": pattern})));
+    }
+    let (world, key, reason) = play(Options {
+        script: Some(script),
+        rules: "agent:\n  budget: {tokens: 60000}\n".to_owned(),
+        ..Options::default()
+    })
+    .await;
+    let StopReason::BudgetSpent { spent, limit, .. } = reason else {
+        panic!("{reason:?}")
+    };
+    assert!((54_000..60_000).contains(&spent) && limit == 60_000, "{spent}");
+    let told = comment_with(&world, &key, "agent.budget.tokens").await;
+    let pull = only_pull_request(&world);
+    assert!(pull.draft && told.contains("acme/shop#1"), "{told}");
+    let asked = format!("{}", world.model.calls().last().unwrap().request);
+    assert!(
+        asked.contains("50 % of what this work may take is used"),
+        "{asked}"
+    );
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn red_ci_is_told_to_the_ticket_and_keeps_the_draft() {
     let (world, key, _) = play(Options::default()).await;
     let pull = only_pull_request(&world);

@@ -1,5 +1,6 @@
 //! The planner's settings.
 
+mod budget;
 mod model;
 
 use std::{collections::BTreeMap, net::SocketAddr};
@@ -8,6 +9,7 @@ use bootstrap::settings::{Error, TextList};
 use secrecy::SecretString;
 use serde::Deserialize;
 
+pub use budget::{BudgetSettings, CeilingSettings};
 pub use model::{ModelSettings, Price, RoleSettings, RoleTable, Thinking};
 
 /// The sections that the planner reads.
@@ -47,6 +49,12 @@ pub struct PlannerSettings {
     /// Retries in a row before a run gives up, at most 100; the rules of a repository may say otherwise.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
+    /// What a run may spend where its repository's rules say nothing.
+    #[serde(default)]
+    pub budget: BudgetSettings,
+    /// What a run may spend whatever the rules say.
+    #[serde(default)]
+    pub budget_ceiling: CeilingSettings,
     /// Executors by pool: `http://host:port`, or `dns://host:port` for every address behind a name.
     #[serde(default = "default_pools")]
     pub pools: BTreeMap<String, TextList>,

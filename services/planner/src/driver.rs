@@ -17,7 +17,7 @@ use crate::executors::{CallError, Caller, Executors, commit};
 use crate::live;
 use crate::model::Models;
 use crate::prompts;
-use crate::run::{Action, Answer, IllegalFact, Retries, RunState, conversation};
+use crate::run::{Action, Allowance, Answer, IllegalFact, Retries, RunState, conversation};
 use crate::slots::Slots;
 use crate::telemetry;
 pub(crate) use crate::trouble::Trouble;
@@ -55,6 +55,7 @@ pub(crate) struct Driver {
     pub(crate) executors: Arc<Executors>,
     pub(crate) slots: Slots,
     pub(crate) retries: Retries,
+    pub(crate) allowance: Allowance,
 }
 
 impl Driver {
@@ -78,6 +79,13 @@ impl Driver {
                 tracing::warn!(run = %state.run, fact = fact.name(), retries = state.retries, "run failed");
                 Ok(fact.into())
             }
+            Action::SetLimits => match state.request() {
+                Some(request) => Ok(Fact::LimitsSet {
+                    limits: self.allowance.limits(request),
+                }
+                .into()),
+                None => Err(self.impossible(state, "a run without a request has no limits")),
+            },
             Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }

@@ -31,7 +31,10 @@ use tokio_util::{
     task::{AbortOnDropHandle, TaskTracker},
 };
 
-pub use config::{Config, ModelSettings, PlannerSettings, Price, RoleSettings, RoleTable, Thinking};
+pub use config::{
+    BudgetSettings, CeilingSettings, Config, ModelSettings, PlannerSettings, Price, RoleSettings, RoleTable,
+    Thinking,
+};
 pub use executors::inspect_pools;
 use ticket::TicketDesk;
 

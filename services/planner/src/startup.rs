@@ -48,6 +48,7 @@ pub(crate) async fn desk(
             base_ms: config.planner.retry_base_ms,
             longest_ms: config.planner.retry_longest_ms,
         },
+        allowance: config.planner.allowance(),
         queue: queue.clone(),
         models,
         executors,

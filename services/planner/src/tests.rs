@@ -94,6 +94,8 @@ impl World {
                 retry_base_ms: 20,
                 retry_longest_ms: 900_000,
                 max_retries: 5,
+                budget: crate::BudgetSettings::default(),
+                budget_ceiling: crate::CeilingSettings::default(),
                 pools: [(
                     "default".to_owned(),
                     bootstrap::settings::TextList(vec![self.executor.url.clone()]),

@@ -2,7 +2,7 @@
 
 use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{
-    ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef, Repetition,
+    Budget, ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef, Repetition,
     RepetitionKind, SkipPlace,
 };
 use insta::assert_snapshot;
@@ -491,6 +491,24 @@ fn stopped_because_the_model_repeated_itself() {
     Journeyman stopped: the model repeated itself: 5 turns in a row made the same calls (`run_command`, `read_file`) with the same results. More detail in the ticket may help it, such as where to look and how to see that the work is done.
     Journeyman stopped: the model repeated itself: 5 turns in a row went back and forth between the same calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
     Journeyman stopped: the model repeated itself: in 5 turns in a row no tool could take its calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
+    ");
+}
+
+#[test]
+fn stopped_because_a_budget_is_spent() {
+    let said = |budget, spent, limit| {
+        let text = stopped_by(StopReason::BudgetSpent { budget, spent, limit });
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let sentences = [
+        said(Budget::Cost, 1_812_345, 2_000_000),
+        said(Budget::Tokens, 910, 1_000),
+        said(Budget::Minutes, 81, 90),
+    ];
+    assert_snapshot!(sentences.join("\n"), @"
+    Journeyman stopped: the run has used $1.82 of $2.00, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.cost_usd` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.cost_usd`).
+    Journeyman stopped: the run has used 910 of 1000 tokens, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.tokens` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.tokens`).
+    Journeyman stopped: the run has used 81 of 90 minutes, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.minutes` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.minutes`).
     ");
 }
 

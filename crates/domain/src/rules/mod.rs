@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ci::CiRules, repository::RepositoryName, ticket::TicketKey};
+use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, ClassTurns, CommitRules, CommitStyle, DbtProject, DbtRules,
-    ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, SkipRules, TriageRules,
+    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
+    DbtRules, ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, SkipRules,
+    TriageRules,
 };
 use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
@@ -132,6 +133,18 @@ impl Rules {
         }
         if self.agent.max_retries.is_some_and(|most| most > 100) {
             return problem("agent.max_retries", "must be at most 100");
+        }
+        let budget = &self.agent.budget;
+        let amounts = [
+            budget.cost_usd.map(Dollars::micros),
+            budget.tokens,
+            budget.minutes,
+        ];
+        if amounts.contains(&Some(0)) {
+            return problem(
+                "agent.budget",
+                "must be more than 0; without a key the planner's setting holds",
+            );
         }
         if self.agent.status.is_empty() {
             return problem("agent.status", "must name the status that asks for work");

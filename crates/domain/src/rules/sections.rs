@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{host::HostPattern, instance::Instance, intake::Class};
+use crate::{Dollars, host::HostPattern, instance::Instance, intake::Class};
 
 /// The repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,6 +218,8 @@ pub struct AgentRules {
     /// Retries in a row before a run gives up, at most 100; absent: as the planner is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
+    /// What one run may spend.
+    pub budget: BudgetRules,
     /// Whether a person must approve the change before it is pushed.
     pub approval: Approval,
     /// Commands that check a change, of which two run; empty: found in the repository.
@@ -239,6 +241,7 @@ impl Default for AgentRules {
             auto_review: true,
             review_rounds: 1,
             max_retries: None,
+            budget: BudgetRules::default(),
             approval: Approval::None,
             checks: Vec::new(),
         }
@@ -295,6 +298,21 @@ pub enum Planned {
     Large,
     /// Every one.
     Always,
+}
+
+/// What one run may spend; what is absent is as the planner is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BudgetRules {
+    /// Dollars for models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Dollars>,
+    /// Tokens that models read and write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Minutes in which models, tools and checks run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u64>,
 }
 
 /// Whether a person must approve.

@@ -47,6 +47,10 @@ pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
              without it, call widen_scope with that module and the reason first.",
             outside.path, outside.module
         )),
+        Answer::ExitsOnly { tools } => ToolResult::error(format!(
+            "Not run: what is left is enough to end the work and for nothing else. Call one of: {}.",
+            tools.join(", ")
+        )),
         Answer::AskedAlready => ToolResult::error(
             "People were asked once in this run and are not asked again. Decide on what you know and name your assumption \
              under `decisions`, or give up.",

@@ -1,12 +1,34 @@
 //! What the model is told beside the results of its calls.
 
-use domain::{Hint, Repetition, RepetitionKind};
+use domain::{Hint, Repetition, RepetitionKind, RunLimits};
 
 /// A hint in words.
 pub(super) fn hint(hint: &Hint) -> String {
     match hint {
         Hint::Repeating(repetition) => repeating(repetition),
+        Hint::Budget { used, turns, left } => budget(*used, *turns, left),
     }
+}
+
+fn budget(used: u8, turns: u32, left: &RunLimits) -> String {
+    let mut parts = vec![format!("{turns} turns")];
+    parts.extend(left.cost_usd.map(|cost| cost.to_string()));
+    parts.extend(left.tokens.map(|tokens| format!("{tokens} tokens")));
+    parts.extend(left.minutes.map(|minutes| format!("{minutes} minutes")));
+    let advice = match used {
+        ..80 => "",
+        80..95 => {
+            " Stop exploring: finish the change, prove it with the repository's checks, and call finish."
+        }
+        95.. => {
+            " From now on only the tools that end the work are accepted: finish with what there is and say what is not done, ask, \
+             or give up."
+        }
+    };
+    format!(
+        "{used} % of what this work may take is used. Left: {}.{advice}",
+        parts.join(", ")
+    )
 }
 
 fn repeating(repetition: &Repetition) -> String {

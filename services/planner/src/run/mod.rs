@@ -12,5 +12,5 @@ pub(crate) mod tests;
 
 pub(crate) use decide::{Retries, conversation, decide};
 pub(crate) use machine::{
-    Action, Answer, Argument, CallResult, Conversation, IllegalFact, Item, Nudge, Output, RunState,
+    Action, Allowance, Answer, Argument, CallResult, Conversation, IllegalFact, Item, Nudge, Output, RunState,
 };

@@ -1,5 +1,6 @@
 //! Stories of runs: facts in, action out.
 
+mod budget;
 mod gate;
 mod implement;
 mod intake;

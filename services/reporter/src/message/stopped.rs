@@ -1,7 +1,8 @@
 //! Why a run ended or pauses, and what to do.
 
 use domain::{
-    BranchRef, GiveUp, Job, PullRequestRef, Repetition, RepetitionKind, StopReason, Timestamp, text::tail,
+    BranchRef, Budget, Dollars, GiveUp, Job, PullRequestRef, Repetition, RepetitionKind, StopReason,
+    Timestamp, text::tail,
 };
 
 use super::words::{code, fenced, harmless, link, person, quoted};
@@ -75,6 +76,12 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
         )),
         StopReason::Stuck(repetition) => say(stuck(repetition)),
+        StopReason::BudgetSpent { budget, spent, limit } => say(budget_spent(*budget, *spent, *limit)),
+        StopReason::PriceUnknown { model } => say(format!(
+            "Journeyman stopped: the run may spend a certain amount of money, and the price of the model {} is not known. An \
+             operator must set it (`model.prices`), or `agent.budget.cost_usd` be taken out of the repository's rules.",
+            code(model)
+        )),
         StopReason::Stopped { by } => say(format!("{} stopped the run.", person(by))),
         StopReason::Rejected { by } => say(format!(
             "{} rejected the change, so it was not pushed.",
@@ -141,6 +148,22 @@ fn stuck(repetition: &Repetition) -> String {
     format!(
         "Journeyman stopped: the model repeated itself: {how}. More detail in the ticket may help it, such as where to look \
          and how to see that the work is done."
+    )
+}
+
+fn budget_spent(budget: Budget, spent: u64, limit: u64) -> String {
+    let (what, key) = match budget {
+        Budget::Cost => {
+            let (spent, limit) = (Dollars::from_micros(spent), Dollars::from_micros(limit));
+            (format!("{spent} of {limit}"), "cost_usd")
+        }
+        Budget::Tokens => (format!("{spent} of {limit} tokens"), "tokens"),
+        Budget::Minutes => (format!("{spent} of {limit} minutes"), "minutes"),
+    };
+    format!(
+        "Journeyman stopped: the run has used {what}, and a tenth is kept for what comes after the work. To give the next run \
+         more, raise `agent.budget.{key}` in the repository's rules; an operator may have set a ceiling \
+         (`planner.budget_ceiling.{key}`)."
     )
 }
 

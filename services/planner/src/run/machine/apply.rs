@@ -7,6 +7,7 @@ use domain::{
     Verdict, WaitsFor, WorkspaceInfo,
 };
 
+use super::budget::Spending;
 use super::state::{Heard, Returned};
 use super::{CallState, Checks, Input, RunState, hash};
 
@@ -77,6 +78,8 @@ impl RunState {
             retries: 0,
             retry: None,
             parked: None,
+            limits: None,
+            spending: Spending::default(),
             news: Vec::new(),
             finished: None,
         })
@@ -88,6 +91,7 @@ impl RunState {
     /// [`IllegalFact`]; the state is then no longer of use.
     pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), IllegalFact> {
         let applied = self.follows(entry).and_then(|()| {
+            self.count_time(entry);
             if !matches!(
                 entry.fact,
                 Fact::TakenOver { .. } | Fact::Parked { .. } | Fact::NewsArrived { .. }
@@ -137,26 +141,13 @@ impl RunState {
                 snapshot,
                 repository,
             } => self.restored(workspace, snapshot.as_ref(), repository.as_ref()),
-            Fact::ModelRequested {
-                id,
-                turn,
-                phase,
-                round,
-                ..
-            } => self.model_requested(id, *turn, (*phase, *round)),
-            Fact::ModelReplied { id, reply, .. } => self.model_replied(id, reply),
-            Fact::ModelFailed {
-                id,
-                detail,
-                transient,
-            } => self.model_failed(id, detail, *transient),
-            Fact::ToolRequested {
-                id,
-                call,
-                own,
-                repository,
-            } => self.tool_requested((id, call, *own), repository.as_ref(), entry),
-            Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
+            Fact::LimitsSet { .. }
+            | Fact::ModelRequested { .. }
+            | Fact::ModelReplied { .. }
+            | Fact::ModelFailed { .. }
+            | Fact::ToolRequested { .. }
+            | Fact::ToolFinished { .. }
+            | Fact::Hinted { .. } => self.conversed(entry),
             Fact::CodeFound { seeds, note } => self.code_found(seeds, note),
             Fact::ChecksFound { .. }
             | Fact::CheckRequested { .. }
@@ -187,7 +178,6 @@ impl RunState {
                 legal(self.accepts(&entry.fact), "it is known already")?;
                 self.heard(*sequence, news)
             }
-            Fact::Hinted { phase, hint } => self.hinted(*phase, hint),
             Fact::RunFinished { reason } => {
                 self.finished = Some(reason.clone());
                 Ok(())

@@ -1,6 +1,7 @@
 //! What every job is made of: the state that a journal tells, its legal arrows, and the steps.
 
 mod apply;
+mod budget;
 pub(crate) mod conversation;
 mod dialog;
 mod proof;
@@ -14,6 +15,7 @@ mod turns;
 mod work;
 
 pub(crate) use apply::IllegalFact;
+pub(crate) use budget::{Allowance, has_exits_only, is_late, spent, turn_limit};
 pub(crate) use conversation::{Conversation, Item, Nudge};
 pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
 pub(crate) use proof::Checks;

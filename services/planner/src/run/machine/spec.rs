@@ -84,6 +84,8 @@ impl DialogSpec {
 /// A tool that the planner itself answers. What the model reads of it is in the prompts, under its name.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
+    /// Whether the model ends its work with it: such a tool is accepted as long as the work goes on.
+    pub(crate) ends_work: bool,
     /// The step that answers a call.
     pub(crate) act: fn(&RunState, &JobRequest, &Call) -> Step,
 }

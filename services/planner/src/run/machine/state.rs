@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use domain::{
     CallId, Class, CodeSeed, CommitId, Conclusion, Decision, Exit, Fact, Handover, Intake, Job, JobRequest,
     News, Phase, PhaseOutput, Plan, Proof, Reason, ReportId, ReportOutcome, ReportRequest, RepositoryName,
-    Return, Review, RunFence, RunId, StopReason, Timestamp, ToolResult, Trigger, WaitsFor, WorkspaceInfo,
+    Return, Review, RunFence, RunId, RunLimits, StopReason, Timestamp, ToolResult, Trigger, WaitsFor,
+    WorkspaceInfo,
 };
 
+use super::budget::Spending;
 use super::work::{UNTOUCHED, Work};
 use super::{Call, CallResult, CallState, Checks, Dialog, DialogSpec, Retry, Turn};
 
@@ -52,6 +54,9 @@ pub(crate) struct RunState {
     /// The wait that is under way.
     pub(crate) retry: Option<Retry>,
     pub(crate) parked: Option<WaitsFor>,
+    /// What the run may spend, once that is set.
+    pub(crate) limits: Option<RunLimits>,
+    pub(crate) spending: Spending,
     /// What was said about the ticket since the run began, in order.
     pub(crate) news: Vec<Heard>,
     pub(crate) finished: Option<StopReason>,
@@ -335,6 +340,7 @@ impl RunState {
             | Fact::WorkspaceOpened { .. }
             | Fact::WorkspaceFailed { .. }
             | Fact::WorkspaceRestored { .. }
+            | Fact::LimitsSet { .. }
             | Fact::ModelRequested { .. }
             | Fact::ModelReplied { .. }
             | Fact::ModelFailed { .. }

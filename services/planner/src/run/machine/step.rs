@@ -8,7 +8,7 @@ use domain::{
 
 use serde_json::Value;
 
-use super::{Call, CallState, DialogSpec, Retry, RunState, Step, repetition};
+use super::{Call, CallState, DialogSpec, Retry, RunState, Step, budget, repetition};
 
 /// The next step of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub(crate) enum Action {
     Record(Fact),
     /// Ask an executor for the workspace.
     OpenWorkspace { id: CallId },
+    /// Look up what the run may spend, and write that down.
+    SetLimits,
     /// Ask the model.
     AskModel { id: CallId },
     /// Let the executor run a tool.
@@ -55,9 +57,12 @@ impl Action {
     /// True when performing it waits for nothing outside.
     pub(crate) const fn is_immediate(&self) -> bool {
         match self {
-            Self::Record(_) | Self::Answer { .. } | Self::ScheduleRetry { .. } | Self::Wait | Self::Rest => {
-                true
-            }
+            Self::Record(_)
+            | Self::Answer { .. }
+            | Self::SetLimits
+            | Self::ScheduleRetry { .. }
+            | Self::Wait
+            | Self::Rest => true,
             Self::OpenWorkspace { .. }
             | Self::AskModel { .. }
             | Self::CallTool { .. }
@@ -88,6 +93,8 @@ pub(crate) enum Answer {
     Misnamed { right: String },
     /// The exit is taken.
     Noted,
+    /// There is not enough left for anything but these tools.
+    ExitsOnly { tools: Vec<String> },
     /// People were asked once already.
     AskedAlready,
     /// The file is in a module that this kind of ticket may not change.
@@ -129,7 +136,11 @@ pub(crate) enum Argument {
 
 /// Begins the next turn of a conversation. The model is told first what it has to know.
 pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
-    if let Some(hint) = repetition::hint(state, dialog) {
+    if state.limits.is_none() {
+        return Action::SetLimits;
+    }
+    let hint = budget::hint(state, dialog).or_else(|| repetition::hint(state, dialog));
+    if let Some(hint) = hint {
         let phase = dialog.phase;
         return Action::Record(Fact::Hinted { phase, hint });
     }

@@ -1,12 +1,46 @@
 //! The arrows of a conversation: what the model is asked and replies, and what its tool calls bring.
 
-use domain::{CallId, Entry, Hint, Phase, Reply, RepositoryName, ToolCall, ToolResult};
+use domain::{CallId, Entry, Fact, Hint, Phase, Reply, RepositoryName, RunLimits, ToolCall, ToolResult};
 
 use super::apply::{Applied, legal};
 use super::{Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
 
 impl RunState {
-    pub(super) fn model_failed(&mut self, id: &CallId, detail: &str, transient: bool) -> Applied {
+    pub(super) fn conversed(&mut self, entry: &Entry) -> Applied {
+        match &entry.fact {
+            Fact::LimitsSet { limits } => self.limits_set(limits),
+            Fact::ModelRequested {
+                id,
+                turn,
+                phase,
+                round,
+                ..
+            } => self.model_requested(id, *turn, (*phase, *round)),
+            Fact::ModelReplied { id, reply, .. } => self.model_replied(id, reply),
+            Fact::ModelFailed {
+                id,
+                detail,
+                transient,
+            } => self.model_failed(id, detail, *transient),
+            Fact::ToolRequested {
+                id,
+                call,
+                own,
+                repository,
+            } => self.tool_requested((id, call, *own), repository.as_ref(), entry),
+            Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
+            Fact::Hinted { phase, hint } => self.hinted(*phase, hint),
+            _ => Err("it is not about a conversation"),
+        }
+    }
+
+    fn limits_set(&mut self, limits: &RunLimits) -> Applied {
+        legal(self.limits.is_none(), "limits are set already")?;
+        self.limits = Some(limits.clone());
+        Ok(())
+    }
+
+    fn model_failed(&mut self, id: &CallId, detail: &str, transient: bool) -> Applied {
         self.asked_turn(id)?.failed = Some(ModelTrouble {
             detail: detail.to_owned(),
             transient,
@@ -34,12 +68,7 @@ impl RunState {
         Ok(())
     }
 
-    pub(super) fn model_requested(
-        &mut self,
-        id: &CallId,
-        turn: u32,
-        (phase, round): (Phase, u32),
-    ) -> Applied {
+    fn model_requested(&mut self, id: &CallId, turn: u32, (phase, round): (Phase, u32)) -> Applied {
         self.in_dialog(phase, round)?;
         let after = self.turns();
         let dialog = self.dialogs.last_mut().ok_or("there is no conversation")?;
@@ -57,7 +86,7 @@ impl RunState {
     }
 
     /// The last turn of the conversation carries it, so that it is told after that turn's results.
-    pub(super) fn hinted(&mut self, phase: Phase, hint: &Hint) -> Applied {
+    fn hinted(&mut self, phase: Phase, hint: &Hint) -> Applied {
         let mut dialogs = self.dialogs.iter_mut().rev();
         let dialog = dialogs.find(|dialog| dialog.phase == phase);
         let turn = dialog.and_then(|dialog| dialog.turns.last_mut());
@@ -72,11 +101,12 @@ impl RunState {
             .ok_or("the model was not asked this")
     }
 
-    pub(super) fn model_replied(&mut self, id: &CallId, reply: &Reply) -> Applied {
+    fn model_replied(&mut self, id: &CallId, reply: &Reply) -> Applied {
         let turn = self.asked_turn(id)?;
         turn.calls = reply.tool_calls().cloned().map(Call::new).collect();
         turn.reply = Some(reply.clone());
         self.retries = 0;
+        self.spending.replied(reply);
         Ok(())
     }
 
@@ -91,7 +121,7 @@ impl RunState {
         }
     }
 
-    pub(super) fn tool_requested(
+    fn tool_requested(
         &mut self,
         (id, wish, own): (&CallId, &ToolCall, bool),
         repository: Option<&RepositoryName>,
@@ -113,7 +143,7 @@ impl RunState {
         Ok(())
     }
 
-    pub(super) fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> Applied {
+    fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> Applied {
         let call = self.open_call_mut().ok_or("no tool call is open")?;
         let running = matches!(&call.state, CallState::Running { id: asked, .. } if asked == id);
         legal(running, "this call does not run")?;

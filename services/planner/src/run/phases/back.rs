@@ -1,24 +1,31 @@
 //! The way back to the work, which is not gone for ever.
 
-use domain::{Fact, Return, StopReason};
+use domain::{Fact, Phase, Return, StopReason};
 
-use crate::run::machine::{Action, RunState, Step};
+use crate::run::machine::{Action, RunState, Step, has_exits_only};
 
 /// How often people may have a change revised.
 const MOST_REVISIONS: usize = 3;
 /// How often the model may try again for one other reason.
 const MOST_TRIES: usize = 3;
 
-/// Back to the work, or the end when that was tried often enough.
+/// Back to the work, or the end when that was tried often enough, or when the work ended early and would not go on.
 pub(super) fn back(state: &RunState, why: Return) -> Step {
     let tried = tries(state, &why);
+    if let (Some(reason), Return::Feedback { .. } | Return::Unkept { .. } | Return::NothingChanged) =
+        (state.cut_short(), &why)
+    {
+        return Step::Close(reason.clone());
+    }
     match &why {
         Return::Feedback { .. } if tried >= MOST_REVISIONS => Step::Close(StopReason::RevisionLimit {
             revisions: u32::try_from(tried).unwrap_or(u32::MAX),
         }),
-        Return::Refused { detail } if tried >= MOST_TRIES => Step::Close(StopReason::ReportRefused {
-            detail: detail.clone(),
-        }),
+        Return::Refused { detail } if tried >= MOST_TRIES || state.cut_short().is_some() => {
+            Step::Close(StopReason::ReportRefused {
+                detail: detail.clone(),
+            })
+        }
         Return::Unkept { reason } if tried >= MOST_TRIES => Step::Close(StopReason::Unfinished {
             summary: String::new(),
             unsaved: vec![reason.clone()],
@@ -31,6 +38,11 @@ pub(super) fn back(state: &RunState, why: Return) -> Step {
         }),
         _ => Action::Record(Fact::Returned { why }).into(),
     }
+}
+
+/// Whether the model could do something about what it is told.
+pub(super) fn can_work(state: &RunState) -> bool {
+    state.cut_short().is_none() && !has_exits_only(state, Phase::Work)
 }
 
 /// How often the run went back for such a reason.

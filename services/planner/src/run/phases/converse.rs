@@ -3,7 +3,8 @@
 use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor, WorkspaceInfo};
 
 use crate::run::machine::{
-    Action, Answer, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, record_turn, run_tool,
+    Action, Answer, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, is_late, record_turn,
+    run_tool,
 };
 use crate::run::tools::widen_scope;
 
@@ -64,6 +65,11 @@ fn tool_step(
     }
     if !call.call.input.is_object() {
         return answer(state, call, Answer::NoObject).into();
+    }
+    if is_late(state, dialog, call) {
+        let exits = dialog.tools.iter().filter(|tool| tool.ends_work);
+        let tools = exits.map(|tool| tool.name.to_owned()).collect();
+        return answer(state, call, Answer::ExitsOnly { tools }).into();
     }
     if let Some(tool) = dialog.tools.iter().find(|tool| tool.name == call.call.name) {
         return (tool.act)(state, request, call);

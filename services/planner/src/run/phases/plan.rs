@@ -3,7 +3,7 @@
 use domain::{Class, Fact, JobRequest, ModelRole, Phase, PhaseOutput, Plan, Planned};
 
 use super::converse::{Progress, converse};
-use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, record_turn};
+use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, record_turn, spent};
 use crate::run::tools::{accepted, submit_plan};
 
 const MOST_TURNS: usize = 15;
@@ -31,7 +31,9 @@ fn next(state: &RunState) -> Step {
     let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
     match accepted(calls, &submit_plan::TOOL, submit_plan::parse) {
         Some(plan) => over(Some(plan)),
-        None if turns.len() < MOST_TURNS => record_turn(state, &DIALOG).into(),
+        None if turns.len() < MOST_TURNS && spent(state, DIALOG.phase).is_none() => {
+            record_turn(state, &DIALOG).into()
+        }
         None => over(None),
     }
 }

@@ -5,9 +5,11 @@ use domain::{
 };
 use serde_json::json;
 
-use super::back::back;
+use super::back::{back, can_work};
 use super::converse::{Progress, converse};
-use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, carry_on, own_call, record_turn};
+use crate::run::machine::{
+    Action, DialogSpec, PhaseSpec, RunState, Step, carry_on, own_call, record_turn, spent,
+};
 use crate::run::tools::{accepted, submit_review};
 
 const MOST_TURNS: usize = 10;
@@ -61,6 +63,9 @@ fn look(state: &RunState) -> Step {
         None if state.own(DIFF).is_none() => return own_call(state, DIFF, &json!({})).into(),
         None => {}
     }
+    if state.turns_of(&DIALOG).is_empty() && spent(state, DIALOG.phase).is_some() {
+        return over(Vec::new(), false);
+    }
     if let Progress::Step(step) = converse(state, &DIALOG) {
         return step;
     }
@@ -68,7 +73,9 @@ fn look(state: &RunState) -> Step {
     let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
     match accepted(calls, &submit_review::TOOL, submit_review::parse) {
         Some(objections) => over(objections, true),
-        None if turns.len() < MOST_TURNS => record_turn(state, &DIALOG).into(),
+        None if turns.len() < MOST_TURNS && spent(state, DIALOG.phase).is_none() => {
+            record_turn(state, &DIALOG).into()
+        }
         None => over(Vec::new(), false),
     }
 }
@@ -92,7 +99,7 @@ fn conclude(state: &RunState, request: &JobRequest, review: &Review) -> Step {
             .any(|all| all.iter().any(|known| known.is_same(objection)))
     };
     let is_over = earlier.len() >= request.rules.agent.review_rounds as usize;
-    if objections.is_empty() || is_over || objections.iter().all(is_known) {
+    if objections.is_empty() || is_over || !can_work(state) || objections.iter().all(is_known) {
         return Step::Over;
     }
     back(state, Return::Reviewed { objections })

@@ -3,7 +3,7 @@
 use domain::{ModelRole, Phase, ReportOutcome, ReportRequest, StopReason};
 
 use super::converse::{Progress, converse};
-use crate::run::machine::{DialogSpec, PhaseSpec, RunState, Step, record_turn};
+use crate::run::machine::{DialogSpec, PhaseSpec, RunState, Step, record_turn, spent};
 use crate::run::tools::add_labels;
 
 const MOST_TURNS: usize = 3;
@@ -29,7 +29,10 @@ fn next(state: &RunState) -> Step {
         let summary = words.chars().take(SUMMARY_CHARS).collect();
         return Step::Close(StopReason::NoChange { summary });
     }
-    record_turn(state, &DIALOG).into()
+    match spent(state, DIALOG.phase) {
+        Some(reason) => Step::Close(reason),
+        None => record_turn(state, &DIALOG).into(),
+    }
 }
 
 fn is_labeled(state: &RunState) -> bool {

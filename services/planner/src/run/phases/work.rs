@@ -7,7 +7,8 @@ use domain::{
 
 use super::converse::{Progress, converse};
 use crate::run::machine::{
-    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, park, record_turn, stuck,
+    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, park, record_turn, spent,
+    stuck, turn_limit,
 };
 use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
 
@@ -137,11 +138,18 @@ fn reminders(state: &RunState) -> usize {
 
 fn next_turn(state: &RunState, request: &JobRequest) -> Step {
     let limit = turn_limit(state, request);
-    if state.turns_of(&DIALOG).len() >= limit as usize {
-        return match larger_class(state, request) {
-            Some(class) => Action::Record(Fact::ClassRaised { class }).into(),
-            None => cut_short(state, request, StopReason::TurnLimit { turns: limit }),
-        };
+    let done = state.turns_of(&DIALOG).len();
+    // Before the model is told of its limits.
+    if done * 2 >= limit as usize
+        && let Some(class) = larger_class(state, request)
+    {
+        return Action::Record(Fact::ClassRaised { class }).into();
+    }
+    if done >= limit as usize {
+        return cut_short(state, request, StopReason::TurnLimit { turns: limit });
+    }
+    if let Some(reason) = spent(state, Phase::Work) {
+        return cut_short(state, request, reason);
     }
     if let Some(repetition) = stuck(state, &DIALOG) {
         return cut_short(state, request, StopReason::Stuck(repetition));
@@ -183,8 +191,4 @@ fn cut_short(state: &RunState, request: &JobRequest, reason: StopReason) -> Step
         output: PhaseOutput::Work { exit },
     })
     .into()
-}
-
-fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
-    request.rules.agent.turns(state.class())
 }

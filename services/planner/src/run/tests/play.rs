@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use super::prove::Bench;
 use domain::{
     Block, CommitId, Decision, Entry, Fact, Job, JobRequest, ObjectRef, Phase, PullRequestRef, Reason,
-    Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence, RunId, SandboxLevel, Snapshot, Source,
-    StopReason, TicketKey, TicketText, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger, TriggerKey, Usage,
-    Verdict, WorkspaceInfo,
+    Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence, RunId, RunLimits, SandboxLevel,
+    Snapshot, Source, StopReason, TicketKey, TicketText, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
+    TriggerKey, Usage, Verdict, WorkspaceInfo,
 };
 use serde_json::{Value, json};
 use testkit::fixture;
@@ -165,6 +165,8 @@ pub(crate) struct Play {
     pub(crate) empty: bool,
     /// What checks show.
     pub(crate) checks: Bench,
+    /// What the run may spend.
+    pub(crate) limits: RunLimits,
     /// What an executor opens.
     pub(crate) workspace: WorkspaceInfo,
 }
@@ -187,6 +189,7 @@ impl Play {
             faults: 0,
             empty: false,
             checks: Bench::default(),
+            limits: RunLimits::default(),
             workspace: info(),
         }
     }
@@ -210,6 +213,7 @@ impl Play {
             faults: 0,
             empty: false,
             checks: Bench::default(),
+            limits: RunLimits::default(),
             workspace: info(),
         }
     }
@@ -251,6 +255,10 @@ impl Play {
                 workspace: self.workspace.clone(),
                 repository: None,
             }),
+            Action::SetLimits => {
+                let limits = self.limits.clone();
+                self.append(Fact::LimitsSet { limits });
+            }
             Action::AskModel { .. } if self.faults > 0 => {
                 self.faults -= 1;
                 self.model_fails(true);

@@ -9,6 +9,7 @@ const LABEL_CHARS: usize = 80;
 
 pub(in crate::run) const TOOL: Tool = Tool {
     name: "add_labels",
+    ends_work: false,
     act,
 };
 

@@ -10,7 +10,11 @@ use crate::run::machine::{Answer, Argument, Call, RunState, Step, Tool, answer, 
 const MOST: usize = 3;
 const TEXT_CHARS: std::ops::RangeInclusive<usize> = 5..=1_000;
 
-pub(in crate::run) const TOOL: Tool = Tool { name: "ask", act };
+pub(in crate::run) const TOOL: Tool = Tool {
+    name: "ask",
+    ends_work: true,
+    act,
+};
 
 /// One round: whoever was asked once is not asked again in the same run.
 fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {

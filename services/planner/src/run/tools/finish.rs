@@ -11,7 +11,11 @@ use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
 const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
 
-pub(in crate::run) const TOOL: Tool = Tool { name: "finish", act };
+pub(in crate::run) const TOOL: Tool = Tool {
+    name: "finish",
+    ends_work: true,
+    act,
+};
 
 fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
     let parsed = parse(&call.call.input).and_then(|handover| complete(state, request, handover));

@@ -9,7 +9,11 @@ use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 
 const EVIDENCE_CHARS: std::ops::RangeInclusive<usize> = 10..=4_000;
 
-pub(in crate::run) const TOOL: Tool = Tool { name: "give_up", act };
+pub(in crate::run) const TOOL: Tool = Tool {
+    name: "give_up",
+    ends_work: true,
+    act,
+};
 
 fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
     noted(state, call, parse(&call.call.input))

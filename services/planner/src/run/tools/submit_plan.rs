@@ -11,6 +11,7 @@ const TEXT_CHARS: usize = 4_000;
 
 pub(in crate::run) const TOOL: Tool = Tool {
     name: "submit_plan",
+    ends_work: true,
     act,
 };
 

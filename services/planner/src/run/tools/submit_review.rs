@@ -11,6 +11,7 @@ const TEXT_CHARS: std::ops::RangeInclusive<usize> = 5..=LINE_CHARS;
 
 pub(in crate::run) const TOOL: Tool = Tool {
     name: "submit_review",
+    ends_work: true,
     act,
 };
 

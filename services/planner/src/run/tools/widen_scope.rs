@@ -10,6 +10,7 @@ const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=500;
 
 pub(in crate::run) const TOOL: Tool = Tool {
     name: "widen_scope",
+    ends_work: false,
     act,
 };
 

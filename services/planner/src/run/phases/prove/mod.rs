@@ -10,7 +10,7 @@ use domain::{CheckRow, Fact, Outside, PhaseOutput, Proof, RedCheck, Return};
 use self::command::Command;
 use self::hunks::{Covered, covered};
 use self::limits::{MOST_COMMANDS, MOST_TRIES};
-use super::back::{back, tries};
+use super::back::{back, can_work, tries};
 use crate::run::machine::{Action, Checks, PhaseSpec, RunState, Step};
 use crate::run::tools::widen_scope;
 
@@ -31,7 +31,7 @@ fn next(state: &RunState) -> Step {
     let strayed = Return::OutOfScope {
         files: outside.clone(),
     };
-    if !outside.is_empty() && tries(state, &strayed) == 0 {
+    if !outside.is_empty() && can_work(state) && tries(state, &strayed) == 0 {
         return back(state, strayed);
     }
     if let Some(open) = checks.open() {
@@ -83,6 +83,9 @@ fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
 
 /// Why the model has to see the change again.
 fn not_yet(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeReport>) -> Option<Return> {
+    if !can_work(state) {
+        return None;
+    }
     let checks: Vec<RedCheck> = commands.iter().filter_map(Command::red).collect();
     let (is_red, red) = (!checks.is_empty(), Return::Red { checks });
     if is_red && tries(state, &red) < MOST_TRIES {

@@ -1,0 +1,96 @@
+//! What a run may spend.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// An amount of money, kept in millionths of a dollar and written as a number of dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dollars(u64);
+
+impl Dollars {
+    /// An amount in millionths.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// The amount in millionths.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+}
+
+/// As people write it, in cents.
+impl fmt::Display for Dollars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cents = self.0.div_ceil(10_000);
+        write!(f, "${}.{:02}", cents / 100, cents % 100)
+    }
+}
+
+impl Serialize for Dollars {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Exact to a millionth below nine billion dollars.
+        serializer.serialize_f64(self.0 as f64 / 1e6)
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(deserializer)?;
+        if (0.0..=1e9).contains(&dollars) {
+            Ok(Self((dollars * 1e6).round() as u64))
+        } else {
+            Err(D::Error::custom("must be a number of dollars, 0 or more"))
+        }
+    }
+}
+
+/// Limits of one run; what is absent has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLimits {
+    /// Money for models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Dollars>,
+    /// Tokens that models read and write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Minutes in which models, tools and checks run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u64>,
+}
+
+/// What a run has too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Budget {
+    /// Money for models, in millionths of a dollar.
+    Cost,
+    /// Tokens that models read and write.
+    Tokens,
+    /// Minutes in which models, tools and checks run.
+    Minutes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_written_in_dollars_and_read_as_it_was() {
+        let read = |text: &str| serde_json::from_str::<Dollars>(text);
+        for (text, micros) in [
+            ("2", 2_000_000),
+            ("0.35", 350_000),
+            ("1000000.01", 1_000_000_010_000),
+        ] {
+            let amount = read(text).unwrap();
+            assert_eq!(amount.micros(), micros);
+            assert_eq!(read(&serde_json::to_string(&amount).unwrap()).unwrap(), amount);
+        }
+        for wrong in ["-1", "1e300", "\"2\""] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Dollars::from_micros(2_004_000).to_string(), "$2.01");
+    }
+}

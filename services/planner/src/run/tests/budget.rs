@@ -1,0 +1,260 @@
+//! What a run may spend.
+
+use domain::{
+    Budget, Dollars, Fact, Hint, Job, Reply, ReportRequest, RunLimits, StopReason, ToolStatus, Usage,
+};
+use serde_json::json;
+
+use super::play::{Play, change, done, entry, finish, request, tools};
+use super::prove::Bench;
+use crate::run::{Action, Allowance, decide};
+use crate::transcript::Message;
+
+/// A turn that takes so many tokens and costs a dollar for a million of them.
+fn turn(number: u32, tokens: u64) -> Reply {
+    let mut reply = tools(&[("read_file", json!({ "path": number }))]);
+    reply.usage = Usage {
+        input_tokens: tokens - 1,
+        output_tokens: 1,
+        ..Usage::default()
+    };
+    reply.cost_micros = Some(tokens);
+    reply
+}
+
+fn limited(limits: RunLimits, replies: impl IntoIterator<Item = Reply>) -> Play {
+    Play {
+        limits,
+        ..Play::with(replies)
+    }
+}
+
+fn tokens(tokens: u64) -> RunLimits {
+    RunLimits {
+        tokens: Some(tokens),
+        ..RunLimits::default()
+    }
+}
+
+/// Each part of the limits that the model was told of, and after how many turns.
+fn told(play: &Play) -> Vec<(u8, usize)> {
+    let turns = &play.state.dialog().unwrap().turns;
+    let hints = turns.iter().enumerate().flat_map(|(at, turn)| {
+        let parts = turn.hints.iter().filter_map(|hint| match hint {
+            Hint::Budget { used, .. } => Some(*used),
+            Hint::Repeating(_) => None,
+        });
+        parts.map(move |used| (used, at + 1))
+    });
+    hints.collect()
+}
+
+#[test]
+fn rules_say_what_a_run_may_spend_up_to_the_ceiling_and_settings_where_they_say_nothing() {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.budget.cost_usd = Some(Dollars::from_micros(5_000_000));
+    asked.rules.agent.budget.tokens = Some(70);
+    let allowance = Allowance {
+        usual: RunLimits {
+            minutes: Some(30),
+            ..tokens(50)
+        },
+        most: RunLimits {
+            cost_usd: Some(Dollars::from_micros(3_000_000)),
+            tokens: None,
+            minutes: Some(20),
+        },
+    };
+    let limits = allowance.limits(&asked);
+    assert_eq!(limits.cost_usd, Some(Dollars::from_micros(3_000_000)));
+    assert_eq!((limits.tokens, limits.minutes), (Some(70), Some(20)));
+    let without = Allowance::default().limits(&request(Job::Implement));
+    assert_eq!(without, RunLimits::default());
+}
+
+#[test]
+fn the_model_is_told_at_half_and_at_four_fifths_and_a_change_is_a_draft_at_the_end() {
+    // The work has nine tenths: 900.
+    let mut replies = vec![tools(&change())];
+    replies.extend((0..20).map(|number| turn(number, 100)));
+    let mut play = limited(tokens(1_000), replies);
+    play.until(|action| matches!(action, Action::Record(Fact::Hinted { .. })));
+    play.until_model_call();
+    let messages = play.transcript().messages;
+    let [.., Message::ToolResults(_), Message::User(words)] = &messages[..] else {
+        panic!("{messages:?}")
+    };
+    assert!(
+        words.starts_with("50 %") && words.contains("400 tokens"),
+        "{words}"
+    );
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(told(&play), [(50, 6), (80, 9)]);
+    assert_eq!(play.state.turns(), 10);
+    let spent = StopReason::BudgetSpent {
+        budget: Budget::Tokens,
+        spent: 900,
+        limit: 1_000,
+    };
+    assert_eq!(play.state.cut_short(), Some(&spent));
+    play.pushed();
+    play.drive();
+    assert!(matches!(
+        play.last_request(),
+        ReportRequest::OpenPullRequest { .. }
+    ));
+    play.opened();
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &spent);
+}
+
+#[test]
+fn when_little_is_left_only_an_end_of_the_work_is_accepted() {
+    let mut replies = vec![tools(&change())];
+    replies.extend((0..50).map(|number| turn(number, 20)));
+    let mut play = limited(tokens(1_000), replies);
+    play.until(|action| {
+        matches!(
+            action,
+            Action::Record(Fact::Hinted {
+                hint: Hint::Budget { used: 95, .. },
+                ..
+            })
+        )
+    });
+    play.until_model_call();
+    play.perform(decide(&play.state));
+    play.until_model_call();
+    assert_eq!(play.last_result().status, ToolStatus::Error);
+    assert!(
+        play.last_result().content.contains("finish, ask, give_up"),
+        "{}",
+        play.last_result().content
+    );
+    play.replies = [tools(&[finish()])].into();
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(
+        play.state.cut_short(),
+        None,
+        "an end of the work is still accepted"
+    );
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
+
+#[test]
+fn money_without_a_price_ends_the_work_and_without_a_budget_of_money_it_does_not() {
+    let money = RunLimits {
+        cost_usd: Some(Dollars::from_micros(1_000_000)),
+        ..RunLimits::default()
+    };
+    let mut play = limited(money, done());
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(
+        play.state.cut_short(),
+        Some(&StopReason::PriceUnknown {
+            model: "m".to_owned()
+        })
+    );
+    let mut play = limited(tokens(10), done());
+    play.drive();
+    assert_eq!(play.state.cut_short(), None);
+}
+
+#[test]
+fn time_counts_while_the_run_works_and_not_while_it_waits() {
+    let mut play = limited(
+        RunLimits {
+            minutes: Some(10),
+            ..RunLimits::default()
+        },
+        (0..30).map(|number| turn(number, 10)),
+    );
+    play.until_model_call();
+    let waits = |play: &mut Play, fact: Fact, minutes: i64| {
+        let mut next = entry(play.state.position, fact);
+        next.at = domain::Timestamp::from_unix_ms(play.state.last_at.unix_ms() + minutes * 60_000);
+        play.state.apply(&next).unwrap();
+        play.entries.push(next);
+    };
+    play.model_fails(true);
+    play.drive();
+    let before = play.state.spending.busy_ms;
+    waits(&mut play, Fact::Retried { by: None }, 500);
+    let fence = play.state.fence;
+    waits(&mut play, Fact::TakenOver { fence }, 500);
+    assert_eq!(play.state.spending.busy_ms, before);
+    let action = play.until(|action| matches!(action, Action::CallTool { .. }));
+    let Action::CallTool { id, .. } = action else {
+        panic!("{action:?}")
+    };
+    let result = domain::ToolResult::ok("slow");
+    waits(&mut play, Fact::ToolFinished { id, result }, 9);
+    play.until(|action| matches!(action, Action::Record(Fact::ReportRequested { .. })));
+    play.drive();
+    assert!(
+        matches!(
+            play.reason(),
+            StopReason::BudgetSpent {
+                budget: Budget::Minutes,
+                limit: 10,
+                ..
+            }
+        ),
+        "{:?}",
+        play.reason()
+    );
+}
+
+#[test]
+fn checks_that_fail_after_an_early_end_are_said_and_do_not_come_back() {
+    let mut replies = vec![tools(&change())];
+    replies.extend((0..20).map(|number| turn(number, 100)));
+    let mut play = limited(tokens(500), replies);
+    play.checks = Bench {
+        is_there: true,
+        head: vec!["test_empty_cart"],
+        ..Bench::default()
+    };
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(play.state.returns.is_empty());
+    let broken = play
+        .state
+        .proof()
+        .unwrap()
+        .rows
+        .iter()
+        .map(|row| row.broken.len());
+    assert_eq!(broken.sum::<usize>(), 1);
+}
+
+#[test]
+fn a_triage_ends_when_its_budget_is_spent() {
+    let mut replies = vec![turn(0, 100)];
+    replies.extend((1..4).map(|number| turn(number, 100)));
+    let mut play = Play {
+        limits: tokens(100),
+        ..Play::implement(request(Job::Triage), replies)
+    };
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.state.turns(), 1);
+    assert!(matches!(play.reason(), StopReason::BudgetSpent { .. }));
+}
+
+#[test]
+fn a_review_that_cannot_be_paid_is_left_out_and_said() {
+    let paid = |reply| Reply {
+        usage: turn(0, 60).usage,
+        ..reply
+    };
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.auto_review = true;
+    let mut play = Play {
+        limits: tokens(120),
+        ..Play::implement(asked, done().map(paid))
+    };
+    assert_eq!(play.drive(), Action::Wait);
+    let review = play.state.review().map(|review| review.is_complete);
+    assert_eq!(review, Some(false));
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
