@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use domain::{Entry, Job, LiveOutput, RunId, TicketKey, Verdict};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
-use ingest::api::types::{DeadDetail, DeadView, JobAccepted, RunView, StopAllView};
+use ingest::api::types::{DeadDetail, DeadView, JobAccepted, RunView, StopAllView, TextBody};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -126,6 +126,26 @@ impl Client {
             Some(json!({"ticket": ticket, "job": job})),
         )
         .await
+    }
+
+    /// Asks for work on a ticket of a folder, which is this text.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> anyhow::Result<JobAccepted> {
+        let body = json!({"ticket": ticket, "job": Job::Implement, "text": text});
+        self.call(Method::POST, "/v1/jobs", Some(body)).await
+    }
+
+    /// Says something on a ticket of a folder.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn comment(&self, ticket: &TicketKey, text: &str) -> anyhow::Result<()> {
+        let path = format!("/v1/tickets/{}/comments", encode(&ticket.to_string()));
+        self.call::<Value>(Method::POST, &path, Some(json!({ "text": text })))
+            .await
+            .map(drop)
     }
 
     /// Runs, newest last.

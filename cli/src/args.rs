@@ -22,20 +22,22 @@ const EXIT_CODES: &str =
 pub enum Command {
     /// Start NATS, Redis and all five services on this machine; data under .journeyman/
     Up(Settings),
+    /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
+    Try {
+        /// What to do: one line, and more lines with details
+        text: String,
+        /// How.
+        #[command(flatten)]
+        asked: InFolder,
+    },
     /// Work on one ticket now and wait for the end of the run
     ProcessTicket {
-        /// The ticket: ENG-12, or jira:ENG-12
-        #[arg(value_parser = ticket)]
-        key: TicketKey,
-        /// The repository's rules file
-        #[arg(long = "config", value_name = "FILE")]
-        rules: PathBuf,
-        /// Settings file with the credentials [default: journeyman.toml, when it exists]
-        #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
-        settings: Option<PathBuf>,
-        /// Folder for data
-        #[arg(long, value_name = "DIR", default_value = ".journeyman")]
-        data: PathBuf,
+        /// The ticket: ENG-12, or jira:ENG-12; with --repository a file in Markdown
+        #[arg(value_name = "TICKET")]
+        ticket: String,
+        /// How.
+        #[command(flatten)]
+        asked: InFolder,
     },
     /// Print a run's journal
     Journal {
@@ -141,6 +143,37 @@ pub enum Command {
     ServiceKeys,
     /// Print the users of NATS and what each may do, as k8s/base/settings/nats-users.conf holds them
     NatsUsers,
+}
+
+/// How one ticket is worked on.
+#[derive(Debug, Clone, Args)]
+pub struct InFolder {
+    /// A folder with a git repository: the change becomes a branch of it and a patch, its files stay as they are [`try`: the
+    /// current folder]
+    #[arg(long, value_name = "DIR")]
+    pub repository: Option<PathBuf>,
+    /// The repository's rules file; for a folder optional, and without `repo:`
+    #[arg(long = "config", value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// Settings file; of a folder's ticket only the model and the limits in it count [for Jira: journeyman.toml, when it
+    /// exists]
+    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    pub settings: Option<PathBuf>,
+    /// Folder for data [for Jira: .journeyman; for a folder: below ~/.local/state/journeyman]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The model, as its provider names it
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// In a folder: check the branch out at the end; refused while there are uncommitted changes
+    #[arg(long, conflicts_with = "dry_run")]
+    pub accept: bool,
+    /// In a folder: write no branch, and print the text and the change
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Where the settings are.

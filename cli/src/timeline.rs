@@ -93,15 +93,24 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
 
 fn describe_reply(reply: &domain::Reply) -> String {
     let calls: Vec<_> = reply.tool_calls().map(|call| call.name.as_str()).collect();
+    let cost = reply.cost_micros.map(|micros| format!(", {}", dollars(micros)));
     let tokens = format!(
-        "{}+{} tokens",
-        reply.usage.input_tokens, reply.usage.output_tokens
+        "{}+{} tokens{}",
+        reply.usage.input_tokens,
+        reply.usage.output_tokens,
+        cost.unwrap_or_default()
     );
     if calls.is_empty() {
         format!("says: {} ({tokens})", reply.text())
     } else {
         format!("wants {} ({tokens})", calls.join(", "))
     }
+}
+
+/// An amount of money, to a hundredth of a cent.
+pub fn dollars(micros: u64) -> String {
+    let parts = micros / 100;
+    format!("${}.{:04}", parts / 10_000, parts % 10_000)
 }
 
 fn describe_result(status: ToolStatus, content: &str) -> String {

@@ -2,12 +2,16 @@
 
 mod client;
 mod doctor;
+mod folder;
 mod keys;
 mod operate;
 mod process_ticket;
 mod up;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use domain::cause::chain;
 
@@ -31,12 +35,11 @@ pub fn run(arguments: Arguments) -> ExitCode {
 async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(settings) => up::run(settings).await,
-        Command::ProcessTicket {
-            key,
-            rules,
-            settings,
-            data,
-        } => process_ticket::run(key, &rules, settings_file(settings), data).await,
+        Command::Try { text, asked } => folder::run(folder::ticket_of(&text)?, asked).await,
+        Command::ProcessTicket { ticket, asked } if asked.repository.is_some() => {
+            folder::run(folder::ticket_in(Path::new(&ticket))?, asked).await
+        }
+        Command::ProcessTicket { ticket, asked } => process_ticket::run(&ticket, asked).await,
         Command::Journal {
             run,
             json,

@@ -13,14 +13,40 @@ use futures::{Stream, TryStreamExt};
 use serde::{Deserialize, de::IgnoredAny};
 use tokio_util::sync::CancellationToken;
 
-use super::{say, say_error};
+use super::{say, say_error, settings_file};
 use crate::{
     api::Client,
+    args::{self, InFolder},
     local::{Local, Plan},
     timeline,
 };
 
-pub(super) async fn run(
+pub(super) async fn run(ticket: &str, asked: InFolder) -> anyhow::Result<ExitCode> {
+    if asked.accept || asked.dry_run || asked.model.is_some() || asked.base_url.is_some() {
+        return Ok(wrong(
+            "--accept, --dry-run, --model and --base-url go with --repository",
+        ));
+    }
+    let ticket = match args::ticket(ticket) {
+        Ok(ticket) => ticket,
+        Err(problem) => return Ok(wrong(&problem)),
+    };
+    let Some(rules) = asked.rules else {
+        return Ok(wrong(
+            "name the repository's rules file by --config, or a folder by --repository",
+        ));
+    };
+    let data = asked.data.unwrap_or_else(|| PathBuf::from(".journeyman"));
+    work_on(ticket, &rules, settings_file(asked.settings), data).await
+}
+
+/// Wrong arguments, as the parser of the command line would end it.
+fn wrong(problem: &str) -> ExitCode {
+    say_error(&format!("journeyman: {problem}"));
+    ExitCode::from(2)
+}
+
+async fn work_on(
     ticket: TicketKey,
     rules: &Path,
     file: Option<PathBuf>,
@@ -55,10 +81,11 @@ pub(super) async fn run(
 
 /// The instances that the settings name; what else they say of them is for the services.
 fn connections(file: Option<&Path>) -> anyhow::Result<Connections> {
-    let Instances { github, jira } = bootstrap::settings::load(file, std::env::vars())?;
+    let Instances { github, jira, folder } = bootstrap::settings::load(file, std::env::vars())?;
     Ok(Connections {
         github: github.into_keys().collect(),
         jira: jira.into_keys().collect(),
+        folders: folder.into_keys().collect(),
     })
 }
 
@@ -67,10 +94,11 @@ fn connections(file: Option<&Path>) -> anyhow::Result<Connections> {
 struct Instances {
     github: BTreeMap<Instance, IgnoredAny>,
     jira: BTreeMap<Instance, IgnoredAny>,
+    folder: BTreeMap<Instance, IgnoredAny>,
 }
 
 /// A file with a problem disables its repository, and the ticket would seem to belong to none.
-fn refuse_problems(folder: &Path, rules: &Path, connections: &Connections) -> anyhow::Result<()> {
+pub(super) fn refuse_problems(folder: &Path, rules: &Path, connections: &Connections) -> anyhow::Result<()> {
     match RulesBook::read(folder, connections)?.problems().first() {
         None => Ok(()),
         Some(found) => {

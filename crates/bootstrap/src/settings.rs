@@ -6,11 +6,12 @@ use config::{Config, ConfigError, Environment, File, FileFormat};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     "nats",
     "redis",
     "telemetry",
     "rules",
+    "folder",
     "ingest",
     "github",
     "github_reader",

@@ -68,10 +68,10 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The ticket in texts: `ENG-12` or `#7`.
+    /// The ticket in texts: `ENG-12`, `#7`, or `shop-1` for one of a folder.
     pub fn key(&self) -> String {
         match self.ticket {
-            TicketKey::Jira { .. } => self.ticket.short(),
+            TicketKey::Jira { .. } | TicketKey::Folder { .. } => self.ticket.short(),
             TicketKey::GitHub { number, .. } => format!("#{number}"),
         }
     }

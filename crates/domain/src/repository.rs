@@ -9,11 +9,15 @@ use crate::{
     invalid::{InvalidId, text_serde},
 };
 
-const EXPECTED: &str = "a repository such as acme/shop, or ghe:acme/shop for one on the instance ghe";
+const EXPECTED: &str = "a repository such as acme/shop, ghe:acme/shop for one on the instance ghe, or \
+                        folder:local/shop for the one in the folder shop";
 /// Separates instance and owner in the name of a folder; no owner and no instance contains it.
 const IN_FOLDER: char = '+';
+/// The owner of every repository in a local folder.
+const LOCAL_OWNER: &str = "local";
 
-/// A repository: `acme/shop` on the default GitHub, `ghe:acme/shop` on the instance `ghe`.
+/// A repository: `acme/shop` on the default GitHub, `ghe:acme/shop` on the instance `ghe`, `folder:local/shop` in the
+/// local folder `shop`.
 ///
 /// The text identifies it everywhere: in keys, grants and addresses of ours. What the server itself calls it is
 /// [`RepositoryName::path`].
@@ -50,6 +54,23 @@ impl RepositoryName {
         } else {
             Err(InvalidId::new(&format!("{owner}/{name}"), EXPECTED))
         }
+    }
+
+    /// The repository in a local folder, by the name that the settings give the folder.
+    pub fn in_folder(folder: &Instance) -> Self {
+        Self {
+            instance: Some(Instance::local()),
+            owner: LOCAL_OWNER.to_owned(),
+            name: folder.as_str().to_owned(),
+        }
+    }
+
+    /// The local folder that it is in; absent: it is on a server.
+    pub fn local_folder(&self) -> Option<Instance> {
+        self.instance
+            .as_ref()
+            .filter(|instance| instance.is_local())
+            .and_then(|_| self.name.parse().ok())
     }
 
     /// The repository of the same path on this instance (absent: the default one).
@@ -89,10 +110,18 @@ impl RepositoryName {
     /// The repository whose [`RepositoryName::folder`] has these two levels.
     pub fn of_folder(owner: &str, name: &str) -> Option<Self> {
         let (instance, owner) = match owner.split_once(IN_FOLDER) {
-            Some((instance, owner)) => (Some(instance.parse().ok()?), owner),
+            Some((instance, owner)) => (Some(Instance::of_repository(instance).ok()?), owner),
             None => (None, owner),
         };
-        Some(Self::new(owner, name).ok()?.on(instance))
+        Self::new(owner, name).ok()?.named(instance)
+    }
+
+    /// The same on an instance that a text names; absent when it would be in a folder that cannot be.
+    fn named(self, instance: Option<Instance>) -> Option<Self> {
+        let is_local = instance.as_ref().is_some_and(Instance::is_local);
+        let named = self.on(instance);
+        let is_legal = named.owner == LOCAL_OWNER && named.local_folder().is_some();
+        (!is_local || is_legal).then_some(named)
     }
 }
 
@@ -109,13 +138,12 @@ impl FromStr for RepositoryName {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (instance, path) = match text.split_once(':') {
-            Some((instance, path)) => (Some(instance.parse()?), path),
+            Some((instance, path)) => (Some(Instance::of_repository(instance)?), path),
             None => (None, text),
         };
-        let (owner, name) = path
-            .split_once('/')
-            .ok_or_else(|| InvalidId::new(text, EXPECTED))?;
-        Ok(Self::new(owner, name)?.on(instance))
+        let invalid = || InvalidId::new(text, EXPECTED);
+        let (owner, name) = path.split_once('/').ok_or_else(invalid)?;
+        Self::new(owner, name)?.named(instance).ok_or_else(invalid)
     }
 }
 text_serde!(RepositoryName);

@@ -12,12 +12,13 @@ use crate::{
     time::Timestamp,
 };
 
-const EXPECTED: &str = "a ticket such as jira:ENG-12 or github:acme/shop#7; with the name of an instance, \
-                        jira+dc:ENG-12 or github+ghe:acme/shop#7";
-const FOLDER: &str =
-    "a ticket of Jira or GitHub: folder: is reserved for tickets in local folders and cannot be used";
+const EXPECTED: &str = "a ticket such as jira:ENG-12, github:acme/shop#7 or folder:shop#1; with the name of an \
+                        instance, jira+dc:ENG-12 or github+ghe:acme/shop#7";
+/// What a ticket of a folder begins with.
+const FOLDER: &str = "folder";
 
-/// A ticket's identity: `jira:ENG-12`, or `github:acme/shop#7` for an issue, pull request or discussion.
+/// A ticket's identity: `jira:ENG-12`, `github:acme/shop#7` for an issue, pull request or discussion, or
+/// `folder:shop#1` for what somebody asks for in a local folder.
 ///
 /// A ticket that is not on the default instance names its instance: `jira+dc:ENG-12`, `github+ghe:acme/shop#7`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,6 +38,13 @@ pub enum TicketKey {
         /// Where it lives; it names the instance.
         repository: RepositoryName,
         /// The number in the repository, from 1.
+        number: u64,
+    },
+    /// A text about the repository in a local folder. No tracker has it: nobody can be told anything on it.
+    Folder {
+        /// The folder, by the name that the settings give it.
+        folder: Instance,
+        /// The number in the folder, from 1.
         number: u64,
     },
 }
@@ -72,15 +80,16 @@ impl TicketKey {
         }
     }
 
-    /// The instance that it lives on; absent: the default one of its tracker.
+    /// The instance that it lives on; absent: the default one of its tracker, or it has no tracker.
     pub fn instance(&self) -> Option<&Instance> {
         match self {
             Self::Jira { instance, .. } => instance.as_ref(),
             Self::GitHub { repository, .. } => repository.instance(),
+            Self::Folder { .. } => None,
         }
     }
 
-    /// The ticket of the same key on this instance (absent: the default one).
+    /// The ticket of the same key on this instance (absent: the default one); one of a folder has none.
     #[must_use]
     pub fn on(self, instance: Option<&Instance>) -> Self {
         match self {
@@ -93,23 +102,17 @@ impl TicketKey {
                 repository: repository.on(instance.cloned()),
                 number,
             },
+            Self::Folder { .. } => self,
         }
     }
 
-    /// How its own tracker and its people write it: `ENG-12`, `acme/shop#7`, whatever the instance. Not an identity.
+    /// How its own tracker and its people write it: `ENG-12`, `acme/shop#7`, whatever the instance; `shop-1` for the
+    /// ticket of a folder. Not an identity.
     pub fn short(&self) -> String {
         match self {
             Self::Jira { project, number, .. } => format!("{project}-{number}"),
             Self::GitHub { repository, number } => format!("{}#{number}", repository.path()),
-        }
-    }
-
-    /// The service that it lives on.
-    pub fn origin(&self) -> Origin {
-        let instance = self.instance().cloned();
-        match self {
-            Self::Jira { .. } => Origin::Jira(instance),
-            Self::GitHub { .. } => Origin::GitHub(instance),
+            Self::Folder { folder, number } => format!("{folder}-{number}"),
         }
     }
 }
@@ -123,7 +126,12 @@ fn parse_number(text: &str) -> Option<u64> {
 
 impl fmt::Display for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.origin(), self.short())
+        let instance = self.instance().cloned();
+        match self {
+            Self::Jira { .. } => write!(f, "{}:{}", Origin::Jira(instance), self.short()),
+            Self::GitHub { .. } => write!(f, "{}:{}", Origin::GitHub(instance), self.short()),
+            Self::Folder { folder, number } => write!(f, "{FOLDER}:{folder}#{number}"),
+        }
     }
 }
 
@@ -132,8 +140,12 @@ impl FromStr for TicketKey {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidId::new(text, EXPECTED);
         let (place, key) = text.split_once(':').ok_or_else(invalid)?;
-        if place == "folder" {
-            return Err(InvalidId::new(text, FOLDER));
+        if place == FOLDER {
+            let (folder, number) = key.rsplit_once('#').ok_or_else(invalid)?;
+            return Ok(Self::Folder {
+                folder: folder.parse().map_err(|_| invalid())?,
+                number: parse_number(number).ok_or_else(invalid)?,
+            });
         }
         match place.parse().map_err(|_| invalid())? {
             Origin::Jira(instance) => Self::jira_on(instance, key).map_err(|_| invalid()),

@@ -14,9 +14,18 @@ fn instances() -> impl Strategy<Value = Option<Instance>> {
 
 fn repositories() -> impl Strategy<Value = RepositoryName> {
     let part = || "[A-Za-z0-9_.-]{1,20}";
-    (instances(), part(), part()).prop_filter_map("legal repository", |(instance, owner, name)| {
-        Some(RepositoryName::new(&owner, &name).ok()?.on(instance))
-    })
+    let on_servers = (instances(), part(), part())
+        .prop_filter_map("legal repository", |(instance, owner, name)| {
+            Some(RepositoryName::new(&owner, &name).ok()?.on(instance))
+        });
+    prop_oneof![
+        3 => on_servers,
+        1 => folders().prop_map(|folder| RepositoryName::in_folder(&folder)),
+    ]
+}
+
+fn folders() -> impl Strategy<Value = Instance> {
+    instances().prop_filter_map("a folder has a name", |name| name)
 }
 
 fn ticket_keys() -> impl Strategy<Value = TicketKey> {
@@ -28,8 +37,11 @@ fn ticket_keys() -> impl Strategy<Value = TicketKey> {
                 number,
             }
         }),
-        (repositories(), 1..u64::MAX)
-            .prop_map(|(repository, number)| TicketKey::GitHub { repository, number }),
+        (repositories(), 1..u64::MAX).prop_filter_map("on a server", |(repository, number)| {
+            let is_local = repository.local_folder().is_some();
+            (!is_local).then_some(TicketKey::GitHub { repository, number })
+        }),
+        (folders(), 1..u64::MAX).prop_map(|(folder, number)| TicketKey::Folder { folder, number }),
     ]
 }
 
@@ -101,6 +113,15 @@ fn a_key_has_one_spelling() {
         "dc+jira:ENG-1",
         "github:ghe:acme/shop#7",
         "github+ghe:ghe:acme/shop#7",
+        "folder:shop",
+        "folder:shop#0",
+        "folder:shop#01",
+        "folder:Shop#1",
+        "folder:folder#1",
+        "folder:local/shop#1",
+        "folder+shop:x#1",
+        "github:folder:local/shop#1",
+        "github+folder:local/shop#1",
     ] {
         assert!(text.parse::<TicketKey>().is_err(), "{text}");
     }
@@ -117,6 +138,7 @@ fn the_default_instance_keeps_its_spelling_and_the_others_are_named() {
         "jira+dc:ENG-12",
         "github:acme/shop#7",
         "github+ghe:acme/shop#7",
+        "folder:shop#3",
     ] {
         let ticket: TicketKey = text.parse().unwrap();
         assert_eq!(ticket.to_string(), text);
@@ -133,7 +155,7 @@ fn the_default_instance_keeps_its_spelling_and_the_others_are_named() {
 }
 
 #[test]
-fn reserved_names_are_no_instances_and_folders_are_refused_by_name() {
+fn reserved_names_are_no_instances_and_only_a_folder_is_in_a_folder() {
     for name in [
         "jira", "github", "folder", "", "1a", "a_b", "A", "a-", "-a", "a.b", "a+b",
     ] {
@@ -143,10 +165,33 @@ fn reserved_names_are_no_instances_and_folders_are_refused_by_name() {
             "{name}"
         );
     }
-    let refused = "folder:NAME#1".parse::<TicketKey>().unwrap_err();
-    assert!(refused.to_string().contains("folder: is reserved"), "{refused}");
-    let refused = "folder:acme/shop".parse::<RepositoryName>().unwrap_err();
-    assert!(refused.to_string().contains("reserved"), "{refused}");
+    for text in ["folder:acme/shop", "folder:local/Shop", "folder:local/jira"] {
+        assert!(text.parse::<RepositoryName>().is_err(), "{text}");
+    }
+    let shop: Instance = "shop".parse().unwrap();
+    let repository: RepositoryName = "folder:local/shop".parse().unwrap();
+    assert_eq!(repository, RepositoryName::in_folder(&shop));
+    assert_eq!(repository.local_folder(), Some(shop));
+    for text in ["local/shop", "ghe:local/shop"] {
+        assert_eq!(text.parse::<RepositoryName>().unwrap().local_folder(), None);
+    }
+    let ticket: TicketKey = "folder:shop#3".parse().unwrap();
+    assert_eq!((ticket.short().as_str(), ticket.instance()), ("shop-3", None));
+}
+
+#[test]
+fn rules_of_a_folder_cover_its_tickets_and_no_others() {
+    let rules = |repo: serde_json::Value| -> domain::Rules {
+        serde_json::from_value(serde_json::json!({ "repo": repo })).unwrap()
+    };
+    let shop = rules(serde_json::json!({"folder": "shop"}));
+    shop.check().unwrap();
+    assert!(shop.cover(&"folder:shop#1".parse().unwrap()));
+    for other in ["folder:cart#1", "github:local/shop#1", "jira:SHOP-1"] {
+        assert!(!shop.cover(&other.parse().unwrap()), "{other}");
+    }
+    let both = rules(serde_json::json!({"folder": "shop", "owner": "acme", "name": "shop"}));
+    assert_eq!(both.check().unwrap_err().key, "repo.folder");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub struct UnifiedDiff {
     unsafe_code,
     reason = "the library's search paths are not guarded; nobody has opened a repository yet"
 )]
-fn ignore_settings_of_the_machine() -> Result<(), Error> {
+pub(crate) fn ignore_settings_of_the_machine() -> Result<(), Error> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
     let levels = [
         ConfigLevel::ProgramData,
@@ -358,7 +358,7 @@ fn other_headers(header: &[u8]) -> Vec<String> {
         .collect()
 }
 
-fn commit_id(id: Oid) -> Result<CommitId, Error> {
+pub(crate) fn commit_id(id: Oid) -> Result<CommitId, Error> {
     id.to_string()
         .parse()
         .map_err(|error: domain::InvalidId| Error::Failed(error.into()))

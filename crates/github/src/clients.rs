@@ -9,18 +9,21 @@ use crate::{Error, Settings, client::Client};
 /// Picks the client by the instance that a repository names.
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
-    default: Client,
+    default: Option<Client>,
     named: Arc<BTreeMap<Instance, Client>>,
 }
 
 impl Clients {
-    pub(crate) fn new(settings: &Settings, others: &BTreeMap<Instance, Settings>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+    ) -> Result<Self, Error> {
         let named = others
             .iter()
             .map(|(name, settings)| Ok((name.clone(), Client::new(settings)?)))
             .collect::<Result<_, Error>>()?;
         Ok(Self {
-            default: Client::new(settings)?,
+            default: settings.map(Client::new).transpose()?,
             named: Arc::new(named),
         })
     }
@@ -30,16 +33,21 @@ impl Clients {
     }
 
     pub(crate) fn on(&self, instance: Option<&Instance>) -> Result<&Client, Error> {
-        let Some(name) = instance else {
-            return Ok(&self.default);
+        let found = match instance {
+            Some(name) => self.named.get(name),
+            None => self.default.as_ref(),
         };
-        self.named.get(name).ok_or_else(|| Error::UnknownInstance {
-            instance: name.clone(),
+        found.ok_or_else(|| Error::UnknownInstance {
+            section: instance.map_or_else(
+                || "github_reader or github_writer".to_owned(),
+                |name| format!("github.{name}"),
+            ),
         })
     }
 
-    /// The default instance and every named one.
+    /// The default instance, if there is one, and every named one.
     pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
-        std::iter::once(None).chain(self.named.keys().map(Some))
+        let default = self.default.iter().map(|_| None);
+        default.chain(self.named.keys().map(Some))
     }
 }

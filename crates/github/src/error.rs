@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Cause, Instance};
+use domain::Cause;
 
 /// Why a call to GitHub did not do what was asked. Holds no token and no body beyond GitHub's capped message.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +28,10 @@ pub enum Error {
         needs: Option<String>,
     },
     /// The settings have no such instance.
-    #[error("the settings have no section [github.{instance}]")]
+    #[error("the settings have no section [{section}]")]
     UnknownInstance {
-        /// Its name.
-        instance: Instance,
+        /// What would name it.
+        section: String,
     },
     /// It is at another address, which is not one of the same service.
     #[error("github redirects to {to}, which is not followed")]

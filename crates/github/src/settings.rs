@@ -112,6 +112,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether it names no account at all: then there is nobody to be on this GitHub.
+    pub fn is_without_account(&self) -> bool {
+        self.app_id.is_none() && !filled(self.private_key.as_ref()) && !filled(self.token.as_ref())
+    }
+
     /// Checks the section.
     ///
     /// # Errors

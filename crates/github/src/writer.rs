@@ -32,14 +32,17 @@ impl Writer {
     /// # Errors
     /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when a URL is not valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
-        Self::with_instances(settings, &BTreeMap::new())
+        Self::with_instances(Some(settings), &BTreeMap::new())
     }
 
-    /// The same for the default instance and those that repositories may name.
+    /// The same for the default instance, if there is one, and those that repositories may name.
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn with_instances(settings: &Settings, others: &BTreeMap<Instance, Settings>) -> Result<Self, Error> {
+    pub fn with_instances(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+    ) -> Result<Self, Error> {
         Ok(Self {
             clients: Clients::new(settings, others)?,
         })

@@ -84,6 +84,11 @@ fn on_site(base_url: String, allow_insecure: bool, account: Account) -> Settings
 }
 
 impl Settings {
+    /// Whether it names neither a site nor an account.
+    pub fn is_empty(&self) -> bool {
+        self.base_url.is_empty() && self.api_token.expose_secret().trim().is_empty()
+    }
+
     /// Checks the section.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 mod demo;
 mod doctor;
 mod example;
+mod folder;
 mod process_ticket;
 mod program;
 mod services;

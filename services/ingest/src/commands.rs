@@ -1,6 +1,6 @@
 //! What people order in comments, `/stop` and `/retry`, and what a retry means for a ticket.
 
-use domain::{Job, Reason, RepositoryName, Row, RunStatus, StopReason, Trigger};
+use domain::{Job, Reason, RepositoryName, Row, RunStatus, StopReason, TicketKey, Trigger};
 use queue::Bucket;
 
 use crate::{
@@ -38,6 +38,9 @@ impl Router {
             Retry::GoOn => self.write_down(order, Reason::RetryRequested).await,
             Retry::Nothing => Ok(Outcome::Nothing(
                 "nothing has failed that could be tried again".to_owned(),
+            )),
+            Retry::Again if matches!(order.ticket, TicketKey::Folder { .. }) => Ok(Outcome::Nothing(
+                "a ticket of a folder is started again with its text".to_owned(),
             )),
             Retry::Again => {
                 let rules = self.rules_for(&order.ticket)?;

@@ -9,7 +9,7 @@ use std::{
 use bootstrap::settings::{Error, TextList};
 use domain::Instance;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::api::{ApiToken, Tokens};
 
@@ -38,6 +38,8 @@ pub struct Config {
     /// `[jira.<instance>]`: Jira sites besides the default one.
     #[serde(deserialize_with = "jira::readers")]
     pub jira: BTreeMap<Instance, jira::Settings>,
+    /// `[folder.<name>]`: that there is such a folder; where it is is for the reporter alone.
+    pub folder: BTreeMap<Instance, IgnoredAny>,
 }
 
 /// Secrets of the webhooks of instances, by their names.
@@ -51,6 +53,34 @@ pub struct InstanceSecrets {
 }
 
 impl Config {
+    /// The default GitHub; absent where folders are all that is worked on.
+    pub(crate) fn default_github(&self) -> Option<&github::Settings> {
+        let is_off = !self.folder.is_empty() && self.github_reader.is_without_account();
+        (!is_off).then_some(&self.github_reader)
+    }
+
+    /// The default Jira; absent where folders are all that is worked on.
+    pub(crate) fn default_jira(&self) -> Option<&jira::Settings> {
+        let is_off = !self.folder.is_empty() && self.jira_reader.is_empty();
+        (!is_off).then_some(&self.jira_reader)
+    }
+
+    /// Those of the two default accounts that there are, and that their webhooks are signed.
+    fn check_defaults(&self) -> Result<(), Error> {
+        let named = |(key, problem): (String, String)| Error::new(key, problem);
+        if let Some(github) = self.default_github() {
+            let secrets = &self.ingest.github_webhook_secrets;
+            check_secrets("github_webhook_secrets", "GitHub", secrets)?;
+            github.check("github_reader").map_err(named)?;
+        }
+        if let Some(jira) = self.default_jira() {
+            let secrets = &self.ingest.jira_webhook_secrets;
+            check_secrets("jira_webhook_secrets", "Jira", secrets)?;
+            jira.check("jira_reader").map_err(named)?;
+        }
+        Ok(())
+    }
+
     /// Each instance is usable, and its webhooks are signed.
     fn check_instances(&self) -> Result<(), Error> {
         let named = |(key, problem): (String, String)| Error::new(key, problem);
@@ -198,28 +228,27 @@ impl bootstrap::ServiceConfig for Config {
 
     fn check(&self) -> Result<(), Error> {
         self.ingest.check()?;
-        let named = |(key, problem): (String, String)| Error::new(key, problem);
-        self.github_reader.check("github_reader").map_err(named)?;
-        self.jira_reader.check("jira_reader").map_err(named)?;
+        self.check_defaults()?;
         self.check_instances()
     }
+}
+
+fn check_secrets(key: &str, sender: &str, secrets: &SecretList) -> Result<(), Error> {
+    let refuse = |problem: String| Err(Error::new(format!("ingest.{key}"), problem));
+    if secrets.is_empty() {
+        return refuse(format!("must hold the secret of the {sender} webhook"));
+    }
+    if secrets.bytes().any(|secret| secret.len() < SHORTEST_SECRET) {
+        return refuse(format!(
+            "each secret must have at least {SHORTEST_SECRET} characters"
+        ));
+    }
+    Ok(())
 }
 
 impl Settings {
     fn check(&self) -> Result<(), Error> {
         let refuse = |key: &str, problem: &str| Err(Error::new(format!("ingest.{key}"), problem));
-        for (key, sender, secrets) in [
-            ("github_webhook_secrets", "GitHub", &self.github_webhook_secrets),
-            ("jira_webhook_secrets", "Jira", &self.jira_webhook_secrets),
-        ] {
-            if secrets.is_empty() {
-                return refuse(key, &format!("must hold the secret of the {sender} webhook"));
-            }
-            if secrets.bytes().any(|secret| secret.len() < SHORTEST_SECRET) {
-                let problem = format!("each secret must have at least {SHORTEST_SECRET} characters");
-                return refuse(key, &problem);
-            }
-        }
         if !(1..=86_400).contains(&self.poll_interval_s) {
             return refuse("poll_interval_s", "must be between 1 and 86400");
         }
@@ -278,11 +307,42 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use bootstrap::ServiceConfig as _;
+
     use super::*;
     use crate::api::types::Role;
 
     fn settings(text: &str) -> Settings {
         serde_json::from_str(text).expect("settings")
+    }
+
+    /// Both default accounts, and these settings of ingest.
+    fn with(ingest: &str) -> Config {
+        let rest = r#""github_reader": {"token": "t"}, "jira_reader": {"base_url": "https://a.example", "api_token": "t"}"#;
+        serde_json::from_str(&format!(r#"{{"ingest": {ingest}, {rest}}}"#)).expect("settings")
+    }
+
+    #[test]
+    fn where_there_is_a_folder_an_account_that_is_not_named_is_off_and_no_other() {
+        let config = |text: &str| -> Config { serde_json::from_str(text).expect("settings") };
+        let bare = config(r#"{"folder": {"shop": {"path": "/anywhere"}}}"#);
+        bare.check().expect("a folder needs no account");
+        assert!(bare.default_github().is_none() && bare.default_jira().is_none());
+        let nothing = config("{}").check().expect_err("nothing to work on");
+        assert_eq!(nothing.key, "ingest.github_webhook_secrets");
+        let half = config(r#"{"folder": {"shop": {}}, "github_reader": {"token": "t"}}"#);
+        assert_eq!(
+            half.check().expect_err("its webhooks are not signed").key,
+            "ingest.github_webhook_secrets"
+        );
+        let wrong = config(
+            r#"{"folder": {"shop": {}}, "jira_reader": {"api_token": "t"},
+            "ingest": {"jira_webhook_secrets": "0123456789abcdef"}}"#,
+        );
+        assert_eq!(
+            wrong.check().expect_err("a site is missing").key,
+            "jira_reader.base_url"
+        );
     }
 
     #[test]
@@ -295,14 +355,14 @@ mod tests {
 
     #[test]
     fn a_start_without_webhook_secret_is_refused_naming_the_key() {
-        let error = settings(r#"{"github_webhook_secrets": " , "}"#)
+        let error = with(r#"{"github_webhook_secrets": " , "}"#)
             .check()
             .expect_err("no secret");
         assert!(
             error.to_string().contains("ingest.github_webhook_secrets"),
             "{error}"
         );
-        let error = settings(r#"{"github_webhook_secrets": "0123456789abcdef"}"#)
+        let error = with(r#"{"github_webhook_secrets": "0123456789abcdef"}"#)
             .check()
             .expect_err("no secret");
         assert!(
@@ -320,7 +380,7 @@ mod tests {
         ] {
             let text =
                 format!(r#"{{"github_webhook_secrets": "{github}", "jira_webhook_secrets": "{jira}"}}"#);
-            let error = settings(&text).check().expect_err("a short secret");
+            let error = with(&text).check().expect_err("a short secret");
             assert!(error.to_string().contains(key), "{error}");
             assert!(!error.to_string().contains(github), "{error}");
         }

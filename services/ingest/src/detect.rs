@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    BranchRecord, ChecksSummary, CommitId, FailedCheck, Job, JobRequest, PullRequestRef, Reason, Rules,
-    RulesProblem, SkipPlace, SkipReason, TicketText, Timestamp, TriggerKey,
+    BranchRecord, ChecksSummary, CommitId, FailedCheck, Job, JobRequest, PullRequestRef, Reason,
+    RepositoryName, Rules, RulesProblem, SkipPlace, SkipReason, TicketText, Timestamp, TriggerKey,
 };
 
 use github::{Check, PullRequest};
@@ -174,12 +174,30 @@ pub(crate) fn implement(
         return Ok(Reason::Skipped(reason));
     }
     let text = pin::pin(raw, &issue.comments, approval.at, instructors);
-    Ok(Reason::JobRequested(Box::new(JobRequest {
+    Ok(requested(repository, text, rules))
+}
+
+/// The same for a ticket of a folder, which is this text and nothing else.
+pub(crate) fn in_folder(summary: String, description: String, rules: &Rules) -> Result<Reason, RulesProblem> {
+    let raw = TicketText {
+        summary,
+        description,
+        ..TicketText::default()
+    };
+    if let Some(reason) = skip(&raw, &[], rules, &[]) {
+        return Ok(Reason::Skipped(reason));
+    }
+    let text = pin::pin(raw, &[], Timestamp::default(), &BTreeSet::new());
+    Ok(requested(rules.repository()?, text, rules))
+}
+
+fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Reason {
+    Reason::JobRequested(Box::new(JobRequest {
         job: Job::Implement,
         repository,
         text,
         rules: rules.clone(),
-    })))
+    }))
 }
 
 /// An account as people know it, cleaned; `somebody` when there is no name.

@@ -1,6 +1,6 @@
 //! What people say in comments on a Jira ticket: an order, or words for the runs that are under way.
 
-use domain::{News, Reason, Row, TicketComment, TicketKey};
+use domain::{News, Reason, Row, TicketComment, TicketKey, Timestamp};
 use queue::Bucket;
 
 use crate::{
@@ -26,33 +26,25 @@ impl Router {
 
     /// Words become news for the ticket's live runs. Without one there is nobody to read them: a later run reads the
     /// ticket with all its comments.
-    async fn pass_on(&self, said: Order, text: &str, account: &str) -> Result<Outcome, Failure> {
-        if self.is_ours(&[account, &said.actor]) {
+    async fn pass_on(&self, order: Order, text: &str, account: &str) -> Result<Outcome, Failure> {
+        if self.is_ours(&[account, &order.actor]) {
             return Ok(Outcome::Nothing("our own account said it".to_owned()));
         }
-        if !self.has_listeners(&said.ticket).await? {
+        if !self.has_listeners(&order.ticket).await? {
             return Ok(Outcome::Nothing(
                 "no run is under way that could read it".to_owned(),
             ));
         }
-        let comment = TicketComment {
-            author: pin::words(&said.actor),
-            at: said.at,
-            text: pin::words(text),
-            may_instruct: self
-                .instructors
-                .include(&self.outside, said.ticket.instance(), Some(account))
-                .await?,
-        };
-        let news = News::Comment {
-            comment,
-            pull_request: None,
-        };
-        self.write_down(said, Reason::NewsArrived(news)).await
+        let may_instruct = self
+            .instructors
+            .include(&self.outside, order.ticket.instance(), Some(account))
+            .await?;
+        let news = said(&order.actor, order.at, text, may_instruct);
+        self.write_down(order, Reason::NewsArrived(news)).await
     }
 
     /// True while a run of the ticket takes news in, or may be about to: a trigger is not folded yet.
-    async fn has_listeners(&self, ticket: &TicketKey) -> Result<bool, Failure> {
+    pub(crate) async fn has_listeners(&self, ticket: &TicketKey) -> Result<bool, Failure> {
         let rows = self.queue.table::<Row>(Bucket::Tickets);
         let row = rows
             .get(&ticket.to_string())
@@ -64,5 +56,18 @@ impl Router {
         }
         let last = self.queue.triggers().last_sequence(ticket).await?;
         Ok(last.is_some_and(|last| last > row.cursor))
+    }
+}
+
+/// Somebody's words on a ticket, cleaned.
+pub(crate) fn said(author: &str, at: Timestamp, text: &str, may_instruct: bool) -> News {
+    News::Comment {
+        comment: TicketComment {
+            author: pin::words(author),
+            at,
+            text: pin::words(text),
+            may_instruct,
+        },
+        pull_request: None,
     }
 }

@@ -42,15 +42,16 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(config: &Config, shutdown: CancellationToken) -> anyhow::Result<Self> {
-        let jira = jira::Reader::with_instances(Some(&config.jira_reader), &config.jira);
+        let jira = jira::Reader::with_instances(config.default_jira(), &config.jira);
         let jira = jira.context("jira_reader or an instance of jira")?;
-        let github = github::Reader::with_instances(&config.github_reader, &config.github);
+        let github = github::Reader::with_instances(config.default_github(), &config.github);
         let github = github.context("github_reader or an instance of github")?;
+        tell_what_is_off(config);
         Ok(Self {
             health: Health::new(),
             rules: Arc::new(RulesStore::open(
                 &config.rules,
-                Connections::of(&config.github, &config.jira),
+                Connections::of(&config.github, &config.jira, &config.folder),
             )?),
             outside: Arc::new(Outside::new(jira, github)),
             tokens: Arc::new(Tokens::new(&config.ingest.api_tokens)?),
@@ -126,6 +127,21 @@ impl Service {
                 Some(Err(panic)) => Err(panic).context("a part of the service died"),
                 None => Ok(()),
             },
+        }
+    }
+}
+
+/// Nobody should look for the reason why nothing comes from a service that is not configured.
+fn tell_what_is_off(config: &Config) {
+    for (section, is_off) in [
+        ("github_reader", config.default_github().is_none()),
+        ("jira_reader", config.default_jira().is_none()),
+    ] {
+        if is_off {
+            tracing::info!(
+                section,
+                "off: the section names no account, and there are folders"
+            );
         }
     }
 }

@@ -39,9 +39,36 @@ pub struct Config {
     /// `[jira.<instance>]`: Jira sites besides the default one.
     #[serde(default, deserialize_with = "jira::writers")]
     pub jira: BTreeMap<Instance, jira::Settings>,
+    /// `[folder.<name>]`: local folders with a repository.
+    #[serde(default)]
+    pub folder: BTreeMap<Instance, FolderSettings>,
 }
 
-impl Config {}
+/// `[folder.<name>]`: a repository on this machine. Its changes become branches of it, and patches.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FolderSettings {
+    /// The folder.
+    pub path: PathBuf,
+    /// Where patches and descriptions go, a folder for each ticket; absent: `results/<name>` in `reporter.data_dir`.
+    #[serde(default)]
+    pub results: Option<PathBuf>,
+    /// Whether branches are written into the repository; without, the patch is all that there is.
+    #[serde(default = "yes")]
+    pub write_branch: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl Config {
+    /// The default GitHub; absent where folders are all that is worked on.
+    pub(crate) fn default_github(&self) -> Option<&github::Settings> {
+        let is_off = !self.folder.is_empty() && self.github_writer.is_without_account();
+        (!is_off).then_some(&self.github_writer)
+    }
+}
 
 /// `[reporter]`.
 #[derive(Clone, Debug, Deserialize)]
@@ -178,7 +205,8 @@ impl ServiceConfig for Config {
             return wrong("protected_paths", error.to_string());
         }
         let sections = [
-            self.github_writer.check("github_writer"),
+            self.default_github()
+                .map_or(Ok(()), |github| github.check("github_writer")),
             self.jira_writer
                 .as_ref()
                 .map_or(Ok(()), |jira| jira.check("jira_writer")),

@@ -1,6 +1,6 @@
 //! A reporter that is frozen at any await and overtaken: whatever it does when it wakes up, everything is there once.
 
-use std::{pin::Pin, sync::Arc, task::Poll, time::Duration};
+use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use bootstrap::rules::{self, RulesStore};
 use domain::{FenceStamp, Job, Report, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::Settings,
     effects::Outside,
+    folders::Folders,
     inspect::Inspector,
     ledger::{self, Ledger},
     mirror::Mirrors,
@@ -72,6 +73,7 @@ impl Scene {
                     dir.join("mirrors"),
                     git::DiskFloor(0),
                     github.clone(),
+                    Folders::new(BTreeMap::new(), &dir),
                 )),
                 github,
                 jira,

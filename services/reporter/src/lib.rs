@@ -1,10 +1,11 @@
-//! The reporter: the only service that writes to GitHub and Jira. It performs each effect once, however often it is
+//! The reporter: the only service that writes to GitHub, Jira and local folders. It performs each effect once, however often it is
 //! asked, and serves repositories to executors through the git gate.
 
 mod board;
 mod config;
 mod draft;
 mod effects;
+mod folders;
 mod gate;
 mod inspect;
 #[cfg(test)]
@@ -28,6 +29,6 @@ mod tell;
 mod trouble;
 mod worker;
 
-pub use config::{Config, Settings};
+pub use config::{Config, FolderSettings, Settings};
 pub use inspect::run_inspector;
 pub use serve::serve;

@@ -6,11 +6,15 @@ use std::{
     time::Duration,
 };
 
-use domain::{CommitId, RepositoryName};
+use domain::{CommitId, PushBranch, RepositoryName};
 use git::{Auth, DiskFloor, Mirror, MirrorFolder, Pushed, Repository, Transport};
 use tokio::time::Instant;
 
-use crate::{message, trouble::Trouble};
+use crate::{
+    folders::{Folders, Place},
+    message,
+    trouble::Trouble,
+};
 
 /// A mirror that was fetched this recently is as good as new.
 const FRESH: Duration = Duration::from_secs(5);
@@ -30,15 +34,17 @@ pub(crate) struct Mirrors {
     folder: Arc<MirrorFolder<Known>>,
     floor: DiskFloor,
     github: github::Writer,
+    folders: Folders,
 }
 
 impl Mirrors {
     /// Mirrors under `root`, fetched as the writer; those that nobody uses go while the disk has less free than the floor.
-    pub(crate) fn new(root: PathBuf, floor: DiskFloor, github: github::Writer) -> Self {
+    pub(crate) fn new(root: PathBuf, floor: DiskFloor, github: github::Writer, folders: Folders) -> Self {
         Self {
             folder: Arc::new(MirrorFolder::new(root)),
             floor,
             github,
+            folders,
         }
     }
 
@@ -68,22 +74,43 @@ impl Mirrors {
         }
     }
 
-    /// Pushes one commit of the mirror to one branch of the remote.
-    pub(crate) async fn push(
+    /// The local folder that a repository is in; absent: it is on a server.
+    pub(crate) fn place(&self, repository: &RepositoryName) -> Result<Option<Place>, Trouble> {
+        self.folders.of(repository)
+    }
+
+    /// The commit that a branch of the remote is at.
+    pub(crate) async fn remote_head(
         &self,
         repository: &RepositoryName,
-        head: &CommitId,
         branch: &str,
-        expected: Option<&CommitId>,
-    ) -> Result<Pushed, Trouble> {
-        let remote = self.github.push_remote(repository);
-        let (url, auth) = addressed(remote).await?;
-        let mirror = self.folder.get(repository);
-        let transport = Transport::new(&*mirror.path);
-        let push = transport.push(&url, Some(&auth), head, branch, expected);
-        let pushed = failpoint::around("reporter.push", push).await?;
+    ) -> Result<Option<CommitId>, Trouble> {
+        let Some(place) = self.place(repository)? else {
+            return Ok(self.github.branch_head(repository, branch).await?);
+        };
+        let branch = branch.to_owned();
+        blocking(move || place.branch_head(&branch)).await
+    }
+
+    /// Pushes one commit of the mirror to one branch of the remote.
+    pub(crate) async fn push(&self, push: &PushBranch) -> Result<Pushed, Trouble> {
+        let mirror = self.folder.get(&push.repository);
+        let pushing = Box::pin(self.push_from(&mirror.path, push));
+        let pushed = failpoint::around("reporter.push", pushing).await?;
         mirror.state.lock().await.fetched_at = None;
         Ok(pushed)
+    }
+
+    async fn push_from(&self, mirror: &Arc<Path>, push: &PushBranch) -> Result<Pushed, Trouble> {
+        if let Some(place) = self.place(&push.repository)? {
+            let (mirror, push) = (Arc::clone(mirror), push.clone());
+            return blocking(move || place.push(&mirror, &push)).await;
+        }
+        let remote = self.github.push_remote(&push.repository);
+        let (url, auth) = addressed(remote).await?;
+        let transport = Transport::new(&**mirror);
+        let (head, branch, expected) = (&push.head, &push.branch, push.expected.as_ref());
+        Ok(transport.push(&url, Some(&auth), head, branch, expected).await?)
     }
 
     async fn fetch(
@@ -99,15 +126,23 @@ impl Mirrors {
             blocking(move || Repository::take_over(&left).map(drop)).await?;
         }
         mirror.touch();
-        let remote = self.github.fetch_remote(repository);
-        let (url, auth) = addressed(remote).await?;
-        let transport = Transport::new(&*mirror.path);
-        let fetched = transport.fetch(&url, Some(&auth), &[HEADS], true);
+        let fetched = Box::pin(self.fetch_into(&mirror.path, repository));
         failpoint::around("reporter.mirror.fetch", fetched).await?;
         (known.is_clean, known.fetched_at) = (true, Some(Instant::now()));
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(%repository, duration_ms, "mirror fetched");
         Ok(())
+    }
+
+    async fn fetch_into(&self, mirror: &Arc<Path>, repository: &RepositoryName) -> Result<(), Trouble> {
+        if let Some(place) = self.place(repository)? {
+            let mirror = Arc::clone(mirror);
+            return blocking(move || place.fetch(&mirror)).await;
+        }
+        let remote = self.github.fetch_remote(repository);
+        let (url, auth) = addressed(remote).await?;
+        let transport = Transport::new(&**mirror);
+        Ok(transport.fetch(&url, Some(&auth), &[HEADS], true).await?)
     }
 
     async fn make_room(&self) -> Result<(), Trouble> {

@@ -139,7 +139,10 @@ pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> 
 
 /// The effects of a report, in order: what is done, then what is told.
 pub(crate) fn plan(report: &Report, rules: &Rules) -> Vec<Effect> {
-    let told = said(&report.request, rules).map(|say| Effect::Comment {
+    // A ticket of a folder has no place for comments: its people read the journal.
+    let is_told = !matches!(report.ticket, TicketKey::Folder { .. });
+    let said = is_told.then(|| said(&report.request, rules)).flatten();
+    let told = said.map(|say| Effect::Comment {
         ticket: report.ticket.clone(),
         say,
     });

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::{Config, Settings},
     effects::Outside,
+    folders::Folders,
     gate::Gate,
     inspect::Inspector,
     ledger::Ledger,
@@ -35,15 +36,26 @@ const HTTP_DRAIN: Duration = Duration::from_secs(3);
 /// credential cannot be read, or when the socket fails.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
-    let rules = RulesStore::open(&config.rules, Connections::of(&config.github, &config.jira))?;
-    let github = github::Writer::with_instances(&config.github_writer, &config.github)
+    let rules = RulesStore::open(
+        &config.rules,
+        Connections::of(&config.github, &config.jira, &config.folder),
+    )?;
+    let github = github::Writer::with_instances(config.default_github(), &config.github)
         .context("github_writer or an instance of github")?;
+    if config.default_github().is_none() {
+        let section = "github_writer";
+        tracing::info!(
+            section,
+            "off: the section names no account, and there are folders"
+        );
+    }
     let (mirrors, floor) = (
         mirrors_folder(&config.reporter)?,
         git::DiskFloor(config.reporter.disk_floor_mib << 20),
     );
     std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
-    let mirrors = Arc::new(Mirrors::new(mirrors, floor, github.clone()));
+    let folders = Folders::new(config.folder.clone(), &data_dir(&config.reporter)?);
+    let mirrors = Arc::new(Mirrors::new(mirrors, floor, github.clone(), folders));
     let verifier = Verifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
     let deadline = Duration::from_secs(config.reporter.clone_limit_s);
     let router = Gate::new(Arc::clone(&mirrors), verifier, deadline)
@@ -136,8 +148,11 @@ async fn inspector(settings: &Settings) -> anyhow::Result<Inspector> {
 
 /// Git runs in folders of its own, where a relative path would be another place.
 fn mirrors_folder(settings: &Settings) -> anyhow::Result<PathBuf> {
-    let data_dir = std::path::absolute(&settings.data_dir).context("reporter.data_dir")?;
-    Ok(data_dir.join("mirrors"))
+    Ok(data_dir(settings)?.join("mirrors"))
+}
+
+fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
+    std::path::absolute(&settings.data_dir).context("reporter.data_dir")
 }
 
 /// Whether trying again cannot help.

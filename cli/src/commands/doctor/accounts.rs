@@ -35,9 +35,26 @@ pub(super) struct Project {
 
 pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects: &[Project]) {
     let (reader, writer) = (sections.github_reader.as_ref(), sections.github_writer.as_ref());
-    github(findings, None, reader, writer).await;
+    if is_off(sections, reader.is_none() && writer.is_none()) {
+        findings.add("GitHub", off());
+    } else {
+        github(findings, None, reader, writer).await;
+    }
     let (reader, writer) = (sections.jira_reader.as_ref(), sections.jira_writer.as_ref());
-    jira(findings, None, reader, writer, projects).await;
+    if is_off(sections, reader.is_none() && writer.is_none()) {
+        findings.add("Jira", off());
+    } else {
+        jira(findings, None, reader, writer, projects).await;
+    }
+}
+
+/// Who works on folders alone needs no account.
+fn is_off(sections: &Sections, is_without: bool) -> bool {
+    is_without && !sections.folder.is_empty()
+}
+
+fn off() -> Finding {
+    Finding::Skipped("off: there is no account, and there are folders".to_owned())
 }
 
 /// The two accounts of one GitHub.

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use bootstrap::{rules::Connections, settings};
 use domain::{Instance, cause::chain};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 use super::{Finding, Findings, Projects, accounts};
 
@@ -16,6 +19,7 @@ struct Readers {
     github: BTreeMap<Instance, github::Settings>,
     #[serde(deserialize_with = "jira::readers")]
     jira: BTreeMap<Instance, jira::Settings>,
+    folder: BTreeMap<Instance, IgnoredAny>,
 }
 
 /// As the reporter reads them.
@@ -52,7 +56,7 @@ fn sections<S: DeserializeOwned + Default>(findings: &mut Findings, file: Option
 impl Instances {
     /// The instances that rules may name.
     pub(super) fn connections(&self) -> Connections {
-        Connections::of(&self.readers.github, &self.readers.jira)
+        Connections::of(&self.readers.github, &self.readers.jira, &self.readers.folder)
     }
 
     /// Asks each account of each of them.

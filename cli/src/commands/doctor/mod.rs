@@ -3,7 +3,7 @@
 mod accounts;
 mod instances;
 
-use std::{future::Future, path::Path, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, future::Future, path::Path, process::ExitCode, time::Duration};
 
 use bootstrap::{
     ServiceConfig,
@@ -11,7 +11,7 @@ use bootstrap::{
     settings,
 };
 use domain::{Instance, NewerRecord, Rules, Timestamp, cause::chain};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use accounts::Project;
 
@@ -61,6 +61,7 @@ struct Sections {
     github_writer: Option<github::Settings>,
     jira_reader: Option<jira::Settings>,
     jira_writer: Option<jira::Settings>,
+    folder: BTreeMap<Instance, IgnoredAny>,
 }
 
 pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<ExitCode> {

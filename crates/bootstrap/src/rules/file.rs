@@ -119,6 +119,9 @@ fn located(
 
 fn repository_of(value: &Value) -> Option<RepositoryName> {
     let repo = value.get("repo")?;
+    if let Some(folder) = repo.get("folder") {
+        return Some(RepositoryName::in_folder(&folder.as_str()?.parse().ok()?));
+    }
     let instance = match repo.get("instance") {
         Some(name) => Some(name.as_str()?.parse::<Instance>().ok()?),
         None => None,

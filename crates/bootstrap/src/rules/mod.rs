@@ -36,21 +36,28 @@ impl Default for Settings {
     }
 }
 
-/// The instances besides the default ones that the settings have a connection to.
+/// The instances besides the default ones that the settings have a connection to, and the folders that they name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     /// Of GitHub.
     pub github: BTreeSet<Instance>,
     /// Of Jira.
     pub jira: BTreeSet<Instance>,
+    /// Local folders.
+    pub folders: BTreeSet<Instance>,
 }
 
 impl Connections {
-    /// The instances of both kinds of sections.
-    pub fn of<G, J>(github: &BTreeMap<Instance, G>, jira: &BTreeMap<Instance, J>) -> Self {
+    /// The instances of the three kinds of sections.
+    pub fn of<G, J, F>(
+        github: &BTreeMap<Instance, G>,
+        jira: &BTreeMap<Instance, J>,
+        folders: &BTreeMap<Instance, F>,
+    ) -> Self {
         Self {
             github: github.keys().cloned().collect(),
             jira: jira.keys().cloned().collect(),
+            folders: folders.keys().cloned().collect(),
         }
     }
 }
@@ -219,6 +226,7 @@ fn is_connected(rules: &Rules, connections: &Connections) -> Result<(), (&'stati
             &connections.github,
         ),
         ("jira.instance", "jira", &rules.jira.instance, &connections.jira),
+        ("repo.folder", "folder", &rules.repo.folder, &connections.folders),
     ] {
         if let Some(instance) = instance.as_ref().filter(|instance| !known.contains(instance)) {
             let problem = format!(

@@ -178,12 +178,14 @@ fn the_same_project_and_path_on_two_instances_are_two_things() {
             "there.yaml",
             "repo: {owner: acme, name: shop, instance: ghe}\njira: {project_key: ENG, instance: dc}\n",
         ),
+        ("local.yaml", "repo: {folder: shelf}\n"),
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let instance = |name: &str| std::iter::once(name.parse().unwrap()).collect();
     let connections = Connections {
         github: instance("ghe"),
         jira: instance("dc"),
+        folders: instance("shelf"),
     };
     let book = RulesBook::parse(&files, &connections);
     assert_eq!(book.problems(), []);
@@ -198,6 +200,11 @@ fn the_same_project_and_path_on_two_instances_are_two_things() {
         Some("ghe:acme/shop")
     );
     assert_eq!(repository("jira+other:ENG-1"), None);
+    assert_eq!(
+        repository("folder:shelf#1").as_deref(),
+        Some("folder:local/shelf")
+    );
+    assert_eq!(repository("folder:shop#1"), None);
 }
 
 #[test]

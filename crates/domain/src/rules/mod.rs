@@ -74,6 +74,9 @@ impl Rules {
     /// # Errors
     /// [`RulesProblem`] when owner or name is not legal.
     pub fn repository(&self) -> Result<RepositoryName, RulesProblem> {
+        if let Some(folder) = &self.repo.folder {
+            return Ok(RepositoryName::in_folder(folder));
+        }
         let named =
             RepositoryName::new(&self.repo.owner, &self.repo.name).map_err(|invalid| RulesProblem {
                 key: "repo.name",
@@ -89,7 +92,27 @@ impl Rules {
                 instance, project, ..
             } => self.jira.project_key == *project && self.jira.instance == *instance,
             TicketKey::GitHub { repository, .. } => self.repository().is_ok_and(|own| own == *repository),
+            TicketKey::Folder { folder, .. } => self.repo.folder.as_ref() == Some(folder),
         }
+    }
+
+    /// A folder is named by itself: what else would say where the repository is could contradict it.
+    fn check_folder(&self) -> Result<(), RulesProblem> {
+        let repo = &self.repo;
+        let elsewhere = !repo.owner.is_empty() || !repo.name.is_empty() || repo.instance.is_some();
+        if repo.folder.is_some() && elsewhere {
+            return Err(RulesProblem {
+                key: "repo.folder",
+                problem: "must be set without owner, name and instance".to_owned(),
+            });
+        }
+        if repo.folder.is_some() && !self.jira.project_key.is_empty() {
+            return Err(RulesProblem {
+                key: "jira.project_key",
+                problem: "must not be set where repo.folder is: a folder has tickets of its own".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// The branch that pull requests target.
@@ -108,6 +131,7 @@ impl Rules {
     /// The first [`RulesProblem`].
     pub fn check(&self) -> Result<(), RulesProblem> {
         self.repository()?;
+        self.check_folder()?;
         let problem = |key, problem: &str| {
             Err(RulesProblem {
                 key,

@@ -10,6 +10,9 @@ use crate::{Dollars, host::HostPattern, instance::Instance, intake::Class};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RepoRules {
+    /// The local folder that it is in, a name below `[folder]` in the settings; absent: it is on GitHub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<Instance>,
     /// The GitHub server that it lives on, a name below `[github]` in the settings; absent: the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
@@ -26,6 +29,7 @@ pub struct RepoRules {
 impl Default for RepoRules {
     fn default() -> Self {
         Self {
+            folder: None,
             instance: None,
             owner: String::new(),
             name: String::new(),

@@ -5,16 +5,18 @@ use axum::{
     extract::{State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode},
 };
-use domain::{Job, Rules, RunId, Source, TicketKey, TriggerKey};
+use domain::{Job, Reason, Rules, RunId, Source, TicketKey, TriggerKey};
 use queue::Appended;
 
 use super::{
     ApiState, Operator, Problem,
+    decisions::append,
     runs::ticket_key,
     tickets::skip_text,
-    types::{JobAccepted, JobBody, ProblemView},
+    types::{JobAccepted, JobBody, ProblemView, TextBody},
 };
 use crate::{
+    detect,
     request::{Asked, Request},
     router::Router,
 };
@@ -34,11 +36,7 @@ pub(super) async fn dispatch(
 ) -> Result<(StatusCode, Json<JobAccepted>), Problem> {
     let Json(body) = body?;
     let ticket = ticket_key(&body.ticket)?;
-    if body.job != Job::Implement || !matches!(ticket, TicketKey::Jira { .. }) {
-        return Err(Problem::Unprocessable(
-            "only the job implement on a Jira ticket can be started here".to_owned(),
-        ));
-    }
+    is_startable(&ticket, body.job)?;
     let router = state.router()?;
     let key = request_key(&headers)?;
     // A repeated request is answered as the first was, whatever the skip rules say by now.
@@ -46,6 +44,12 @@ pub(super) async fn dispatch(
         return Ok(accepted(ticket, &key, sequence));
     }
     let rules = rules(router, &ticket, body.repository.as_deref())?;
+    if let Some(text) = text_of_folder(&ticket, body.text)? {
+        let reason = in_folder(text, &rules)?;
+        let appended = append(router, &ticket, key.as_str().to_owned(), caller.name, reason).await?;
+        let (Appended::New(sequence) | Appended::Known(sequence)) = appended.0;
+        return Ok(accepted(ticket, &key, sequence));
+    }
     let request = Request {
         ticket: ticket.clone(),
         key: key.clone(),
@@ -58,6 +62,36 @@ pub(super) async fn dispatch(
     match Box::pin(router.dispatch(request, &rules)).await? {
         Err(reason) => Err(Problem::Conflict(skip_text(&reason))),
         Ok(Appended::New(sequence) | Appended::Known(sequence)) => Ok(accepted(ticket, &key, sequence)),
+    }
+}
+
+fn is_startable(ticket: &TicketKey, job: Job) -> Result<(), Problem> {
+    match ticket {
+        TicketKey::Jira { .. } | TicketKey::Folder { .. } if job == Job::Implement => Ok(()),
+        TicketKey::Jira { .. } | TicketKey::Folder { .. } | TicketKey::GitHub { .. } => {
+            Err(Problem::Unprocessable(
+                "only the job implement on a Jira ticket or a folder's can be started here".to_owned(),
+            ))
+        }
+    }
+}
+
+/// The text that a ticket of a folder is started with; the others have theirs.
+fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<TextBody>, Problem> {
+    let problem = match (ticket, &text) {
+        (TicketKey::Folder { .. }, None) => "a ticket of a folder is started with its text",
+        (TicketKey::Jira { .. } | TicketKey::GitHub { .. }, Some(_)) => "the ticket has a text already",
+        (TicketKey::Folder { .. }, Some(_)) | (_, None) => return Ok(text),
+    };
+    Err(Problem::Unprocessable(problem.to_owned()))
+}
+
+/// The job of a folder's ticket, or the skip rule that forbids it.
+fn in_folder(text: TextBody, rules: &Rules) -> Result<Reason, Problem> {
+    let invalid = |problem: domain::RulesProblem| Problem::Unprocessable(problem.to_string());
+    match detect::in_folder(text.summary, text.description, rules).map_err(invalid)? {
+        Reason::Skipped(reason) => Err(Problem::Conflict(skip_text(&reason))),
+        reason => Ok(reason),
     }
 }
 

@@ -83,6 +83,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(decisions::stop_run))
         .routes(routes!(decisions::stop_ticket))
         .routes(routes!(tickets::show, tickets::purge))
+        .routes(routes!(tickets::comment))
         .routes(routes!(jobs::dispatch))
         .routes(routes!(decisions::retry_ticket))
         .routes(routes!(control::stop_all, control::show, control::resume))

@@ -12,7 +12,7 @@ use super::{auth::ApiToken, types::Role};
 use crate::hex;
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 21] = [
+const ROUTES: [(&str, &str, Role); 22] = [
     ("GET", "/v1/runs", Role::Viewer),
     ("GET", "/v1/runs/{id}", Role::Viewer),
     ("GET", "/v1/runs/{id}/journal", Role::Viewer),
@@ -27,6 +27,7 @@ const ROUTES: [(&str, &str, Role); 21] = [
     ("POST", "/v1/runs/{id}/stop", Role::Operator),
     ("POST", "/v1/tickets/{key}/stop", Role::Operator),
     ("POST", "/v1/tickets/{key}/retry", Role::Operator),
+    ("POST", "/v1/tickets/{key}/comments", Role::Operator),
     ("GET", "/v1/dead/{sequence}", Role::Operator),
     ("DELETE", "/v1/dead/{sequence}", Role::Operator),
     ("POST", "/v1/dead/{sequence}/retry", Role::Operator),
@@ -68,6 +69,7 @@ async fn call(method: &str, path: &str, authorization: Option<&str>) -> (StatusC
         .replace("{key}", "ENG-1")
         .replace("{sequence}", "1");
     let body = match path.as_str() {
+        "/v1/tickets/ENG-1/comments" => r#"{"text": "Half up."}"#,
         "/v1/jobs" => r#"{"ticket": "ENG-1", "job": "implement"}"#,
         _ => r#"{"verdict": "approve"}"#,
     };

@@ -2,17 +2,19 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
 };
-use domain::{Reason, Row, SkipPlace, SkipReason};
+use domain::{Reason, Row, SkipPlace, SkipReason, TicketKey};
 use queue::{Bucket, Found};
 
 use super::{
-    Admin, ApiState, Problem, Viewer,
+    Admin, ApiState, Operator, Problem, Viewer,
+    decisions::{Answer, append},
     runs::ticket_key,
-    types::{ProblemView, TicketView},
+    types::{Accepted, CommentBody, ProblemView, TicketView},
 };
+use crate::remarks::said;
 
 /// Shows one ticket with its runs.
 #[utoipa::path(get, path = "/v1/tickets/{key}",
@@ -51,6 +53,37 @@ pub(super) async fn show(
         quarantined: row.quarantined,
         last_skip,
     }))
+}
+
+/// Says something on a ticket of a folder: an answer to a question, or anything else for its live runs. Tickets of Jira and
+/// GitHub have comments there.
+#[utoipa::path(post, path = "/v1/tickets/{key}/comments", request_body = CommentBody,
+    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 403, body = ProblemView),
+        (status = 409, body = ProblemView, description = "No run is under way that could read it."),
+        (status = 422, body = ProblemView, description = "The ticket has comments of its own.")))]
+pub(super) async fn comment(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    Path(key): Path<String>,
+    body: Result<Json<CommentBody>, JsonRejection>,
+) -> Answer {
+    let Json(body) = body?;
+    let (ticket, router) = (ticket_key(&key)?, state.router()?);
+    if !matches!(ticket, TicketKey::Folder { .. }) {
+        return Err(Problem::Unprocessable(format!(
+            "comment on {ticket} itself; only a folder's tickets take comments here"
+        )));
+    }
+    if !router.has_listeners(&ticket).await? {
+        return Err(Problem::Conflict(
+            "no run is under way that could read it".to_owned(),
+        ));
+    }
+    let news = said(&caller.name, bootstrap::now(), &body.text, true);
+    let key = format!("comment:{}", uuid::Uuid::new_v4());
+    let reason = Reason::NewsArrived(news);
+    Ok(append(router, &ticket, key, caller.name, reason).await?.1)
 }
 
 /// Forgets a ticket that nobody works on: its triggers, reports, journals, row, ledger, branches and dead letters. What stands on Jira

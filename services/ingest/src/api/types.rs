@@ -139,13 +139,34 @@ pub struct TicketView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobBody {
-    /// The ticket: `ENG-12` or `jira:ENG-12`.
+    /// The ticket: `ENG-12`, `jira:ENG-12` or `folder:shop#1`.
     pub ticket: String,
     /// The kind of work; `implement`.
     #[schema(value_type = String)]
     pub job: Job,
     /// The repository, `acme/shop`; the one of the ticket's project unless given.
     pub repository: Option<String>,
+    /// What a ticket of a folder says; the other tickets are read where they are.
+    pub text: Option<TextBody>,
+}
+
+/// The text of a ticket that no tracker has.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TextBody {
+    /// One line.
+    pub summary: String,
+    /// Markdown.
+    #[serde(default)]
+    pub description: String,
+}
+
+/// What a person says on a ticket of a folder.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommentBody {
+    /// Markdown.
+    pub text: String,
 }
 
 /// A job that was taken.

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod authority;
 #[cfg(test)]
+mod folder;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod polls;

@@ -50,6 +50,7 @@ impl Outside {
                     })
                     .collect())
             }
+            TicketKey::Folder { .. } => Ok(Vec::new()),
             TicketKey::GitHub { repository, number } => {
                 let comments = self.github.list_comments(repository, *number).await?;
                 Ok(comments
@@ -74,6 +75,7 @@ impl Outside {
                 let deleted = self.jira.delete_comment(ticket, &comment).await;
                 deleted.map_err(Trouble::from)
             }
+            TicketKey::Folder { .. } => Ok(()),
             TicketKey::GitHub { repository, .. } => {
                 let comment = github_id(comment)?;
                 let deleted = self.github.delete_comment(repository, comment).await;

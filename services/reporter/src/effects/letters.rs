@@ -3,7 +3,7 @@
 use domain::{PullRequestRef, TicketKey};
 
 use super::Outside;
-use crate::{draft::Draft, outgoing::Outgoing, trouble::Trouble};
+use crate::{draft::Draft, message, outgoing::Outgoing, trouble::Trouble};
 
 const MARKER_START: &str = "<!-- journeyman:effect=";
 const MARKER_END: &str = " -->";
@@ -21,6 +21,7 @@ impl Outside {
                 let jira = &self.jira;
                 jira.comment(ticket, text.as_str(), marker).await?.to_string()
             }
+            TicketKey::Folder { .. } => return Err(untold(ticket)),
             TicketKey::GitHub { repository, number } => {
                 let body = marked(text, marker);
                 self.github.comment(repository, *number, &body).await?.to_string()
@@ -42,6 +43,7 @@ impl Outside {
                 let jira = &self.jira;
                 Ok(jira.update_comment(ticket, &comment, text.as_str()).await?)
             }
+            TicketKey::Folder { .. } => Err(untold(ticket)),
             TicketKey::GitHub { repository, .. } => {
                 let body = marked(text, marker);
                 let comment = super::comment::github_id(comment)?;
@@ -84,12 +86,18 @@ impl Outside {
         let labels: Vec<String> = labels.iter().map(|label| label.as_str().to_owned()).collect();
         match ticket {
             TicketKey::Jira { .. } => self.jira.add_labels(ticket, &labels).await?,
+            TicketKey::Folder { .. } => return Err(untold(ticket)),
             TicketKey::GitHub { repository, number } => {
                 self.github.add_labels(repository, *number, &labels).await?;
             }
         }
         Ok(())
     }
+}
+
+/// No tracker has the tickets of folders.
+fn untold(ticket: &TicketKey) -> Trouble {
+    Trouble::Failed(message::no_tracker(ticket))
 }
 
 fn marked(text: &Outgoing, id: &str) -> String {

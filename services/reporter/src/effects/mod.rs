@@ -5,6 +5,7 @@ mod comment;
 mod labels;
 mod letters;
 mod mark_ready;
+mod patch;
 mod pull_request;
 mod push_branch;
 mod record_end;

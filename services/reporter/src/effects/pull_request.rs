@@ -3,7 +3,7 @@
 use domain::{BranchRecord, PullRequestRecord, PullRequestStatus, cause::chain};
 use github::PullRequestState;
 
-use super::{Asked, Outside};
+use super::{Asked, Outside, patch};
 use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, policy::Place, trouble::Trouble};
 
 /// Done when one is open for the branch.
@@ -12,6 +12,9 @@ pub(super) async fn look(
     asked: &Asked<'_>,
     draft: &Draft,
 ) -> Result<Option<Made>, Trouble> {
+    if draft.repository.local_folder().is_some() {
+        return Ok(None);
+    }
     let found = outside
         .github
         .find_pull_request_by_head(&draft.repository, &draft.branch)
@@ -46,6 +49,9 @@ async fn is_ours(
 
 /// Opens it, always as a draft.
 pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Made, Trouble> {
+    if let Some(place) = outside.mirrors.place(&draft.repository)? {
+        return patch::create(outside, asked, draft, place).await;
+    }
     let ticket = &asked.report.ticket;
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
     if own.await?.is_none() {

@@ -13,7 +13,10 @@ use crate::{
 
 /// Done when the remote branch is at the head.
 pub(super) async fn look(outside: &Outside, push: &PushBranch) -> Result<Option<Made>, Trouble> {
-    let head = outside.github.branch_head(&push.repository, &push.branch).await?;
+    let head = outside
+        .mirrors
+        .remote_head(&push.repository, &push.branch)
+        .await?;
     Ok(head.filter(|head| *head == push.head).map(made))
 }
 
@@ -28,11 +31,7 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
     let _mirror = outside.mirrors.hold(&push.repository);
     inspected(outside, asked, push, false).await?;
     record(outside, asked, push).await?;
-    let pushed = outside
-        .mirrors
-        .push(&push.repository, &push.head, &push.branch, push.expected.as_ref())
-        .await;
-    if let Err(trouble) = pushed {
+    if let Err(trouble) = outside.mirrors.push(push).await {
         // An earlier try that was thought lost may have arrived; then the lease is stale and the branch as wanted.
         let arrived = look(outside, push).await.ok().flatten();
         return arrived.ok_or(trouble);
@@ -79,7 +78,10 @@ async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &PushBranch)
     {
         return Ok(());
     }
-    let there = outside.github.branch_head(&push.repository, &push.branch).await?;
+    let there = outside
+        .mirrors
+        .remote_head(&push.repository, &push.branch)
+        .await?;
     if push.expected.is_none() && there.is_none() {
         Ok(())
     } else {

@@ -21,7 +21,7 @@ mod undone;
 mod words;
 
 pub(crate) use approval::excerpt;
-pub(crate) use pull_request::{pull_request_body, pull_request_title, remote_link_title};
+pub(crate) use pull_request::{patch_text, pull_request_body, pull_request_title, remote_link_title};
 pub(crate) use refusal::{
     bad_pack, denied, foreign_branch, foreign_project, foreign_pull_request, no_usable_rules, not_approved,
     not_inspected, refusal, unknown_pull_request,
@@ -29,8 +29,8 @@ pub(crate) use refusal::{
 pub(crate) use status::status;
 pub(crate) use undone::{
     branch_has_moved, branch_of_another_ticket, credentials_refused, moved_since_checks,
-    no_comment_of_github, no_difference, no_run, not_pushed, nothing_to_link, unreadable_request,
-    work_was_cut,
+    no_comment_of_github, no_difference, no_run, no_such_folder, no_tracker, not_pushed, nothing_to_link,
+    unreadable_request, work_was_cut,
 };
 use words::{code, link, person};
 

@@ -16,7 +16,9 @@ pub(super) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) 
         (TicketKey::Jira { .. }, Some(Moved::To(_)) | None) => {
             format!("To try again, move the ticket back to **{again}**.")
         }
-        (TicketKey::GitHub { .. }, _) => "To try again, ask for the job once more on this ticket.".to_owned(),
+        (TicketKey::GitHub { .. } | TicketKey::Folder { .. }, _) => {
+            "To try again, ask for the job once more on this ticket.".to_owned()
+        }
     }
 }
 

@@ -47,6 +47,12 @@ pub(crate) fn pull_request_body(
     format!("{}\n\n{footer}\n", body.trim()).trim_start().to_owned()
 }
 
+/// What lies beside a patch: title and body of what would be a pull request.
+pub(crate) fn patch_text(draft: &Draft, ticket: &TicketKey, run: Option<&RunId>) -> String {
+    let body = pull_request_body(draft, ticket, None, run);
+    format!("# {}\n\n{body}", pull_request_title(draft))
+}
+
 /// The title of the link on a Jira issue.
 pub(crate) fn remote_link_title(pull_request: &PullRequestRef) -> String {
     format!("Pull request {}#{}", pull_request.repository, pull_request.number)

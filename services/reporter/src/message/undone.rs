@@ -1,6 +1,6 @@
 //! Why an effect was not done, for the model and for people.
 
-use domain::{CommitId, TicketKey};
+use domain::{CommitId, Instance, TicketKey};
 
 /// The pull request has another head than the one whose checks are known.
 pub(crate) fn moved_since_checks(known: &CommitId, now: &CommitId) -> String {
@@ -29,6 +29,16 @@ pub(crate) fn branch_has_moved(detail: &str) -> String {
 /// There is nothing that a pull request could be opened from.
 pub(crate) fn not_pushed(branch: &str) -> String {
     format!("the branch `{branch}` was not pushed; push it first")
+}
+
+/// The settings do not name the folder.
+pub(crate) fn no_such_folder(folder: &Instance) -> String {
+    format!("the settings have no section [folder.{folder}]")
+}
+
+/// Something was to be said on a ticket of a folder.
+pub(crate) fn no_tracker(ticket: &TicketKey) -> String {
+    format!("{ticket} is in no tracker: nothing can be written on it")
 }
 
 /// GitHub or Jira do not know us.

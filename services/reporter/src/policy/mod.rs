@@ -90,7 +90,7 @@ pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> R
         return Err(Violation::BranchOfPeople { branch: named() });
     }
     let key = match ticket {
-        TicketKey::Jira { .. } => ticket.short(),
+        TicketKey::Jira { .. } | TicketKey::Folder { .. } => ticket.short(),
         TicketKey::GitHub { number, .. } => number.to_string(),
     };
     if contains_word(branch, &key) {

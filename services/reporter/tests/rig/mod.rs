@@ -119,6 +119,7 @@ impl Rig {
             }),
             github: BTreeMap::new(),
             jira: BTreeMap::new(),
+            folder: BTreeMap::new(),
         };
         let queue = Queue::connect(&queue_settings, "test").await.unwrap();
         queue.ensure_topology().await.unwrap();

@@ -1,0 +1,221 @@
+//! Follows a run in a folder, and is the person whom it asks.
+
+use std::{
+    io::{BufRead, IsTerminal},
+    path::PathBuf,
+    pin::pin,
+    time::Duration,
+};
+
+use domain::{
+    CommitId, Entry, Fact, Question, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey,
+    Timestamp, Verdict, WaitsFor,
+};
+use futures::{Stream, TryStreamExt};
+use ingest::api::types::TextBody;
+use tokio_util::sync::CancellationToken;
+
+use super::super::{say, say_error};
+use crate::{api::Client, timeline};
+
+/// How long a run that was stopped may take to end.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub(super) struct Attended {
+    /// How it ended; absent: it was interrupted.
+    pub(super) reason: Option<StopReason>,
+    /// The branch that was written.
+    pub(super) branch: Option<String>,
+    /// The patch that was written.
+    pub(super) patch: Option<PathBuf>,
+    /// What the model's replies cost.
+    pub(super) cost: Cost,
+}
+
+/// What the model's replies cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// In millionths of a dollar, as far as prices are known.
+    pub(super) micros: u64,
+    /// Replies.
+    pub(super) replies: usize,
+    /// Replies whose price is not known.
+    pub(super) unpriced: usize,
+}
+
+/// What a run last asked its person.
+enum Asked {
+    Questions(Vec<Question>),
+    Decision(CommitId),
+}
+
+/// Starts the run and stays to its end. An interruption stops it.
+pub(super) async fn work(
+    client: &Client,
+    ticket: &TicketKey,
+    text: TextBody,
+    shutdown: CancellationToken,
+) -> anyhow::Result<Attended> {
+    let run: RunId = client.dispatch_text(ticket, &text).await?.run.parse()?;
+    say(&format!("run {run}"));
+    let mut events = pin!(client.follow(&run).await?);
+    let mut visit = Visit::new(client, run);
+    let followed = visit.follow(&mut events);
+    if let Some(followed) = shutdown.run_until_cancelled(Box::pin(followed)).await {
+        followed?;
+        return Ok(visit.came);
+    }
+    say_error("stopping");
+    client.stop_run(&visit.run).await?;
+    let rest = tokio::time::timeout(STOP_LIMIT, Box::pin(visit.follow(&mut events))).await;
+    if rest.is_err() {
+        say_error("the run did not end in time; it is cut");
+    }
+    visit.came.reason = None;
+    Ok(visit.came)
+}
+
+struct Visit<'a> {
+    client: &'a Client,
+    run: RunId,
+    start: Option<Timestamp>,
+    asked: Option<Asked>,
+    came: Attended,
+}
+
+impl<'a> Visit<'a> {
+    fn new(client: &'a Client, run: RunId) -> Self {
+        Self {
+            client,
+            run,
+            start: None,
+            asked: None,
+            came: Attended::default(),
+        }
+    }
+
+    /// Prints the journal as it comes, up to the end of the run.
+    async fn follow(
+        &mut self,
+        events: &mut (impl Stream<Item = anyhow::Result<Entry>> + Unpin),
+    ) -> anyhow::Result<()> {
+        while let Some(entry) = events.try_next().await? {
+            let start = *self.start.get_or_insert(entry.at);
+            if let Some(line) = timeline::line(&entry, start) {
+                say(&line);
+            }
+            if let Fact::Parked { waits_for } = entry.fact {
+                self.attend(waits_for).await?;
+            } else {
+                self.note(entry.fact);
+            }
+            if self.came.reason.is_some() {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("the live journal ended before the run did")
+    }
+
+    fn note(&mut self, fact: Fact) {
+        match fact {
+            Fact::ModelReplied { reply, .. } => self.came.cost.add(reply.cost_micros),
+            Fact::ReportRequested { request, .. } => match request {
+                ReportRequest::QuestionAsked { questions } => self.asked = Some(Asked::Questions(questions)),
+                ReportRequest::DecisionNeeded(proposal) => {
+                    self.asked = Some(Asked::Decision(proposal.push.head));
+                }
+                _ => {}
+            },
+            Fact::ReportSettled {
+                outcome: ReportOutcome::Done(receipt),
+                ..
+            } => match receipt {
+                Receipt::Pushed { branch, .. } => self.came.branch = Some(branch),
+                Receipt::PullRequestOpened(opened) => self.came.patch = Some(opened.url.into()),
+                Receipt::DecisionAsked { .. } | Receipt::Told => {}
+            },
+            Fact::RunFinished { reason } => self.came.reason = Some(reason),
+            _ => {}
+        }
+    }
+
+    /// Gives the run what it waits for, or stops it where nobody is there to be asked.
+    async fn attend(&mut self, waits_for: WaitsFor) -> anyhow::Result<()> {
+        let asked = match waits_for {
+            WaitsFor::Decision | WaitsFor::Answer => self.asked.take(),
+            WaitsFor::Report | WaitsFor::Retry | WaitsFor::Slot => None,
+        };
+        let Some(asked) = asked else { return Ok(()) };
+        let is_answered = match asked {
+            Asked::Questions(questions) => self.answer(&questions).await?,
+            Asked::Decision(head) => self.decide(&head).await?,
+        };
+        if !is_answered {
+            self.client.stop_run(&self.run).await?;
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, questions: &[Question]) -> anyhow::Result<bool> {
+        let mut answers = Vec::new();
+        for question in questions {
+            say(&format!("question: {}", question.text));
+            for option in &question.options {
+                say(&format!("  - {option}"));
+            }
+            let Some(line) = read_line().await? else {
+                say_error("nobody is there to answer: use a terminal, or write the answer into the text");
+                return Ok(false);
+            };
+            answers.push(format!("{}\n{line}", question.text));
+        }
+        self.client
+            .comment(self.run.ticket(), &answers.join("\n\n"))
+            .await?;
+        Ok(true)
+    }
+
+    async fn decide(&self, head: &CommitId) -> anyhow::Result<bool> {
+        say(&self.client.diff(&self.run).await?);
+        say("this change needs your approval: yes, no, or what to do differently");
+        let Some(line) = read_line().await? else {
+            say_error("nobody is there to approve the change: use a terminal");
+            return Ok(false);
+        };
+        let (verdict, feedback) = match line.to_lowercase().as_str() {
+            "yes" | "y" => (Verdict::Approve, ""),
+            "no" | "n" | "" => (Verdict::Reject, ""),
+            _ => (Verdict::Revise, line.as_str()),
+        };
+        let head = head.as_str();
+        self.client.decide(&self.run, verdict, head, feedback).await?;
+        Ok(true)
+    }
+}
+
+impl Cost {
+    fn add(&mut self, micros: Option<u64>) {
+        self.replies += 1;
+        match micros {
+            Some(micros) => self.micros += micros,
+            None => self.unpriced += 1,
+        }
+    }
+}
+
+/// One line of a person's; nothing where standard input is no terminal or has ended. The thread that reads may outlive the
+/// command's work: it ends with the process.
+async fn read_line() -> anyhow::Result<Option<String>> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Ok(None);
+    }
+    let read = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        let bytes = stdin.lock().read_line(&mut line)?;
+        Ok::<_, std::io::Error>((bytes > 0).then(|| line.trim().to_owned()))
+    });
+    Ok(read.await??)
+}

@@ -1,0 +1,180 @@
+//! `journeyman try`, and `process-ticket` with `--repository`: a text about a local folder, now, to a branch and a patch.
+
+mod attend;
+mod model;
+mod result;
+mod state;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, bail};
+use bootstrap::rules::{Connections, RulesBook};
+use domain::{StopReason, cause::chain};
+use git::{Folder, FolderHead};
+use ingest::api::types::TextBody;
+use serde_json::json;
+use tempfile::TempDir;
+
+use self::state::State;
+use super::{process_ticket::refuse_problems, say, say_error};
+use crate::{
+    api::Client,
+    args::InFolder,
+    local::{Local, Plan},
+};
+
+/// A text as a ticket: its first line, without the marks of a heading, and the rest.
+pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {
+    let (first, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
+    let summary = first.trim_start_matches('#').trim();
+    if summary.is_empty() {
+        bail!("there is nothing to do: the text is empty");
+    }
+    Ok(TextBody {
+        summary: summary.to_owned(),
+        description: rest.trim().to_owned(),
+    })
+}
+
+/// The text in a file.
+pub(super) fn ticket_in(file: &Path) -> anyhow::Result<TextBody> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    ticket_of(&text)
+}
+
+pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<ExitCode> {
+    let place = asked.repository.clone().unwrap_or_else(|| PathBuf::from("."));
+    let folder = Folder::open(&place).map_err(|error| no_repository(&place, &error))?;
+    let head = folder.head().map_err(|error| no_repository(&place, &error))?;
+    let settings = model::settings(&asked)?;
+    look_at_changes(&folder, &head, asked.accept)?;
+    let state = State::open(&folder.path(), asked.data.as_deref())?;
+    let rules = rules(&state, &head, asked.rules.as_deref())?;
+    let [shutdown, at_once] = bootstrap::signals();
+    let plan = Plan {
+        file: settings.file(),
+        environment: state.environment(settings.environment, rules.path(), !asked.dry_run),
+        data: state.data(),
+        free_ports: true,
+    };
+    let Some(local) = shutdown.run_until_cancelled(Box::pin(Local::start(plan))).await else {
+        return Ok(ExitCode::from(130));
+    };
+    let local = local?;
+    let client = Client::new(&local.url, local.token.clone())?;
+    let attended = Box::pin(attend::work(&client, &state.ticket, ticket, shutdown)).await;
+    // Dropped at the second signal, it ends NATS and Redis all the same.
+    at_once.run_until_cancelled(local.stop()).await.transpose()?;
+    let attended = attended?;
+    result::tell(&attended, asked.dry_run)?;
+    if asked.accept {
+        accept(&folder, &attended)?;
+    }
+    Ok(exit_code(attended.reason.as_ref()))
+}
+
+fn no_repository(place: &Path, error: &git::Error) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{} cannot be worked on: it must be in a git repository with a commit ({})",
+        place.display(),
+        chain(error)
+    )
+}
+
+/// Work starts from the head, so whoever has changes must know that they are not part of it.
+fn look_at_changes(folder: &Folder, head: &FolderHead, accept: bool) -> anyhow::Result<()> {
+    let uncommitted = folder.uncommitted()?;
+    if accept {
+        refuse_changes(uncommitted)?;
+    }
+    let (branch, commit) = (&head.branch, head.commit.short());
+    say(&format!(
+        "{}: work starts from {branch} at {commit}",
+        folder.path().display()
+    ));
+    if uncommitted > 0 {
+        say(&format!(
+            "uncommitted changes to {uncommitted} files are not seen; commit them first if they matter"
+        ));
+    }
+    Ok(())
+}
+
+fn refuse_changes(uncommitted: usize) -> anyhow::Result<()> {
+    if uncommitted > 0 {
+        bail!(
+            "--accept checks the branch out, but {uncommitted} files have uncommitted changes: commit or stash them, or \
+             leave --accept away"
+        );
+    }
+    Ok(())
+}
+
+/// The changes may have been made while the run went on, so they are looked for once more.
+fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
+    // Why there is none is told besides.
+    let Some(branch) = &attended.branch else {
+        return Ok(());
+    };
+    refuse_changes(folder.uncommitted()?)?;
+    folder.check_out(branch)?;
+    say(&format!("checked out {branch}"));
+    Ok(())
+}
+
+/// The rules of this folder alone: what a file of defaults says, and where the folder's work starts.
+fn rules(state: &State, head: &FolderHead, defaults: Option<&Path>) -> anyhow::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    let own = json!({"repo": {"folder": state.name, "default_branch": head.branch}});
+    std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;
+    let Some(defaults) = defaults else {
+        return Ok(folder);
+    };
+    std::fs::copy(defaults, folder.path().join("defaults.yaml"))
+        .with_context(|| format!("cannot read {}", defaults.display()))?;
+    let connections = Connections {
+        folders: [state.name.clone()].into(),
+        ..Connections::default()
+    };
+    refuse_problems(folder.path(), defaults, &connections)?;
+    let book = RulesBook::read(folder.path(), &connections)?;
+    if book.repositories().count() > 1 {
+        bail!(
+            "{}: rules for a folder are without repo: the folder is the repository",
+            defaults.display()
+        );
+    }
+    Ok(folder)
+}
+
+fn exit_code(reason: Option<&StopReason>) -> ExitCode {
+    match reason {
+        Some(StopReason::Completed) => ExitCode::SUCCESS,
+        Some(other) => {
+            say_error(&format!("journeyman: the run ended: {}", other.as_str()));
+            ExitCode::FAILURE
+        }
+        None => ExitCode::from(130),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_is_the_summary_and_the_rest_the_description() {
+        let ticket = ticket_of("\n## Fix the cart \n\nIt rounds.\n\n- half up\n").unwrap();
+        assert_eq!(ticket.summary, "Fix the cart");
+        assert_eq!(ticket.description, "It rounds.\n\n- half up");
+        let short = ticket_of("Fix it").unwrap();
+        assert_eq!(
+            (short.summary.as_str(), short.description.as_str()),
+            ("Fix it", "")
+        );
+        assert!(ticket_of(" \n ").is_err() && ticket_of("#\n").is_err());
+    }
+}

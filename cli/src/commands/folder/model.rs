@@ -1,0 +1,240 @@
+//! Which model is asked, when nobody wrote settings: the one whose key is in the environment.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use bootstrap::settings;
+use serde::Deserialize;
+use tempfile::NamedTempFile;
+
+use crate::args::InFolder;
+
+/// What a settings file may say about work on a folder. Everything else in it is about servers that this work must not
+/// reach.
+const SECTIONS: [&str; 5] = ["model", "planner", "executor", "egress", "telemetry"];
+
+/// Each provider by the variable that its own tools read: key, address, dialect, and the model that is asked.
+const PROVIDERS: [(&str, &str, &str, &str); 2] = [
+    (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "anthropic",
+        "claude-sonnet-5-5",
+    ),
+    ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai", "gpt-6.1-sol"),
+];
+
+/// Settings of the services, as far as people gave them.
+pub(super) struct Settings {
+    pub(super) environment: Vec<(String, String)>,
+    file: Option<NamedTempFile>,
+}
+
+impl Settings {
+    /// The settings file without what is not for this work.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(|file| file.path().to_owned())
+    }
+}
+
+/// What is there of `[model]` already.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Glance {
+    model: Model,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Model {
+    dialect: Option<String>,
+    name: Option<String>,
+    base_url: Option<String>,
+    api_key: Option<secrecy::SecretString>,
+    auth_token: Option<secrecy::SecretString>,
+}
+
+/// The settings file and the environment, completed by the flags and by the first key that is found.
+pub(super) fn settings(asked: &InFolder) -> anyhow::Result<Settings> {
+    let file = asked.settings.as_deref().map(only_ours).transpose()?;
+    let all: Vec<(String, String)> = std::env::vars().collect();
+    let mut environment: Vec<_> = all.iter().filter(|(name, _)| is_ours(name)).cloned().collect();
+    for (key, flag) in [("NAME", &asked.model), ("BASE_URL", &asked.base_url)] {
+        if let Some(value) = flag {
+            set(&mut environment, key, value);
+        }
+    }
+    let path = file.as_ref().map(NamedTempFile::path);
+    let Glance { model } = settings::load(path, environment.clone())?;
+    complete(&mut environment, &model, &all)?;
+    Ok(Settings { environment, file })
+}
+
+/// Keeps what the settings say, and fills in the rest for the provider whose key is there.
+fn complete(
+    environment: &mut Vec<(String, String)>,
+    model: &Model,
+    all: &[(String, String)],
+) -> Result<(), settings::Error> {
+    let value = |wanted: &str| {
+        let found = all.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value).filter(|value| !value.is_empty())
+    };
+    let is_configured = model.api_key.is_some() || model.auth_token.is_some();
+    let is_wanted = |dialect: &str| model.dialect.as_deref().is_none_or(|wanted| wanted == dialect);
+    let mut known = PROVIDERS.iter().filter(|(.., dialect, _)| is_wanted(dialect));
+    let Some((key, url, dialect, name)) = known.find(|(key, ..)| value(key).is_some()) else {
+        // Bedrock has credentials of its own, and a server of one's own may ask for none.
+        let needs_none = model
+            .dialect
+            .as_deref()
+            .is_some_and(|dialect| dialect != "anthropic");
+        return if is_configured || needs_none {
+            Ok(())
+        } else {
+            Err(no_key())
+        };
+    };
+    if is_configured {
+        return Ok(());
+    }
+    set(environment, "DIALECT", dialect);
+    set(environment, "API_KEY", value(key).map_or("", String::as_str));
+    if model.name.is_none() {
+        set(environment, "NAME", name);
+    }
+    if let (None, Some(url)) = (&model.base_url, value(url)) {
+        set(environment, "BASE_URL", url);
+    }
+    Ok(())
+}
+
+fn no_key() -> settings::Error {
+    settings::Error::new(
+        "model.api_key",
+        "is missing: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a settings file with [model] by --settings",
+    )
+}
+
+fn set(environment: &mut Vec<(String, String)>, key: &str, value: &str) {
+    crate::derived::set(environment, &format!("MODEL__{key}"), value.to_owned());
+}
+
+/// Variables of these sections, and what the services read besides.
+fn is_ours(name: &str) -> bool {
+    let section = name
+        .strip_prefix("JOURNEYMAN__")
+        .and_then(|rest| rest.split("__").next());
+    match section {
+        Some(section) => SECTIONS.contains(&section.to_lowercase().as_str()),
+        None => name.starts_with("OTEL_"),
+    }
+}
+
+/// A copy of a settings file with these sections and no others, readable by this user alone.
+fn only_ours(file: &Path) -> anyhow::Result<NamedTempFile> {
+    let wrong = |problem: String| settings::Error::new(file.display().to_string(), problem);
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    let mut sections: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| wrong(error.message().to_owned()))?;
+    sections.retain(|name, _| SECTIONS.contains(&name));
+    let mut copy = NamedTempFile::with_suffix(".toml")?;
+    copy.write_all(toml::to_string(&sections)?.as_bytes())
+        .context("cannot write the settings")?;
+    Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(model: Model, all: &[(&str, &str)]) -> Result<Vec<(String, String)>, settings::Error> {
+        let all: Vec<_> = all
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let mut environment = Vec::new();
+        complete(&mut environment, &model, &all).map(|()| environment)
+    }
+
+    fn value<'a>(environment: &'a [(String, String)], key: &str) -> Option<&'a str> {
+        let name = format!("JOURNEYMAN__MODEL__{key}");
+        let found = environment.iter().find(|(other, _)| *other == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn the_key_that_is_there_decides_and_anthropics_comes_first() {
+        let both = [("OPENAI_API_KEY", "o"), ("ANTHROPIC_API_KEY", "a")];
+        let found = completed(Model::default(), &both).unwrap();
+        assert_eq!(
+            (value(&found, "DIALECT"), value(&found, "API_KEY")),
+            (Some("anthropic"), Some("a"))
+        );
+        let other = [
+            ("OPENAI_API_KEY", "o"),
+            ("ANTHROPIC_API_KEY", ""),
+            ("OPENAI_BASE_URL", "http://127.0.0.1:1"),
+        ];
+        let found = completed(Model::default(), &other).unwrap();
+        assert_eq!(
+            (value(&found, "DIALECT"), value(&found, "BASE_URL")),
+            (Some("openai"), Some("http://127.0.0.1:1"))
+        );
+        assert!(value(&found, "NAME").is_some());
+    }
+
+    #[test]
+    fn what_the_settings_say_stays() {
+        let model = Model {
+            dialect: Some("openai".to_owned()),
+            name: Some("mine".to_owned()),
+            base_url: Some("http://127.0.0.1:1".to_owned()),
+            ..Model::default()
+        };
+        let all = [
+            ("ANTHROPIC_API_KEY", "a"),
+            ("OPENAI_API_KEY", "o"),
+            ("OPENAI_BASE_URL", "http://other"),
+        ];
+        let found = completed(model, &all).unwrap();
+        assert_eq!(value(&found, "API_KEY"), Some("o"));
+        assert_eq!((value(&found, "NAME"), value(&found, "BASE_URL")), (None, None));
+        let configured = Model {
+            api_key: Some("k".to_owned().into()),
+            ..Model::default()
+        };
+        assert!(completed(configured, &all).unwrap().is_empty());
+    }
+
+    #[test]
+    fn without_any_key_it_is_said_where_one_goes() {
+        let error = completed(Model::default(), &[("OPENAI_API_KEY", "")]).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("model.api_key: is missing: set ANTHROPIC_API_KEY")
+        );
+    }
+
+    #[test]
+    fn a_settings_file_cannot_lead_this_work_to_other_servers() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journeyman.toml");
+        let text = "[nats]\nurl = \"nats://team.example\"\n[github_writer]\ntoken = \"t\"\n[model]\nname = \"m\"\n\
+                    [model.prices.\"gpt-5.1\"]\ninput = 1\noutput = 2.5\n";
+        std::fs::write(&file, text).unwrap();
+        let kept = std::fs::read_to_string(only_ours(&file).unwrap().path()).unwrap();
+        assert!(
+            kept.contains("gpt-5.1") && kept.contains("name = \"m\""),
+            "{kept}"
+        );
+        assert!(!kept.contains("nats") && !kept.contains("github"), "{kept}");
+        assert!(is_ours("JOURNEYMAN__MODEL__API_KEY") && is_ours("OTEL_SERVICE_NAME"));
+        assert!(!is_ours("JOURNEYMAN__NATS__URL") && !is_ours("JOURNEYMAN__JIRA_READER__API_TOKEN"));
+    }
+}

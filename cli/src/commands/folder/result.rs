@@ -1,0 +1,62 @@
+//! What a run in a folder has left: where, and at what cost.
+
+use anyhow::Context;
+
+use super::attend::{Attended, Cost};
+use crate::commands::say;
+
+/// Says where branch, patch and text are; of a dry run also what they hold.
+pub(super) fn tell(came: &Attended, dry_run: bool) -> anyhow::Result<()> {
+    if let Some(branch) = &came.branch {
+        let not = if dry_run { " (not written: --dry-run)" } else { "" };
+        say(&format!("branch  {branch}{not}"));
+    }
+    if let Some(patch) = &came.patch {
+        let text = patch.with_file_name("description.md");
+        say(&format!("patch   {}", patch.display()));
+        say(&format!("text    {}", text.display()));
+        if dry_run {
+            for file in [&text, patch] {
+                let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                say("");
+                say(&String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+    say(&format!("cost    {}", cost(came.cost)));
+    Ok(())
+}
+
+fn cost(cost: Cost) -> String {
+    let dollars = crate::timeline::dollars(cost.micros);
+    match (cost.replies, cost.unpriced) {
+        (0, _) => "nothing: the model did not reply".to_owned(),
+        (replies, 0) => format!("{dollars} for {replies} replies of the model"),
+        (replies, unpriced) if unpriced == replies => {
+            format!("not known: the model's price is not ({replies} replies)")
+        }
+        (replies, unpriced) => {
+            format!("{dollars} for {replies} replies, and what {unpriced} of them without a known price cost")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_that_is_not_known_is_not_nothing() {
+        let of = |micros, replies, unpriced| {
+            cost(Cost {
+                micros,
+                replies,
+                unpriced,
+            })
+        };
+        assert_eq!(of(12_345, 3, 0), "$0.0123 for 3 replies of the model");
+        assert!(of(0, 0, 0).starts_with("nothing"));
+        assert!(of(0, 3, 3).starts_with("not known"));
+        assert!(of(12_345, 3, 1).contains("1 of them without a known price"));
+    }
+}

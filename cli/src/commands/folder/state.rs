@@ -1,0 +1,208 @@
+//! What Journeyman keeps of a folder, outside of it: mirrors, workspaces, and each ticket's queue and results.
+
+use std::{
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use domain::{Instance, TicketKey};
+use ring::digest::{SHA256, digest};
+
+/// Where it is kept, below the user's folder for such things.
+const PRODUCT: &str = "journeyman";
+/// Of the digest that tells folders of one name apart, in bytes.
+const DIGEST: usize = 4;
+
+/// The state of one folder, with a number for the next ticket. One process at a time uses it.
+pub(super) struct State {
+    /// The folder's name in keys and settings.
+    pub(super) name: Instance,
+    /// The ticket.
+    pub(super) ticket: TicketKey,
+    path: PathBuf,
+    root: PathBuf,
+    data: PathBuf,
+    _lock: File,
+}
+
+impl State {
+    /// Opens the state of the folder at `path` and takes the next number.
+    pub(super) fn open(path: &Path, chosen: Option<&Path>) -> anyhow::Result<Self> {
+        let name = name_of(path);
+        let base = match chosen {
+            Some(chosen) => std::path::absolute(chosen)?,
+            None => state_home()?,
+        };
+        let root = base.join(format!("{name}-{}", short_digest(path)));
+        if root.starts_with(path) {
+            bail!("the state must not lie in the folder itself: name another one with --data");
+        }
+        std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
+        let lock = lock(&root)?;
+        let (number, data) = next(&root.join("tickets"))?;
+        let ticket = TicketKey::Folder {
+            folder: name.clone(),
+            number,
+        };
+        Ok(Self {
+            name,
+            ticket,
+            path: path.to_owned(),
+            root,
+            data,
+            _lock: lock,
+        })
+    }
+
+    /// The queue of this ticket alone: a run that was cut off does not go on, and cost money, when the next one starts.
+    pub(super) fn data(&self) -> PathBuf {
+        self.data.clone()
+    }
+
+    /// The settings of the services that follow from the folder. What speeds up the next ticket is shared by all of them.
+    pub(super) fn environment(
+        &self,
+        mut environment: Vec<(String, String)>,
+        rules: &Path,
+        write_branch: bool,
+    ) -> Vec<(String, String)> {
+        let text = |path: &Path| path.display().to_string();
+        let folder = format!("FOLDER__{}", self.name);
+        let hidden = "JOURNEYMAN__EXECUTOR__HIDDEN";
+        let configured = environment.iter().find(|(name, _)| name == hidden);
+        let configured = configured.map_or(String::new(), |(_, paths)| format!("{paths},"));
+        environment.retain(|(name, _)| name != hidden);
+        for (key, value) in [
+            ("RULES__DIR".to_owned(), text(rules)),
+            (format!("{folder}__PATH"), text(&self.path)),
+            (format!("{folder}__RESULTS"), text(&self.root.join("results"))),
+            (format!("{folder}__WRITE_BRANCH"), write_branch.to_string()),
+            ("REPORTER__DATA_DIR".to_owned(), text(&self.root.join("reporter"))),
+            ("EXECUTOR__DATA_DIR".to_owned(), text(&self.root.join("executor"))),
+            (
+                "EXECUTOR__HIDDEN".to_owned(),
+                format!("{configured}{}", text(&self.root)),
+            ),
+        ] {
+            environment.push((format!("JOURNEYMAN__{key}"), value));
+        }
+        environment
+    }
+}
+
+fn lock(root: &Path) -> anyhow::Result<File> {
+    let file =
+        File::create(root.join("lock")).with_context(|| format!("cannot write in {}", root.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!("another journeyman works on this folder: wait for its end"),
+        Err(TryLockError::Error(error)) => Err(error).context("cannot lock the state of the folder"),
+    }
+}
+
+/// `$XDG_STATE_HOME/journeyman`, usually `~/.local/state/journeyman`.
+fn state_home() -> anyhow::Result<PathBuf> {
+    let set = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let home = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")));
+    let home = home.context("HOME is not set: name a folder for data with --data")?;
+    Ok(home.join(PRODUCT))
+}
+
+/// Makes the folder of the next ticket.
+fn next(tickets: &Path) -> anyhow::Result<(u64, PathBuf)> {
+    std::fs::create_dir_all(tickets)?;
+    let mut last = 0;
+    for entry in std::fs::read_dir(tickets)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        last = last.max(number.unwrap_or(0));
+    }
+    let path = tickets.join((last + 1).to_string());
+    std::fs::create_dir(&path)?;
+    Ok((last + 1, path))
+}
+
+fn short_digest(path: &Path) -> String {
+    let hash = digest(&SHA256, path.as_os_str().as_encoded_bytes());
+    let bytes = hash.as_ref().iter().take(DIGEST);
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The folder's own name as far as it can be a name in keys; `repository` where nothing of it can.
+fn name_of(path: &Path) -> Instance {
+    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    let kept: String = own
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let from = kept.trim_start_matches(|c: char| !c.is_ascii_lowercase());
+    let short: String = from.chars().take(24).collect();
+    let short = short.trim_end_matches('-');
+    let named = short.parse().or_else(|_| format!("{short}-folder").parse());
+    named.unwrap_or_else(|_| fallback())
+}
+
+#[expect(clippy::expect_used, reason = "a constant that is a legal name")]
+fn fallback() -> Instance {
+    "repository".parse().expect("a legal name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_folder_has_a_name_that_keys_can_have() {
+        for (path, name) in [
+            ("/work/shop", "shop"),
+            ("/work/My Shop_2.0", "my-shop-2-0"),
+            ("/work/.dotfiles", "dotfiles"),
+            ("/work/2048-game", "game"),
+            ("/work/github", "github-folder"),
+            ("/work/日本", "repository"),
+            ("/", "repository"),
+            (
+                "/work/a-very-long-name-of-a-repository-somewhere",
+                "a-very-long-name-of-a-re",
+            ),
+        ] {
+            assert_eq!(name_of(Path::new(path)).as_str(), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn tickets_are_counted_for_each_folder_and_one_process_works_on_one_folder() {
+        let base = tempfile::tempdir().unwrap();
+        let numbered = |path: &str| {
+            let state = State::open(Path::new(path), Some(base.path())).unwrap();
+            (state.ticket.to_string(), state.data())
+        };
+        let (first, data) = numbered("/work/shop");
+        let (second, other) = numbered("/work/shop");
+        assert_eq!(
+            (first.as_str(), second.as_str()),
+            ("folder:shop#1", "folder:shop#2")
+        );
+        assert!(data.is_dir() && other.is_dir() && data != other);
+        assert_eq!(numbered("/elsewhere/shop").0, "folder:shop#1");
+        let held = State::open(Path::new("/work/shop"), Some(base.path())).unwrap();
+        let refused = State::open(Path::new("/work/shop"), Some(base.path()))
+            .err()
+            .unwrap();
+        assert!(refused.to_string().contains("another journeyman"), "{refused}");
+        assert_eq!(held.ticket.to_string(), "folder:shop#3");
+    }
+
+    #[test]
+    fn the_state_never_lies_in_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("state");
+        assert!(State::open(folder.path(), Some(&inside)).is_err());
+        assert!(!inside.exists());
+    }
+}

@@ -1,0 +1,301 @@
+//! `journeyman try`, and `process-ticket` on a folder: no Jira, no GitHub, no settings but where the model is.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use testkit::{ScriptedModel, Step, fixture, model::MODEL_API_KEY};
+
+use tokio::io::AsyncWriteExt;
+
+use crate::program::{Program, Ran, run};
+
+const TEXT: &str = "Cart total ignores the quantity\n\nThe tests in tests/test_cart.py show it.";
+const BRANCH: &str = "fix/shop-1-count-every-piece-in-the-carts-total";
+
+/// A folder with the fixture's repository, and a scripted model.
+struct Scene {
+    model: ScriptedModel,
+    root: TempDir,
+}
+
+impl Scene {
+    async fn start(script: Vec<Step>) -> Self {
+        bootstrap::install_tls_provider();
+        let root = tempfile::tempdir().unwrap();
+        let scene = Self {
+            model: ScriptedModel::start(script).await.unwrap(),
+            root,
+        };
+        for (path, content) in fixture::files() {
+            let file = scene.folder().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        scene.git(&["init", "-q", "-b", "trunk"]);
+        scene.git(&["add", "--all"]);
+        scene.git(&["commit", "-q", "-m", "The shop"]);
+        scene
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.path().join("shop")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=A", "-c", "user.email=a@b.example"]);
+        command.args(arguments).current_dir(self.folder());
+        command.env("GIT_OPTIONAL_LOCKS", "0");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// What a user has: a key, and here also the address of the stand-in.
+    fn environment(&self) -> Vec<(String, String)> {
+        let state = self.state().display().to_string();
+        [
+            ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),
+            ("ANTHROPIC_BASE_URL", self.model.url()),
+            ("XDG_STATE_HOME", state),
+            // The price of a model without one would be no price.
+            ("JOURNEYMAN__MODEL__NAME", "claude-haiku-4-5".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    async fn try_with(&self, more: &[&str]) -> Ran {
+        let arguments = [&["try", TEXT][..], more].concat();
+        run("journeyman", &arguments, &self.environment(), &self.folder()).await
+    }
+
+    /// Head, index, and what differs from it.
+    fn mine(&self) -> (String, Vec<u8>, String) {
+        let read = |path: &str| std::fs::read(self.folder().join(".git").join(path)).unwrap();
+        let head = String::from_utf8(read("HEAD")).unwrap();
+        (head, read("index"), self.git(&["status", "--porcelain", "-uno"]))
+    }
+
+    fn branches(&self) -> String {
+        self.git(&["branch", "--format=%(refname:short)"])
+    }
+}
+
+/// A line's value: `patch   /where/it/is`.
+fn told<'a>(ran: &'a Ran, name: &str) -> &'a str {
+    let line = ran.out.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("{name}: {ran:?}")).trim()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_becomes_a_branch_and_a_patch_and_the_folder_stays_as_it_is() {
+    let scene = Scene::start(fixture::script()).await;
+    std::fs::write(scene.folder().join("README.md"), "mine\n").unwrap();
+    let before = scene.mine();
+    let ran = scene.try_with(&[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for said in [
+        "work starts from trunk at",
+        "uncommitted changes to 1 files are not seen",
+        "run folder:shop#1@",
+        "evidence E3",
+        "run finished: completed",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {}", ran.out);
+    }
+    assert!(told(&ran, "cost ").starts_with("$0."), "{}", ran.out);
+    assert_eq!(told(&ran, "branch "), BRANCH);
+    assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
+    assert_eq!(scene.mine(), before);
+    let readme = std::fs::read_to_string(scene.folder().join("README.md")).unwrap();
+    assert_eq!(readme, "mine\n");
+
+    let checkout = scene.root.path().join("checkout");
+    let place = checkout.to_str().unwrap();
+    scene.git(&["worktree", "add", "-q", "--detach", place, "trunk"]);
+    scene.git(&["-C", place, "am", "-q", told(&ran, "patch ")]);
+    assert_eq!(scene.git(&["-C", place, "diff", "HEAD", BRANCH]), "");
+    let (passed, output) = e2e::ci(&checkout).await.unwrap();
+    assert!(passed, "{output}");
+    let text = std::fs::read_to_string(told(&ran, "text ")).unwrap();
+    assert!(text.starts_with("# fix(cart): Count every piece"), "{text}");
+    assert!(scene.model.violations().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_shows_everything_and_writes_nothing_into_the_folder() {
+    let scene = Scene::start(fixture::script()).await;
+    let git = scene.folder().join(".git");
+    let before = (scene.mine(), files_beneath(&git));
+    let file = scene.root.path().join("ticket.md");
+    std::fs::write(&file, format!("# {TEXT}\n")).unwrap();
+    let place = scene.folder().display().to_string();
+    let arguments = [
+        "process-ticket",
+        file.to_str().unwrap(),
+        "--repository",
+        &place,
+        "--dry-run",
+    ];
+    let ran = run("journeyman", &arguments, &scene.environment(), scene.root.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for said in [
+        "(not written: --dry-run)",
+        "# fix(cart): Count every piece",
+        "+        full = sum(line.price * line.quantity for line in self._lines)",
+        "cost    $0.",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {}", ran.out);
+    }
+    assert_eq!((scene.mine(), files_beneath(&git)), before);
+    assert_eq!(scene.branches(), "trunk");
+}
+
+/// Every file beneath a folder.
+fn files_beneath(folder: &Path) -> Vec<PathBuf> {
+    let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accept_checks_the_branch_out_and_refuses_while_there_are_changes() {
+    let scene = Scene::start(fixture::script()).await;
+    std::fs::write(scene.folder().join("README.md"), "mine\n").unwrap();
+    let refused = scene.try_with(&["--accept"]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("1 files have uncommitted changes: commit or stash them")
+            && refused.complaints().len() == 1,
+        "{refused:?}"
+    );
+    assert!(!scene.state().exists(), "nothing was started");
+    scene.git(&["checkout", "-q", "--", "README.md"]);
+    let ran = scene.try_with(&["--accept"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(scene.git(&["symbolic-ref", "--short", "HEAD"]), BRANCH);
+    assert_eq!(scene.git(&["status", "--porcelain", "-uno"]), "");
+    let (passed, output) = e2e::ci(&scene.folder()).await.unwrap();
+    assert!(passed, "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_missing_is_one_line_that_tells_what_to_do() {
+    let scene = Scene::start(Vec::new()).await;
+    let keyless = run("journeyman", &["try", TEXT], &[], &scene.folder()).await;
+    assert_eq!(keyless.code, Some(64), "{keyless:?}");
+    assert_eq!(
+        keyless.err,
+        "journeyman: model.api_key: is missing: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a settings file with \
+         [model] by --settings\n"
+    );
+    let nowhere = tempfile::tempdir().unwrap();
+    let ran = run("journeyman", &["try", TEXT], &scene.environment(), nowhere.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err.contains("must be in a git repository with a commit") && ran.complaints().len() == 1,
+        "{ran:?}"
+    );
+    let (environment, folder) = (scene.environment(), scene.folder());
+    let empty = run("journeyman", &["try", " "], &environment, &folder).await;
+    assert_eq!(empty.code, Some(1), "{empty:?}");
+    assert!(empty.err.contains("the text is empty"), "{empty:?}");
+    let ran = run(
+        "journeyman",
+        &["process-ticket", "ENG-1"],
+        &scene.environment(),
+        scene.root.path(),
+    )
+    .await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(!scene.state().exists(), "nothing was started");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_anybody_to_answer_ends_the_run_and_says_so() {
+    let question = serde_json::json!({"questions": [{"text": "Which rounding?"}]});
+    let scene = Scene::start(vec![Step::call("ask", question)]).await;
+    let ran = scene.try_with(&[]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("question: Which rounding?"), "{ran:?}");
+    assert!(ran.err.contains("nobody is there to answer"), "{ran:?}");
+    assert_eq!(scene.branches(), "trunk");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interruption_stops_the_run_and_leaves_the_folder_as_it_was() {
+    let waits = serde_json::json!({"command": "sleep 50", "timeout_s": 60});
+    let scene = Scene::start(vec![Step::call("run_command", waits)]).await;
+    let arguments = ["try", TEXT];
+    let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
+    first.says("run_command sleep 50").await;
+    first.signal(Signal::INT);
+    let ran = first.ended().await;
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(ran.out.contains("run finished: stopped"), "{ran:?}");
+    assert_eq!(scene.branches(), "trunk");
+}
+
+/// Runs a command with a terminal of its own, on which these lines were typed.
+const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
+    let question = serde_json::json!({"questions": [{"text": "Are prices gross or net?"}]});
+    let mut script = vec![Step::call("ask", question)];
+    script.extend(fixture::script());
+    script[1].expect = Some("They are net.".to_owned());
+    let scene = Scene::start(script).await;
+    let rules = scene.root.path().join("defaults.yaml");
+    std::fs::write(&rules, "agent: {approval: before_push}\n").unwrap();
+    let mut child = tokio::process::Command::new("python3")
+        .args(["-c", TERMINAL])
+        .arg(e2e::binary("journeyman").unwrap())
+        .args(["try", TEXT, "--config"])
+        .arg(&rules)
+        .envs(scene.environment())
+        .current_dir(scene.folder())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut keyboard = child.stdin.take().unwrap();
+    keyboard.write_all(b"They are net.\nyes\n").await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{shown}");
+    for said in [
+        "question: Are prices gross or net?",
+        "+        full = sum(line.price * line.quantity for line in self._lines)",
+        "this change needs your approval",
+        "run finished: completed",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+    assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
+    assert!(scene.model.violations().is_empty());
+    drop(keyboard);
+}

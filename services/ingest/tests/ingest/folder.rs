@@ -1,0 +1,116 @@
+//! Tickets of local folders: their text and their comments come by the API.
+
+use domain::{News, Reason, Source, TicketKey};
+use reqwest::StatusCode;
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use crate::harness::{Harness, OPERATOR, VIEWER};
+
+const TICKET: &str = "folder:shop#1";
+const JOBS: &str = "/v1/jobs";
+const COMMENTS: &str = "/v1/tickets/folder%3Ashop%231/comments";
+
+async fn with_folder() -> Harness {
+    Harness::start_with(3_600, |config| {
+        config.folder = [("shop".parse().expect("name"), IgnoredAny)].into();
+        let rules = "repo: {folder: shop, default_branch: trunk}\n";
+        std::fs::write(config.rules.dir.join("folder.yaml"), rules).expect("rules");
+    })
+    .await
+}
+
+async fn reasons(h: &Harness) -> Vec<(Source, Reason)> {
+    let ticket: TicketKey = TICKET.parse().expect("ticket");
+    let read = h.queue.triggers().read_after(&ticket, 0).await.expect("triggers");
+    read.into_iter()
+        .map(|(_, trigger)| (trigger.source, trigger.reason))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_text_for_a_folder_becomes_a_job_with_the_rules_of_that_folder() {
+    let h = with_folder().await;
+    let text = json!({"summary": "Fix the cart", "description": "It rounds.<!-- hidden -->"});
+    let body = json!({"ticket": TICKET, "job": "implement", "text": text});
+    let first = h.post(JOBS, OPERATOR, &body, Some("k1")).await;
+    assert_eq!(first.0, StatusCode::ACCEPTED, "{}", first.1);
+    assert_eq!(h.post(JOBS, OPERATOR, &body, Some("k1")).await, first);
+    let known = reasons(&h).await;
+    let [(Source::Api, Reason::JobRequested(request))] = known.as_slice() else {
+        panic!("{known:?}")
+    };
+    assert_eq!(request.repository.to_string(), "folder:local/shop");
+    assert_eq!(request.rules.repo.default_branch, "trunk");
+    assert_eq!(
+        (request.text.summary.as_str(), request.text.description.as_str()),
+        ("Fix the cart", "It rounds.")
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn only_a_ticket_of_a_known_folder_is_started_with_a_text() {
+    let h = with_folder().await;
+    let text = json!({"summary": "Fix the cart"});
+    let jira = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    for (body, status) in [
+        (
+            json!({"ticket": TICKET, "job": "implement"}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"ticket": jira, "job": "implement", "text": text}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"ticket": "folder:cart#1", "job": "implement", "text": text}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"ticket": TICKET, "job": "triage", "text": text}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"ticket": TICKET, "job": "implement", "text": {"summary": "Not now [AGENT-SKIP]"}}),
+            StatusCode::CONFLICT,
+        ),
+    ] {
+        let answer = h.post(JOBS, OPERATOR, &body, None).await;
+        assert_eq!(answer.0, status, "{body}: {}", answer.1);
+    }
+    assert!(reasons(&h).await.is_empty());
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_comment_reaches_the_runs_of_a_folders_ticket_and_of_no_other() {
+    let h = with_folder().await;
+    let words = json!({"text": "Half up."});
+    let nobody = h.post(COMMENTS, OPERATOR, &words, None).await;
+    assert_eq!(nobody.0, StatusCode::CONFLICT, "{}", nobody.1);
+    let text = json!({"summary": "Fix the cart"});
+    let body = json!({"ticket": TICKET, "job": "implement", "text": text});
+    assert_eq!(h.post(JOBS, OPERATOR, &body, None).await.0, StatusCode::ACCEPTED);
+    assert_eq!(
+        h.post(COMMENTS, VIEWER, &words, None).await.0,
+        StatusCode::FORBIDDEN
+    );
+    let said = h.post(COMMENTS, OPERATOR, &words, None).await;
+    assert_eq!(said.0, StatusCode::ACCEPTED, "{}", said.1);
+    let known = reasons(&h).await;
+    let Some((_, Reason::NewsArrived(News::Comment { comment, .. }))) = known.last() else {
+        panic!("{known:?}")
+    };
+    assert_eq!(
+        (
+            comment.author.as_str(),
+            comment.text.as_str(),
+            comment.may_instruct
+        ),
+        ("olga", "Half up.", true)
+    );
+    let on_jira = h.post("/v1/tickets/jira%3AENG-1/comments", OPERATOR, &words, None);
+    assert_eq!(on_jira.await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    h.stop().await;
+}
