@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct CiRules {
     /// The system, told to the model.
     pub system: String,
-    /// Repairs to try first on red CI, e.g. `pre-commit`, `dbt_compile`; told to the model as commands to run.
+    /// Repairs that are run before each commit: `pre-commit`, `dbt_compile`, or a command for the shell.
     pub auto_fix: Vec<String>,
     /// Whether a pull request on which no check reports stays a draft.
     #[serde(skip_serializing_if = "CiRequired::is_auto")]

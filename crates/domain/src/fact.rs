@@ -377,6 +377,9 @@ pub struct WorkspaceInfo {
     pub tools: Vec<ToolSpec>,
     /// The repository's own instructions at the base commit.
     pub instructions: String,
+    /// Its template for pull requests at the base commit; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub template: String,
     /// Submodules at the base commit, whose folders are empty; some of them when there are many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub submodules: Vec<String>,

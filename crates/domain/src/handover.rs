@@ -120,6 +120,9 @@ pub struct Description {
     /// Parts of the change that no test notices when they are taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnoticed: Vec<Hunk>,
+    /// Repairs of the rules that failed before the commit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrepaired: Vec<String>,
     /// What a reviewing model still objects to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
@@ -165,6 +168,9 @@ pub struct Proof {
     /// Parts of the change that no test notices when they are taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnoticed: Vec<Hunk>,
+    /// Repairs of the rules that failed before the commit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unrepaired: Vec<String>,
 }
 
 impl Proof {

@@ -49,6 +49,18 @@ pub enum TicketKind {
 }
 
 impl TicketKind {
+    /// What a tracker's type of ticket says of it.
+    pub fn of(kind: &str) -> Self {
+        let kind = kind.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| kind.contains(word));
+        match () {
+            () if has(&["bug", "defect", "incident"]) => Self::Bug,
+            () if has(&["chore", "maintenance", "upkeep", "documentation"]) => Self::Chore,
+            () if has(&["question", "support"]) => Self::Question,
+            () => Self::Story,
+        }
+    }
+
     /// The name in prompts and listings.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -18,10 +18,11 @@ use crate::{
     sandbox::WayOut,
     setup::{self, Preparation},
     tools,
-    workspace::{Restore, Start, Workspace},
+    workspace::{Problem, Restore, Start, Workspace},
 };
 
 const MAX_INSTRUCTIONS: usize = 32 * 1024;
+const MAX_TEMPLATE: usize = 16 * 1024;
 /// Paths of each kind whose content lies elsewhere that a planner is told.
 const MAX_ELSEWHERE: usize = 50;
 
@@ -38,7 +39,7 @@ pub(crate) async fn open(
     let _one_at_a_time = lock.lock().await;
     let wanted = wanted(grant, &spec)?;
     if let Some(used) = registry.of_run(&grant.run) {
-        return existing(registry, &used, wanted.base.as_ref()).await;
+        return existing(registry, &used, wanted.base.as_ref(), spec.template_path).await;
     }
     let way_out = WayOut::new(&spec.egress_url, &spec.egress_grant).map_err(Status::invalid_argument)?;
     let slot = registry.take_slot()?;
@@ -91,13 +92,14 @@ pub(crate) async fn open(
     }));
     let used = registry.add(workspace, index, slot);
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
-    answer(registry, &used, false, setup).await
+    answer(registry, &used, spec.template_path, (false, setup)).await
 }
 
 async fn existing(
     registry: &Registry,
     used: &Use,
     base: Option<&CommitId>,
+    template_path: String,
 ) -> Result<OpenWorkspaceResponse, Status> {
     let open = &used.open.workspace.base;
     if base.is_some_and(|base| base != open) {
@@ -105,18 +107,22 @@ async fn existing(
             "the open workspace's base is {open}"
         )));
     }
-    answer(registry, used, true, None).await
+    answer(registry, used, template_path, (true, None)).await
 }
 
 async fn answer(
     registry: &Registry,
     used: &Use,
-    existing: bool,
-    setup: Option<SetupResult>,
+    template_path: String,
+    (existing, setup): (bool, Option<SetupResult>),
 ) -> Result<OpenWorkspaceResponse, Status> {
     let workspace = Arc::clone(&used.open.workspace);
     let elsewhere = workspace.elsewhere().clone();
-    let instructions = blocking(move || workspace.instructions(MAX_INSTRUCTIONS)).await?;
+    let texts = move || {
+        let template = template(&workspace, &template_path)?;
+        Ok((workspace.instructions(MAX_INSTRUCTIONS)?, template))
+    };
+    let (instructions, template) = blocking(texts).await?;
     Ok(OpenWorkspaceResponse {
         workspace_id: used.open.workspace.id.clone(),
         base_commit: used.open.workspace.base.to_string(),
@@ -127,7 +133,17 @@ async fn answer(
         setup,
         submodules: first(&elsewhere.submodules),
         lfs_files: first(&elsewhere.lfs_files),
+        template,
     })
+}
+
+fn template(workspace: &Workspace, path: &str) -> Result<String, Problem> {
+    if path.is_empty() {
+        return Ok(String::new());
+    }
+    let mut text = workspace.at_base(path)?.unwrap_or_default();
+    text.truncate(MAX_TEMPLATE);
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn first(paths: &[String]) -> Vec<String> {

@@ -208,6 +208,7 @@ impl World {
             restore: None,
             setup: Vec::new(),
             programs: Vec::new(),
+            template_path: String::new(),
         };
         change(&mut spec);
         let request = with(

@@ -125,6 +125,16 @@ impl Rules {
         }
     }
 
+    /// The commands that repair a change before it is committed.
+    pub fn repairs(&self) -> Vec<String> {
+        let commands = |name: &String| match name.as_str() {
+            "pre-commit" | "pre_commit" => vec!["pre-commit run --all-files".to_owned()],
+            "dbt_compile" => self.dbt.compile(),
+            command => vec![command.to_owned()],
+        };
+        self.ci.auto_fix.iter().flat_map(commands).collect()
+    }
+
     /// Checks what the types cannot say.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dollars, host::HostPattern, instance::Instance, intake::Class};
+use crate::{Dollars, glob::covers, host::HostPattern, instance::Instance, intake::Class};
 
 /// The repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,6 +185,21 @@ pub struct DbtRules {
     pub projects: Vec<DbtProject>,
 }
 
+impl DbtRules {
+    /// The commands that compile every project.
+    pub fn compile(&self) -> Vec<String> {
+        let quoted = |path: &str| format!("'{}'", path.replace('\'', "'\\''"));
+        let in_folder = |project: &DbtProject| match project.path.as_str() {
+            "" | "." => "dbt compile".to_owned(),
+            path => format!("dbt compile --project-dir {}", quoted(path)),
+        };
+        match self.projects.is_empty() {
+            true => vec!["dbt compile".to_owned()],
+            false => self.projects.iter().map(in_folder).collect(),
+        }
+    }
+}
+
 /// One dbt project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -229,6 +244,34 @@ pub struct AgentRules {
     /// Commands that check a change, of which two run; empty: found in the repository.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
+    /// Files that others rely on, as patterns; empty: descriptions of APIs by their usual names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contract: Vec<String>,
+    /// Commands that also check a change to such a file, of which two run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub e2e_checks: Vec<String>,
+}
+
+/// The usual names of what describes an API.
+const CONTRACTS: [&str; 8] = [
+    "**/*.proto",
+    "**/*.graphql",
+    "**/*.graphqls",
+    "**/*.gql",
+    "**/openapi*.y*ml",
+    "**/openapi*.json",
+    "**/swagger*.y*ml",
+    "**/swagger*.json",
+];
+
+impl AgentRules {
+    /// Whether others rely on a file.
+    pub fn is_contract(&self, path: &str) -> bool {
+        match self.contract.is_empty() {
+            true => CONTRACTS.iter().any(|pattern| covers(pattern, path)),
+            false => self.contract.iter().any(|pattern| covers(pattern, path)),
+        }
+    }
 }
 
 impl Default for AgentRules {
@@ -248,6 +291,8 @@ impl Default for AgentRules {
             budget: BudgetRules::default(),
             approval: Approval::None,
             checks: Vec::new(),
+            contract: Vec::new(),
+            e2e_checks: Vec::new(),
         }
     }
 }

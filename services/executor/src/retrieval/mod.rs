@@ -2,6 +2,7 @@
 //! look at a ticket. Nobody waits for it.
 
 mod by_hand;
+mod dbt;
 mod fallback;
 mod seeds;
 mod shelf;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status as GrpcStatus;
 
 use super::{
+    dbt,
     fallback::{Literal, literally},
     shelf::{Searchable, Status},
 };
@@ -29,9 +30,27 @@ pub(crate) async fn seed_context(
     cancel: CancellationToken,
     request: SeedContextRequest,
 ) -> Result<SeedContextResponse, GrpcStatus> {
-    let answer = move || answer(index.as_deref(), &workspace, &cancel, request);
+    let answer = move || {
+        let models = dbt::named(&workspace, &request.dbt, &request.query);
+        with_models(answer(index.as_deref(), &workspace, &cancel, request), models)
+    };
     let answered = tokio::task::spawn_blocking(answer).await;
     answered.map_err(|error| GrpcStatus::internal(error.to_string()))
+}
+
+/// What the text names outright comes first.
+fn with_models(mut answer: SeedContextResponse, models: Vec<SeedChunk>) -> SeedContextResponse {
+    if models.is_empty() {
+        return answer;
+    }
+    if answer.chunks.is_empty() {
+        answer.note.clear();
+    }
+    let is_new = |chunk: &SeedChunk| models.iter().all(|model| model.path != chunk.path);
+    answer.chunks.retain(is_new);
+    answer.chunks.truncate(MAX_CHUNKS.saturating_sub(models.len()));
+    answer.chunks.splice(0..0, models);
+    answer
 }
 
 fn answer(

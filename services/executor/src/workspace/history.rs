@@ -299,6 +299,11 @@ impl Workspace {
         }
         Ok(String::new())
     }
+
+    /// A file of the base; nothing where there is none, or one that is too large.
+    pub(crate) fn at_base(&self, path: &str) -> Result<Option<Vec<u8>>, Problem> {
+        Ok(self.git()?.read_file(&self.base, path)?)
+    }
 }
 
 /// Whether there is something to take back: other files, or another head of the same branch.

@@ -7,6 +7,10 @@ use super::*;
 
 const CART: &str = "def cart_total(items):\n    \"\"\"The price of all items.\"\"\"\n    return sum(items)\n";
 
+const MANIFEST: &str = r#"{"nodes": {
+    "model.shop.stg_orders": {"resource_type": "model", "name": "stg_orders", "original_file_path": "models/stg_orders.sql"},
+    "test.shop.orders": {"resource_type": "test", "name": "orders", "original_file_path": "tests/orders.sql"}}}"#;
+
 /// A commit with some files in the remote repository.
 fn commit(world: &World) -> String {
     let remote = world.folder.path().join("remote/acme/shop.git");
@@ -18,6 +22,8 @@ fn commit(world: &World) -> String {
         ("cart.py", CART),
         ("user.py", "def login():\n    pass\n"),
         ("A.java", &deadly),
+        ("manifest.json", MANIFEST),
+        ("TEMPLATE.md", "## Risk\n"),
     ] {
         source
             .insert(name, git.blob(text.as_bytes()).unwrap(), 0o100_644)
@@ -47,6 +53,7 @@ fn asked(session: &Session, query: &str) -> SeedContextRequest {
         query: query.to_owned(),
         modules: Vec::new(),
         candidates: 0,
+        dbt: Vec::new(),
     }
 }
 
@@ -124,6 +131,34 @@ async fn a_text_finds_its_code_once_the_repository_is_indexed_and_a_file_that_fe
         .seed_context(with(&session.token, asked(&other, "cart")))
         .await;
     assert_eq!(refused.unwrap_err().code(), tonic::Code::PermissionDenied);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dbt_model_is_found_by_its_name_and_the_template_is_told_as_the_base_has_it() {
+    let world = World::start(1).await;
+    let base = commit(&world);
+    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+        spec.base_commit = base.clone();
+        spec.template_path = "shop/TEMPLATE.md".to_owned();
+    });
+    let (session, answer) = opened.await.unwrap();
+    assert_eq!(answer.template, "## Risk\n");
+    let project = |manifest: &str| SeedContextRequest {
+        dbt: vec![proto::executor::DbtProject {
+            path: "shop".to_owned(),
+            manifest_path: manifest.to_owned(),
+        }],
+        ..asked(&session, "Sums in stg_orders are wrong; orders are late")
+    };
+    let answer = seeds(&session, project("manifest.json")).await;
+    let first = &answer.chunks[0];
+    assert_eq!(
+        (first.path.as_str(), first.symbol.as_str()),
+        ("shop/models/stg_orders.sql", "stg_orders")
+    );
+    assert!(first.reason.contains("shop/manifest.json"), "{}", first.reason);
+    let missing = seeds(&session, project("")).await;
+    assert!(missing.chunks.iter().all(|chunk| chunk.symbol != "stg_orders"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,6 +18,10 @@ impl Driver {
     ) -> Result<Outcome, Trouble> {
         let query = SeedQuery {
             text: wanted(state, request),
+            dbt: match request.rules.dbt.enabled {
+                true => request.rules.dbt.projects.clone(),
+                false => Vec::new(),
+            },
             ..SeedQuery::default()
         };
         let found = self.executors.seed_context(caller, info, query).await;

@@ -142,6 +142,7 @@ impl Executors {
             programs: request.rules.executor.programs.clone(),
             egress_url,
             egress_grant,
+            template_path: request.rules.pull_request.template_path.clone(),
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
@@ -204,6 +205,7 @@ fn info(address: &str, opened: &wire::OpenWorkspaceResponse) -> Result<Workspace
         sandbox: sandbox(opened.sandbox_level),
         tools: tools.collect(),
         instructions: opened.instructions.clone(),
+        template: opened.template.clone(),
         submodules: opened.submodules.clone(),
         lfs_files: opened.lfs_files.clone(),
     })

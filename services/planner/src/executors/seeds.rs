@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{CodeSeed, WorkspaceInfo};
+use domain::{CodeSeed, DbtProject, WorkspaceInfo};
 use proto::executor as wire;
 
 use super::client::{CallError, Caller, Executors};
@@ -19,6 +19,8 @@ pub(crate) struct SeedQuery {
     pub(crate) text: String,
     /// Folders of the modules that matter; empty: everywhere.
     pub(crate) modules: Vec<String>,
+    /// Projects whose models are looked up.
+    pub(crate) dbt: Vec<DbtProject>,
 }
 
 /// What was found.
@@ -47,11 +49,19 @@ impl Executors {
             query: first(query.text),
             modules: query.modules,
             candidates: 0,
+            dbt: query.dbt.into_iter().map(project).collect(),
         };
         let request = self.request(caller, Some(&info.id), LIMIT, message)?;
         let mut client = self.client(&info.executor)?;
         let answer = client.seed_context(request).await?;
         Ok(seeds(answer.into_inner()))
+    }
+}
+
+fn project(project: DbtProject) -> wire::DbtProject {
+    wire::DbtProject {
+        path: project.path,
+        manifest_path: project.manifest_path,
     }
 }
 

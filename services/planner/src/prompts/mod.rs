@@ -8,7 +8,7 @@ mod tags;
 
 use std::sync::LazyLock;
 
-use domain::{Block, JobRequest, Scope, ToolSpec, WorkspaceInfo, cause::chain};
+use domain::{Block, JobRequest, Scope, TicketKind, ToolSpec, WorkspaceInfo, cause::chain};
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -116,6 +116,14 @@ fn values(conversation: &Conversation<'_>) -> Value {
         true => String::new(),
         false => tags.around("instructions", &tags.text(own, INSTRUCTION_CHARS)),
     };
+    let template = match info.map_or("", |info| info.template.as_str()) {
+        "" => String::new(),
+        text => tags.around("template", &tags.text(text, INSTRUCTION_CHARS)),
+    };
+    let kind = conversation.intake.map_or_else(
+        || TicketKind::of(&conversation.request.text.kind),
+        |intake| intake.kind,
+    );
     context! {
         repository => conversation.request.repository.to_string(),
         target => rules.target_branch(),
@@ -127,6 +135,8 @@ fn values(conversation: &Conversation<'_>) -> Value {
         lfs_files => info.map(|info: &WorkspaceInfo| missing(&info.lfs_files)).unwrap_or_default(),
         ticket => tags.ticket(conversation.ticket, conversation.request),
         instructions,
+        template => template,
+        kind => kind.as_str(),
         criteria => tags.criteria(conversation.request),
         intake => conversation.intake.map(|intake| tags.intake(intake)).unwrap_or_default(),
         plan => conversation.plan.map(|plan| tags.plan(plan)).unwrap_or_default(),

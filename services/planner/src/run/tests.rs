@@ -1,6 +1,7 @@
 //! Stories of runs: facts in, action out.
 
 mod budget;
+mod conventions;
 mod gate;
 mod implement;
 mod intake;

@@ -111,6 +111,8 @@ fn evidence(description: &Description) -> String {
         "Not covered by a test: nothing fails without it",
         unnoticed.collect(),
     ));
+    let unrepaired = description.unrepaired.iter();
+    lines.extend(listed("Failed before the commit", named(unrepaired)));
     let findings = description.findings.iter().map(finding);
     lines.extend(listed("Changes that weaken checks", findings.collect()));
     lines.join("\n\n")

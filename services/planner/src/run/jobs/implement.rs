@@ -14,6 +14,7 @@ pub(super) const JOB: JobSpec = JobSpec {
         phases::locate::PHASE,
         phases::plan::PHASE,
         phases::work::PHASE,
+        phases::tidy::PHASE,
         phases::prove::PHASE,
         phases::review::PHASE,
         phases::commit::PHASE,

@@ -25,6 +25,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         widened: widen_scope::widened(state, request),
         outside: proof.map(|proof| proof.outside.clone()).unwrap_or_default(),
         unnoticed: proof.map(|proof| proof.unnoticed.clone()).unwrap_or_default(),
+        unrepaired: proof.map(|proof| proof.unrepaired.clone()).unwrap_or_default(),
         objections: objections(state),
     }
 }

@@ -15,5 +15,6 @@ pub(super) mod plan;
 pub(super) mod prove;
 pub(super) mod review;
 pub(super) mod tell;
+pub(super) mod tidy;
 pub(super) mod triage;
 pub(super) mod work;

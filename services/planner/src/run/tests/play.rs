@@ -83,6 +83,7 @@ pub(crate) fn info() -> WorkspaceInfo {
         .map(tool)
         .to_vec(),
         instructions: "Run the tests.".to_owned(),
+        template: "## Risk".to_owned(),
         submodules: Vec::new(),
         lfs_files: Vec::new(),
     }
@@ -163,6 +164,8 @@ pub(crate) struct Play {
     pub(crate) faults: u8,
     /// Whether nothing that is done changes a file.
     pub(crate) empty: bool,
+    /// Commands that fail.
+    pub(crate) failing: Vec<&'static str>,
     /// What checks show.
     pub(crate) checks: Bench,
     /// What the run may spend.
@@ -188,6 +191,7 @@ impl Play {
             committed: None,
             faults: 0,
             empty: false,
+            failing: Vec::new(),
             checks: Bench::default(),
             limits: RunLimits::default(),
             workspace: info(),
@@ -212,6 +216,7 @@ impl Play {
             committed,
             faults: 0,
             empty: false,
+            failing: Vec::new(),
             checks: Bench::default(),
             limits: RunLimits::default(),
             workspace: info(),
@@ -272,7 +277,12 @@ impl Play {
                 });
             }
             Action::CallTool { id, call, .. } => {
-                let result = self.result(&call.name);
+                let mut result = self.result(&call.name);
+                let fails = self
+                    .failing
+                    .iter()
+                    .any(|command| call.input["command"] == **command);
+                result.exit_code = fails.then_some(1);
                 self.append(Fact::ToolFinished { id, result });
             }
             Action::FindCode => self.append(Fact::CodeFound {

@@ -11,6 +11,7 @@ use self::command::Command;
 use self::hunks::{Covered, covered};
 use self::limits::{MOST_COMMANDS, MOST_TRIES};
 use super::back::{back, can_work, tries};
+use super::tidy::unrepaired;
 use crate::run::machine::{Action, Checks, PhaseSpec, RunState, Step};
 use crate::run::tools::widen_scope;
 
@@ -38,7 +39,8 @@ fn next(state: &RunState) -> Step {
         let (id, check) = (open.id.clone(), open.spec.clone());
         return Action::RunCheck { id, check }.into();
     }
-    let commands = commands(checks, candidates, change.as_ref());
+    let candidates = wanted(state, candidates, change.as_ref());
+    let commands = commands(checks, &candidates, change.as_ref());
     if let Some(check) = commands.iter().find_map(Command::missing) {
         return check_next(state, check);
     }
@@ -48,14 +50,34 @@ fn next(state: &RunState) -> Step {
     let parts = change.as_ref().map(|change| covered(change, &commands));
     match parts {
         Some(Covered::Missing(check)) => check_next(state, check),
-        Some(Covered::Known(unnoticed)) => conclude(change.as_ref(), &commands, outside, unnoticed),
-        None => conclude(None, &commands, outside, Vec::new()),
+        Some(Covered::Known(unnoticed)) => conclude(state, &commands, outside, unnoticed),
+        None => conclude(state, &commands, outside, Vec::new()),
     }
 }
 
 fn check_next(state: &RunState, check: CheckSpec) -> Step {
     let id = state.next_id();
     Action::Record(Fact::CheckRequested { id, check }).into()
+}
+
+/// The first commands; those of the rules for the whole system as well, where the change touches what others rely on.
+fn wanted(state: &RunState, found: &[CheckCandidate], change: Option<&ChangeReport>) -> Vec<CheckCandidate> {
+    let mut wanted: Vec<CheckCandidate> = found.iter().take(MOST_COMMANDS).cloned().collect();
+    let (Some(request), Some(change)) = (state.request(), change) else {
+        return wanted;
+    };
+    let rules = &request.rules.agent;
+    if change.changed.iter().any(|file| rules.is_contract(&file.path)) {
+        let whole = rules.e2e_checks.iter().map(|command| CheckCandidate {
+            command: command.clone(),
+            directory: String::new(),
+            why: String::new(),
+        });
+        let known = wanted.clone();
+        let is_new = |check: &CheckCandidate| known.iter().all(|known| known.command != check.command);
+        wanted.extend(whole.filter(is_new).take(MOST_COMMANDS));
+    }
+    wanted
 }
 
 fn commands<'a>(
@@ -65,7 +87,7 @@ fn commands<'a>(
 ) -> Vec<Command<'a>> {
     let tests = change.map_or(&[][..], |change| &change.test_files);
     let command = |found| Command { checks, found, tests };
-    candidates.iter().take(MOST_COMMANDS).map(command).collect()
+    candidates.iter().map(command).collect()
 }
 
 /// What really differs is compared with the scope: commands write where they like.
@@ -98,19 +120,16 @@ fn not_yet(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeRep
     (tries(state, &weakened) == 0).then_some(weakened)
 }
 
-fn conclude(
-    change: Option<&ChangeReport>,
-    commands: &[Command<'_>],
-    outside: Vec<Outside>,
-    unnoticed: Vec<Hunk>,
-) -> Step {
+fn conclude(state: &RunState, commands: &[Command<'_>], outside: Vec<Outside>, unnoticed: Vec<Hunk>) -> Step {
     let rows: Vec<CheckRow> = commands.iter().filter_map(Command::row).collect();
+    let change = state.checks.change.as_ref().and_then(Option::as_ref);
     let proof = Proof {
         level: level(&rows),
         rows,
         findings: change.map(|change| change.findings.clone()).unwrap_or_default(),
         outside,
         unnoticed,
+        unrepaired: unrepaired(state),
     };
     Action::Record(Fact::PhaseFinished {
         output: PhaseOutput::Prove {

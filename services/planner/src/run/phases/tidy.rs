@@ -1,0 +1,70 @@
+//! The repairs that the rules name run over the change before it is proven and committed. One that fails is named and stops
+//! nothing.
+
+use domain::ToolStatus;
+use serde_json::json;
+
+use crate::run::machine::{
+    Answer, Call, CallResult, CallState, PhaseSpec, RunState, Step, answer, own_call, run_tool,
+};
+
+const RUN_COMMAND: &str = "run_command";
+/// Seconds that one repair may take.
+const LIMIT_S: u32 = 600;
+/// Repairs that check as well fail where they repaired something, so they run once more.
+const MOST_RUNS: usize = 2;
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+
+fn next(state: &RunState) -> Step {
+    let (Some(request), Some(_), None) = (state.request(), state.handover(), state.proof()) else {
+        return Step::Over;
+    };
+    let repairs = request.rules.repairs();
+    if let Some(call) = state.own.iter().find(|call| is_repair(call) && call.is_open()) {
+        return match call.is_deadly() {
+            true => answer(state, call, Answer::LostTwice).into(),
+            false => run_tool(state, call, true).into(),
+        };
+    }
+    let is_wanted = |command: &&String| {
+        let runs = runs(state, command);
+        let repaired = runs.last().is_some_and(|call| !is_ok(call) && has_changed(call));
+        runs.is_empty() || (repaired && runs.len() < MOST_RUNS)
+    };
+    match repairs.iter().find(is_wanted) {
+        Some(command) => {
+            let input = json!({ "command": command, "timeout_s": LIMIT_S });
+            own_call(state, RUN_COMMAND, &input).into()
+        }
+        None => Step::Over,
+    }
+}
+
+/// The repairs whose last run failed.
+pub(super) fn unrepaired(state: &RunState) -> Vec<String> {
+    let repairs = state
+        .request()
+        .map(|request| request.rules.repairs())
+        .unwrap_or_default();
+    let failed = |command: &String| runs(state, command).last().is_some_and(|call| !is_ok(call));
+    repairs.into_iter().filter(failed).collect()
+}
+
+fn is_repair(call: &Call) -> bool {
+    call.call.name == RUN_COMMAND
+}
+
+fn runs<'a>(state: &'a RunState, command: &str) -> Vec<&'a Call> {
+    let is_it = |call: &&Call| is_repair(call) && call.call.input["command"] == command;
+    state.own.iter().filter(is_it).collect()
+}
+
+fn is_ok(call: &Call) -> bool {
+    matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. }
+        if result.status == ToolStatus::Ok && result.exit_code.unwrap_or_default() == 0)
+}
+
+fn has_changed(call: &Call) -> bool {
+    matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.changed)
+}

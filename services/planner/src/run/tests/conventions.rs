@@ -1,0 +1,128 @@
+//! What the rules of a repository want of every change.
+
+use domain::{Fact, FileChange, FileRole, Job, JobRequest, ReportRequest, Return};
+
+use super::play::{Play, done, request};
+use crate::run::Action;
+use crate::transcript::Message;
+
+fn asked(change: impl FnOnce(&mut JobRequest)) -> JobRequest {
+    let mut asked = request(Job::Implement);
+    change(&mut asked);
+    asked
+}
+
+/// The commands that code ran, and whether each of them came before the first commit.
+fn repairs(play: &Play) -> Vec<String> {
+    let calls = play.entries.iter().filter_map(|entry| match &entry.fact {
+        Fact::ToolRequested { call, own: true, .. } => Some(call),
+        _ => None,
+    });
+    calls
+        .take_while(|call| call.name != "create_branch")
+        .filter_map(|call| Some(call.input.get("command")?.as_str()?.to_owned()))
+        .collect()
+}
+
+#[test]
+fn repairs_run_before_the_commit_and_one_that_fails_is_named_and_stops_nothing() {
+    let asked = asked(|asked| {
+        asked.rules.ci.auto_fix = vec!["pre-commit".to_owned(), "make fmt".to_owned()];
+    });
+    let mut play = Play::implement(asked, done());
+    play.failing = vec!["make fmt"];
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(
+        repairs(&play),
+        ["pre-commit run --all-files", "make fmt", "make fmt"],
+        "what repaired something runs once more"
+    );
+    play.pushed();
+    assert_eq!(play.drive(), Action::Wait);
+    let ReportRequest::OpenPullRequest {
+        description: Some(said),
+        ..
+    } = play.last_request()
+    else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(said.unrepaired, ["make fmt"]);
+}
+
+#[test]
+fn repairs_run_again_when_the_work_went_on() {
+    let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
+    let mut play = Play::implement(asked, (0..2).flat_map(|_| done()));
+    play.until(|action| matches!(action, Action::FindChecks));
+    play.append(Fact::Returned {
+        why: Return::NothingChanged,
+    });
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(repairs(&play), ["make fmt", "make fmt"]);
+}
+
+#[test]
+fn a_change_to_what_others_rely_on_is_checked_as_a_whole_as_well() {
+    let commands = |path: &str, contract: &[&str]| {
+        let asked = asked(|asked| {
+            asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()];
+            asked.rules.agent.contract = contract.iter().map(|path| (*path).to_owned()).collect();
+        });
+        let mut play = Play::implement(asked, done());
+        play.checks.is_there = true;
+        play.checks.change.changed = vec![FileChange {
+            path: path.to_owned(),
+            added: 1,
+            removed: 0,
+            role: FileRole::Product,
+        }];
+        assert_eq!(play.drive(), Action::Wait);
+        let rows = play.state.proof().unwrap().rows.iter();
+        rows.map(|row| row.command.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(commands("api/shop.proto", &[]), ["pytest", "make e2e"]);
+    assert_eq!(commands("api/openapi.v1.yaml", &[]), ["pytest", "make e2e"]);
+    assert_eq!(commands("shop/cart.py", &[]), ["pytest"]);
+    assert_eq!(commands("shop/cart.py", &["shop/c*"]), ["pytest", "make e2e"]);
+    assert_eq!(commands("api/shop.proto", &["shop"]), ["pytest"]);
+}
+
+#[test]
+fn the_model_is_told_what_its_kind_of_ticket_needs_and_the_template_as_data() {
+    let told = |kind: &str| {
+        let mut play = Play::implement(asked(|asked| asked.text.kind = kind.to_owned()), []);
+        play.until_model_call();
+        let shown = play.transcript();
+        match &shown.messages[0] {
+            Message::User(task) => task.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let bug = told("Bug");
+    assert!(bug.contains("find the exact root cause first"), "{bug}");
+    assert!(bug.contains(">\n## Risk\n</template-"), "{bug}");
+    let story = told("Story");
+    assert!(story.contains("meet every criterion") && !story.contains("root cause first"));
+    assert!(told("Chore").contains("must not change"));
+}
+
+#[test]
+fn the_dbt_projects_and_their_manifests_are_told() {
+    let asked = asked(|asked| {
+        asked.rules.dbt.enabled = true;
+        asked.rules.dbt.projects = vec![domain::DbtProject {
+            path: "data".to_owned(),
+            manifest_path: "target/manifest.json".to_owned(),
+        }];
+        asked.rules.ci.auto_fix = vec!["dbt_compile".to_owned()];
+    });
+    let mut play = Play::implement(asked, done());
+    play.until_model_call();
+    let system = play.transcript().system.join("\n");
+    assert!(
+        system.contains("projects: data (manifest: target/manifest.json)\n"),
+        "{system}"
+    );
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(repairs(&play), ["dbt compile --project-dir 'data'"]);
+}
