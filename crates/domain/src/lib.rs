@@ -99,7 +99,7 @@ pub use rules::{
     RulesProblem, SkipRules, TriageRules, is_program_name,
 };
 pub use sandbox::SandboxLevel;
-pub use scope::{Outside, Scope, Widened};
+pub use scope::{Outside, Scope, ScopeOf, Widened};
 pub use seed::CodeSeed;
 pub use size::{ChangeSize, FileChange, FileRole};
 pub use skip::{SkipPlace, SkipReason};

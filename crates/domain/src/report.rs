@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BranchRef, CommitId, Description, FailedCheck, Job, ObjectRef, PullRequestRef, Question, RecordKind,
-    ReportFence, ReportId, RepositoryName, RunFence, RunId, SkipReason, StopReason, Stored, TicketKey,
-    Timestamp,
+    ReportFence, ReportId, RepositoryName, RunFence, RunId, ScopeOf, SkipReason, StopReason, Stored,
+    TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
@@ -202,6 +202,9 @@ pub struct PushBranch {
     pub pack: ObjectRef,
     /// What the remote branch must point at (`--force-with-lease`); absent: it must not exist.
     pub expected: Option<CommitId>,
+    /// Whose change it is, for rules that have modules; absent: they are not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<ScopeOf>,
 }
 
 /// A push that a person decides about.

@@ -33,6 +33,16 @@ pub struct Widened {
     pub reason: String,
 }
 
+/// What the scope of a ticket's change depends on beside the rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeOf {
+    /// The type of the ticket, as its tracker names it.
+    pub kind: String,
+    /// Modules that were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub widened: Vec<Widened>,
+}
+
 impl<'a> Scope<'a> {
     /// The scope of a kind of ticket, with the modules that were asked for.
     pub fn new(modules: &'a [ModuleRules], kind: &'a str, widened: &[Widened]) -> Self {

@@ -191,6 +191,7 @@ fn closed() {
 
 fn push() -> PushBranch {
     PushBranch {
+        scope: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
         base: "b".repeat(40).parse().unwrap(),

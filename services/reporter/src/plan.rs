@@ -359,6 +359,7 @@ mod tests {
 
     fn push(repository: RepositoryName) -> PushBranch {
         PushBranch {
+            scope: None,
             repository,
             branch: "feat/ENG-12-x".to_owned(),
             base: commit(),

@@ -126,6 +126,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
     world.queue.journal().append(&run(1), 0, &entry).await.unwrap();
     let mut asked = report(&ticket(1), 5);
     asked.request = domain::ReportRequest::PushBranch(domain::PushBranch {
+        scope: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/x".to_owned(),
         base: "0".repeat(40).parse().unwrap(),

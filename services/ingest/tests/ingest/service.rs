@@ -611,6 +611,7 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
     let text = "diff --git a/cart.py b/cart.py\n+total = 2\n";
     let object = h.queue.objects().put(text.into()).await.expect("object");
     let push = domain::PushBranch {
+        scope: None,
         repository: "acme/shop".parse().expect("repository"),
         branch: "fix/ENG-1".to_owned(),
         base: other.parse().expect("commit"),

@@ -29,7 +29,10 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
     is_ours_or_new(outside, asked, push).await?;
     // What is imported into it must be there when it is pushed.
     let _mirror = outside.mirrors.hold(&push.repository);
-    inspected(outside, asked, push, false).await?;
+    let (_, strayed) = inspected(outside, asked, push, false).await?;
+    if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
+        return Err(Trouble::Refused(message::out_of_scope(&strayed)));
+    }
     record(outside, asked, push).await?;
     if let Err(trouble) = outside.mirrors.push(push).await {
         // An earlier try that was thought lost may have arrived; then the lease is stale and the branch as wanted.
@@ -96,13 +99,14 @@ fn made(head: CommitId) -> Made {
     }
 }
 
-/// Has the change inspected; gives its text where it is to be shown. An error when it may not be pushed.
+/// Has the change inspected; gives its text where it is to be shown, and otherwise the files out of its scope. An error when
+/// it may not be pushed.
 pub(super) async fn inspected(
     outside: &Outside,
     asked: &Asked<'_>,
     push: &PushBranch,
     show: bool,
-) -> Result<Option<Rendered>, Trouble> {
+) -> Result<(Option<Rendered>, Vec<domain::Outside>), Trouble> {
     let rules = usable_rules(asked, push)?;
     let ticket = &asked.report.ticket;
     let refused = |violations: &[Violation]| Trouble::Refused(message::refusal(violations));
@@ -124,12 +128,13 @@ pub(super) async fn inspected(
             push.branch.clone(),
         ],
         limits: outside.limits.clone(),
+        modules: rules.modules.clone(),
         show,
     };
     let pack = outside.objects.get(&push.pack).await?;
     let inspection = outside.inspector.inspect(&mirror, &task, pack);
     match failpoint::around("reporter.pack.import", inspection).await? {
-        Verdict::Clean { shown } => Ok(shown),
+        Verdict::Clean { shown, outside } => Ok((shown, outside)),
         Verdict::Breach { violations } => Err(refused(&violations)),
         Verdict::BadPack { detail } => Err(Trouble::Refused(message::bad_pack(&detail))),
         Verdict::Trouble { detail } => Err(Trouble::Later { detail, after: None }),

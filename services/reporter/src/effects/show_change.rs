@@ -11,7 +11,7 @@ use crate::{
 
 /// Looks at the change as a push of it would, so that nobody is asked about what could not be pushed.
 pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<Made, Trouble> {
-    let rendered = inspected(outside, asked, push, true).await?;
+    let (rendered, _) = inspected(outside, asked, push, true).await?;
     let rendered = rendered.ok_or_else(|| Trouble::Failed(message::no_difference()))?;
     let excerpt = message::excerpt(&rendered.text);
     let shown = Shown {

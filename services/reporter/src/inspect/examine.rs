@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use domain::{CommitId, cause::chain};
+use domain::{CommitId, Outside, Scope, cause::chain};
 use git::{Budget, Repository};
 
 use super::{Rendered, Task, Verdict};
@@ -53,7 +53,10 @@ fn try_examine(dir: &Path, task: &Task, pack: &[u8]) -> Result<Verdict, git::Err
         return Ok(Verdict::Breach { violations });
     }
     if !task.show {
-        return Ok(Verdict::Clean { shown: None });
+        return Ok(Verdict::Clean {
+            shown: None,
+            outside: outside(&repository, task)?,
+        });
     }
     let diff = repository.unified_diff(base, head, MAX_SHOWN_BYTES)?;
     if diff.truncated {
@@ -65,6 +68,7 @@ fn try_examine(dir: &Path, task: &Task, pack: &[u8]) -> Result<Verdict, git::Err
             text: domain::text::visible(&diff.text),
             files: diff.files_changed as usize,
         }),
+        outside: Vec::new(),
     })
 }
 
@@ -98,6 +102,21 @@ fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, gi
         is_cut = step.cut.is_some();
     }
     Ok(violations)
+}
+
+/// Files of the whole difference that the ticket's kind may not change, on either side of a rename.
+fn outside(repository: &Repository, task: &Task) -> Result<Vec<Outside>, git::Error> {
+    let Some(of) = task.push.scope.as_ref().filter(|_| !task.modules.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let scope = Scope::new(&task.modules, &of.kind, &of.widened);
+    let mut budget = Budget::new(task.limits.max_file_bytes);
+    let total = repository.diff(&task.push.base, &task.push.head, &mut budget)?;
+    let paths = total
+        .files
+        .iter()
+        .flat_map(|file| std::iter::once(&file.path).chain(&file.old_path));
+    Ok(paths.filter_map(|path| scope.outside(path)).collect())
 }
 
 fn is_in_history(repository: &Repository, base: &CommitId, branches: &[String]) -> Result<bool, git::Error> {

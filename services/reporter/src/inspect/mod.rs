@@ -7,7 +7,7 @@ mod examine;
 mod process;
 mod program;
 
-use domain::{PushBranch, TicketKey};
+use domain::{ModuleRules, Outside, PushBranch, TicketKey};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::process::Inspector;
@@ -25,6 +25,8 @@ pub(crate) struct Task {
     pub(crate) branches: Vec<String>,
     /// What it is measured against.
     pub(crate) limits: LimitSettings,
+    /// Modules of the rules; only compared where the push says whose change it is.
+    pub(crate) modules: Vec<ModuleRules>,
     /// Whether the difference is wanted as text.
     pub(crate) show: bool,
 }
@@ -37,6 +39,8 @@ pub(crate) enum Verdict {
     Clean {
         /// The difference, where it was wanted.
         shown: Option<Rendered>,
+        /// Files that this kind of ticket may not change.
+        outside: Vec<Outside>,
     },
     /// It may not.
     Breach {

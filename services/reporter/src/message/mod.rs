@@ -24,7 +24,7 @@ pub(crate) use approval::excerpt;
 pub(crate) use pull_request::{patch_text, pull_request_body, pull_request_title, remote_link_title};
 pub(crate) use refusal::{
     bad_pack, denied, foreign_branch, foreign_project, foreign_pull_request, no_usable_rules, not_approved,
-    not_inspected, refusal, unknown_pull_request,
+    not_inspected, out_of_scope, refusal, unknown_pull_request,
 };
 pub(crate) use status::status;
 pub(crate) use undone::{

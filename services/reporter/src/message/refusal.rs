@@ -1,7 +1,8 @@
 //! Why something may not leave, for the model that has to change it and for people who read over its shoulder.
 
-use domain::{CommitId, RepositoryName, TicketKey};
+use domain::{CommitId, Outside, RepositoryName, TicketKey};
 
+use super::words::code;
 use crate::policy::{Place, Violation};
 
 /// Violations that are named.
@@ -40,6 +41,23 @@ pub(crate) fn not_approved(head: &CommitId) -> String {
     format!(
         "the rules of this repository ask for a person's approval before a push, and nobody approved commit {}",
         head.short()
+    )
+}
+
+/// Nobody approved files of modules that this kind of ticket does not change.
+pub(crate) fn out_of_scope(files: &[Outside]) -> String {
+    let named: Vec<String> = files
+        .iter()
+        .take(NAMED)
+        .map(|file| format!("{} (module {})", code(&file.path), code(&file.module)))
+        .collect();
+    let more = match files.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "this kind of ticket does not change {}{more}; take that back or ask for the module with `widen_scope`",
+        named.join(", ")
     )
 }
 

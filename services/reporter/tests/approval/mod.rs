@@ -1,8 +1,8 @@
 //! A push that needs a person's approval.
 
 use domain::{
-    CommitId, Decision, Proposal, PushBranch, Reason, Receipt, ReportOutcome, ReportRequest, Source, Trigger,
-    TriggerKey, Verdict,
+    CommitId, Decision, Proposal, PushBranch, Reason, Receipt, ReportOutcome, ReportRequest, ScopeOf, Source,
+    Trigger, TriggerKey, Verdict, Widened,
 };
 
 use crate::{
@@ -131,5 +131,47 @@ async fn nobody_is_asked_about_a_change_that_may_not_be_pushed() {
     let outcome = rig.settled(&asked).await;
     assert!(refusal(&outcome).contains("protected"), "{outcome:?}");
     assert_eq!(rig.jira.comments("ENG-1").len(), 0);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_a_module_that_the_ticket_does_not_change_leave_with_an_approval_or_a_reason_only() {
+    let mut rig = Rig::start_with(RigOptions {
+        agent: "modules:\n  - {name: core, paths: [cart.py]}\n  - {name: api, paths: [api], kinds: [Story]}\n",
+        ..RigOptions::default()
+    })
+    .await;
+    let files = [("cart.py", "total = 2\n"), ("api/v1.py", "total = 2\n")];
+    let plain = rig.change("fix/ENG-1-totals", &files).await;
+    let of = |kind: &str, widened: &[&str]| PushBranch {
+        scope: Some(ScopeOf {
+            kind: kind.to_owned(),
+            widened: widened
+                .iter()
+                .map(|module| Widened {
+                    module: (*module).to_owned(),
+                    reason: "It needs the field.".to_owned(),
+                })
+                .collect(),
+        }),
+        ..plain.clone()
+    };
+    let asked = rig.report(4, ReportRequest::PushBranch(of("Bug", &["core"])));
+    let outcome = rig.settled(&asked).await;
+    let refused = refusal(&outcome);
+    assert!(refused.contains("`api/v1.py` (module `api`)"), "{refused}");
+    assert!(!refused.contains("cart.py"), "{refused}");
+    assert_eq!(rig.github.branches("acme/shop").len(), 1);
+    let asked = rig.report(6, ReportRequest::PushBranch(of("Bug", &["api"])));
+    assert!(matches!(rig.settled(&asked).await, ReportOutcome::Done(_)));
+
+    let next = [("cart.py", "total = 3\n"), ("api/v1.py", "total = 3\n")];
+    let mut second = rig.change("fix/ENG-1-totals", &next).await;
+    second.expected = Some(plain.head.clone());
+    second.scope = of("Bug", &[]).scope;
+    decide(&rig, rig.run(), &second.head, Verdict::Approve).await;
+    let asked = rig.report(8, ReportRequest::PushBranch(second));
+    let outcome = rig.settled(&asked).await;
+    assert!(matches!(outcome, ReportOutcome::Done(_)), "{outcome:?}");
     rig.stop().await;
 }

@@ -295,6 +295,7 @@ impl Rig {
         let pack: ObjectRef = self.queue.objects().put(pack.into()).await.unwrap();
         let repository: RepositoryName = "acme/shop".parse().unwrap();
         PushBranch {
+            scope: None,
             repository,
             branch: branch.to_owned(),
             base,

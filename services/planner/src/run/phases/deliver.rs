@@ -1,10 +1,11 @@
 //! The branch is pushed and the pull request opened.
 
-use domain::{JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, WaitsFor};
+use domain::{JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, ScopeOf, WaitsFor};
 
 use super::back::back;
 use super::describe::describe;
 use crate::run::machine::{PhaseSpec, ReportState, RunState, Step, ask, await_report};
+use crate::run::tools::widen_scope;
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 
@@ -82,5 +83,14 @@ pub(super) fn wanted_push(state: &RunState, request: &JobRequest) -> Option<Push
         base: kept.base.clone(),
         head: kept.head.clone().filter(|head| *head != kept.base)?,
         pack: kept.pack.clone(),
+        scope: scope_of(state, request),
+    })
+}
+
+/// Whose change it is, where the rules have modules.
+fn scope_of(state: &RunState, request: &JobRequest) -> Option<ScopeOf> {
+    (!request.rules.modules.is_empty()).then(|| ScopeOf {
+        kind: request.text.kind.clone(),
+        widened: widen_scope::widened(state, request),
     })
 }
