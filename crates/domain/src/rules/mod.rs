@@ -1,5 +1,6 @@
 //! Repository rules: what a team writes in YAML about one repository, or about all of them.
 
+mod layout;
 mod sections;
 
 use std::collections::BTreeSet;
@@ -7,10 +8,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
+pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
-    DbtRules, ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, SkipRules,
-    TriageRules,
+    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, ExecutorRules,
+    JiraRules, Planned, PullRequestRules, RepoRules, SkipRules, TriageRules,
 };
 use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
