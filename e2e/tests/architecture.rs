@@ -294,6 +294,17 @@ fn texts_on_jira_and_github_are_worded_in_one_place() {
 }
 
 #[test]
+fn of_the_services_the_reporter_alone_opens_local_folders() {
+    let openers = SERVICES.into_iter().filter(|service| {
+        let files = rust_files(&root().join("services").join(service).join("src"));
+        files
+            .iter()
+            .any(|file| production_lines(file).join("\n").contains("Folder::open("))
+    });
+    assert_eq!(openers.collect::<Vec<_>>(), ["reporter"]);
+}
+
+#[test]
 fn the_executor_has_no_place_for_a_secret() {
     for file in rust_files(&root().join("services/executor/src")) {
         if file.file_name().is_some_and(|name| name == "config.rs") {
