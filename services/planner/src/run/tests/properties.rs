@@ -29,7 +29,11 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         Just(("ask", json!({"questions": [{"text": "Gross or net?"}]}))),
     ];
     let stop = prop_oneof![6 => Just(ReplyStop::ToolUse), 1 => Just(ReplyStop::MaxTokens), 1 => Just(ReplyStop::EndTurn)];
-    (prop::collection::vec(call, 0..4), stop).prop_map(|(calls, stop)| reply(stop, "I try.", &calls))
+    (prop::collection::vec(call, 0..4), stop).prop_map(|(calls, stop)| {
+        let mut reply = reply(stop, "I try.", &calls);
+        reply.usage.input_tokens = 100;
+        reply
+    })
 }
 
 /// The usual request, with every phase or with the work alone.
@@ -56,6 +60,8 @@ fn whole_run(
     }
     let mut play = Play::implement(asked, replies);
     play.surround(&around);
+    // Eight turns of the work, after which parts of the budget are told.
+    play.limits.tokens = Some(900);
     play.faults = faults;
     for round in 0..100_u8 {
         if play.drive() == Action::Rest {
