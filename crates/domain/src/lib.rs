@@ -51,6 +51,7 @@ mod time;
 mod tool;
 mod trigger;
 mod waiting;
+mod workspace;
 
 pub use budget::{Budget, Dollars, RunLimits};
 pub use cause::Cause;
@@ -62,7 +63,7 @@ pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
 pub use control::{NewerRecord, StopAll};
 pub use criteria::acceptance_criteria;
-pub use fact::{Entry, Fact, Snapshot, WorkspaceInfo};
+pub use fact::{Entry, Fact};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use glob::covers;
 pub use handover::{
@@ -111,3 +112,4 @@ pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
 pub use trigger::{Decision, JobRequest, Reason, Source, Trigger, TriggerKey, Verdict};
 pub use waiting::WaitsFor;
+pub use workspace::{Snapshot, WorkspaceInfo};

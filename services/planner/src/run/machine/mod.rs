@@ -4,6 +4,7 @@ mod apply;
 mod budget;
 pub(crate) mod conversation;
 mod dialog;
+mod input;
 mod proof;
 mod repetition;
 mod reports;
@@ -18,11 +19,12 @@ pub(crate) use apply::IllegalFact;
 pub(crate) use budget::{Allowance, has_exits_only, is_late, spent, turn_limit};
 pub(crate) use conversation::{Conversation, Item, Nudge};
 pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
+pub(crate) use input::Input;
 pub(crate) use proof::Checks;
 pub(crate) use repetition::stuck;
 pub(crate) use retry::{Retry, hash};
 pub(crate) use spec::{DialogSpec, JobSpec, Output, PhaseSpec, Step, Tool};
-pub(crate) use state::{Input, ReportState, RunState};
+pub(crate) use state::{ReportState, RunState};
 pub(crate) use step::{Action, Answer, Argument};
 pub(crate) use step::{
     answer, ask, await_report, carry_on, own_call, park, record_turn, report_failed, run_tool,

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    CallId, Class, CodeSeed, CommitId, Conclusion, Decision, Exit, Fact, Handover, Intake, Job, JobRequest,
-    News, Phase, PhaseOutput, Plan, Proof, Reason, ReportId, ReportOutcome, ReportRequest, RepositoryName,
-    Return, Review, RunFence, RunId, RunLimits, StopReason, Timestamp, ToolResult, Trigger, WaitsFor,
-    WorkspaceInfo,
+    CallId, Class, CodeSeed, CommitId, Decision, Exit, Fact, Handover, Intake, Job, JobRequest, News, Phase,
+    PhaseOutput, Plan, Proof, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, Review,
+    RunFence, RunId, RunLimits, StopReason, Timestamp, ToolResult, WaitsFor, WorkspaceInfo,
 };
 
 use super::budget::Spending;
 use super::work::{UNTOUCHED, Work};
-use super::{Call, CallResult, CallState, Checks, Dialog, DialogSpec, Retry, Turn};
+use super::{Call, CallResult, CallState, Checks, Dialog, DialogSpec, Input, Retry, Turn};
 
 /// A run, folded from its journal.
 #[derive(Clone, Debug)]
@@ -60,15 +59,6 @@ pub(crate) struct RunState {
     /// What was said about the ticket since the run began, in order.
     pub(crate) news: Vec<Heard>,
     pub(crate) finished: Option<StopReason>,
-}
-
-/// What a run works on.
-#[derive(Clone, Debug)]
-pub(crate) enum Input {
-    /// A job that somebody asked for.
-    Request(Box<JobRequest>),
-    /// Something that happened to a pull request: one report, then the end.
-    Notice(Job, Box<ReportRequest>),
 }
 
 /// News that a run has heard of.
@@ -383,55 +373,6 @@ impl RunState {
                 Some(&asked.push.head)
             }
             _ => None,
-        }
-    }
-}
-
-impl Input {
-    /// What a trigger opens a run for; `None` when it opens none.
-    pub(crate) fn of(trigger: &Trigger) -> Option<Self> {
-        let tell = |job, request| Some(Self::Notice(job, Box::new(request)));
-        match &trigger.reason {
-            Reason::JobRequested(request) => Some(Self::Request(request.clone())),
-            Reason::ChecksCompleted(checks) => {
-                let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
-                match checks.conclusion {
-                    Conclusion::Success => {
-                        tell(Job::MarkReady, ReportRequest::ChecksPassed { pull_request, head })
-                    }
-                    Conclusion::Absent => {
-                        tell(Job::MarkReady, ReportRequest::ChecksAbsent { pull_request, head })
-                    }
-                    Conclusion::Failure => tell(
-                        Job::FixCi,
-                        ReportRequest::ChecksFailed {
-                            pull_request,
-                            head,
-                            failed: checks.failed.clone(),
-                        },
-                    ),
-                }
-            }
-            Reason::PullRequestMerged { pull_request, by } => tell(
-                Job::Finish,
-                ReportRequest::Merged {
-                    pull_request: pull_request.clone(),
-                    by: by.clone(),
-                },
-            ),
-            Reason::PullRequestClosed { pull_request, by } => tell(
-                Job::Finish,
-                ReportRequest::Closed {
-                    pull_request: pull_request.clone(),
-                    by: by.clone(),
-                },
-            ),
-            Reason::Skipped(_)
-            | Reason::StopRequested { .. }
-            | Reason::RetryRequested
-            | Reason::Decided(_)
-            | Reason::ReportSettled(_)
-            | Reason::NewsArrived(_) => None,
         }
     }
 }
