@@ -146,6 +146,7 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::DecisionNeeded(asked) => {
             format!("ask a person to decide about {}", asked.push.head.short())
         }
+        ReportRequest::PlanProposed { id, .. } => format!("ask a person to decide about plan {}", id.short()),
         ReportRequest::QuestionAsked { questions } => {
             let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
             format!("ask on the ticket: {}", texts.join(" "))
@@ -240,6 +241,7 @@ fn describe_return(why: &Return) -> String {
         Return::Red { checks } => format!("back to work: {} checks fail", checks.len()),
         Return::OutOfScope { files } => format!("back to work: {} files are out of scope", files.len()),
         Return::Weakened { findings } => format!("back to work: {} findings weaken checks", findings.len()),
+        Return::Replan { by, feedback } => format!("back to the plan: {by} asks for changes: {feedback}"),
         Return::Reviewed { objections } => {
             format!("back to work: the reviewer has {} objections", objections.len())
         }

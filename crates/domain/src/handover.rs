@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
-use crate::{ChangeSize, GiveUp, Intake, Objection, Outside, Plan, Review, StopReason, Widened};
+use crate::{ChangeSize, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, StopReason, Widened};
 
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -226,10 +226,11 @@ pub enum PhaseOutput {
 }
 
 impl PhaseOutput {
-    /// Whether it holds whatever the change becomes.
-    pub const fn is_about_the_ticket(&self) -> bool {
+    /// Whether it still holds when the run goes back.
+    pub const fn outlasts(&self, why: &Return) -> bool {
         match self {
-            Self::Intake { .. } | Self::Plan { .. } => true,
+            Self::Intake { .. } => true,
+            Self::Plan { .. } => !matches!(why, Return::Replan { .. }),
             Self::Work { .. } | Self::Prove { .. } | Self::Review { .. } => false,
         }
     }
@@ -273,9 +274,26 @@ pub enum Return {
         /// Where and how.
         findings: Vec<Finding>,
     },
+    /// A person wants another plan.
+    Replan {
+        /// Who.
+        by: String,
+        /// What they want.
+        feedback: String,
+    },
     /// A reviewing model objects to the change.
     Reviewed {
         /// What stands in its way.
         objections: Vec<Objection>,
     },
+}
+
+impl Return {
+    /// The conversation that goes on with it.
+    pub const fn phase(&self) -> Phase {
+        match self {
+            Self::Replan { .. } => Phase::Plan,
+            _ => Phase::Work,
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BranchRef, CommitId, Description, FailedCheck, Job, ObjectRef, PullRequestRef, Question, RecordKind,
-    ReportFence, ReportId, RepositoryName, RunFence, RunId, ScopeOf, SkipReason, StopReason, Stored,
-    TicketKey, Timestamp,
+    BranchRef, CommitId, Description, FailedCheck, Job, ObjectRef, Plan, PullRequestRef, Question,
+    RecordKind, ReportFence, ReportId, RepositoryName, RunFence, RunId, ScopeOf, SkipReason, StopReason,
+    Stored, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
@@ -138,6 +138,15 @@ pub enum ReportRequest {
     },
     /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.
     DecisionNeeded(Proposal),
+    /// A run waits for a person's decision about its plan: show it, say how to decide.
+    PlanProposed {
+        /// The repository of the change.
+        repository: RepositoryName,
+        /// Stands for the plan where a decision names a commit.
+        id: CommitId,
+        /// The plan.
+        plan: Box<Plan>,
+    },
     /// The model needs an answer: ask on the ticket.
     QuestionAsked {
         /// One to three.

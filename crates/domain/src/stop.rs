@@ -44,6 +44,8 @@ pub enum StopReason {
         /// The model, as the provider names it.
         model: String,
     },
+    /// The plan that a person was to decide about was never made.
+    NoPlan,
     /// A person stopped it.
     Stopped {
         /// Who asked.
@@ -112,6 +114,7 @@ impl StopReason {
             | Self::NoChange { .. }
             | Self::Unfinished { .. }
             | Self::TurnLimit { .. }
+            | Self::NoPlan
             | Self::Stuck(_)
             | Self::BudgetSpent { .. }
             | Self::PriceUnknown { .. }
@@ -136,6 +139,7 @@ impl StopReason {
             Self::NoChange { .. } => "no_change",
             Self::Unfinished { .. } => "unfinished",
             Self::TurnLimit { .. } => "turn_limit",
+            Self::NoPlan => "no_plan",
             Self::Stuck(_) => "stuck",
             Self::BudgetSpent { .. } => "budget_spent",
             Self::PriceUnknown { .. } => "price_unknown",

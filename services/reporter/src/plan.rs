@@ -116,6 +116,7 @@ pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> 
             Some(repository)
         }
         ReportRequest::PushBranch(push) => Some(&push.repository),
+        ReportRequest::PlanProposed { repository, .. } => Some(repository),
         ReportRequest::DecisionNeeded(asked) => Some(&asked.push.repository),
         ReportRequest::ChecksPassed { pull_request, .. }
         | ReportRequest::ChecksAbsent { pull_request, .. }
@@ -231,6 +232,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
             labels: labels.clone(),
         }],
         ReportRequest::ChecksFailed { .. }
+        | ReportRequest::PlanProposed { .. }
         | ReportRequest::QuestionAsked { .. }
         | ReportRequest::RunStopped { .. }
         | ReportRequest::RetryScheduled { .. }
@@ -259,6 +261,7 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
         ReportRequest::DecisionNeeded(Proposal { push, description }) => {
             Say::DecisionNeeded { push, description }
         }
+        ReportRequest::PlanProposed { repository, id, plan } => Say::PlanProposed { repository, id, plan },
         ReportRequest::QuestionAsked { questions } => Say::Question { questions },
         ReportRequest::RunStopped {
             job,

@@ -338,6 +338,8 @@ pub enum Approval {
     None,
     /// The run waits for `approve`, `reject` or `revise` before the first push.
     BeforePush,
+    /// Every change is planned, and the run waits for a decision about the plan before the work.
+    Plan,
 }
 
 /// Where and how commands run.

@@ -120,6 +120,10 @@ fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
                 request: ReportRequest::DecisionNeeded(proposal),
                 ..
             } => asked = Some(proposal.push.head.clone()),
+            Fact::ReportRequested {
+                request: ReportRequest::PlanProposed { id, .. },
+                ..
+            } => asked = Some(id.clone()),
             Fact::Parked {
                 waits_for: WaitsFor::Decision,
             } => {

@@ -182,6 +182,10 @@ pub(super) fn returned(why: &Return) -> String {
         Return::Red { checks } => red(checks),
         Return::Weakened { findings } => weakened(findings),
         Return::OutOfScope { files } => out_of_scope(files),
+        Return::Replan { feedback, .. } => format!(
+            "A person read the plan and asks for this:\n\n{feedback}\n\nChange the plan, then call submit_plan again with the \
+             whole of it."
+        ),
         Return::Reviewed { objections } => reviewed(objections),
         Return::Unkept { reason } => format!("{}\n\nThen call finish again.", unkept(reason)),
         Return::NothingChanged => {

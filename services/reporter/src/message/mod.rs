@@ -2,8 +2,8 @@
 //! per notice.
 
 use domain::{
-    BranchRef, Description, FailedCheck, Job, PullRequestRef, PushBranch, Question, RepositoryName, RunId,
-    SkipReason, StopReason, TicketKey, Timestamp,
+    BranchRef, CommitId, Description, FailedCheck, Job, Plan, PullRequestRef, PushBranch, Question,
+    RepositoryName, RunId, SkipReason, StopReason, TicketKey, Timestamp,
 };
 
 mod approval;
@@ -11,6 +11,7 @@ mod aside;
 mod change;
 mod description;
 mod moved;
+mod proposal;
 mod pull_request;
 mod question;
 mod refusal;
@@ -68,6 +69,12 @@ pub(crate) enum Say {
         push: PushBranch,
         description: Option<Box<Description>>,
     },
+    /// A person has to decide about a plan.
+    PlanProposed {
+        repository: RepositoryName,
+        id: CommitId,
+        plan: Box<Plan>,
+    },
     /// A person has to answer.
     Question { questions: Vec<Question> },
     /// A run ended without its goal.
@@ -99,7 +106,7 @@ impl Say {
     /// edited comment would notify nobody on GitHub.
     pub(crate) const fn calls_a_person(&self) -> bool {
         match self {
-            Self::DecisionNeeded { .. } | Self::Question { .. } => true,
+            Self::DecisionNeeded { .. } | Self::PlanProposed { .. } | Self::Question { .. } => true,
             Self::Started { .. }
             | Self::Opened
             | Self::Ready { .. }
@@ -154,6 +161,7 @@ pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&
             let (description, shown) = (description.as_deref(), made.shown.as_ref());
             approval::decision_needed(push, ticket, (description, shown), run)
         }
+        Say::PlanProposed { repository, id, plan } => proposal::proposed(repository, id, plan, run),
         Say::Question { questions } => question::asked(questions),
         Say::Stopped {
             job,

@@ -82,6 +82,9 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
              operator must set it (`model.prices`), or `agent.budget.cost_usd` be taken out of the repository's rules.",
             code(model)
         )),
+        StopReason::NoPlan => {
+            say("Journeyman stopped: the model made no plan that you could decide about.".to_owned())
+        }
         StopReason::Stopped { by } => say(format!("{} stopped the run.", person(by))),
         StopReason::Rejected { by } => say(format!(
             "{} rejected the change, so it was not pushed.",

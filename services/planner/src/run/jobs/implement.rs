@@ -13,6 +13,7 @@ pub(super) const JOB: JobSpec = JobSpec {
         phases::intake::PHASE,
         phases::locate::PHASE,
         phases::plan::PHASE,
+        phases::approve_plan::PHASE,
         phases::work::PHASE,
         phases::tidy::PHASE,
         phases::prove::PHASE,

@@ -66,6 +66,7 @@ impl RunState {
             outputs: Vec::new(),
             returns: Vec::new(),
             code: None,
+            settled: 0,
             lookups: 0,
             raised: None,
             checks: Checks::default(),
@@ -153,7 +154,7 @@ impl RunState {
             | Fact::CheckRequested { .. }
             | Fact::CheckRan { .. }
             | Fact::ChangeInspected { .. } => self.checks.apply(&entry.fact),
-            Fact::PhaseFinished { output } => self.phase_finished(output),
+            Fact::PhaseFinished { output } => self.phase_finished(output, entry.position),
             Fact::ClassRaised { class } => self.class_raised(*class),
             Fact::Returned { why } => self.returned(why),
             Fact::SnapshotTaken { snapshot, repository } => self
@@ -197,8 +198,9 @@ impl RunState {
         Ok(())
     }
 
-    fn phase_finished(&mut self, output: &PhaseOutput) -> Applied {
+    fn phase_finished(&mut self, output: &PhaseOutput, position: u64) -> Applied {
         self.own.clear();
+        self.settled = position;
         self.outputs.push(output.clone());
         Ok(())
     }
@@ -252,9 +254,11 @@ impl RunState {
     ) -> Applied {
         let work = self.work_in(named)?;
         work.restored(info, snapshot)?;
-        let since = work.snapshot_position;
+        let kept = work.snapshot_position;
         let own = self.request().map(|request| request.repository.clone());
         let repository = named.or(own.as_ref());
+        // What a phase has made its output of is not asked for again.
+        let since = kept.max(self.settled);
         // Earlier turns are behind a snapshot: one is taken before each model call that follows a change.
         let turn = self.dialogs.last_mut().and_then(|dialog| dialog.turns.last_mut());
         let asked = turn.into_iter().flat_map(|turn| &mut turn.calls);
@@ -279,7 +283,7 @@ impl RunState {
     /// Back to the work: what came of it is void, and so is what a person decided about it.
     fn returned(&mut self, why: &Return) -> Applied {
         self.own.clear();
-        self.outputs.retain(PhaseOutput::is_about_the_ticket);
+        self.outputs.retain(|output| output.outlasts(why));
         self.checks.forget_change();
         self.decision = None;
         self.returns.push(Returned {

@@ -1,7 +1,7 @@
 //! What the model is to be shown of a conversation, as data: the prompts have the words.
 
 use domain::{
-    Block, CodeSeed, Hint, Intake, JobRequest, News, Phase, Plan, Proof, Reply, ReplyStop, Return, TicketKey,
+    Block, CodeSeed, Hint, Intake, JobRequest, News, Plan, Proof, Reply, ReplyStop, Return, TicketKey,
     WorkspaceInfo,
 };
 
@@ -107,9 +107,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<Item<'a>> {
         } else if turn.calls.is_empty() && said.is_none() {
             items.push(Item::Nudge(Nudge::Unfinished));
         }
-        if dialog.phase == Phase::Work {
-            items.extend(returns(state, from, next));
-        }
+        items.extend(returns(state, dialog, from, next));
         items.extend(turn.hints.iter().map(Item::Hint));
         items.extend(said);
     }
@@ -127,9 +125,15 @@ fn is_between(after: usize, from: usize, next: Option<&Turn>) -> bool {
     after >= from && next.is_none_or(|next| after <= next.after)
 }
 
-fn returns<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> impl Iterator<Item = Item<'a>> {
-    let all = state.returns.iter();
-    let here = all.filter(move |known| is_between(known.after_turns, from, next));
+fn returns<'a>(
+    state: &'a RunState,
+    dialog: &DialogSpec,
+    from: usize,
+    next: Option<&Turn>,
+) -> impl Iterator<Item = Item<'a>> {
+    let (phase, all) = (dialog.phase, state.returns.iter());
+    let here =
+        all.filter(move |known| known.why.phase() == phase && is_between(known.after_turns, from, next));
     here.map(|known| Item::Returned(&known.why))
 }
 

@@ -25,6 +25,7 @@ impl RunState {
                     call.report = Some(id.clone());
                 }
                 ReportRequest::DecisionNeeded(_)
+                | ReportRequest::PlanProposed { .. }
                 | ReportRequest::PushBranch(_)
                 | ReportRequest::OpenPullRequest { .. }
                 | ReportRequest::WorkStarted { .. }
@@ -42,6 +43,13 @@ impl RunState {
         }
         if let (ReportRequest::RetryScheduled { .. }, Some(retry)) = (request, &mut self.retry) {
             retry.told = true;
+        }
+        if matches!(
+            request,
+            ReportRequest::DecisionNeeded(_) | ReportRequest::PlanProposed { .. }
+        ) {
+            // A decision is about what was asked before.
+            self.decision = None;
         }
         self.unsent.push(id.clone());
         self.reports.push(ReportState {

@@ -31,6 +31,8 @@ pub(crate) struct RunState {
     pub(crate) dialogs: Vec<Dialog>,
     /// What phases brought, in order; none is void.
     pub(crate) outputs: Vec<PhaseOutput>,
+    /// The position of the last output.
+    pub(crate) settled: u64,
     pub(crate) returns: Vec<Returned>,
     /// Code that the ticket may be about, once it was looked up, and what else there is to say of it.
     pub(crate) code: Option<(Vec<CodeSeed>, String)>,
@@ -155,6 +157,7 @@ impl RunState {
             | ReportRequest::Merged { .. }
             | ReportRequest::Closed { .. }
             | ReportRequest::DecisionNeeded(_)
+            | ReportRequest::PlanProposed { .. }
             | ReportRequest::RetryScheduled { .. }
             | ReportRequest::Quarantined { .. }
             | ReportRequest::Unreadable { .. }
@@ -216,6 +219,12 @@ impl RunState {
     pub(crate) fn open_own_call(&self) -> Option<&Call> {
         let open = self.open_call()?;
         self.own.iter().find(|own| own.call.id == open.call.id)
+    }
+
+    /// Whether the run came back to a conversation after its last turn: what that turn ended with is void.
+    pub(crate) fn came_back_to(&self, phase: Phase) -> bool {
+        let last = self.returns.last();
+        last.is_some_and(|returned| returned.why.phase() == phase && returned.after_turns >= self.turns())
     }
 
     /// Whether the work has begun.
@@ -363,16 +372,27 @@ impl RunState {
         self.news.iter().any(|heard| heard.after_turns >= self.turns())
     }
 
-    /// The commit that a person has been asked about and has not decided on.
+    /// What a person decided on a commit or plan.
+    pub(crate) fn decision_about(&self, head: &CommitId) -> Option<&(Decision, String)> {
+        self.decision
+            .as_ref()
+            .filter(|(decision, _)| decision.head == *head)
+    }
+
+    /// The commit or plan that a person has been asked about and has not decided on.
     pub(crate) fn asks_about(&self) -> Option<&CommitId> {
-        let is_it = |request: &ReportRequest| matches!(request, ReportRequest::DecisionNeeded(_));
-        match &self.last_report(is_it)?.request {
-            ReportRequest::DecisionNeeded(asked)
-                if self.decision.is_none() && self.approved.as_ref() != Some(&asked.push.head) =>
-            {
-                Some(&asked.push.head)
-            }
-            _ => None,
-        }
+        let asked = self.last_report(|request| asked_about(request).is_some())?;
+        let head = asked_about(&asked.request)?;
+        let is_open = self.decision.is_none() && self.approved.as_ref() != Some(head);
+        is_open.then_some(head)
+    }
+}
+
+/// What a report asks a person to decide on.
+const fn asked_about(request: &ReportRequest) -> Option<&CommitId> {
+    match request {
+        ReportRequest::DecisionNeeded(proposal) => Some(&proposal.push.head),
+        ReportRequest::PlanProposed { id, .. } => Some(id),
+        _ => None,
     }
 }

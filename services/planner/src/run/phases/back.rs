@@ -18,9 +18,11 @@ pub(super) fn back(state: &RunState, why: Return) -> Step {
         return Step::Close(reason.clone());
     }
     match &why {
-        Return::Feedback { .. } if tried >= MOST_REVISIONS => Step::Close(StopReason::RevisionLimit {
-            revisions: u32::try_from(tried).unwrap_or(u32::MAX),
-        }),
+        Return::Feedback { .. } | Return::Replan { .. } if tried >= MOST_REVISIONS => {
+            Step::Close(StopReason::RevisionLimit {
+                revisions: u32::try_from(tried).unwrap_or(u32::MAX),
+            })
+        }
         Return::Refused { detail } if tried >= MOST_TRIES || state.cut_short().is_some() => {
             Step::Close(StopReason::ReportRefused {
                 detail: detail.clone(),

@@ -15,7 +15,7 @@ fn next(state: &RunState) -> Step {
     let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
         return Step::Over;
     };
-    if let Some(call) = state.open_call() {
+    if let Some(call) = state.open_own_call() {
         return carry_on(state, call);
     }
     let ticket = state.run.ticket();

@@ -24,7 +24,7 @@ fn next(state: &RunState) -> Step {
     if is_free || is_pushed || state.approved.as_ref() == Some(&wanted.head) {
         return Step::Over;
     }
-    if let Some((decision, by)) = &state.decision {
+    if let Some((decision, by)) = state.decision_about(&wanted.head) {
         let (by, feedback) = (by.clone(), decision.feedback.clone());
         return match decision.verdict {
             Verdict::Reject => Step::Close(StopReason::Rejected { by }),

@@ -1,6 +1,6 @@
 //! A large change is planned before it is made. The model reads, and changes nothing.
 
-use domain::{Class, Fact, JobRequest, ModelRole, Phase, PhaseOutput, Plan, Planned};
+use domain::{Approval, Class, Fact, JobRequest, ModelRole, Phase, PhaseOutput, Plan, Planned};
 
 use super::converse::{Progress, converse};
 use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, record_turn, spent};
@@ -28,10 +28,15 @@ fn next(state: &RunState) -> Step {
         return step;
     }
     let turns = state.turns_of(&DIALOG);
+    if state.came_back_to(Phase::Plan) {
+        return record_turn(state, &DIALOG).into();
+    }
     let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
     match accepted(calls, &submit_plan::TOOL, submit_plan::parse) {
         Some(plan) => over(Some(plan)),
-        None if turns.len() < MOST_TURNS && spent(state, DIALOG.phase).is_none() => {
+        None if turns.len() < MOST_TURNS * (1 + state.returns.len())
+            && spent(state, DIALOG.phase).is_none() =>
+        {
             record_turn(state, &DIALOG).into()
         }
         None => over(None),
@@ -40,6 +45,7 @@ fn next(state: &RunState) -> Step {
 
 fn is_wanted(state: &RunState, request: &JobRequest) -> bool {
     match request.rules.agent.plan {
+        _ if request.rules.agent.approval == Approval::Plan => true,
         Planned::Never => false,
         Planned::Large => state.class() == Class::Large,
         Planned::Always => true,

@@ -55,7 +55,7 @@ fn next(state: &RunState) -> Step {
 
 /// Every call of the last turn has its result: an exit ends the work, a question waits for its answer.
 fn answered(state: &RunState, request: &JobRequest) -> Step {
-    if is_old(state) {
+    if state.came_back_to(Phase::Work) {
         return next_turn(state, request);
     }
     let calls = state.last_turn().map_or(&[][..], |turn| &turn.calls);
@@ -70,12 +70,6 @@ fn answered(state: &RunState, request: &JobRequest) -> Step {
         return park(state, WaitsFor::Answer).into();
     }
     next_turn(state, request)
-}
-
-/// True when the run came back after the last turn: what that turn ended with is void.
-fn is_old(state: &RunState) -> bool {
-    let last = state.returns.last();
-    last.is_some_and(|returned| returned.after_turns >= state.turns())
 }
 
 /// The exit that a turn took.

@@ -1,9 +1,11 @@
 //! A large change is planned first.
 
-use domain::{Job, Phase, Planned};
+use domain::{
+    Approval, Decision, Fact, Job, Phase, Planned, Receipt, ReportOutcome, ReportRequest, StopReason, Verdict,
+};
 use serde_json::json;
 
-use super::play::{Play, done, end, plan, request, tools};
+use super::play::{Play, done, end, plan, request, run_id, tools};
 use crate::run::{Action, decide};
 use crate::transcript::Message;
 
@@ -50,4 +52,84 @@ fn a_model_that_makes_no_plan_does_not_hold_the_work_up() {
     assert_eq!(play.state.plan(), Some(None));
     assert!(play.state.exit().is_some());
     assert_eq!(play.state.turns(), 15 + 2);
+}
+
+fn gated() -> Play {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.approval = Approval::Plan;
+    let mut play = Play::implement(asked, done());
+    assert_eq!(play.drive(), Action::Wait);
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(play.is_parked_for("decision"));
+    play
+}
+
+fn decided(play: &Play, verdict: Verdict) -> Fact {
+    let ReportRequest::PlanProposed { id, .. } = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    let decision = Decision {
+        run: run_id(),
+        head: id.clone(),
+        verdict,
+        feedback: "Mind the taxes.".to_owned(),
+    };
+    Fact::Decided {
+        decision,
+        by: "ada".to_owned(),
+    }
+}
+
+#[test]
+fn where_the_rules_want_it_a_person_approves_the_plan_before_the_work() {
+    let mut play = gated();
+    assert_eq!(play.state.turns(), 1);
+    play.append(decided(&play, Verdict::Approve));
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(
+        matches!(play.last_request(), ReportRequest::PushBranch(_)),
+        "the change itself needs no approval"
+    );
+}
+
+#[test]
+fn a_rejected_plan_ends_the_run() {
+    let mut play = gated();
+    play.append(decided(&play, Verdict::Reject));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Rejected { by: "ada".to_owned() });
+}
+
+#[test]
+fn a_plan_is_made_anew_with_what_a_person_wants_at_most_three_times() {
+    let mut play = gated();
+    for _ in 0..3 {
+        let earlier = decided(&play, Verdict::Approve);
+        play.append(decided(&play, Verdict::Revise));
+        play.until_model_call();
+        let transcript = play.transcript();
+        let Some(Message::User(words)) = transcript.messages.last() else {
+            panic!("no words")
+        };
+        assert!(words.contains("Mind the taxes."), "{words}");
+        play.drive();
+        play.settle(ReportOutcome::Done(Receipt::Told));
+        assert_eq!(play.drive(), Action::Wait);
+        assert!(!play.state.accepts(&earlier), "an approval is of one plan");
+    }
+    play.append(decided(&play, Verdict::Revise));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::RevisionLimit { revisions: 3 });
+}
+
+#[test]
+fn without_a_plan_there_is_nothing_to_approve() {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.approval = Approval::Plan;
+    let mut play = Play::implement(asked, done());
+    play.around
+        .insert(Phase::Plan, (0..20).map(|_| end("Hm.")).collect());
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::NoPlan);
 }

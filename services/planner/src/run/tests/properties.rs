@@ -9,7 +9,7 @@ use domain::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, decided_on, entry, finish, pull_request, reply, request, run_id};
+use super::play::{Play, decided_on, entry, finish, info, pull_request, reply, request, run_id};
 use crate::prompts;
 use crate::run::{Action, RunState, conversation, decide};
 use crate::transcript::Message;
@@ -290,6 +290,33 @@ proptest! {
             prop_assert_eq!(&shown[..before.len()], &before[..]);
             *before = shown;
         }
+    }
+
+    #[test]
+    fn a_workspace_may_be_lost_at_every_step(
+        replies in prop::collection::vec(any_reply(), 0..6),
+        around in prop::collection::vec(any_reply(), 0..3),
+        is_full in any::<bool>(),
+        losses in prop::collection::vec(prop::bool::weighted(0.3), 60),
+    ) {
+        let mut play = Play::implement(asked(is_full), replies);
+        play.surround(&around);
+        let mut losses = losses.into_iter();
+        for _ in 0..600 {
+            let action = decide(&play.state);
+            let is_there = !action.is_immediate()
+                && !matches!(action, Action::AskModel { .. } | Action::OpenWorkspace { .. } | Action::SendReport { .. });
+            match action {
+                Action::Rest => return Ok(()),
+                Action::Wait => hear(&mut play),
+                _ if is_there && losses.next().unwrap_or(false) => {
+                    let snapshot = play.state.work().snapshot.clone();
+                    play.append(Fact::WorkspaceRestored { workspace: info(), snapshot, repository: None });
+                }
+                action => play.perform(action),
+            }
+        }
+        prop_assert!(false, "the run never ends");
     }
 
     #[test]

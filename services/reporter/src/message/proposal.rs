@@ -1,0 +1,49 @@
+//! Asking a person about a plan before the work.
+
+use domain::{CommitId, Plan, RepositoryName, RunId};
+
+use super::words::{code, harmless, quoted};
+
+/// The whole plan, and how to decide.
+pub(super) fn proposed(
+    repository: &RepositoryName,
+    id: &CommitId,
+    plan: &Plan,
+    run: Option<&RunId>,
+) -> Vec<String> {
+    let run = run.map(ToString::to_string).unwrap_or_default();
+    let id = id.short();
+    let mut paragraphs = vec![
+        format!("A plan for `{repository}` waits for your decision before the work begins: plan `{id}`."),
+        quoted(&plan.goal),
+        harmless(&plan.approach),
+        steps(plan),
+    ];
+    let lists = [
+        ("Tests", &plan.tests),
+        ("Risks", &plan.risks),
+        ("Not done", &plan.not_doing),
+    ];
+    for (name, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        paragraphs.push(format!("**{name}**"));
+        let lines: Vec<String> = lines.iter().map(|line| format!("- {}", harmless(line))).collect();
+        paragraphs.push(lines.join("\n"));
+    }
+    paragraphs.push(format!(
+        "Decide with `journeyman decide {run} approve --head {id}`, `journeyman decide {run} reject`, or \
+         `journeyman decide {run} revise --feedback 'what to change'`. An approval covers this plan only."
+    ));
+    paragraphs
+}
+
+fn steps(plan: &Plan) -> String {
+    let lines = plan.steps.iter().enumerate().map(|(number, step)| {
+        let files: Vec<String> = step.files.iter().map(|file| code(file)).collect();
+        let files = match files.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", files.join(", ")),
+        };
+        format!("{}. {}{files}", number + 1, harmless(&step.what))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
