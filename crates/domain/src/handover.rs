@@ -75,16 +75,6 @@ pub struct CriterionNote {
     pub shown_by: String,
 }
 
-/// A question to the people of a ticket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
-    /// One question.
-    pub text: String,
-    /// Answers to choose from.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-}
-
 /// What a pull request says: facts, and the model's words in their places. The reporter has the wording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
@@ -293,7 +283,14 @@ impl Return {
     pub const fn phase(&self) -> Phase {
         match self {
             Self::Replan { .. } => Phase::Plan,
-            _ => Phase::Work,
+            Self::Refused { .. }
+            | Self::Feedback { .. }
+            | Self::Unkept { .. }
+            | Self::NothingChanged
+            | Self::Red { .. }
+            | Self::OutOfScope { .. }
+            | Self::Weakened { .. }
+            | Self::Reviewed { .. } => Phase::Work,
         }
     }
 }

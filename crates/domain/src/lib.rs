@@ -32,6 +32,7 @@ mod object;
 mod origin;
 mod phase;
 mod plan;
+mod question;
 mod report;
 mod repository;
 mod review;
@@ -67,8 +68,7 @@ pub use fact::{Entry, Fact};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use glob::covers;
 pub use handover::{
-    CheckRow, CriterionNote, Description, Exit, FileNote, Handover, PhaseOutput, Proof, Question, RedCheck,
-    Return,
+    CheckRow, CriterionNote, Description, Exit, FileNote, Handover, PhaseOutput, Proof, RedCheck, Return,
 };
 pub use hint::{Hint, Repetition, RepetitionKind};
 pub use host::HostPattern;
@@ -88,6 +88,7 @@ pub use object::ObjectRef;
 pub use origin::Origin;
 pub use phase::{ModelRole, Phase};
 pub use plan::{Plan, PlanStep};
+pub use question::Question;
 pub use report::{
     Proposal, PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled,
 };

@@ -3,7 +3,7 @@
 use domain::{GiveUp, StopReason};
 use e2e::{Options, World};
 use serde_json::{Value, json};
-use testkit::{Step, fixture};
+use testkit::{Step, fixture, model::around};
 
 use crate::{comment_with, end_of, only_pull_request};
 
@@ -12,7 +12,7 @@ async fn world() -> World {
 }
 
 fn look(fields: &Value) -> Vec<Step> {
-    vec![Step::say(fixture::intake(fields))]
+    vec![Step::say(around::intake(fields))]
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,9 +20,9 @@ async fn an_ordinary_ticket_costs_one_call_before_its_work_and_one_after() {
     let world = world().await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    assert_eq!(world.model.calls_of(fixture::INTAKE).len(), 1);
-    assert_eq!(world.model.calls_of(fixture::PLAN).len(), 0);
-    assert_eq!(world.model.calls_of(fixture::REVIEW).len(), 1);
+    assert_eq!(world.model.calls_of(around::INTAKE).len(), 1);
+    assert_eq!(world.model.calls_of(around::PLAN).len(), 0);
+    assert_eq!(world.model.calls_of(around::REVIEW).len(), 1);
     assert_eq!(world.model.calls().len(), fixture::script().len());
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
@@ -33,7 +33,7 @@ async fn a_ticket_that_only_people_can_clear_up_is_asked_about_before_any_work()
     let world = world().await;
     let questions = json!([{"text": "Are prices gross or net?", "options": ["gross", "net"]}]);
     let asks = look(&json!({"decision": "ask", "questions": questions}));
-    world.model.set_script_of(fixture::INTAKE, "", asks);
+    world.model.set_script_of(around::INTAKE, "", asks);
     let mut script = fixture::script();
     script[0].expect = Some("They are net.".to_owned());
     world.model.set_script("", script);
@@ -52,7 +52,7 @@ async fn a_ticket_that_is_too_large_is_declined_with_a_proposal() {
     let world = world().await;
     let reason = "These are three changes: the cart, the invoices and the reports.";
     let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": reason});
-    world.model.set_script_of(fixture::INTAKE, "", look(&fields));
+    world.model.set_script_of(around::INTAKE, "", look(&fields));
     let key = world.ask().unwrap();
     let ended = end_of(&world, &key, 0).await;
     assert!(
@@ -77,7 +77,7 @@ async fn a_large_ticket_is_planned_without_a_change_and_worked_on_with_the_plan(
     let world = world().await;
     world
         .model
-        .set_script_of(fixture::INTAKE, "", look(&json!({"class": "large"})));
+        .set_script_of(around::INTAKE, "", look(&json!({"class": "large"})));
     let plan = json!({
         "goal": "The total counts every piece.",
         "approach": "Multiply before the discount.",
@@ -88,7 +88,7 @@ async fn a_large_ticket_is_planned_without_a_change_and_worked_on_with_the_plan(
             .and_call("write_file", json!({"path": "plan.md", "content": "No.\n"})),
         Step::call("submit_plan", plan).expecting("nothing may be changed"),
     ];
-    world.model.set_script_of(fixture::PLAN, "", planning);
+    world.model.set_script_of(around::PLAN, "", planning);
     let mut script = fixture::script();
     script[0].expect = Some("1. Multiply by the quantity. (shop/cart.py)".to_owned());
     world.model.set_script("", script);
@@ -110,7 +110,7 @@ async fn a_reviewers_objection_goes_back_once_and_what_it_repeats_is_in_the_pull
         Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("line.price * line.quantity"),
         Step::call("submit_review", objection),
     ];
-    world.model.set_script_of(fixture::REVIEW, "", reviewing);
+    world.model.set_script_of(around::REVIEW, "", reviewing);
     let mut script = fixture::script();
     script.push(
         fixture::finish("cart", "Count every piece in the cart's total")
@@ -125,7 +125,7 @@ async fn a_reviewers_objection_goes_back_once_and_what_it_repeats_is_in_the_pull
         "{body}"
     );
     assert_eq!(
-        world.model.calls_of(fixture::REVIEW).len(),
+        world.model.calls_of(around::REVIEW).len(),
         4,
         "two reviews of two calls"
     );

@@ -1,6 +1,7 @@
 //! A model that follows a script and refuses transcripts that break its provider's protocol.
 
 mod anthropic;
+pub mod around;
 mod bedrock;
 mod cache;
 mod dialect;
@@ -24,7 +25,6 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::fixture;
 use crate::http::{Fault, RequestLog, Server, answer, header_text, is_json, lock};
 pub use bedrock::{MODEL_ACCESS_KEY_ID, MODEL_REGION, MODEL_SECRET_ACCESS_KEY, frame};
 use cache::Cache;
@@ -32,7 +32,7 @@ use dialect::Dialect;
 pub use dialect::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
 use reply::PlayedReply;
 pub use script::Step;
-use script::Transcript;
+use script::{Scripts, Transcript, scripts};
 
 /// The one version of the Messages interface.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -72,8 +72,7 @@ struct Model {
 
 #[derive(Default)]
 struct Play {
-    /// By the beginning of the first user message, and a marker in it.
-    scripts: BTreeMap<(String, String), Vec<Step>>,
+    scripts: Scripts,
     calls: Vec<ModelCall>,
     repeat_after: Option<String>,
     cache: Cache,
@@ -205,16 +204,6 @@ impl ScriptedModel {
     pub fn violations(&self) -> Vec<String> {
         self.state.log.violations()
     }
-}
-
-/// The script of the work, and short answers to what is asked around it.
-fn scripts(work: Vec<Step>) -> BTreeMap<(String, String), Vec<Step>> {
-    let around = fixture::around().into_iter();
-    let mut scripts: BTreeMap<_, _> = around
-        .map(|(start, steps)| ((start.to_owned(), String::new()), steps))
-        .collect();
-    scripts.insert((String::new(), String::new()), work);
-    scripts
 }
 
 async fn messages(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {

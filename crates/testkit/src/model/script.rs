@@ -1,6 +1,10 @@
 //! The script: which reply comes when, and what must have come before.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+
+use super::around::around;
 
 /// One reply of the script, and what must have come before it.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +67,19 @@ impl Step {
         self.unoffered = true;
         self
     }
+}
+
+/// By the beginning of the first user message, and a marker in it.
+pub(super) type Scripts = BTreeMap<(String, String), Vec<Step>>;
+
+/// The script of the work, and short answers to what is asked around it.
+pub(super) fn scripts(work: Vec<Step>) -> Scripts {
+    let around = around().into_iter();
+    let mut scripts: BTreeMap<_, _> = around
+        .map(|(start, steps)| ((start.to_owned(), String::new()), steps))
+        .collect();
+    scripts.insert((String::new(), String::new()), work);
+    scripts
 }
 
 /// A transcript, free of its dialect.

@@ -62,7 +62,9 @@ fn of_project(workspace: &Workspace, project: &DbtProject, words: &HashSet<&str>
 fn read(workspace: &Workspace, path: &str) -> Option<Manifest> {
     match workspace.at_base(path) {
         Ok(bytes) => serde_json::from_slice(&bytes?)
-            .inspect_err(|error| tracing::info!(path, %error, "a dbt manifest could not be read"))
+            .inspect_err(
+                |error| tracing::info!(path, error = %chain(error), "a dbt manifest could not be read"),
+            )
             .ok(),
         Err(problem) => {
             tracing::warn!(path, error = %chain(&problem), "a dbt manifest could not be looked up");

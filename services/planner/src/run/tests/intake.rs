@@ -5,7 +5,7 @@ use domain::{
     StopReason, TicketComment, Timestamp,
 };
 use serde_json::{Value, json};
-use testkit::fixture;
+use testkit::model::around;
 
 use super::play::{Play, done, end, request, tools};
 use crate::run::{Action, decide};
@@ -22,7 +22,7 @@ fn play(looks: &[Reply]) -> Play {
 }
 
 fn look(fields: &Value) -> Reply {
-    end(&fixture::intake(fields))
+    end(&around::intake(fields))
 }
 
 fn last_words(transcript: &Transcript) -> &str {

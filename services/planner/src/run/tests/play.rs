@@ -10,7 +10,7 @@ use domain::{
     TriggerKey, Usage, Verdict, WorkspaceInfo,
 };
 use serde_json::{Value, json};
-use testkit::fixture;
+use testkit::model::around;
 
 use crate::prompts;
 use crate::run::{Action, Retries, RunState, conversation, decide};
@@ -327,7 +327,7 @@ impl Play {
             Phase::Work | Phase::Triage => (&mut self.replies, end("done")),
             Phase::Intake => (
                 self.around.entry(phase).or_default(),
-                end(&fixture::intake(&json!({}))),
+                end(&around::intake(&json!({}))),
             ),
             Phase::Plan => (self.around.entry(phase).or_default(), plan()),
             Phase::Review => (self.around.entry(phase).or_default(), review(&[])),
