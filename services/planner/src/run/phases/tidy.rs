@@ -5,7 +5,7 @@ use domain::ToolStatus;
 use serde_json::json;
 
 use crate::run::machine::{
-    Answer, Call, CallResult, CallState, PhaseSpec, RunState, Step, answer, own_call, run_tool,
+    Action, Answer, Call, CallResult, CallState, PhaseSpec, RunState, Step, answer, own_call, run_tool,
 };
 
 const RUN_COMMAND: &str = "run_command";
@@ -37,6 +37,8 @@ fn next(state: &RunState) -> Step {
             let input = json!({ "command": command, "timeout_s": LIMIT_S });
             own_call(state, RUN_COMMAND, &input).into()
         }
+        // What is proven next must be what a restored workspace has.
+        None if state.work().dirty => Action::TakeSnapshot.into(),
         None => Step::Over,
     }
 }

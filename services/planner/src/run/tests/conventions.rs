@@ -50,6 +50,17 @@ fn repairs_run_before_the_commit_and_one_that_fails_is_named_and_stops_nothing()
 }
 
 #[test]
+fn what_repairs_changed_is_kept_before_it_is_proven() {
+    let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
+    let mut play = Play::implement(asked, done());
+    play.until(|action| matches!(action, Action::FindChecks));
+    let named = |fact: &&Fact| matches!(fact, Fact::ToolFinished { .. } | Fact::SnapshotTaken { .. });
+    let facts = play.entries.iter().map(|entry| &entry.fact);
+    let last = facts.filter(named).last().unwrap();
+    assert!(matches!(last, Fact::SnapshotTaken { .. }), "{last:?}");
+}
+
+#[test]
 fn repairs_run_again_when_the_work_went_on() {
     let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
     let mut play = Play::implement(asked, (0..2).flat_map(|_| done()));
