@@ -1,6 +1,6 @@
 //! People steer: decisions at the gate, stops.
 
-use domain::{Fact, Receipt, ReportOutcome, RunId, StopReason, TicketKey, Verdict, WaitsFor};
+use domain::{Fact, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey, Verdict, WaitsFor};
 use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture};
@@ -8,7 +8,11 @@ use testkit::{Step, fixture};
 use crate::{comment_with, end_of, only_pull_request};
 
 async fn at_the_gate() -> (World, String, RunId) {
-    let rules = "agent:\n  approval: before_push\n".to_owned();
+    at_the_gate_of("before_push").await
+}
+
+async fn at_the_gate_of(approval: &str) -> (World, String, RunId) {
+    let rules = format!("agent:\n  approval: {approval}\n");
     let world = World::start(Options {
         rules,
         ..Options::default()
@@ -46,6 +50,30 @@ async fn asked_about(world: &World, run: &RunId) -> String {
         _ => None,
     });
     asked.expect("a person was asked")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_work_begins_before_a_person_approves_the_plan() {
+    let (world, key, run) = at_the_gate_of("plan").await;
+    comment_with(&world, &key, "the smallest change").await;
+    assert_eq!(world.model.calls().len(), 0, "no work yet");
+    let journal = world.client.journal(&run).await.unwrap();
+    let asked = journal.iter().find_map(|entry| match &entry.fact {
+        Fact::ReportRequested {
+            request: ReportRequest::PlanProposed { id, .. },
+            ..
+        } => Some(id.short().to_owned()),
+        _ => None,
+    });
+    let plan = asked.expect("a plan was proposed");
+    world
+        .client
+        .decide(&run, Verdict::Approve, &plan, "")
+        .await
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    only_pull_request(&world);
+    world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

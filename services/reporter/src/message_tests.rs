@@ -2,8 +2,8 @@
 
 use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{
-    Budget, ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef, Repetition,
-    RepetitionKind, SkipPlace,
+    Budget, ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef, PlanStep,
+    Repetition, RepetitionKind, SkipPlace,
 };
 use insta::assert_snapshot;
 
@@ -249,6 +249,47 @@ fn decision_needed() {
     ````
 
     Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this commit only.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn plan_proposed() {
+    let plan = Plan {
+        goal: "Totals count pieces.".to_owned(),
+        approach: "Multiply @here before the discount.".to_owned(),
+        steps: vec![PlanStep {
+            what: "Multiply by the quantity.".to_owned(),
+            files: vec!["shop/cart.py".to_owned()],
+        }],
+        tests: vec!["Two pieces of one kind".to_owned()],
+        risks: Vec::new(),
+        not_doing: vec!["Taxes".to_owned()],
+    };
+    let say = Say::PlanProposed {
+        repository: "acme/shop".parse().unwrap(),
+        id: "a".repeat(40).parse().unwrap(),
+        plan: Box::new(plan),
+    };
+    assert_snapshot!(comment(&say, &Made::default(), &jira(), Some(&run())), @"
+    A plan for `acme/shop` waits for your decision before the work begins: plan `aaaaaaaaaaaa`.
+
+    > Totals count pieces.
+
+    Multiply `@here` before the discount.
+
+    1. Multiply by the quantity. (`shop/cart.py`)
+
+    **Tests**
+
+    - Two pieces of one kind
+
+    **Not done**
+
+    - Taxes
+
+    Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this plan only.
 
     Journeyman, run `jira:ENG-12@57`
     ");

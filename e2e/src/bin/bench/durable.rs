@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     measure::{Samples, figure},
     processes::Services,
-    tickets::{self, file, run_step},
+    tickets::{self, file, run_steps},
 };
 
 const APPENDS: u64 = 500;
@@ -170,7 +170,7 @@ async fn recovery(world: &mut World, service: &'static str) -> anyhow::Result<Du
     for number in 0..CRASHES {
         let marker = format!("crash-{service}-{number}");
         let key = file(world, &marker, |_| {
-            let mut script = vec![run_step(); 12];
+            let mut script = run_steps(12);
             script.push(Step::say("There is nothing to do."));
             script
         });
@@ -237,7 +237,7 @@ async fn crowd(world: &mut World) -> anyhow::Result<()> {
     world.model.set_latency(THOUGHT);
     for number in 0..ACTIVE {
         let key = file(world, &format!("active-{number}"), |_| {
-            let mut script = vec![run_step(); 200];
+            let mut script = run_steps(200);
             script.push(Step::say("There is nothing to do."));
             script
         });

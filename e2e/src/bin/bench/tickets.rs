@@ -74,13 +74,16 @@ pub(crate) async fn first_call(world: &World) -> anyhow::Result<()> {
         let key = file(world, &format!("first-{number}"), |_| {
             vec![Step::say("There is nothing to do.")]
         });
-        let before = world.model.call_count();
+        let before = world.model.all_calls().len();
         let start = Instant::now();
         world.ask_for_work(&key)?;
-        wait("the model's first call", || world.model.call_count() > before).await?;
-        let calls = world.model.calls();
+        wait("the model's first call", || {
+            world.model.all_calls().len() > before
+        })
+        .await?;
+        let calls = world.model.all_calls();
         let took = calls
-            .last()
+            .get(before)
             .context("no call")?
             .at
             .saturating_duration_since(start);
@@ -101,7 +104,7 @@ pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()
     for number in 0..LONG_RUNS {
         let marker = format!("turns-{number}");
         let key = file(world, &marker, |_| {
-            let mut script = vec![run_step(); TURNS - 1];
+            let mut script = run_steps(TURNS - 1);
             script.push(Step::say("There is nothing to do."));
             script
         });
@@ -148,8 +151,10 @@ async fn answers(world: &World, requests: Vec<Value>) -> anyhow::Result<Duration
     Ok(start.elapsed() / count)
 }
 
-pub(crate) fn run_step() -> Step {
-    Step::call("run_command", json!({"command": COMMAND}))
+/// So many turns of one command each. Every command differs: a model that repeats itself is stopped.
+pub(crate) fn run_steps(count: usize) -> Vec<Step> {
+    let step = |number| Step::call("run_command", json!({"command": format!("{COMMAND} # {number}")}));
+    (0..count).map(step).collect()
 }
 
 /// Prints the time from the webhook to the open pull request, the project's tests run twice on the way.
@@ -250,7 +255,7 @@ fn long_script() -> Vec<Step> {
         .into_iter()
         .filter(|step| !tests(step))
         .collect::<Vec<_>>();
-    let mut script = vec![run_step(); TURNS - kept.len()];
+    let mut script = run_steps(TURNS - kept.len());
     script.extend(kept.into_iter().map(|step| Step { expect: None, ..step }));
     script
 }
