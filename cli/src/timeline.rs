@@ -60,6 +60,10 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         Fact::CheckRan { run, .. } => ("executor", describe_check(run)),
         Fact::ChangeInspected { report } => ("executor", describe_change(report.as_deref())),
         Fact::PhaseFinished { output } => ("planner", describe_output(output)),
+        Fact::ContextCleared { turns, tokens, .. } => (
+            "planner",
+            format!("old results of {turns} turns left out: about {tokens} tokens less"),
+        ),
         Fact::ClassRaised { class } => (
             "planner",
             format!("more work than it looked like: {}", class.as_str()),

@@ -58,6 +58,9 @@ pub struct RunLimits {
     /// Minutes in which models, tools and checks run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
+    /// Tokens of one conversation, from which on old results are left out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
 }
 
 /// What a run has too little of.

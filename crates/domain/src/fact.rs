@@ -183,6 +183,15 @@ pub enum Fact {
         /// What it brought.
         output: PhaseOutput,
     },
+    /// A conversation became long: the model is shown the old results of its tools in one line each from now on.
+    ContextCleared {
+        /// The conversation: the last one of its phase.
+        phase: Phase,
+        /// How many turns from its start.
+        turns: u32,
+        /// About how many tokens every later call has less.
+        tokens: u64,
+    },
     /// The work turned out to be more than it looked like.
     ClassRaised {
         /// The larger class.
@@ -304,6 +313,7 @@ impl Fact {
             Self::CheckRan { .. } => "check_ran",
             Self::ChangeInspected { .. } => "change_inspected",
             Self::PhaseFinished { .. } => "phase_finished",
+            Self::ContextCleared { .. } => "context_cleared",
             Self::ClassRaised { .. } => "class_raised",
             Self::Returned { .. } => "returned",
             Self::SnapshotTaken { .. } => "snapshot_taken",
@@ -344,6 +354,7 @@ impl Fact {
             | Self::CheckRan { .. }
             | Self::ChangeInspected { .. }
             | Self::PhaseFinished { .. }
+            | Self::ContextCleared { .. }
             | Self::ClassRaised { .. }
             | Self::Returned { .. }
             | Self::SnapshotTaken { .. }

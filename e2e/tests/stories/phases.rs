@@ -132,3 +132,30 @@ async fn a_reviewers_objection_goes_back_once_and_what_it_repeats_is_in_the_pull
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_conversation_makes_room_and_its_change_is_right() {
+    let read = |number: usize| {
+        let command = format!("seq {number} 700 # {number}");
+        Step::call("run_command", json!({ "command": command }))
+    };
+    let mut script: Vec<Step> = (1..8).map(read).collect();
+    script.extend(
+        fixture::script()
+            .into_iter()
+            .map(|step| Step { expect: None, ..step }),
+    );
+    let world = World::start(Options {
+        script: Some(script),
+        settings: vec![("PLANNER__CONTEXT_TOKENS", "9000".to_owned())],
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    only_pull_request(&world);
+    let last = world.model.calls().pop().unwrap().request.to_string();
+    assert!(last.contains("left out to make room"), "{last}");
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}

@@ -56,7 +56,10 @@ impl PlannerSettings {
     pub(crate) fn allowance(&self) -> Allowance {
         let (usual, most) = (&self.budget, &self.budget_ceiling);
         Allowance {
-            usual: limits(usual.cost_usd, usual.tokens, usual.minutes),
+            usual: RunLimits {
+                context: Some(self.context_tokens).filter(|tokens| *tokens > 0),
+                ..limits(usual.cost_usd, usual.tokens, usual.minutes)
+            },
             most: limits(most.cost_usd, most.tokens, most.minutes),
         }
     }
@@ -68,5 +71,6 @@ fn limits(cost_usd: Dollars, tokens: u64, minutes: u64) -> RunLimits {
         cost_usd: set(cost_usd.micros()).map(Dollars::from_micros),
         tokens: set(tokens),
         minutes: set(minutes),
+        context: None,
     }
 }

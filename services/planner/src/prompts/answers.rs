@@ -14,6 +14,9 @@ pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; wheth
 pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
 
 const NAME_CHARS: usize = 80;
+/// An old result up to this length is not worth leaving out.
+const SHORT_CHARS: usize = 400;
+const LINE_CHARS: usize = 160;
 const OUTSIDE_FILES: usize = 20;
 
 /// What the model reads of a call that the planner answers.
@@ -277,6 +280,22 @@ pub(super) fn results(
         .collect();
     if let (Some(reason), Some((_, last))) = (not_kept, results.last_mut()) {
         last.content = format!("{}\n\n{}", last.content, unkept(reason));
+    }
+    results
+}
+
+/// Old results in one line each, to make room. Short ones stay.
+pub(super) fn cleared(calls: &[(&str, Option<&CallResult>)]) -> Vec<(String, ToolResult)> {
+    let mut results = results(calls, None);
+    for (_, result) in &mut results {
+        let chars = result.content.chars().count();
+        if chars > SHORT_CHARS {
+            let first = result.content.lines().find(|line| !line.trim().is_empty());
+            let first: String = first.unwrap_or_default().chars().take(LINE_CHARS).collect();
+            result.content = format!(
+                "{first}\n[{chars} characters left out to make room; call the tool again if you need them]"
+            );
+        }
     }
     results
 }

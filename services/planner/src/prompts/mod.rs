@@ -84,7 +84,12 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
     let digest = digest(&system.join("\n"), &tools, &messages);
     messages.extend(conversation.items.iter().map(|item| match item {
         Item::Reply(blocks) => Message::Assistant(never_empty(blocks)),
-        Item::Results { calls, unkept } => Message::ToolResults(answers::results(calls, *unkept)),
+        Item::Results {
+            calls,
+            is_cleared: true,
+            ..
+        } => Message::ToolResults(answers::cleared(calls)),
+        Item::Results { calls, unkept, .. } => Message::ToolResults(answers::results(calls, *unkept)),
         Item::Nudge(Nudge::SmallerSteps) => Message::User(SMALLER_STEPS.to_owned()),
         Item::Nudge(Nudge::Unfinished) => Message::User(unfinished.clone()),
         Item::Nudge(Nudge::Unusable(problem)) => Message::User(answers::unusable(problem)),

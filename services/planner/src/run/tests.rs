@@ -1,6 +1,7 @@
 //! Stories of runs: facts in, action out.
 
 mod budget;
+mod context;
 mod conventions;
 mod gate;
 mod implement;

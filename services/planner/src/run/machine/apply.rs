@@ -148,7 +148,8 @@ impl RunState {
             | Fact::ModelFailed { .. }
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
-            | Fact::Hinted { .. } => self.conversed(entry),
+            | Fact::Hinted { .. }
+            | Fact::ContextCleared { .. } => self.conversed(entry),
             Fact::CodeFound { seeds, note } => self.code_found(seeds, note),
             Fact::ChecksFound { .. }
             | Fact::CheckRequested { .. }

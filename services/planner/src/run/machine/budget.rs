@@ -68,6 +68,7 @@ impl Allowance {
             cost_usd: least(wanted.cost_usd.or(usual.cost_usd), most.cost_usd),
             tokens: least(wanted.tokens.or(usual.tokens), most.tokens),
             minutes: least(wanted.minutes.or(usual.minutes), most.minutes),
+            context: usual.context,
         }
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum Item<'a> {
         calls: Vec<(&'a str, Option<&'a CallResult>)>,
         /// Why what they changed could not be kept.
         unkept: Option<&'a str>,
+        /// Whether they are old, and shown in one line each.
+        is_cleared: bool,
     },
     /// A word of the planner.
     Nudge(Nudge),
@@ -96,7 +98,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<Item<'a>> {
         let Some(reply) = &turn.reply else { return items };
         items.push(Item::Reply(&reply.blocks));
         if !turn.calls.is_empty() {
-            items.push(results(turn));
+            items.push(results(turn, place < state.cleared_of(dialog)));
         }
         let (from, next) = (turn.after + 1, turns.get(place + 1));
         let said = news(state, from, next);
@@ -144,7 +146,7 @@ fn news<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> Option<Ite
     (!said.is_empty()).then_some(Item::News(said))
 }
 
-fn results(turn: &Turn) -> Item<'_> {
+fn results(turn: &Turn, is_cleared: bool) -> Item<'_> {
     let calls = turn.calls.iter().map(|call| {
         let result = match &call.state {
             CallState::Finished { result, .. } => Some(result),
@@ -155,5 +157,6 @@ fn results(turn: &Turn) -> Item<'_> {
     Item::Results {
         calls: calls.collect(),
         unkept: turn.unkept.as_deref(),
+        is_cleared,
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct Dialog {
     /// Several conversations may serve one phase, one after another.
     pub(crate) round: u32,
     pub(crate) turns: Vec<Turn>,
+    /// Of so many turns from the start, results are shown in one line each.
+    pub(crate) cleared: usize,
 }
 
 /// One model call and its tool calls.

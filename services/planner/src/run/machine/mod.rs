@@ -2,6 +2,7 @@
 
 mod apply;
 mod budget;
+mod context;
 pub(crate) mod conversation;
 mod dialog;
 mod input;

@@ -232,11 +232,19 @@ impl RunState {
         self.dialogs.iter().any(|dialog| dialog.phase == Phase::Work)
     }
 
+    fn known(&self, dialog: &DialogSpec) -> Option<&Dialog> {
+        let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(self));
+        self.dialogs.iter().find(is_it)
+    }
+
     /// The turns of a phase's conversation, as far as it has come.
     pub(crate) fn turns_of(&self, dialog: &DialogSpec) -> &[Turn] {
-        let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(self));
-        let known = self.dialogs.iter().find(is_it);
-        known.map_or(&[], |known| &known.turns)
+        self.known(dialog).map_or(&[], |known| &known.turns)
+    }
+
+    /// Of how many of them results are shown in one line each.
+    pub(crate) fn cleared_of(&self, dialog: &DialogSpec) -> usize {
+        self.known(dialog).map_or(0, |known| known.cleared)
     }
 
     /// What the last output of a phase brought.
@@ -351,6 +359,7 @@ impl RunState {
             | Fact::CheckRan { .. }
             | Fact::ChangeInspected { .. }
             | Fact::PhaseFinished { .. }
+            | Fact::ContextCleared { .. }
             | Fact::ClassRaised { .. }
             | Fact::Returned { .. }
             | Fact::SnapshotTaken { .. }

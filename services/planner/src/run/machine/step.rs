@@ -8,7 +8,7 @@ use domain::{
 
 use serde_json::Value;
 
-use super::{Call, CallState, DialogSpec, Retry, RunState, Step, budget, repetition};
+use super::{Call, CallState, DialogSpec, Retry, RunState, Step, budget, context, repetition};
 
 /// The next step of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +138,9 @@ pub(crate) enum Argument {
 pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
     if state.limits.is_none() {
         return Action::SetLimits;
+    }
+    if let Some(fact) = context::clear(state, dialog) {
+        return Action::Record(fact);
     }
     let hint = budget::hint(state, dialog).or_else(|| repetition::hint(state, dialog));
     if let Some(hint) = hint {

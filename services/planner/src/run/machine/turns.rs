@@ -30,6 +30,7 @@ impl RunState {
             } => self.tool_requested((id, call, *own), repository.as_ref(), entry),
             Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
             Fact::Hinted { phase, hint } => self.hinted(*phase, hint),
+            Fact::ContextCleared { phase, turns, .. } => self.context_cleared(*phase, *turns),
             _ => Err("it is not about a conversation"),
         }
     }
@@ -62,6 +63,7 @@ impl RunState {
                 phase,
                 round,
                 turns: Vec::new(),
+                cleared: 0,
             },
         };
         self.dialogs.push(dialog);
@@ -86,6 +88,19 @@ impl RunState {
     }
 
     /// The last turn of the conversation carries it, so that it is told after that turn's results.
+    fn context_cleared(&mut self, phase: Phase, turns: u32) -> Applied {
+        let mut dialogs = self.dialogs.iter_mut().rev();
+        let dialog = dialogs.find(|dialog| dialog.phase == phase);
+        let dialog = dialog.ok_or("there is no such conversation")?;
+        let turns = turns as usize;
+        legal(
+            dialog.cleared < turns && turns <= dialog.turns.len(),
+            "there is nothing to clear",
+        )?;
+        dialog.cleared = turns;
+        Ok(())
+    }
+
     fn hinted(&mut self, phase: Phase, hint: &Hint) -> Applied {
         let mut dialogs = self.dialogs.iter_mut().rev();
         let dialog = dialogs.find(|dialog| dialog.phase == phase);

@@ -63,6 +63,7 @@ fn rules_say_what_a_run_may_spend_up_to_the_ceiling_and_settings_where_they_say_
             cost_usd: Some(Dollars::from_micros(3_000_000)),
             tokens: None,
             minutes: Some(20),
+            ..RunLimits::default()
         },
     };
     let limits = allowance.limits(&asked);

@@ -56,7 +56,7 @@ fn what_repairs_changed_is_kept_before_it_is_proven() {
     play.until(|action| matches!(action, Action::FindChecks));
     let named = |fact: &&Fact| matches!(fact, Fact::ToolFinished { .. } | Fact::SnapshotTaken { .. });
     let facts = play.entries.iter().map(|entry| &entry.fact);
-    let last = facts.filter(named).last().unwrap();
+    let last = facts.filter(named).next_back().unwrap();
     assert!(matches!(last, Fact::SnapshotTaken { .. }), "{last:?}");
 }
 
