@@ -55,8 +55,8 @@ fn what_repairs_changed_is_kept_before_it_is_proven() {
     let mut play = Play::implement(asked, done());
     play.until(|action| matches!(action, Action::FindChecks));
     let named = |fact: &&Fact| matches!(fact, Fact::ToolFinished { .. } | Fact::SnapshotTaken { .. });
-    let facts = play.entries.iter().map(|entry| &entry.fact);
-    let last = facts.filter(named).next_back().unwrap();
+    let mut facts = play.entries.iter().map(|entry| &entry.fact);
+    let last = facts.rfind(named).unwrap();
     assert!(matches!(last, Fact::SnapshotTaken { .. }), "{last:?}");
 }
 
