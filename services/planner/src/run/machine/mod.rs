@@ -6,6 +6,7 @@ mod context;
 pub(crate) mod conversation;
 mod dialog;
 mod input;
+mod outputs;
 mod proof;
 mod repetition;
 mod reports;

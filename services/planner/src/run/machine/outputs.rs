@@ -1,0 +1,74 @@
+//! What phases have brought.
+
+use domain::{Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason};
+
+use super::RunState;
+
+impl RunState {
+    /// What the last output of a phase brought.
+    fn output<'a, T>(&'a self, of: impl Fn(&'a PhaseOutput) -> Option<T>) -> Option<T> {
+        self.outputs.iter().rev().find_map(of)
+    }
+
+    /// The first look at the ticket, once it is over; within: when it was of use.
+    pub(crate) fn intake(&self) -> Option<Option<&Intake>> {
+        self.output(|output| match output {
+            PhaseOutput::Intake { intake } => Some(intake.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// The plan, once planning is over; within: when there is one.
+    pub(crate) fn plan(&self) -> Option<Option<&Plan>> {
+        self.output(|output| match output {
+            PhaseOutput::Plan { plan } => Some(plan.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// How much work the ticket is.
+    pub(crate) fn class(&self) -> Class {
+        let seen = self.intake().flatten().map(|intake| intake.class);
+        self.raised.or(seen).unwrap_or_default()
+    }
+
+    /// How the model ended its work.
+    pub(crate) fn exit(&self) -> Option<&Exit> {
+        self.output(|output| match output {
+            PhaseOutput::Work { exit } => Some(exit),
+            _ => None,
+        })
+    }
+
+    /// What the model says of its change.
+    pub(crate) fn handover(&self) -> Option<&Handover> {
+        match self.exit()? {
+            Exit::Finished(handover) | Exit::CutShort { handover, .. } => Some(handover),
+            Exit::GaveUp { .. } => None,
+        }
+    }
+
+    /// Why the work ended early, when it did.
+    pub(crate) fn cut_short(&self) -> Option<&StopReason> {
+        match self.exit()? {
+            Exit::CutShort { reason, .. } => Some(reason),
+            Exit::Finished(_) | Exit::GaveUp { .. } => None,
+        }
+    }
+
+    /// What was shown of the change.
+    pub(crate) fn proof(&self) -> Option<&Proof> {
+        self.output(|output| match output {
+            PhaseOutput::Prove { proof } => Some(&**proof),
+            _ => None,
+        })
+    }
+
+    /// What the reviewer says of the change.
+    pub(crate) fn review(&self) -> Option<&Review> {
+        self.output(|output| match output {
+            PhaseOutput::Review { review } => Some(review),
+            _ => None,
+        })
+    }
+}
