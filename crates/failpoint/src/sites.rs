@@ -1,7 +1,9 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 69] = [
+pub const SITES: [&str; 74] = [
+    "executor.check.make",
+    "executor.check.run",
     "executor.command.run",
     "executor.mirror.fetch",
     "executor.setup.run",
@@ -28,7 +30,10 @@ pub const SITES: [&str; 69] = [
     "lease.take",
     "planner.executor.call_tool",
     "planner.executor.close",
+    "planner.executor.find_checks",
+    "planner.executor.inspect_change",
     "planner.executor.open",
+    "planner.executor.run_check",
     "planner.executor.snapshot",
     "planner.model.call",
     "queue.connect",

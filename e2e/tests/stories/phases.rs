@@ -147,7 +147,7 @@ async fn a_long_conversation_makes_room_and_its_change_is_right() {
     );
     let world = World::start(Options {
         script: Some(script),
-        settings: vec![("PLANNER__CONTEXT_TOKENS", "9000".to_owned())],
+        settings: vec![("PLANNER__CONTEXT_TOKENS", "5000".to_owned())],
         ..Options::default()
     });
     let world = world.await.unwrap();
