@@ -78,6 +78,9 @@ for table in ("tcp", "tcp6", "udp", "udp6", "raw"):
     tell(table, [line.split()[1] for line in lines(f"/proc/net/{table}")[1:]])
 tell("descriptors", sorted(os.listdir("/proc/self/fd"))[:-1])
 tell("lock, pipe, port", (tried(locked), tried(pipe), tried(bound)))
-fields = ("Name", "State", "SigIgn", "ShdPnd", "Cpus_allowed:")
-tell("first process", [line for line in lines("/proc/1/status") if line.startswith(fields)])
+fields = ("Name", "SigIgn", "ShdPnd", "Cpus_allowed:")
+status = lines("/proc/1/status")
+tell("first process", [line for line in status if line.startswith(fields)])
+# It sleeps or runs as its work goes; only a stopped or traced one is changed.
+tell("first process goes", [line.split()[1] in "RSD" for line in status if line.startswith("State")])
 tell("its priority", (os.getpriority(0, 1), sorted(os.sched_getaffinity(1)), answer(libc.syscall(IOPRIO_GET, 1, 1))))
