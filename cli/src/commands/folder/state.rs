@@ -159,15 +159,15 @@ mod tests {
     #[test]
     fn every_folder_has_a_name_that_keys_can_have() {
         for (path, name) in [
-            ("/work/shop", "shop"),
-            ("/work/My Shop_2.0", "my-shop-2-0"),
-            ("/work/.dotfiles", "dotfiles"),
-            ("/work/2048-game", "game"),
-            ("/work/github", "github-folder"),
-            ("/work/日本", "repository"),
+            ("/home/ada/shop", "shop"),
+            ("/home/ada/My Shop_2.0", "my-shop-2-0"),
+            ("/home/ada/.dotfiles", "dotfiles"),
+            ("/home/ada/2048-game", "game"),
+            ("/home/ada/github", "github-folder"),
+            ("/home/ada/日本", "repository"),
             ("/", "repository"),
             (
-                "/work/a-very-long-name-of-a-repository-somewhere",
+                "/home/ada/a-very-long-name-of-a-repository-somewhere",
                 "a-very-long-name-of-a-re",
             ),
         ] {
@@ -182,16 +182,16 @@ mod tests {
             let state = State::open(Path::new(path), Some(base.path())).unwrap();
             (state.ticket.to_string(), state.data())
         };
-        let (first, data) = numbered("/work/shop");
-        let (second, other) = numbered("/work/shop");
+        let (first, data) = numbered("/home/ada/shop");
+        let (second, other) = numbered("/home/ada/shop");
         assert_eq!(
             (first.as_str(), second.as_str()),
             ("folder:shop#1", "folder:shop#2")
         );
         assert!(data.is_dir() && other.is_dir() && data != other);
         assert_eq!(numbered("/elsewhere/shop").0, "folder:shop#1");
-        let held = State::open(Path::new("/work/shop"), Some(base.path())).unwrap();
-        let refused = State::open(Path::new("/work/shop"), Some(base.path()))
+        let held = State::open(Path::new("/home/ada/shop"), Some(base.path())).unwrap();
+        let refused = State::open(Path::new("/home/ada/shop"), Some(base.path()))
             .err()
             .unwrap();
         assert!(refused.to_string().contains("another journeyman"), "{refused}");
