@@ -2,8 +2,8 @@
 
 use domain::check::{ChangeReport, CheckCandidate, CheckRun, TreeKind};
 use domain::{
-    Entry, Exit, Fact, Intake, IntakeDecision, News, PhaseOutput, Receipt, ReportOutcome, ReportRequest,
-    Return, Timestamp, ToolStatus, text::visible,
+    Entry, Exit, Fact, Intake, IntakeDecision, News, PhaseOutput, Plan, Receipt, ReportOutcome,
+    ReportRequest, Return, Timestamp, ToolStatus, text::visible,
 };
 use serde_json::Value;
 
@@ -222,6 +222,24 @@ fn describe_output(output: &PhaseOutput) -> String {
             exit: Exit::GaveUp { kind, evidence },
         } => format!("gave up ({}): {evidence}", kind.as_str()),
     }
+}
+
+/// A plan, for a person who decides about it.
+pub fn plan(plan: &Plan) -> String {
+    let mut lines = vec![
+        format!("goal: {}", plan.goal),
+        format!("approach: {}", plan.approach),
+    ];
+    let steps = plan.steps.iter().zip(1..);
+    lines.extend(steps.map(|(step, number)| format!("  {number}. {} {}", step.what, step.files.join(" "))));
+    for (name, items) in [
+        ("test", &plan.tests),
+        ("risk", &plan.risks),
+        ("not done", &plan.not_doing),
+    ] {
+        lines.extend(items.iter().map(|item| format!("{name}: {item}")));
+    }
+    lines.join("\n")
 }
 
 fn describe_intake(intake: Option<&Intake>) -> String {

@@ -8,8 +8,8 @@ use std::{
 };
 
 use domain::{
-    CommitId, Entry, Fact, Question, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey,
-    Timestamp, Verdict, WaitsFor,
+    CommitId, Entry, Fact, Plan, Question, Receipt, ReportOutcome, ReportRequest, RunId, StopReason,
+    TicketKey, Timestamp, Verdict, WaitsFor,
 };
 use futures::{Stream, TryStreamExt};
 use ingest::api::types::TextBody;
@@ -48,7 +48,8 @@ pub(super) struct Cost {
 /// What a run last asked its person.
 enum Asked {
     Questions(Vec<Question>),
-    Decision(CommitId),
+    Change(CommitId),
+    Plan(CommitId, Box<Plan>),
 }
 
 /// Starts the run and stays to its end. An interruption stops it.
@@ -124,8 +125,9 @@ impl<'a> Visit<'a> {
             Fact::ReportRequested { request, .. } => match request {
                 ReportRequest::QuestionAsked { questions } => self.asked = Some(Asked::Questions(questions)),
                 ReportRequest::DecisionNeeded(proposal) => {
-                    self.asked = Some(Asked::Decision(proposal.push.head));
+                    self.asked = Some(Asked::Change(proposal.push.head));
                 }
+                ReportRequest::PlanProposed { id, plan, .. } => self.asked = Some(Asked::Plan(id, plan)),
                 _ => {}
             },
             Fact::ReportSettled {
@@ -150,7 +152,14 @@ impl<'a> Visit<'a> {
         let Some(asked) = asked else { return Ok(()) };
         let is_answered = match asked {
             Asked::Questions(questions) => self.answer(&questions).await?,
-            Asked::Decision(head) => self.decide(&head).await?,
+            Asked::Change(head) => {
+                say(&self.client.diff(&self.run).await?);
+                self.decide("change", &head).await?
+            }
+            Asked::Plan(id, plan) => {
+                say(&timeline::plan(&plan));
+                self.decide("plan", &id).await?
+            }
         };
         if !is_answered {
             self.client.stop_run(&self.run).await?;
@@ -177,11 +186,12 @@ impl<'a> Visit<'a> {
         Ok(true)
     }
 
-    async fn decide(&self, head: &CommitId) -> anyhow::Result<bool> {
-        say(&self.client.diff(&self.run).await?);
-        say("this change needs your approval: yes, no, or what to do differently");
+    async fn decide(&self, what: &str, head: &CommitId) -> anyhow::Result<bool> {
+        say(&format!(
+            "this {what} needs your approval: yes, no, or what to do differently"
+        ));
         let Some(line) = read_line().await? else {
-            say_error("nobody is there to approve the change: use a terminal");
+            say_error(&format!("nobody is there to approve the {what}: use a terminal"));
             return Ok(false);
         };
         let (verdict, feedback) = match line.to_lowercase().as_str() {
