@@ -196,6 +196,31 @@ pub enum ReportRequest {
     Skipped(SkipReason),
 }
 
+impl ReportRequest {
+    /// The commit or plan that a person is asked to decide on.
+    pub const fn asks_about(&self) -> Option<&CommitId> {
+        match self {
+            Self::DecisionNeeded(proposal) => Some(&proposal.push.head),
+            Self::PlanProposed { id, .. } => Some(id),
+            Self::WorkStarted { .. }
+            | Self::PushBranch(_)
+            | Self::OpenPullRequest { .. }
+            | Self::ChecksPassed { .. }
+            | Self::ChecksAbsent { .. }
+            | Self::ChecksFailed { .. }
+            | Self::Merged { .. }
+            | Self::Closed { .. }
+            | Self::QuestionAsked { .. }
+            | Self::RunStopped { .. }
+            | Self::RetryScheduled { .. }
+            | Self::Quarantined { .. }
+            | Self::Unreadable { .. }
+            | Self::AddLabels { .. }
+            | Self::Skipped(_) => None,
+        }
+    }
+}
+
 /// A branch to push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushBranch {

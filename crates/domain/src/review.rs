@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::capped;
+use crate::text::{bare, capped};
 
 /// The reviewer's word on a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,11 +61,6 @@ impl Objection {
             LINE,
         )
     }
-}
-
-fn bare(text: &str) -> String {
-    let letters = text.chars().filter(|c| c.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
 }
 
 impl Review {

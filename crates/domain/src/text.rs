@@ -37,6 +37,12 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// The letters and digits of a text in lower case: the same for texts that differ in spaces, marks and case alone.
+pub fn bare(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
 /// The start of a text, with a mark where something was cut; at most this many characters, the mark among them.
 pub fn capped(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {

@@ -6,9 +6,7 @@ use axum::{
     http::header,
     response::IntoResponse,
 };
-use domain::{
-    CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportOutcome, ReportRequest, RunId, Verdict, WaitsFor,
-};
+use domain::{CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportOutcome, RunId, Verdict, WaitsFor};
 use queue::Appended;
 
 use super::{
@@ -116,14 +114,7 @@ fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
     let (mut asked, mut gate) = (None, None);
     for entry in entries {
         match &entry.fact {
-            Fact::ReportRequested {
-                request: ReportRequest::DecisionNeeded(proposal),
-                ..
-            } => asked = Some(proposal.push.head.clone()),
-            Fact::ReportRequested {
-                request: ReportRequest::PlanProposed { id, .. },
-                ..
-            } => asked = Some(id.clone()),
+            Fact::ReportRequested { request, .. } => asked = request.asks_about().cloned().or(asked),
             Fact::Parked {
                 waits_for: WaitsFor::Decision,
             } => {

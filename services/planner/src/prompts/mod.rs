@@ -142,7 +142,7 @@ fn values(conversation: &Conversation<'_>) -> Value {
         instructions,
         template => template,
         kind => kind.as_str(),
-        criteria => tags.criteria(conversation.request),
+        criteria => tags.criteria(&conversation.criteria),
         intake => conversation.intake.map(|intake| tags.intake(intake)).unwrap_or_default(),
         plan => conversation.plan.map(|plan| tags.plan(plan)).unwrap_or_default(),
         diff => conversation.change.map(|(diff, _)| tags.around("diff", &tags.text(diff, DIFF_CHARS))).unwrap_or_default(),

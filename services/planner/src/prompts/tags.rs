@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use domain::{CodeSeed, Intake, JobRequest, News, Plan, TicketComment, TicketKey, acceptance_criteria};
+use domain::{CodeSeed, Intake, JobRequest, News, Plan, TicketComment, TicketKey};
 
 const TEXT_CHARS: usize = 64 * 1024;
 const COMMENTS: usize = 50;
@@ -53,10 +53,9 @@ impl Tags<'_> {
         self.around("ticket", text.trim_end())
     }
 
-    /// The acceptance criteria that the ticket lists; empty for none.
-    pub(super) fn criteria(&self, request: &JobRequest) -> String {
-        let found = acceptance_criteria(&request.text.description);
-        let lines: Vec<String> = found
+    /// What the change must do; empty for nothing.
+    pub(super) fn criteria(&self, criteria: &[String]) -> String {
+        let lines: Vec<String> = criteria
             .iter()
             .enumerate()
             .map(|(number, text)| format!("{}. {}", number + 1, self.text(text, CRITERION_CHARS)))

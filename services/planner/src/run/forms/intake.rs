@@ -2,16 +2,15 @@
 
 use domain::{
     Class, Criterion, GiveUp, Intake, IntakeDecision, Question, Reply, TicketKind, TicketText,
-    acceptance_criteria,
+    acceptance_criteria, text::bare,
 };
 use serde::Deserialize;
 
 use crate::run::machine::Argument;
-use crate::run::tools::ask;
+use crate::run::tools::{self, LINES, ask};
 use crate::structured;
 
 const LINE_CHARS: usize = 300;
-const LINES: usize = 20;
 const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=2_000;
 
 /// What the model fills in.
@@ -134,11 +133,6 @@ pub(in crate::run) fn is_about(one: &str, other: &str) -> bool {
     !one.is_empty() && !other.is_empty() && (one.contains(&other) || other.contains(&one))
 }
 
-fn bare(text: &str) -> String {
-    let letters = text.chars().filter(|c| c.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
-}
-
 /// A path of the repository, as far as can be told without looking.
 fn is_inside(path: &str) -> bool {
     !path.starts_with('/')
@@ -146,11 +140,10 @@ fn is_inside(path: &str) -> bool {
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-fn lines(lines: Vec<String>) -> Vec<String> {
-    let all = lines.iter().map(|line| cut(line));
-    all.filter(|line| !line.is_empty()).take(LINES).collect()
+fn cut(text: &str) -> String {
+    tools::cut(text, LINE_CHARS)
 }
 
-fn cut(text: &str) -> String {
-    text.trim().chars().take(LINE_CHARS).collect()
+fn lines(all: Vec<String>) -> Vec<String> {
+    tools::lines(all, LINE_CHARS)
 }

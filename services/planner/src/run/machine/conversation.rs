@@ -21,6 +21,8 @@ pub(crate) struct Conversation<'a> {
     pub(crate) plan: Option<&'a Plan>,
     /// The change and what its checks showed, for its review.
     pub(crate) change: Option<(&'a str, &'a Proof)>,
+    /// What the change must do.
+    pub(crate) criteria: Vec<String>,
     /// A code that nobody outside the run knows.
     pub(crate) nonce: &'a str,
     /// What followed the task.
@@ -79,10 +81,8 @@ pub(crate) fn conversation<'a>(state: &'a RunState, dialog: &'static DialogSpec)
             .map(|(seeds, note)| (seeds.as_slice(), note.as_str())),
         intake: state.intake().flatten(),
         plan: state.plan().flatten(),
-        change: state
-            .own_result("diff")
-            .map(|diff| diff.content.as_str())
-            .zip(state.proof()),
+        change: state.diff().zip(state.proof()),
+        criteria: state.criteria(),
         nonce: &state.nonce,
         items: items(state, dialog),
     })
@@ -90,7 +90,7 @@ pub(crate) fn conversation<'a>(state: &'a RunState, dialog: &'static DialogSpec)
 
 /// Every turn; one that ended without a tool call is followed by what came meanwhile, else by a nudge.
 fn items<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<Item<'a>> {
-    let turns = state.turns_of(dialog);
+    let (turns, cleared) = (state.turns_of(dialog), state.cleared_of(dialog));
     let mut items = Vec::new();
     items.extend(news(state, 0, turns.first()));
     for (place, turn) in turns.iter().enumerate() {
@@ -98,7 +98,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<Item<'a>> {
         let Some(reply) = &turn.reply else { return items };
         items.push(Item::Reply(&reply.blocks));
         if !turn.calls.is_empty() {
-            items.push(results(turn, place < state.cleared_of(dialog)));
+            items.push(results(turn, place < cleared));
         }
         let (from, next) = (turn.after + 1, turns.get(place + 1));
         let said = news(state, from, next);

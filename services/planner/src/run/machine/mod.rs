@@ -22,6 +22,7 @@ pub(crate) use budget::{Allowance, has_exits_only, is_late, spent, turn_limit};
 pub(crate) use conversation::{Conversation, Item, Nudge};
 pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
 pub(crate) use input::Input;
+pub(crate) use outputs::DIFF;
 pub(crate) use proof::Checks;
 pub(crate) use repetition::stuck;
 pub(crate) use retry::{Retry, hash};

@@ -1,8 +1,13 @@
 //! What phases have brought.
 
-use domain::{Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason};
+use domain::{
+    Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason, acceptance_criteria,
+};
 
 use super::RunState;
+
+/// The executor's tool that shows the change.
+pub(crate) const DIFF: &str = "diff";
 
 impl RunState {
     /// What the last output of a phase brought.
@@ -70,5 +75,19 @@ impl RunState {
             PhaseOutput::Review { review } => Some(review),
             _ => None,
         })
+    }
+
+    /// The change as text, once it was fetched for its review.
+    pub(crate) fn diff(&self) -> Option<&str> {
+        self.own_result(DIFF).map(|diff| diff.content.as_str())
+    }
+
+    /// What the change must do: what the first look found, else what the ticket lists.
+    pub(crate) fn criteria(&self) -> Vec<String> {
+        match (self.intake().flatten(), self.request()) {
+            (Some(intake), _) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
+            (None, Some(request)) => acceptance_criteria(&request.text.description),
+            (None, None) => Vec::new(),
+        }
     }
 }

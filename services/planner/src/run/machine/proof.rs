@@ -24,6 +24,11 @@ pub(crate) struct Check {
 }
 
 impl Checks {
+    /// What the change amounts to, when that could be told.
+    pub(crate) fn report(&self) -> Option<&ChangeReport> {
+        self.change.as_ref()?.as_ref()
+    }
+
     /// The check under way.
     pub(crate) fn open(&self) -> Option<&Check> {
         self.runs.iter().find(|check| check.run.is_none())

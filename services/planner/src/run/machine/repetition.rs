@@ -42,22 +42,22 @@ fn turns<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<&'a Turn> {
     all.filter(|turn| turn.after >= since).collect()
 }
 
-/// How the last turns are alike, and from how many on that counts.
+/// How the last turns are alike, and from how many on that counts. Results can be long, so no more turns are looked at than
+/// are alike.
 fn found(turns: &[&Turn]) -> Option<(Repetition, (usize, usize))> {
     let mut changes = 0;
-    let prints: Vec<Option<u64>> = turns.iter().map(|turn| fingerprint(turn, &mut changes)).collect();
-    let newest = (*prints.last()?)?;
-    let same = prints
-        .iter()
-        .rev()
-        .take_while(|print| **print == Some(newest))
-        .count();
-    if same >= 2 {
+    let mut prints = turns.iter().rev().map(|turn| fingerprint(turn, &mut changes));
+    let newest = prints.next()??;
+    let before = prints.next()??;
+    if before == newest {
+        let same = 2 + prints.take_while(|print| *print == Some(newest)).count();
         return Some((repetition(RepetitionKind::Same, same, turns), SAME));
     }
-    let before = (*prints.get(prints.len().checked_sub(2)?)?)?;
-    let is_next = |(at, print): &(usize, &Option<u64>)| **print == Some([newest, before][at % 2]);
-    let alternating = prints.iter().rev().enumerate().take_while(is_next).count();
+    let expected = [newest, before].into_iter().cycle();
+    let alternating = 2 + prints
+        .zip(expected)
+        .take_while(|(print, next)| *print == Some(*next))
+        .count();
     Some((
         repetition(RepetitionKind::Alternating, alternating, turns),
         ALTERNATING,
@@ -86,8 +86,9 @@ fn is_malformed(state: &RunState, dialog: &DialogSpec, turn: &Turn) -> bool {
 }
 
 /// What a turn did and learned; a call that is made twice in it counts once. `None` without calls, or before their results.
+/// Turns are told from the newest back, and `changes` counts what changed files after the call.
 fn fingerprint(turn: &Turn, changes: &mut u32) -> Option<u64> {
-    let calls = turn.calls.iter().map(|call| of_call(call, changes));
+    let calls = turn.calls.iter().rev().map(|call| of_call(call, changes));
     let mut calls: Vec<u64> = calls.collect::<Option<_>>()?;
     calls.sort_unstable();
     calls.dedup();
@@ -100,8 +101,9 @@ fn of_call(call: &Call, changes: &mut u32) -> Option<u64> {
     };
     let learned = match result {
         CallResult::Ran(result) => {
+            let learned = of_result(result, *changes);
             *changes += u32::from(result.changed);
-            of_result(result, *changes)
+            learned
         }
         CallResult::Settled(outcome) => format!("{outcome:?}"),
     };

@@ -44,10 +44,7 @@ impl RunState {
         if let (ReportRequest::RetryScheduled { .. }, Some(retry)) = (request, &mut self.retry) {
             retry.told = true;
         }
-        if matches!(
-            request,
-            ReportRequest::DecisionNeeded(_) | ReportRequest::PlanProposed { .. }
-        ) {
+        if request.asks_about().is_some() {
             // A decision is about what was asked before.
             self.decision = None;
         }

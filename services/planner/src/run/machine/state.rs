@@ -227,6 +227,14 @@ impl RunState {
         last.is_some_and(|returned| returned.why.phase() == phase && returned.after_turns >= self.turns())
     }
 
+    /// Whether somebody who may instruct has said something since so many turns were begun.
+    pub(crate) fn has_answer_since(&self, turns: usize) -> bool {
+        self.news.iter().any(|heard| {
+            let News::Comment { comment, .. } = &heard.news;
+            heard.after_turns >= turns && comment.may_instruct
+        })
+    }
+
     /// Whether the work has begun.
     pub(crate) fn is_at_work(&self) -> bool {
         self.dialogs.iter().any(|dialog| dialog.phase == Phase::Work)
@@ -323,18 +331,9 @@ impl RunState {
 
     /// The commit or plan that a person has been asked about and has not decided on.
     pub(crate) fn asks_about(&self) -> Option<&CommitId> {
-        let asked = self.last_report(|request| asked_about(request).is_some())?;
-        let head = asked_about(&asked.request)?;
+        let asked = self.last_report(|request| request.asks_about().is_some())?;
+        let head = asked.request.asks_about()?;
         let is_open = self.decision.is_none() && self.approved.as_ref() != Some(head);
         is_open.then_some(head)
-    }
-}
-
-/// What a report asks a person to decide on.
-const fn asked_about(request: &ReportRequest) -> Option<&CommitId> {
-    match request {
-        ReportRequest::DecisionNeeded(proposal) => Some(&proposal.push.head),
-        ReportRequest::PlanProposed { id, .. } => Some(id),
-        _ => None,
     }
 }

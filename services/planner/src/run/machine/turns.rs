@@ -87,11 +87,15 @@ impl RunState {
         Ok(())
     }
 
-    /// The last turn of the conversation carries it, so that it is told after that turn's results.
-    fn context_cleared(&mut self, phase: Phase, turns: u32) -> Applied {
+    /// The last conversation of a phase, to change it.
+    fn last_dialog_of(&mut self, phase: Phase) -> Result<&mut Dialog, &'static str> {
         let mut dialogs = self.dialogs.iter_mut().rev();
-        let dialog = dialogs.find(|dialog| dialog.phase == phase);
-        let dialog = dialog.ok_or("there is no such conversation")?;
+        let found = dialogs.find(|dialog| dialog.phase == phase);
+        found.ok_or("there is no such conversation")
+    }
+
+    fn context_cleared(&mut self, phase: Phase, turns: u32) -> Applied {
+        let dialog = self.last_dialog_of(phase)?;
         let turns = turns as usize;
         legal(
             dialog.cleared < turns && turns <= dialog.turns.len(),
@@ -101,10 +105,9 @@ impl RunState {
         Ok(())
     }
 
+    /// The last turn of the conversation carries it, so that it is told after that turn's results.
     fn hinted(&mut self, phase: Phase, hint: &Hint) -> Applied {
-        let mut dialogs = self.dialogs.iter_mut().rev();
-        let dialog = dialogs.find(|dialog| dialog.phase == phase);
-        let turn = dialog.and_then(|dialog| dialog.turns.last_mut());
+        let turn = self.last_dialog_of(phase)?.turns.last_mut();
         let turn = turn.ok_or("there is no turn to tell it after")?;
         turn.hints.push(hint.clone());
         Ok(())

@@ -1,11 +1,9 @@
 //! A person decides about the plan before the work, where the rules want it.
 
-use domain::{
-    Approval, CommitId, JobRequest, Plan, ReportOutcome, ReportRequest, Return, StopReason, Verdict, WaitsFor,
-};
+use domain::{Approval, CommitId, JobRequest, Plan, ReportRequest, Return, StopReason};
 
-use super::back::back;
-use crate::run::machine::{PhaseSpec, RunState, Step, ask, await_report, hash, park};
+use super::approval::approved;
+use crate::run::machine::{PhaseSpec, RunState, Step, hash};
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 
@@ -30,30 +28,12 @@ fn id(state: &RunState) -> Option<CommitId> {
 }
 
 fn decide(state: &RunState, request: &JobRequest, plan: &Plan, id: &CommitId) -> Step {
-    if state.approved.as_ref() == Some(id) {
-        return Step::Over;
-    }
-    if let Some((decision, by)) = state.decision_about(id) {
-        let (by, feedback) = (by.clone(), decision.feedback.clone());
-        return match decision.verdict {
-            Verdict::Reject => Step::Close(StopReason::Rejected { by }),
-            Verdict::Approve | Verdict::Revise => back(state, Return::Replan { by, feedback }),
-        };
-    }
-    let about = |request: &ReportRequest| matches!(request, ReportRequest::PlanProposed { id: asked, .. } if asked == id);
-    let Some(asked) = state.last_report(about) else {
-        let proposed = ReportRequest::PlanProposed {
-            repository: request.repository.clone(),
-            id: id.clone(),
-            plan: Box::new(plan.clone()),
-        };
-        return ask(state, proposed, None).into();
+    let proposal = || ReportRequest::PlanProposed {
+        repository: request.repository.clone(),
+        id: id.clone(),
+        plan: Box::new(plan.clone()),
     };
-    match &asked.outcome {
-        Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Decision).into(),
-        Some(ReportOutcome::Refused { detail }) => Step::Close(StopReason::ReportRefused {
-            detail: detail.clone(),
-        }),
-        Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
-    }
+    let revise = |by, feedback| Return::Replan { by, feedback };
+    let refused = |detail| Step::Close(StopReason::ReportRefused { detail });
+    approved(state, id, proposal, revise, refused)
 }

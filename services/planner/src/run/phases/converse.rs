@@ -4,7 +4,7 @@ use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor, Works
 
 use crate::run::machine::{
     Action, Answer, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, is_late, record_turn,
-    run_tool,
+    run_tool, spent,
 };
 use crate::run::tools::widen_scope;
 
@@ -47,6 +47,30 @@ pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
         ReplyStop::Refusal => Progress::Step(Step::Close(StopReason::ModelRefused)),
         ReplyStop::EndTurn | ReplyStop::ToolUse if turn.calls.is_empty() => Progress::Silent(reply.text()),
         ReplyStop::MaxTokens | ReplyStop::EndTurn | ReplyStop::ToolUse => Progress::Answered,
+    }
+}
+
+/// Carries a conversation on that ends when the model hands something in; the step that comes first, or what it is. Nothing
+/// is handed in after so many turns, or when what it may spend is spent.
+pub(super) fn handed_in<T>(
+    state: &RunState,
+    dialog: &DialogSpec,
+    most_turns: usize,
+    taken: impl Fn(&[Call]) -> Option<T>,
+) -> Result<Option<T>, Step> {
+    if let Progress::Step(step) = converse(state, dialog) {
+        return Err(step);
+    }
+    if state.came_back_to(dialog.phase) {
+        return Err(record_turn(state, dialog).into());
+    }
+    let turns = state.turns_of(dialog);
+    let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
+    match taken(calls) {
+        None if turns.len() < most_turns && spent(state, dialog.phase).is_none() => {
+            Err(record_turn(state, dialog).into())
+        }
+        handed_in => Ok(handed_in),
     }
 }
 

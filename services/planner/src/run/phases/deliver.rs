@@ -39,7 +39,7 @@ fn push(state: &RunState, wanted: PushBranch) -> Step {
 }
 
 /// A report that is under way, or that came to nothing.
-pub(super) fn settled(state: &RunState, asked: &ReportState) -> Step {
+fn settled(state: &RunState, asked: &ReportState) -> Step {
     match &asked.outcome {
         Some(ReportOutcome::Refused { detail }) => back(
             state,

@@ -10,7 +10,7 @@ use crate::run::tools::widen_scope;
 
 pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handover) -> Description {
     let proof = state.proof();
-    let change = state.checks.change.as_ref().and_then(Option::as_ref);
+    let change = state.checks.report();
     // An executor of an earlier release names no files.
     let change = change.filter(|change| !change.changed.is_empty());
     Description {

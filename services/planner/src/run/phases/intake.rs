@@ -1,8 +1,8 @@
 //! The ticket is looked at before anybody works on it: what it is, how much it is, and whether the work can begin.
 
 use domain::{
-    Fact, GiveUp, Intake, IntakeDecision, ModelRole, News, Phase, PhaseOutput, Question, Reply,
-    ReportOutcome, ReportRequest, StopReason, WaitsFor,
+    Fact, GiveUp, Intake, IntakeDecision, ModelRole, Phase, PhaseOutput, Question, Reply, ReportOutcome,
+    ReportRequest, StopReason, WaitsFor,
 };
 
 use super::converse::{Progress, converse};
@@ -90,20 +90,13 @@ fn put(state: &RunState, questions: &[Question]) -> Step {
         let questions = questions.to_vec();
         return ask(state, ReportRequest::QuestionAsked { questions }, None).into();
     };
+    // It was asked after the last look.
+    let looks = state.turns_of(&DIALOG).last().map_or(0, |turn| turn.after + 1);
     match &asked.outcome {
-        Some(ReportOutcome::Done(_)) if is_answered(state) => Step::Over,
+        Some(ReportOutcome::Done(_)) if state.has_answer_since(looks) => Step::Over,
         Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Answer).into(),
         // The work goes on with what is known.
         Some(ReportOutcome::Refused { .. }) => Step::Over,
         Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
     }
-}
-
-/// Somebody who may instruct has said something since.
-fn is_answered(state: &RunState) -> bool {
-    let looked = state.turns_of(&DIALOG).last().map_or(0, |turn| turn.after);
-    state.news.iter().any(|heard| {
-        let News::Comment { comment, .. } = &heard.news;
-        heard.after_turns > looked && comment.may_instruct
-    })
 }

@@ -2,8 +2,8 @@
 
 use domain::{Approval, Class, Fact, JobRequest, ModelRole, Phase, PhaseOutput, Plan, Planned};
 
-use super::converse::{Progress, converse};
-use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, record_turn, spent};
+use super::converse::handed_in;
+use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step};
 use crate::run::tools::{accepted, submit_plan};
 
 const MOST_TURNS: usize = 15;
@@ -24,23 +24,11 @@ fn next(state: &RunState) -> Step {
     if !is_wanted || state.plan().is_some() || state.is_at_work() {
         return Step::Over;
     }
-    if let Progress::Step(step) = converse(state, &DIALOG) {
-        return step;
-    }
-    let turns = state.turns_of(&DIALOG);
-    if state.came_back_to(Phase::Plan) {
-        return record_turn(state, &DIALOG).into();
-    }
-    let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
-    match accepted(calls, &submit_plan::TOOL, submit_plan::parse) {
-        Some(plan) => over(Some(plan)),
-        None if turns.len() < MOST_TURNS * (1 + state.returns.len())
-            && spent(state, DIALOG.phase).is_none() =>
-        {
-            record_turn(state, &DIALOG).into()
-        }
-        None => over(None),
-    }
+    let most_turns = MOST_TURNS * (1 + state.returns.len());
+    let plan = handed_in(state, &DIALOG, most_turns, |calls| {
+        accepted(calls, &submit_plan::TOOL, submit_plan::parse)
+    });
+    plan.map_or_else(|step| step, over)
 }
 
 fn is_wanted(state: &RunState, request: &JobRequest) -> bool {

@@ -6,16 +6,13 @@ use domain::{
 use serde_json::json;
 
 use super::back::{back, can_work};
-use super::converse::{Progress, converse};
-use crate::run::machine::{
-    Action, DialogSpec, PhaseSpec, RunState, Step, carry_on, own_call, record_turn, spent,
-};
+use super::converse::handed_in;
+use crate::run::machine::{Action, DIFF, DialogSpec, PhaseSpec, RunState, Step, carry_on, own_call, spent};
 use crate::run::tools::{accepted, submit_review};
 
 const MOST_TURNS: usize = 10;
 /// A trivial change of one file and at most so many lines is not reviewed.
 const SMALL_LINES: u32 = 20;
-const DIFF: &str = "diff";
 
 const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
@@ -43,7 +40,7 @@ fn next(state: &RunState) -> Step {
 }
 
 fn is_small(state: &RunState) -> bool {
-    let change = state.checks.change.as_ref().and_then(Option::as_ref);
+    let change = state.checks.report();
     let is_small = |change: &ChangeReport| {
         let lines = change.product_lines + change.test_lines;
         change.files <= 1 && lines <= SMALL_LINES && change.findings.is_empty()
@@ -66,17 +63,11 @@ fn look(state: &RunState) -> Step {
     if state.turns_of(&DIALOG).is_empty() && spent(state, DIALOG.phase).is_some() {
         return over(Vec::new(), false);
     }
-    if let Progress::Step(step) = converse(state, &DIALOG) {
-        return step;
-    }
-    let turns = state.turns_of(&DIALOG);
-    let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
-    match accepted(calls, &submit_review::TOOL, submit_review::parse) {
-        Some(objections) => over(objections, true),
-        None if turns.len() < MOST_TURNS && spent(state, DIALOG.phase).is_none() => {
-            record_turn(state, &DIALOG).into()
-        }
-        None => over(Vec::new(), false),
+    let review = |calls: &[_]| accepted(calls, &submit_review::TOOL, submit_review::parse);
+    match handed_in(state, &DIALOG, MOST_TURNS, review) {
+        Ok(Some(objections)) => over(objections, true),
+        Ok(None) => over(Vec::new(), false),
+        Err(step) => step,
     }
 }
 

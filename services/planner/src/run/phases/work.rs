@@ -1,8 +1,7 @@
 //! The model works in the workspace until it finishes or gives up.
 
 use domain::{
-    Class, Exit, Fact, Handover, JobRequest, ModelRole, News, Phase, PhaseOutput, ReplyStop, StopReason,
-    WaitsFor,
+    Class, Exit, Fact, Handover, JobRequest, ModelRole, Phase, PhaseOutput, ReplyStop, StopReason, WaitsFor,
 };
 
 use super::converse::{Progress, converse};
@@ -66,7 +65,7 @@ fn answered(state: &RunState, request: &JobRequest) -> Step {
         let output = PhaseOutput::Work { exit };
         return Action::Record(Fact::PhaseFinished { output }).into();
     }
-    if calls.iter().any(is_question) && !is_answered(state) {
+    if calls.iter().any(is_question) && !state.has_answer_since(state.turns()) {
         return park(state, WaitsFor::Answer).into();
     }
     next_turn(state, request)
@@ -92,15 +91,6 @@ fn is_question(call: &Call) -> bool {
         }
     );
     call.call.name == ask::TOOL.name && is_asked
-}
-
-/// Somebody who may instruct has said something since the question.
-fn is_answered(state: &RunState) -> bool {
-    let asked = state.turns();
-    state.news.iter().any(|heard| {
-        let News::Comment { comment, .. } = &heard.news;
-        heard.after_turns >= asked && comment.may_instruct
-    })
 }
 
 /// The model says nothing more, although it took no exit.

@@ -1,6 +1,6 @@
 //! The model says that its change is complete, and describes it.
 
-use domain::{CriterionNote, FileNote, Handover, JobRequest, acceptance_criteria};
+use domain::{CriterionNote, FileNote, Handover, JobRequest};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,28 +17,22 @@ pub(in crate::run) const TOOL: Tool = Tool {
     act,
 };
 
-fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
-    let parsed = parse(&call.call.input).and_then(|handover| complete(state, request, handover));
+fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
+    let parsed = parse(&call.call.input).and_then(|handover| complete(state, handover));
     noted(state, call, parsed)
 }
 
 /// No point of the ticket is dropped in silence.
-fn complete(state: &RunState, request: &JobRequest, handover: Handover) -> Result<Handover, Argument> {
+fn complete(state: &RunState, handover: Handover) -> Result<Handover, Argument> {
     let has_row = |quote: &String| handover.criteria.iter().any(|row| is_about(&row.quote, quote));
-    let missing: Vec<String> = wanted(state, request)
+    let missing: Vec<String> = state
+        .criteria()
         .into_iter()
         .filter(|quote| !has_row(quote))
         .collect();
     match missing.is_empty() {
         true => Ok(handover),
         false => Err(Argument::Criteria(missing)),
-    }
-}
-
-fn wanted(state: &RunState, request: &JobRequest) -> Vec<String> {
-    match state.intake().flatten() {
-        Some(intake) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
-        None => acceptance_criteria(&request.text.description),
     }
 }
 
@@ -91,8 +85,8 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
             .map(|cause| cut(cause.trim()))
             .filter(|cause| !cause.is_empty()),
         files: files.collect(),
-        decisions: lines(input.decisions),
-        not_done: lines(input.not_done),
+        decisions: lines(input.decisions, LINE_CHARS),
+        not_done: lines(input.not_done, LINE_CHARS),
         criteria: criteria.collect(),
     })
 }

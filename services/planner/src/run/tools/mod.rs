@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::machine::{Answer, Argument, Call, CallResult, CallState, RunState, Step, Tool, answer};
 
 const LINE_CHARS: usize = 1_000;
-const LINES: usize = 20;
+/// Entries of a list that a model fills in.
+pub(super) const LINES: usize = 20;
 
 /// The arguments of a call, in the form of its tool.
 fn arguments<T: DeserializeOwned>(input: &Value) -> Result<T, Argument> {
@@ -47,12 +48,12 @@ fn is_accepted(call: &Call) -> bool {
 }
 
 /// A text of at most so many characters.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     text.trim().chars().take(most).collect()
 }
 
-/// The first lines of a list, without empty ones.
-fn lines(lines: Vec<String>) -> Vec<String> {
-    let all = lines.iter().map(|line| cut(line, LINE_CHARS));
+/// The first lines of a list, each cut, without empty ones.
+pub(super) fn lines(lines: Vec<String>, most: usize) -> Vec<String> {
+    let all = lines.iter().map(|line| cut(line, most));
     all.filter(|line| !line.is_empty()).take(LINES).collect()
 }

@@ -37,15 +37,15 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Plan, Argument> {
     let input: Input = arguments(input)?;
     let steps = input.steps.into_iter().take(LINES).map(|step| PlanStep {
         what: cut(&step.what, LINE_CHARS),
-        files: lines(step.files),
+        files: lines(step.files, LINE_CHARS),
     });
     let plan = Plan {
         goal: cut(&input.goal, TEXT_CHARS),
         approach: cut(&input.approach, TEXT_CHARS),
         steps: steps.filter(|step| !step.what.is_empty()).collect(),
-        tests: lines(input.tests),
-        risks: lines(input.risks),
-        not_doing: lines(input.not_doing),
+        tests: lines(input.tests, LINE_CHARS),
+        risks: lines(input.risks, LINE_CHARS),
+        not_doing: lines(input.not_doing, LINE_CHARS),
     };
     match plan.goal.is_empty() || plan.approach.is_empty() || plan.steps.is_empty() {
         true => Err(Argument::Plan),

@@ -17,7 +17,7 @@ pub(in crate::run) const TOOL: Tool = Tool {
 
 /// An objection to a file that the change does not touch is about something else.
 fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
-    let change = state.own_result("diff").map_or("", |diff| diff.content.as_str());
+    let change = state.diff().unwrap_or_default();
     let parsed = parse(&call.call.input).and_then(|objections| {
         let is_here = |objection: &Objection| change.contains(&objection.path);
         match objections.iter().all(is_here) {

@@ -122,7 +122,7 @@ fn not_yet(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeRep
 
 fn conclude(state: &RunState, commands: &[Command<'_>], outside: Vec<Outside>, unnoticed: Vec<Hunk>) -> Step {
     let rows: Vec<CheckRow> = commands.iter().filter_map(Command::row).collect();
-    let change = state.checks.change.as_ref().and_then(Option::as_ref);
+    let change = state.checks.report();
     let proof = Proof {
         level: level(&rows),
         rows,
