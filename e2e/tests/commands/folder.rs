@@ -6,9 +6,12 @@ use std::{
 };
 
 use rustix::process::Signal;
+use serde_json::json;
 use tempfile::TempDir;
-use testkit::{ScriptedModel, Step, fixture, model::MODEL_API_KEY};
-
+use testkit::{
+    ScriptedModel, Step, fixture,
+    model::{MODEL_API_KEY, around},
+};
 use tokio::io::AsyncWriteExt;
 
 use crate::program::{Program, Ran, run};
@@ -234,7 +237,7 @@ async fn what_is_missing_is_one_line_that_tells_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_without_anybody_to_answer_ends_the_run_and_says_so() {
-    let question = serde_json::json!({"questions": [{"text": "Which rounding?"}]});
+    let question = json!({"questions": [{"text": "Which rounding?"}]});
     let scene = Scene::start(vec![Step::call("ask", question)]).await;
     let ran = scene.try_with(&[]).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -245,7 +248,7 @@ async fn a_question_without_anybody_to_answer_ends_the_run_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interruption_stops_the_run_and_leaves_the_folder_as_it_was() {
-    let waits = serde_json::json!({"command": "sleep 50", "timeout_s": 60});
+    let waits = json!({"command": "sleep 50", "timeout_s": 60});
     let scene = Scene::start(vec![Step::call("run_command", waits)]).await;
     let arguments = ["try", TEXT];
     let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
@@ -260,20 +263,15 @@ async fn an_interruption_stops_the_run_and_leaves_the_folder_as_it_was() {
 /// Runs a command with a terminal of its own, on which these lines were typed.
 const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
-    let question = serde_json::json!({"questions": [{"text": "Are prices gross or net?"}]});
-    let mut script = vec![Step::call("ask", question)];
-    script.extend(fixture::script());
-    script[1].expect = Some("They are net.".to_owned());
-    let scene = Scene::start(script).await;
-    let rules = scene.root.path().join("defaults.yaml");
-    std::fs::write(&rules, "agent: {approval: before_push}\n").unwrap();
+/// What a person sees who types these lines at a terminal while `journeyman try` runs with these rules.
+async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
+    let file = scene.root.path().join("defaults.yaml");
+    std::fs::write(&file, rules).unwrap();
     let mut child = tokio::process::Command::new("python3")
         .args(["-c", TERMINAL])
         .arg(e2e::binary("journeyman").unwrap())
         .args(["try", TEXT, "--config"])
-        .arg(&rules)
+        .arg(&file)
         .envs(scene.environment())
         .current_dir(scene.folder())
         .stdin(Stdio::piped())
@@ -282,11 +280,24 @@ async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
+    // Open to the end: a terminal that hangs up would end the command.
     let mut keyboard = child.stdin.take().unwrap();
-    keyboard.write_all(b"They are net.\nyes\n").await.unwrap();
+    keyboard.write_all(lines.as_bytes()).await.unwrap();
     let output = child.wait_with_output().await.unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout);
+    drop(keyboard);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{shown}");
+    shown
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
+    let question = json!({"questions": [{"text": "Are prices gross or net?"}]});
+    let mut script = vec![Step::call("ask", question)];
+    script.extend(fixture::script());
+    script[1].expect = Some("They are net.".to_owned());
+    let scene = Scene::start(script).await;
+    let shown = typed(&scene, "agent: {approval: before_push}\n", "They are net.\nyes\n").await;
     for said in [
         "question: Are prices gross or net?",
         "+        full = sum(line.price * line.quantity for line in self._lines)",
@@ -296,6 +307,39 @@ async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
         assert!(shown.contains(said), "{said}: {shown}");
     }
     assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
-    assert!(scene.model.violations().is_empty());
-    drop(keyboard);
+    assert_eq!(scene.model.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_at_the_terminal_has_a_plan_changed_and_approves_it() {
+    let plan = |goal: &str| {
+        json!({
+            "goal": goal,
+            "approach": "Multiply before the\u{1b}[2J discount.",
+            "steps": [{"what": "Multiply by the quantity.", "files": ["shop/cart.py"]}],
+            "risks": ["Rounding moves."]
+        })
+    };
+    let scene = Scene::start(fixture::script()).await;
+    let again = Step::call("submit_plan", plan("Every piece counts, the free ones too."))
+        .expecting("count free pieces");
+    let planning = vec![Step::call("submit_plan", plan("Every piece counts.")), again];
+    scene.model.set_script_of(around::PLAN, "", planning);
+    let shown = typed(&scene, "agent: {approval: plan}\n", "count free pieces\nyes\n").await;
+    for said in [
+        "goal: Every piece counts.",
+        "  1. Multiply by the quantity. shop/cart.py",
+        "risk: Rounding moves.",
+        "this plan needs your approval",
+        "goal: Every piece counts, the free ones too.",
+        "run finished: completed",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+    assert!(
+        !shown.contains("\u{1b}[2J"),
+        "what a model wrote does not reach the terminal's controls"
+    );
+    assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
+    assert_eq!(scene.model.violations(), Vec::<String>::new());
 }
