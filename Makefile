@@ -32,9 +32,9 @@ fmt: ## Format the code
 
 # Without link-time optimization: it costs minutes a binary and changes no ratio.
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
-	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin bench
+	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin journeyman --bin bench
 
-bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval"]
+bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder"]
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/bench $(PARTS)
 

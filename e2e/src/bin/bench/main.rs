@@ -1,12 +1,14 @@
 //! The bench: what Journeyman costs beside the model and the tools, one line a figure, with a floor from the same run.
 
 mod durable;
+mod folder;
 mod hooks;
 mod measure;
 mod polls;
 mod processes;
 mod retrieval;
 mod tickets;
+mod tokens;
 mod tools;
 mod workspaces;
 
@@ -43,6 +45,10 @@ enum Part {
     Durable,
     /// An index of 50,000 files, and searches in it
     Retrieval,
+    /// What caching and clearing save of a long conversation
+    Tokens,
+    /// The start of `journeyman try`
+    Folder,
 }
 
 #[tokio::main]
@@ -79,6 +85,8 @@ async fn measure(parts: &[Part]) -> anyhow::Result<()> {
                 Box::pin(durable::crashes_and_crowds()).await?;
             }
             Part::Retrieval => Box::pin(retrieval::all()).await?,
+            Part::Tokens => tokens::all().await?,
+            Part::Folder => folder::first_call().await?,
         }
     }
     Ok(())
