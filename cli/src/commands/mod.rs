@@ -2,6 +2,7 @@
 
 mod client;
 mod doctor;
+mod eval;
 mod folder;
 mod keys;
 mod operate;
@@ -36,6 +37,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(settings) => up::run(settings).await,
         Command::Try { text, asked } => folder::run(folder::ticket_of(&text)?, asked).await,
+        Command::Eval(asked) => eval::run(asked).await,
         Command::ProcessTicket { ticket, asked } if asked.repository.is_some() => {
             folder::run(folder::ticket_in(Path::new(&ticket))?, asked).await
         }

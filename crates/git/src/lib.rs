@@ -1,6 +1,7 @@
 //! Trusted git: object work with git2 on bare repositories that only we write, and network transport with the `git`
 //! command line under a cleared environment and a pinned configuration.
 
+mod alone;
 mod author;
 mod change;
 mod cli;
@@ -13,6 +14,7 @@ mod mirrors;
 mod repository;
 mod transport;
 
+pub use alone::Alone;
 pub use author::{AUTHOR_ADDRESS, AUTHOR_NAME, author_line};
 pub use change::{Budget, ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
 pub use elsewhere::{Elsewhere, is_lfs_pointer};

@@ -7,6 +7,7 @@
 
 mod demo;
 mod doctor;
+mod eval;
 mod example;
 mod folder;
 mod process_ticket;

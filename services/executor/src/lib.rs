@@ -35,6 +35,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use by_hand::by_hand;
+pub use checks::{Bench, Checked};
 pub use config::{Config, Executor};
 pub use parser::parser;
 use registry::Registry;

@@ -1,6 +1,7 @@
 //! `journeyman try`, and `process-ticket` with `--repository`: a text about a local folder, now, to a branch and a patch.
 
 mod attend;
+mod ground;
 mod model;
 mod result;
 mod state;
@@ -11,20 +12,16 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bootstrap::rules::{Connections, RulesBook};
 use domain::{StopReason, cause::chain};
 use git::{Folder, FolderHead};
 use ingest::api::types::TextBody;
-use serde_json::json;
-use tempfile::TempDir;
 
-use self::state::State;
-use super::{process_ticket::refuse_problems, say, say_error};
-use crate::{
-    api::Client,
-    args::InFolder,
-    local::{Local, Plan},
+pub(super) use self::{
+    ground::Ground,
+    model::{Settings, settings},
 };
+use super::{say, say_error};
+use crate::{api::Client, args::InFolder, local::Local};
 
 /// A text as a ticket: its first line, without the marks of a heading, and the rest.
 pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {
@@ -49,23 +46,20 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
     let place = asked.repository.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = Folder::open(&place).map_err(|error| no_repository(&place, &error))?;
     let head = folder.head().map_err(|error| no_repository(&place, &error))?;
-    let settings = model::settings(&asked)?;
+    let settings = settings(&asked)?;
     look_at_changes(&folder, &head, asked.accept)?;
-    let state = State::open(&folder.path(), asked.data.as_deref())?;
-    let rules = rules(&state, &head, asked.rules.as_deref())?;
+    let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
+    let ground = Ground::new(&folder, data, &settings, defaults, &[], !asked.dry_run)?;
     let [shutdown, at_once] = bootstrap::signals();
-    let plan = Plan {
-        file: settings.file(),
-        environment: state.environment(settings.environment, rules.path(), !asked.dry_run),
-        data: state.data(),
-        free_ports: true,
-    };
-    let Some(local) = shutdown.run_until_cancelled(Box::pin(Local::start(plan))).await else {
+    let Some(local) = shutdown
+        .run_until_cancelled(Box::pin(Local::start(ground.plan())))
+        .await
+    else {
         return Ok(ExitCode::from(130));
     };
     let local = local?;
     let client = Client::new(&local.url, local.token.clone())?;
-    let attended = Box::pin(attend::work(&client, &state.ticket, ticket, shutdown)).await;
+    let attended = Box::pin(attend::work(&client, ground.ticket(), ticket, shutdown)).await;
     // Dropped at the second signal, it ends NATS and Redis all the same.
     at_once.run_until_cancelled(local.stop()).await.transpose()?;
     let attended = attended?;
@@ -123,31 +117,6 @@ fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
     folder.check_out(branch)?;
     say(&format!("checked out {branch}"));
     Ok(())
-}
-
-/// The rules of this folder alone: what a file of defaults says, and where the folder's work starts.
-fn rules(state: &State, head: &FolderHead, defaults: Option<&Path>) -> anyhow::Result<TempDir> {
-    let folder = tempfile::tempdir()?;
-    let own = json!({"repo": {"folder": state.name, "default_branch": head.branch}});
-    std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;
-    let Some(defaults) = defaults else {
-        return Ok(folder);
-    };
-    std::fs::copy(defaults, folder.path().join("defaults.yaml"))
-        .with_context(|| format!("cannot read {}", defaults.display()))?;
-    let connections = Connections {
-        folders: [state.name.clone()].into(),
-        ..Connections::default()
-    };
-    refuse_problems(folder.path(), defaults, &connections)?;
-    let book = RulesBook::read(folder.path(), &connections)?;
-    if book.repositories().count() > 1 {
-        bail!(
-            "{}: rules for a folder are without repo: the folder is the repository",
-            defaults.display()
-        );
-    }
-    Ok(folder)
 }
 
 fn exit_code(reason: Option<&StopReason>) -> ExitCode {

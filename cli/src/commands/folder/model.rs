@@ -28,15 +28,24 @@ const PROVIDERS: [(&str, &str, &str, &str); 2] = [
 ];
 
 /// Settings of the services, as far as people gave them.
-pub(super) struct Settings {
-    pub(super) environment: Vec<(String, String)>,
+pub(in super::super) struct Settings {
+    pub(in super::super) environment: Vec<(String, String)>,
     file: Option<NamedTempFile>,
 }
 
 impl Settings {
     /// The settings file without what is not for this work.
-    pub(super) fn file(&self) -> Option<PathBuf> {
+    pub(in super::super) fn file(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.path().to_owned())
+    }
+
+    /// The model that is asked, as its provider names it; empty: the one that the planner takes when nobody says.
+    ///
+    /// # Errors
+    /// A wrong setting.
+    pub(in super::super) fn model(&self) -> Result<String, settings::Error> {
+        let Glance { model } = settings::load(self.file().as_deref(), self.environment.clone())?;
+        Ok(model.name.unwrap_or_default())
     }
 }
 
@@ -58,7 +67,7 @@ struct Model {
 }
 
 /// The settings file and the environment, completed by the flags and by the first key that is found.
-pub(super) fn settings(asked: &InFolder) -> anyhow::Result<Settings> {
+pub(in super::super) fn settings(asked: &InFolder) -> anyhow::Result<Settings> {
     let file = asked.settings.as_deref().map(only_ours).transpose()?;
     let all: Vec<(String, String)> = std::env::vars().collect();
     let mut environment: Vec<_> = all.iter().filter(|(name, _)| is_ours(name)).cloned().collect();

@@ -1,5 +1,6 @@
 //! Checks: a command in a scratch tree, what its tests said, and what follows from both. No call of the model leads here.
 
+mod bench;
 mod find;
 mod outcome;
 mod report;
@@ -18,6 +19,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+pub use bench::{Bench, Checked};
 use reports::Reports;
 
 use crate::{

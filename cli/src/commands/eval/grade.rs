@@ -1,0 +1,277 @@
+//! Runs the tests that decide, in a fresh workspace.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use domain::{
+    cause::chain,
+    check::{CheckOutcome, TestReport},
+};
+use executor::{Bench, Checked};
+use git::Alone;
+use tokio_util::sync::CancellationToken;
+
+use super::dataset::{Instance, Source};
+
+/// Test names of one kind that a sentence lists.
+const NAMED: usize = 5;
+
+/// Whose change is judged.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// Nobody's: the base.
+    None,
+    /// The reference solution.
+    Reference,
+    /// That of a branch.
+    Branch(String),
+}
+
+/// What the tests that decide said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grade {
+    /// Of those that must begin to pass: which do not.
+    pub(super) unmet: Vec<String>,
+    /// Of those that passed: which do not.
+    pub(super) broken: Vec<String>,
+    /// What failed that is not the change.
+    pub(super) infra: Option<String>,
+    /// Why nothing can be told, or what was seen, in a few words.
+    pub(super) note: String,
+    /// The end of what the commands printed.
+    pub(super) output: String,
+}
+
+impl Grade {
+    /// Every test that decides passes.
+    pub(super) fn is_resolved(&self) -> bool {
+        self.infra.is_none() && self.unmet.is_empty() && self.broken.is_empty()
+    }
+}
+
+/// Makes the repository of an instance at `place`: its base, and no other commit.
+pub(super) async fn repository(instance: &Instance, place: PathBuf) -> Result<(), git::Error> {
+    match instance.source.clone() {
+        Source::Bundle(path, commit) => Alone::of_bundle(&path, &commit, &place).await.map(drop),
+        Source::Git(path, commit) => {
+            blocking(move || Alone::of_commit(&path, &commit, &place).map(drop)).await
+        }
+        Source::Files(path) => blocking(move || Alone::of_files(&path, &place).map(drop)).await,
+    }
+}
+
+/// Something that blocks.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
+) -> Result<T, git::Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(git::Error::Failed(error.into())))
+}
+
+/// Grades the change in the repository at `place`, in a workspace of its own.
+///
+/// # Errors
+/// A patch that does not apply, a sandbox that cannot be used, or `cancel`.
+pub(super) async fn grade(
+    bench: &Bench,
+    place: PathBuf,
+    instance: &Arc<Instance>,
+    change: Change,
+    cancel: &CancellationToken,
+) -> anyhow::Result<Grade> {
+    let tree = tempfile::tempdir_in(place.parent().unwrap_or(&place))?;
+    let (folder, wanted) = (tree.path().to_owned(), Arc::clone(instance));
+    blocking(move || {
+        let alone = Alone::open(&place)?;
+        let (branch, solution) = match &change {
+            Change::None => (None, None),
+            Change::Reference => (None, wanted.patch.as_deref()),
+            Change::Branch(name) => (Some(name.as_str()), None),
+        };
+        let files = alone.files(branch, solution, &wanted.test_patch)?;
+        alone.write(files, &folder)
+    })
+    .await?;
+    let limit = Duration::from_secs(instance.limit_s);
+    let checked = bench.check(tree.path(), &instance.setup, &instance.tests, limit, cancel);
+    Ok(judge(instance, Box::pin(checked).await?))
+}
+
+fn judge(instance: &Instance, checked: Checked) -> Grade {
+    let report = checked.tests.unwrap_or_default();
+    let failing = |tests: &[String]| -> Vec<String> {
+        let tests = tests.iter().filter(|test| !passed(&report, test));
+        tests.cloned().collect()
+    };
+    let is_infra = matches!(checked.outcome, CheckOutcome::Infra | CheckOutcome::Inert);
+    let note = if checked.reason.is_empty() {
+        seen(&report)
+    } else {
+        format!("{}; {}", checked.reason, seen(&report))
+    };
+    Grade {
+        unmet: failing(&instance.fail_to_pass),
+        broken: failing(&instance.pass_to_pass),
+        infra: is_infra.then(|| format!("{}: {}", checked.outcome.as_str(), checked.reason)),
+        note,
+        output: checked.output,
+    }
+}
+
+/// Whether a test passed. Runners that do not name the tests that pass name those that fail: what is in no list of theirs
+/// passed, if all that failed are named and everything could be loaded.
+fn passed(report: &TestReport, test: &str) -> bool {
+    let dotted = dotted(test);
+    let is_it = |id: &str| id.split_whitespace().eq(test.split_whitespace()) || Some(id) == dotted.as_deref();
+    if report.failing.iter().any(|failed| is_it(&failed.id)) || report.skipping.iter().any(|id| is_it(id)) {
+        return false;
+    }
+    let names_passing = report.passing.len() >= report.passed as usize;
+    let names_failing = report.failing.len() >= report.failed as usize && !report.truncated;
+    report.passing.iter().any(|id| is_it(id))
+        || (!names_passing && names_failing && !report.collection_error && report.passed > 0)
+}
+
+/// The name of a test that stands as unittest prints it, `test_x (module.Class)` or `test_x (module.Class.test_x)`, with dots.
+fn dotted(test: &str) -> Option<String> {
+    let (name, place) = test.trim().strip_suffix(')')?.split_once(" (")?;
+    let is_whole = place.strip_suffix(name).is_some_and(|class| class.ends_with('.'));
+    Some(if is_whole {
+        place.to_owned()
+    } else {
+        format!("{place}.{name}")
+    })
+}
+
+fn seen(report: &TestReport) -> String {
+    if report.ran() == 0 {
+        return "no test was seen in the output".to_owned();
+    }
+    let failing = report.failing.iter().map(|test| test.id.as_str());
+    let names = failing.chain(report.passing.iter().map(String::as_str));
+    let names: Vec<_> = names.take(NAMED).collect();
+    format!(
+        "seen: {} passed, {} failed ({})",
+        report.passed,
+        report.failed,
+        names.join(", ")
+    )
+}
+
+/// Why an instance cannot be used, found out before anything is paid for; nothing where it can.
+pub(super) async fn invalid(
+    bench: &Bench,
+    place: PathBuf,
+    instance: &Arc<Instance>,
+    cancel: &CancellationToken,
+) -> Option<String> {
+    if let Err(error) = repository(instance, place.clone()).await {
+        return Some(format!("the base cannot be made: {}", chain(&error)));
+    }
+    let base = match grade(bench, place.clone(), instance, Change::None, cancel).await {
+        Ok(grade) => grade,
+        Err(error) => return Some(format!("the tests cannot be run on the base: {error:#}")),
+    };
+    if let Some(problem) = wrong_base(instance, &base) {
+        return Some(problem);
+    }
+    instance.patch.as_ref()?;
+    match grade(bench, place, instance, Change::Reference, cancel).await {
+        Ok(grade) if grade.is_resolved() => None,
+        Ok(grade) => Some(format!(
+            "the reference solution does not solve it: {} ({})",
+            listed(&[grade.unmet, grade.broken].concat()),
+            grade.infra.unwrap_or(grade.note)
+        )),
+        Err(error) => Some(format!("the reference solution cannot be tried: {error:#}")),
+    }
+}
+
+fn wrong_base(instance: &Instance, base: &Grade) -> Option<String> {
+    if let Some(infra) = &base.infra {
+        return Some(format!("the tests cannot be run on the base: {infra}"));
+    }
+    let done: Vec<_> = instance
+        .fail_to_pass
+        .iter()
+        .filter(|test| !base.unmet.contains(test))
+        .cloned()
+        .collect();
+    if !done.is_empty() {
+        return Some(format!("passes on the base already: {}", listed(&done)));
+    }
+    (!base.broken.is_empty()).then(|| {
+        format!(
+            "does not pass on the base: {} ({})",
+            listed(&base.broken),
+            base.note
+        )
+    })
+}
+
+fn listed(tests: &[String]) -> String {
+    let named: Vec<_> = tests.iter().take(NAMED).map(String::as_str).collect();
+    match tests.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::check::FailedTest;
+
+    use super::*;
+
+    fn report(passed: u32, passing: &[&str], failing: &[&str]) -> TestReport {
+        let failing = failing.iter().map(|id| FailedTest {
+            id: (*id).to_owned(),
+            message: String::new(),
+        });
+        let failing: Vec<_> = failing.collect();
+        TestReport {
+            runner: "r".to_owned(),
+            passed,
+            failed: u32::try_from(failing.len()).unwrap(),
+            failing,
+            passing: passing.iter().map(ToString::to_string).collect(),
+            ..TestReport::default()
+        }
+    }
+
+    #[test]
+    fn a_test_passed_when_its_runner_says_so_or_names_only_those_that_fail() {
+        let named = report(2, &["t (m.C)", "u"], &["v"]);
+        assert!(passed(&named, "t  (m.C)") && passed(&named, "u"));
+        assert!(!passed(&named, "v") && !passed(&named, "w"));
+        let unnamed = report(2, &[], &["v"]);
+        assert!(passed(&unnamed, "t") && !passed(&unnamed, "v"));
+        let unloaded = TestReport {
+            collection_error: true,
+            ..unnamed.clone()
+        };
+        let unlisted = TestReport { failed: 2, ..unnamed };
+        assert!(!passed(&unloaded, "t") && !passed(&unlisted, "t"));
+        assert!(!passed(&TestReport::default(), "t"));
+        let skipped = TestReport {
+            skipping: vec!["s".to_owned()],
+            ..report(2, &[], &[])
+        };
+        assert!(!passed(&skipped, "s"));
+    }
+
+    #[test]
+    fn names_of_unittest_are_known_in_each_of_its_forms() {
+        let dots = report(1, &["m.C.t"], &[]);
+        for test in ["t (m.C)", "t (m.C.t)", "m.C.t"] {
+            assert!(passed(&dots, test), "{test}");
+        }
+        assert!(!passed(&dots, "t (m.D)") && !passed(&dots, "t (m.C"));
+    }
+
+    #[test]
+    fn a_long_list_is_cut() {
+        let tests: Vec<_> = (0..7).map(|n| format!("t{n}")).collect();
+        assert_eq!(listed(&tests), "t0, t1, t2, t3, t4 and 2 more");
+        assert_eq!(listed(&tests[..2]), "t0, t1");
+    }
+}

@@ -1,0 +1,281 @@
+//! `journeyman eval`: plays tasks whose solutions are known by their tests, and says how many are resolved.
+
+mod dataset;
+mod grade;
+mod leak;
+mod play;
+mod record;
+mod session;
+mod statistics;
+mod summary;
+mod table;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use bootstrap::settings;
+use executor::Bench;
+use futures::{StreamExt, stream};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    dataset::Instance,
+    record::{Key, Record, Store},
+    session::Session,
+    summary::{Frame, Invalid, Summary},
+};
+use super::{folder, say, say_error, say_json};
+use crate::{
+    args::{Eval, Format, InFolder},
+    local,
+};
+
+/// Exit code of an interruption.
+const EXIT_INTERRUPTED: u8 = 130;
+/// Characters of a digest that are kept.
+const DIGEST: usize = 16;
+
+/// What a task is played with.
+struct Identity {
+    release: String,
+    model: String,
+    settings: String,
+}
+
+pub(super) async fn run(asked: Eval) -> anyhow::Result<ExitCode> {
+    let instances = dataset::read(&asked.dataset)?;
+    let other = asked.compare.as_deref().map(record::read).transpose()?;
+    let settings = model(&asked)?;
+    let identity = Identity {
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        model: settings.model()?,
+        settings: digest(&settings, asked.rules.as_deref())?,
+    };
+    std::fs::create_dir_all(&asked.out).with_context(|| format!("cannot create {}", asked.out.display()))?;
+    let out = asked.out.canonicalize()?;
+    let store = Store::open(&out, asked.resume)?;
+    let work = tempfile::Builder::new().prefix("journeyman-eval-").tempdir()?;
+    let root = work.path().canonicalize()?;
+    let settings = hiding(settings, &asked.dataset, &instances, &out, &root)?;
+    let bench = bench(&settings, &root).await?;
+    let [shutdown, _] = bootstrap::signals();
+    let instances: Vec<_> = instances.into_iter().map(Arc::new).collect();
+    let jobs = usize::from(asked.jobs);
+    let (valid, invalid) = validated(&bench, &root, instances, jobs, &shutdown).await;
+    let runs = plan(&valid, asked.runs, &identity);
+    let session = Session::new(
+        store,
+        out.clone(),
+        root,
+        settings,
+        bench,
+        asked.rules.clone(),
+        asked.max_cost.map(micros),
+        runs.len(),
+        shutdown.clone(),
+    );
+    let planned: Vec<Key> = runs.iter().map(|(_, key)| key.clone()).collect();
+    let played = stream::iter(runs).map(|(instance, key)| Box::pin(session.one(instance, key)));
+    let mut played = played.buffer_unordered(jobs);
+    let mut problem = Ok(());
+    while let Some(done) = played.next().await {
+        if done.is_err() && problem.is_ok() {
+            shutdown.cancel();
+            problem = done;
+        }
+    }
+    drop(played);
+    problem?;
+    let (records, ended_early) = session.end(&planned);
+    let frame = Frame {
+        release: identity.release,
+        model: identity.model,
+        settings: identity.settings,
+        instances: valid.len(),
+        runs_each: asked.runs,
+        invalid,
+        ended_early,
+    };
+    tell(
+        &Summary::of(frame, &records, other.as_deref()),
+        &records,
+        &out,
+        asked.output,
+    )?;
+    Ok(match shutdown.is_cancelled() {
+        true => ExitCode::from(EXIT_INTERRUPTED),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// The same settings as `try` has.
+fn model(asked: &Eval) -> anyhow::Result<folder::Settings> {
+    folder::settings(&InFolder {
+        repository: None,
+        rules: None,
+        settings: asked.settings.clone(),
+        data: None,
+        model: asked.model.clone(),
+        base_url: asked.base_url.clone(),
+        accept: false,
+        dry_run: false,
+    })
+}
+
+/// What changes how a task is played, without keys.
+fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<String> {
+    let is_secret = |name: &str| {
+        let name = name.to_uppercase();
+        name.contains("API_KEY") || name.contains("TOKEN") || name.contains("SECRET")
+    };
+    let mut parts: Vec<String> = settings
+        .environment
+        .iter()
+        .filter(|(name, _)| !is_secret(name))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    parts.sort();
+    if let Some(file) = settings.file() {
+        let text = std::fs::read_to_string(file)?;
+        let lines = text.lines();
+        parts.extend(
+            lines
+                .filter(|line| !is_secret(line.split('=').next().unwrap_or_default()))
+                .map(str::to_owned),
+        );
+    }
+    if let Some(rules) = rules {
+        parts.push(
+            std::fs::read_to_string(rules).with_context(|| format!("cannot read {}", rules.display()))?,
+        );
+    }
+    Ok(short(&dataset::hex(parts.join("\n").as_bytes())))
+}
+
+fn short(digest: &str) -> String {
+    digest.chars().take(DIGEST).collect()
+}
+
+/// Data set, sources, results and other runs are hidden from commands, should they lie where commands may read.
+fn hiding(
+    mut settings: folder::Settings,
+    dataset: &Path,
+    instances: &[Instance],
+    out: &Path,
+    root: &Path,
+) -> anyhow::Result<folder::Settings> {
+    let name = "JOURNEYMAN__EXECUTOR__HIDDEN";
+    let dataset = dataset.canonicalize()?;
+    let sources = instances.iter().map(|instance| instance.source.path());
+    let mut paths: Vec<String> = Vec::new();
+    for path in sources.chain([dataset.as_path(), out, root]) {
+        let path = path.display().to_string();
+        anyhow::ensure!(
+            !path.contains(','),
+            "{path} cannot be hidden from commands: choose a path without a comma"
+        );
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let configured = settings.environment.iter().position(|(other, _)| other == name);
+    if let Some(at) = configured {
+        paths.push(settings.environment.remove(at).1);
+    }
+    settings.environment.push((name.to_owned(), paths.join(",")));
+    Ok(settings)
+}
+
+/// The sandbox in which tests that decide run, as the executor's settings have it.
+async fn bench(settings: &folder::Settings, root: &Path) -> anyhow::Result<Bench> {
+    let file = settings.file();
+    let environment = local::completed(file.as_deref(), settings.environment.clone()).await?;
+    let config: executor::Config = settings::load(file.as_deref(), environment)?;
+    let workspaces = root.join("graded");
+    std::fs::create_dir_all(&workspaces)?;
+    Bench::open(&config.executor, workspaces).await
+}
+
+/// Instances that can be used, and the others with the reason.
+async fn validated(
+    bench: &Bench,
+    root: &Path,
+    instances: Vec<Arc<Instance>>,
+    jobs: usize,
+    shutdown: &CancellationToken,
+) -> (Vec<Arc<Instance>>, Vec<Invalid>) {
+    let looked = stream::iter(instances).map(|instance| async move {
+        if shutdown.is_cancelled() {
+            return (instance, Some("not looked at: interrupted".to_owned()));
+        }
+        let place = root.join("validated").join(&instance.id);
+        let problem = grade::invalid(bench, place.clone(), &instance, shutdown).await;
+        let _ = tokio::fs::remove_dir_all(place).await;
+        match &problem {
+            None => say_error(&format!("valid      {}", instance.id)),
+            Some(problem) => say_error(&format!("invalid    {}: {problem}", instance.id)),
+        }
+        (instance, problem)
+    });
+    let looked: Vec<_> = looked.map(Box::pin).buffered(jobs).collect().await;
+    let (mut valid, mut invalid) = (Vec::new(), Vec::new());
+    for (instance, problem) in looked {
+        match problem {
+            None => valid.push(instance),
+            Some(reason) => invalid.push(Invalid {
+                instance: instance.id.clone(),
+                reason,
+            }),
+        }
+    }
+    (valid, invalid)
+}
+
+/// Every run: each instance once before any is played again.
+fn plan(valid: &[Arc<Instance>], runs: u32, identity: &Identity) -> Vec<(Arc<Instance>, Key)> {
+    let each = |run: u32| {
+        valid.iter().map(move |instance| {
+            let key = Key {
+                instance: instance.id.clone(),
+                task: short(&instance.digest),
+                run,
+                release: identity.release.clone(),
+                model: identity.model.clone(),
+                settings: identity.settings.clone(),
+            };
+            (Arc::clone(instance), key)
+        })
+    };
+    (1..=runs).flat_map(each).collect()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the argument is a positive number of dollars, and the cast saturates"
+)]
+fn micros(usd: f64) -> u64 {
+    (usd * 1e6) as u64
+}
+
+fn tell(summary: &Summary, records: &[Record], out: &Path, format: Format) -> anyhow::Result<()> {
+    let mut value = serde_json::to_value(summary)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("results".to_owned(), serde_json::to_value(records)?);
+    }
+    let file: PathBuf = out.join("summary.json");
+    std::fs::write(&file, format!("{value:#}\n"))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    match format {
+        Format::Json => say_json(&value),
+        Format::Text => {
+            table::text(summary, records).lines().for_each(say);
+            say(&format!("{:<18} {}", "results", out.display()));
+            Ok(())
+        }
+    }
+}

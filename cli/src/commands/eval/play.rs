@@ -1,0 +1,208 @@
+//! Plays one instance as a ticket: through the same services and phases as `journeyman try`.
+
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    pin::pin,
+    time::Duration,
+};
+
+use anyhow::Context;
+use domain::{Entry, Fact, PhaseOutput, Receipt, ReportOutcome, RunId, StopReason, WaitsFor, check::Level};
+use futures::{Stream, TryStreamExt};
+use git::Folder;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::folder::{Ground, Settings, ticket_of},
+    dataset::Instance,
+    record::Tokens,
+};
+use crate::{api::Client, local::Local, timeline};
+
+/// How long a run that was stopped may take to end.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+
+/// Where one run takes place.
+pub(super) struct Place<'a> {
+    /// Its own folder, in which the repository is; it goes with the run.
+    pub(super) work: &'a Path,
+    /// Where its journal is kept.
+    pub(super) kept: &'a Path,
+    /// The settings of the services.
+    pub(super) settings: &'a Settings,
+    /// Rules without `repo`.
+    pub(super) rules: Option<&'a Path>,
+}
+
+/// What a run came to.
+#[derive(Debug, Default)]
+pub(super) struct Played {
+    /// Why it ended; absent: it was interrupted.
+    pub(super) reason: Option<StopReason>,
+    /// True when it was stopped because it asked a person.
+    pub(super) asked: bool,
+    /// The branch with its change.
+    pub(super) branch: Option<String>,
+    /// How strong its own evidence is.
+    pub(super) evidence: Option<Level>,
+    pub(super) cost_micros: u64,
+    pub(super) unpriced: u32,
+    pub(super) turns: u32,
+    pub(super) duration_ms: u64,
+    pub(super) tokens: Tokens,
+    pub(super) journal: Vec<Entry>,
+}
+
+/// The folder of the repository below a run's own.
+pub(super) fn repository(work: &Path) -> PathBuf {
+    work.join("repository")
+}
+
+/// Starts the services on the repository, gives them the problem and stays to the end of the run. `shutdown` stops it.
+///
+/// # Errors
+/// When the services cannot be started, or the journal cannot be followed or kept.
+pub(super) async fn play(
+    instance: &Instance,
+    place: &Place<'_>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Played> {
+    let ticket = ticket_of(&instance.problem_statement)?;
+    let ground = ground(instance, place)?;
+    let Some(local) = shutdown
+        .run_until_cancelled(Box::pin(Local::start(ground.plan())))
+        .await
+    else {
+        return Ok(Played::default());
+    };
+    let local = local?;
+    let worked = async {
+        let client = Client::new(&local.url, local.token.clone())?;
+        let run: RunId = client
+            .dispatch_text(ground.ticket(), &ticket)
+            .await?
+            .run
+            .parse()?;
+        let mut visit = Visit::new(client, run, place.kept)?;
+        visit.stay(shutdown).await?;
+        Ok(visit.came)
+    };
+    let played: anyhow::Result<Played> = Box::pin(worked).await;
+    let stopped = local.stop().await;
+    let played = played?;
+    stopped?;
+    Ok(played)
+}
+
+fn ground(instance: &Instance, place: &Place<'_>) -> anyhow::Result<Ground> {
+    let folder = Folder::open(&repository(place.work))?;
+    let state = place.work.join("state");
+    Ground::new(
+        &folder,
+        Some(&state),
+        place.settings,
+        place.rules,
+        &instance.setup,
+        true,
+    )
+}
+
+struct Visit {
+    client: Client,
+    run: RunId,
+    journal: File,
+    timeline: File,
+    came: Played,
+}
+
+impl Visit {
+    fn new(client: Client, run: RunId, kept: &Path) -> anyhow::Result<Self> {
+        let create = |name: &str| {
+            let path = kept.join(name);
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))
+        };
+        Ok(Self {
+            client,
+            run,
+            journal: create("journal.jsonl")?,
+            timeline: create("timeline.txt")?,
+            came: Played::default(),
+        })
+    }
+
+    async fn stay(&mut self, shutdown: &CancellationToken) -> anyhow::Result<()> {
+        let mut events = pin!(self.client.follow(&self.run).await?);
+        let followed = shutdown
+            .run_until_cancelled(Box::pin(self.follow(&mut events)))
+            .await;
+        if let Some(followed) = followed {
+            return followed;
+        }
+        self.client.stop_run(&self.run).await?;
+        // Whether it ended in time or is cut, it has no result.
+        let _ = tokio::time::timeout(STOP_LIMIT, Box::pin(self.follow(&mut events))).await;
+        self.came.reason = None;
+        Ok(())
+    }
+
+    async fn follow(
+        &mut self,
+        events: &mut (impl Stream<Item = anyhow::Result<Entry>> + Unpin),
+    ) -> anyhow::Result<()> {
+        while let Some(entry) = events.try_next().await? {
+            self.keep(&entry)?;
+            if let Fact::Parked {
+                waits_for: WaitsFor::Decision | WaitsFor::Answer,
+            } = entry.fact
+            {
+                self.came.asked = true;
+                self.client.stop_run(&self.run).await?;
+            }
+            self.came.note(entry);
+            if self.came.reason.is_some() {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("the live journal ended before the run did")
+    }
+
+    fn keep(&mut self, entry: &Entry) -> anyhow::Result<()> {
+        let start = self.came.journal.first().map_or(entry.at, |first| first.at);
+        writeln!(self.journal, "{}", serde_json::to_string(entry)?).context("cannot write the journal")?;
+        if let Some(line) = timeline::line(entry, start) {
+            writeln!(self.timeline, "{line}").context("cannot write the timeline")?;
+        }
+        Ok(())
+    }
+}
+
+impl Played {
+    fn note(&mut self, entry: Entry) {
+        match &entry.fact {
+            Fact::ModelReplied { reply, .. } => {
+                self.turns += 1;
+                self.tokens.input += reply.usage.input_tokens;
+                self.tokens.cached += reply.usage.cache_read_tokens;
+                self.tokens.output += reply.usage.output_tokens;
+                self.unpriced += u32::from(reply.cost_micros.is_none());
+                self.cost_micros += reply.cost_micros.unwrap_or_default();
+            }
+            Fact::PhaseFinished {
+                output: PhaseOutput::Prove { proof },
+            } => self.evidence = Some(proof.level),
+            Fact::ReportSettled {
+                outcome: ReportOutcome::Done(Receipt::Pushed { branch, .. }),
+                ..
+            } => self.branch = Some(branch.clone()),
+            Fact::RunFinished { reason } => self.reason = Some(reason.clone()),
+            _ => {}
+        }
+        self.journal.push(entry);
+        if let (Some(first), Some(last)) = (self.journal.first(), self.journal.last()) {
+            let elapsed = last.at.unix_ms() - first.at.unix_ms();
+            self.duration_ms = u64::try_from(elapsed).unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The runs of one evaluation: each is played, graded and kept.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::Context;
+use domain::{StopReason, cause::chain};
+use executor::Bench;
+use git::Alone;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{folder::Settings, say_error},
+    dataset::Instance,
+    grade::{self, Change, Grade, blocking},
+    leak,
+    play::{self, Place, Played},
+    record::{Key, Record, Store},
+    table,
+};
+
+/// A patch above this is kept in part only, in bytes.
+const MAX_PATCH: usize = 16 << 20;
+
+pub(super) struct Session {
+    state: Mutex<State>,
+    out: PathBuf,
+    root: PathBuf,
+    settings: Settings,
+    bench: Bench,
+    rules: Option<PathBuf>,
+    max_cost: Option<u64>,
+    planned: usize,
+    shutdown: CancellationToken,
+}
+
+struct State {
+    store: Store,
+    /// Runs that are over, with a result or without.
+    over: usize,
+    ended_early: Option<String>,
+}
+
+impl Session {
+    #[expect(clippy::too_many_arguments, reason = "they are its parts, named once")]
+    pub(super) fn new(
+        store: Store,
+        out: PathBuf,
+        root: PathBuf,
+        settings: Settings,
+        bench: Bench,
+        rules: Option<PathBuf>,
+        max_cost: Option<u64>,
+        planned: usize,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let state = State {
+            store,
+            over: 0,
+            ended_early: None,
+        };
+        Self {
+            state: Mutex::new(state),
+            out,
+            root,
+            settings,
+            bench,
+            rules,
+            max_cost,
+            planned,
+            shutdown,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The results of these runs, and why some have none.
+    pub(super) fn end(self, planned: &[Key]) -> (Vec<Record>, Option<String>) {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut records = state.store.records;
+        records.retain(|record| planned.contains(&record.key));
+        let place = |record: &Record| planned.iter().position(|key| *key == record.key);
+        records.sort_by_key(place);
+        let interrupted = self
+            .shutdown
+            .is_cancelled()
+            .then(|| "it was interrupted".to_owned());
+        (records, interrupted.or(state.ended_early))
+    }
+
+    /// Plays a run unless it has a result, or there is a reason to begin no more.
+    ///
+    /// # Errors
+    /// When a result cannot be kept.
+    pub(super) async fn one(&self, instance: Arc<Instance>, key: Key) -> anyhow::Result<()> {
+        if self.state().store.has(&key) || !self.may_begin() {
+            return Ok(());
+        }
+        let name = format!("{}.{}", key.instance, key.run);
+        let work = self.root.join(&name);
+        let kept = self.out.join("runs").join(&name);
+        for folder in [&work, &kept] {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        }
+        let record = Box::pin(self.played(&instance, key, &work, &kept)).await?;
+        if let Err(error) = tokio::fs::remove_dir_all(&work).await {
+            say_error(&format!("{} stays behind: {error}", work.display()));
+        }
+        let Some(record) = record else { return Ok(()) };
+        let mut state = self.state();
+        state.over += 1;
+        say_error(&format!(
+            "[{}/{}] {}",
+            state.over,
+            self.planned,
+            table::run(&record)
+        ));
+        state.store.add(record)
+    }
+
+    /// Whether there is time and money for one more. Runs of this evaluation that were resumed count too.
+    fn may_begin(&self) -> bool {
+        if self.shutdown.is_cancelled() {
+            return false;
+        }
+        let Some(most) = self.max_cost else { return true };
+        let mut state = self.state();
+        let records = &state.store.records;
+        let spent: u64 = records.iter().map(|record| record.cost_micros).sum();
+        let is_unknown = records.iter().any(|record| record.unpriced > 0);
+        let why = if spent >= most {
+            "--max-cost is reached"
+        } else if is_unknown {
+            "the price of the model is not known, so --max-cost cannot be kept"
+        } else {
+            return true;
+        };
+        if state.ended_early.is_none() {
+            say_error(&format!("no more runs: {why}"));
+            state.ended_early = Some(why.to_owned());
+        }
+        false
+    }
+
+    /// The result; nothing when it was interrupted.
+    async fn played(
+        &self,
+        instance: &Arc<Instance>,
+        key: Key,
+        work: &Path,
+        kept: &Path,
+    ) -> anyhow::Result<Option<Record>> {
+        let place = Place {
+            work,
+            kept,
+            settings: &self.settings,
+            rules: self.rules.as_deref(),
+        };
+        let repository = play::repository(work);
+        grade::repository(instance, repository.clone()).await?;
+        let played = Box::pin(play::play(instance, &place, &self.shutdown)).await;
+        let (played, trouble) = match played {
+            Ok(played) => (played, None),
+            Err(error) => (Played::default(), Some(format!("{error:#}"))),
+        };
+        if self.shutdown.is_cancelled() || (played.reason.is_none() && trouble.is_none()) {
+            return Ok(None);
+        }
+        let leak = self.leak(instance, &repository, &played).await?;
+        let graded = self.graded(instance, &repository, &played, kept).await;
+        if self.shutdown.is_cancelled() {
+            return Ok(None);
+        }
+        Ok(Some(record(instance, key, &played, trouble, leak, graded)))
+    }
+
+    async fn leak(
+        &self,
+        instance: &Instance,
+        repository: &Path,
+        played: &Played,
+    ) -> anyhow::Result<Option<String>> {
+        let Some(patch) = &instance.patch else {
+            return Ok(None);
+        };
+        let place = repository.to_owned();
+        let base = blocking(move || Alone::open(&place)?.texts()).await?;
+        Ok(leak::find(&leak::windows(patch, &base), &played.journal))
+    }
+
+    /// The grade of a run's change; nothing where there is none.
+    async fn graded(
+        &self,
+        instance: &Arc<Instance>,
+        repository: &Path,
+        played: &Played,
+        kept: &Path,
+    ) -> anyhow::Result<Option<Grade>> {
+        let Some(branch) = played.branch.clone() else {
+            return Ok(None);
+        };
+        let (place, name) = (repository.to_owned(), branch.clone());
+        let patch = blocking(move || Alone::open(&place)?.change(&name, MAX_PATCH)).await?;
+        let Some(patch) = patch else { return Ok(None) };
+        std::fs::write(kept.join("change.patch"), patch).context("cannot keep the change")?;
+        let graded = grade::grade(
+            &self.bench,
+            repository.to_owned(),
+            instance,
+            Change::Branch(branch),
+            &self.shutdown,
+        );
+        let grade = Box::pin(graded).await?;
+        let told = format!("{}\n\n{}", grade.note, grade.output);
+        std::fs::write(kept.join("tests.txt"), told).context("cannot keep what the tests said")?;
+        Ok(Some(grade))
+    }
+}
+
+fn record(
+    instance: &Instance,
+    key: Key,
+    played: &Played,
+    trouble: Option<String>,
+    leak: Option<String>,
+    graded: anyhow::Result<Option<Grade>>,
+) -> Record {
+    let (grade, ungraded) = match graded {
+        Ok(grade) => (grade, None),
+        Err(error) => (None, Some(format!("not graded: {}", chain(error.as_ref())))),
+    };
+    let infra = trouble
+        .or_else(|| played.reason.as_ref().and_then(outside))
+        .or(ungraded)
+        .or_else(|| grade.as_ref().and_then(|grade| grade.infra.clone()));
+    let is_done = matches!(played.reason, Some(StopReason::Completed));
+    let stop = match &played.reason {
+        Some(StopReason::Stopped { .. }) if played.asked => "asked_a_person",
+        Some(reason) => reason.as_str(),
+        None => "no_end",
+    };
+    Record {
+        resolved: infra.is_none() && grade.as_ref().is_some_and(Grade::is_resolved),
+        delivered: is_done && played.branch.is_some(),
+        stop: stop.to_owned(),
+        infra,
+        evidence: played.evidence,
+        unmet: grade
+            .as_ref()
+            .map_or_else(|| instance.fail_to_pass.clone(), |grade| grade.unmet.clone()),
+        broken: grade.map(|grade| grade.broken).unwrap_or_default(),
+        leak,
+        cost_micros: played.cost_micros,
+        unpriced: played.unpriced,
+        turns: played.turns,
+        duration_ms: played.duration_ms,
+        tokens: played.tokens,
+        created_at: instance.created_at.clone(),
+        key,
+    }
+}
+
+/// What failed that is neither the agent nor its model's work.
+fn outside(reason: &StopReason) -> Option<String> {
+    let detail = match reason {
+        StopReason::ModelFailed { detail }
+        | StopReason::WorkspaceUnavailable { detail }
+        | StopReason::ReportFailed { detail } => detail.as_str(),
+        StopReason::SetupFailed { .. } => "the setup commands failed",
+        StopReason::JournalLost | StopReason::JournalUnreadable | StopReason::PriceUnknown { .. } => "",
+        _ => return None,
+    };
+    let name = reason.as_str();
+    Some(if detail.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}: {detail}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_outside_is_told_from_what_the_agent_did() {
+        let failed = StopReason::ModelFailed {
+            detail: "529 overloaded".to_owned(),
+        };
+        assert_eq!(outside(&failed).unwrap(), "model_failed: 529 overloaded");
+        assert_eq!(outside(&StopReason::JournalLost).unwrap(), "journal_lost");
+        for own in [
+            StopReason::Completed,
+            StopReason::ModelRefused,
+            StopReason::TurnLimit { turns: 3 },
+        ] {
+            assert_eq!(outside(&own), None);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What numbers of a few instances say, and what they do not.
+
+/// The normal distribution's two-sided 95 % point.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// Wilson's 95 % interval of a share seen in `n` independent instances; everything is possible where there are none.
+pub(super) fn wilson(share: f64, n: f64) -> (f64, f64) {
+    if n <= 0.0 {
+        return (0.0, 1.0);
+    }
+    let square = Z * Z;
+    let centre = share + square / (2.0 * n);
+    let spread = Z * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt();
+    let whole = 1.0 + square / n;
+    (
+        ((centre - spread) / whole).max(0.0),
+        ((centre + spread) / whole).min(1.0),
+    )
+}
+
+/// `McNemar`'s exact two-sided test: how probable a split at least as uneven is when neither is better. `better` and
+/// `worse` count the pairs that differ.
+pub(super) fn mcnemar(better: u32, worse: u32) -> f64 {
+    let n = better.saturating_add(worse);
+    let fewer = better.min(worse);
+    // The probability of each number of heads follows from the one before; in logarithms nothing gets too small.
+    let mut log = f64::from(n) * 0.5_f64.ln();
+    let mut tail = 0.0;
+    for k in 0..=fewer {
+        tail += log.exp();
+        log += (f64::from(n - k) / f64::from(k + 1)).ln();
+    }
+    (2.0 * tail).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 5e-4
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_literature() {
+        // Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+        for (k, n, low, high) in [
+            (81.0, 263.0, 0.2553, 0.3662),
+            (15.0, 148.0, 0.0624, 0.1605),
+            (0.0, 20.0, 0.0, 0.1611),
+            (1.0, 29.0, 0.0061, 0.1718),
+        ] {
+            let (found_low, found_high) = wilson(k / n, n);
+            assert!(
+                close(found_low, low) && close(found_high, high),
+                "{k}/{n}: {found_low} {found_high}"
+            );
+        }
+        assert_eq!(wilson(0.0, 0.0), (0.0, 1.0));
+    }
+
+    #[test]
+    fn pairs_that_differ_one_way_only_are_hardly_chance() {
+        assert!(close(mcnemar(0, 0), 1.0));
+        assert!(close(mcnemar(5, 0), 0.0625) && close(mcnemar(0, 5), 0.0625));
+        assert!(close(mcnemar(10, 2), 0.0386));
+        assert!(close(mcnemar(3, 3), 1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_holds_its_share_and_a_probability_is_one(k in 0u32..2000, more in 0u32..2000) {
+            let n = f64::from(k + more);
+            let share = if n > 0.0 { f64::from(k) / n } else { 0.5 };
+            let (low, high) = wilson(share, n);
+            prop_assert!(0.0 <= low && low <= share + 1e-9 && share <= high + 1e-9 && high <= 1.0);
+            let p = mcnemar(k, more);
+            prop_assert!((0.0..=1.0).contains(&p), "{}", p);
+        }
+    }
+}

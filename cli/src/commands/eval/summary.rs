@@ -1,0 +1,299 @@
+//! What all runs together say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{
+    record::{Record, Tokens},
+    statistics::{mcnemar, wilson},
+};
+
+/// An instance that is no part of the evaluation.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Invalid {
+    pub(super) instance: String,
+    pub(super) reason: String,
+}
+
+/// The figures of an evaluation.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    pub(super) release: String,
+    pub(super) model: String,
+    pub(super) settings: String,
+    /// Instances that are valid, and runs of each.
+    pub(super) instances: usize,
+    pub(super) runs_each: u32,
+    pub(super) invalid: Vec<Invalid>,
+    /// Runs with a result, and runs without one.
+    pub(super) finished: usize,
+    pub(super) missing: usize,
+    /// Why there are runs without one.
+    pub(super) ended_early: Option<String>,
+    pub(super) resolved: Resolved,
+    pub(super) cost: Cost,
+    pub(super) turns: u64,
+    pub(super) minutes: f64,
+    pub(super) tokens: Tokens,
+    /// Runs that said that they are done and are not.
+    pub(super) false_done: usize,
+    /// Runs whose failure is not the agent's; they count as not resolved.
+    pub(super) infra: usize,
+    pub(super) evidence: BTreeMap<String, usize>,
+    pub(super) stops: BTreeMap<String, usize>,
+    /// Instances whose reference solution the agent was shown.
+    pub(super) leaks: Vec<String>,
+    pub(super) comparison: Option<Comparison>,
+}
+
+/// How many runs resolve their instance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Resolved {
+    pub(super) runs: usize,
+    pub(super) share: f64,
+    /// Wilson's 95 % interval; runs of one instance count as one, because they are not independent.
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Share of the instances of which every run is resolved, among those with all their runs; absent: there is none.
+    pub(super) pass_power: Option<f64>,
+}
+
+/// What the model cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Cost {
+    pub(super) usd: f64,
+    /// Absent: nothing is resolved.
+    pub(super) usd_per_resolved: Option<f64>,
+    /// Replies whose price is not known; the sums are without them.
+    pub(super) unpriced_replies: u64,
+}
+
+/// This evaluation beside another one, by the instances of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Comparison {
+    pub(super) instances: u32,
+    /// Resolved in most runs here.
+    pub(super) here: u32,
+    pub(super) there: u32,
+    /// Resolved here alone, and there alone.
+    pub(super) gained: Vec<String>,
+    pub(super) lost: Vec<String>,
+    /// `McNemar`'s exact probability.
+    pub(super) p: f64,
+}
+
+/// The runs of each instance.
+fn by_instance(records: &[Record]) -> BTreeMap<&str, Vec<&Record>> {
+    let mut all: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        all.entry(&record.key.instance).or_default().push(record);
+    }
+    all
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of runs and millionths of dollars are far below 2^52"
+)]
+fn float(n: impl TryInto<u64>) -> f64 {
+    n.try_into().unwrap_or(u64::MAX) as f64
+}
+
+impl Resolved {
+    /// What these runs come to, of which each instance is to have `runs_each`.
+    pub(super) fn of(records: &[Record], runs_each: u32) -> Self {
+        let instances = by_instance(records);
+        let runs = records.iter().filter(|record| record.resolved).count();
+        let share = match records.len() {
+            0 => 0.0,
+            all => float(runs) / float(all),
+        };
+        let (low, high) = wilson(share, float(instances.len()));
+        let whole: Vec<_> = instances
+            .values()
+            .filter(|runs| runs.len() >= runs_each as usize)
+            .collect();
+        let every = whole
+            .iter()
+            .filter(|runs| runs.iter().all(|run| run.resolved))
+            .count();
+        Self {
+            runs,
+            share,
+            low,
+            high,
+            pass_power: (!whole.is_empty()).then(|| float(every) / float(whole.len())),
+        }
+    }
+}
+
+impl Cost {
+    pub(super) fn of(records: &[Record]) -> Self {
+        let micros: u64 = records.iter().map(|record| record.cost_micros).sum();
+        let resolved = records.iter().filter(|record| record.resolved).count();
+        let usd = float(micros) / 1e6;
+        Self {
+            usd,
+            usd_per_resolved: (resolved > 0).then(|| usd / float(resolved)),
+            unpriced_replies: records.iter().map(|record| u64::from(record.unpriced)).sum(),
+        }
+    }
+}
+
+impl Comparison {
+    /// Pairs by instance.
+    pub(super) fn of(here: &[Record], there: &[Record]) -> Self {
+        let most = |runs: &[&Record]| runs.iter().filter(|run| run.resolved).count() * 2 > runs.len();
+        let others = by_instance(there);
+        let mut found = Self {
+            instances: 0,
+            here: 0,
+            there: 0,
+            gained: Vec::new(),
+            lost: Vec::new(),
+            p: 1.0,
+        };
+        for (instance, runs) in by_instance(here) {
+            let Some(other) = others.get(instance) else {
+                continue;
+            };
+            let (ours, theirs) = (most(&runs), most(other));
+            found.instances += 1;
+            found.here += u32::from(ours);
+            found.there += u32::from(theirs);
+            match (ours, theirs) {
+                (true, false) => found.gained.push(instance.to_owned()),
+                (false, true) => found.lost.push(instance.to_owned()),
+                _ => {}
+            }
+        }
+        let count = |list: &[String]| u32::try_from(list.len()).unwrap_or(u32::MAX);
+        found.p = mcnemar(count(&found.gained), count(&found.lost));
+        found
+    }
+}
+
+/// What is known besides the records.
+pub(super) struct Frame {
+    pub(super) release: String,
+    pub(super) model: String,
+    pub(super) settings: String,
+    pub(super) instances: usize,
+    pub(super) runs_each: u32,
+    pub(super) invalid: Vec<Invalid>,
+    pub(super) ended_early: Option<String>,
+}
+
+impl Summary {
+    /// The figures of these runs, beside those of another evaluation.
+    pub(super) fn of(frame: Frame, records: &[Record], other: Option<&[Record]>) -> Self {
+        let count = |is: fn(&Record) -> bool| records.iter().filter(|record| is(record)).count();
+        let sum = |of: fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
+        let leaked = records.iter().filter(|record| record.leak.is_some());
+        let leaks: BTreeSet<_> = leaked.map(|record| record.key.instance.clone()).collect();
+        Self {
+            finished: records.len(),
+            missing: (frame.instances * frame.runs_each as usize).saturating_sub(records.len()),
+            resolved: Resolved::of(records, frame.runs_each),
+            cost: Cost::of(records),
+            turns: sum(|record| u64::from(record.turns)),
+            minutes: float(sum(|record| record.duration_ms)) / 60_000.0,
+            tokens: Tokens {
+                input: sum(|record| record.tokens.input),
+                cached: sum(|record| record.tokens.cached),
+                output: sum(|record| record.tokens.output),
+            },
+            false_done: count(Record::is_false_done),
+            infra: count(|record| record.infra.is_some()),
+            evidence: counted(records.iter().map(|record| {
+                record
+                    .evidence
+                    .map_or_else(|| "none".to_owned(), |level| level.to_string())
+            })),
+            stops: counted(records.iter().map(|record| record.stop.clone())),
+            leaks: leaks.into_iter().collect(),
+            comparison: other.map(|other| Comparison::of(records, other)),
+            release: frame.release,
+            model: frame.model,
+            settings: frame.settings,
+            instances: frame.instances,
+            runs_each: frame.runs_each,
+            invalid: frame.invalid,
+            ended_early: frame.ended_early,
+        }
+    }
+}
+
+fn counted(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut all = BTreeMap::new();
+    for name in names {
+        *all.entry(name).or_default() += 1;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::record::tests::record, *};
+
+    #[test]
+    fn runs_of_one_instance_are_one_in_the_interval_and_all_of_them_count_for_the_power() {
+        let records = [
+            record("a", 1, true),
+            record("a", 2, true),
+            record("b", 1, true),
+            record("b", 2, false),
+            record("c", 1, true),
+        ];
+        let found = Resolved::of(&records, 2);
+        assert_eq!((found.runs, found.pass_power), (4, Some(0.5)));
+        assert!((found.share - 0.8).abs() < 1e-9);
+        assert_eq!((found.low, found.high), wilson(0.8, 3.0));
+        let nothing = Resolved::of(&[], 1);
+        assert_eq!((nothing.runs, nothing.pass_power), (0, None));
+        assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_failure_of_the_surroundings_is_not_resolved_and_no_false_done() {
+        let mut infra = record("b", 1, false);
+        infra.infra = Some("the model failed".to_owned());
+        infra.unpriced = 2;
+        let frame = Frame {
+            release: "1".to_owned(),
+            model: "m".to_owned(),
+            settings: "s".to_owned(),
+            instances: 4,
+            runs_each: 1,
+            invalid: Vec::new(),
+            ended_early: None,
+        };
+        let records = [record("a", 1, true), infra, record("c", 1, false)];
+        let summary = Summary::of(frame, &records, None);
+        assert_eq!((summary.finished, summary.missing), (3, 1));
+        assert_eq!((summary.false_done, summary.infra), (1, 1));
+        assert!((summary.resolved.share - 1.0 / 3.0).abs() < 1e-9);
+        assert_eq!(summary.cost.unpriced_replies, 2);
+        assert!((summary.cost.usd_per_resolved.unwrap() - 0.03).abs() < 1e-9);
+        assert_eq!(summary.evidence.get("E3"), Some(&3));
+    }
+
+    #[test]
+    fn instances_are_paired_and_those_of_one_side_left_out() {
+        let here = [record("a", 1, true), record("b", 1, false), record("c", 1, true)];
+        let there = [
+            record("a", 1, false),
+            record("a", 2, true),
+            record("b", 1, true),
+            record("d", 1, true),
+        ];
+        let found = Comparison::of(&here, &there);
+        assert_eq!((found.instances, found.here, found.there), (2, 1, 1));
+        assert_eq!(
+            (found.gained, found.lost),
+            (vec!["a".to_owned()], vec!["b".to_owned()])
+        );
+        assert!((found.p - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,199 @@
+//! An evaluation as text for people.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use super::{
+    record::Record,
+    summary::{Comparison, Summary},
+};
+use crate::timeline::dollars;
+
+/// One line for a run that has a result.
+pub(super) fn run(record: &Record) -> String {
+    let verdict = match (&record.infra, record.resolved) {
+        (Some(_), _) => "infra",
+        (None, true) => "resolved",
+        (None, false) if record.delivered => "false_done",
+        (None, false) => "unresolved",
+    };
+    let evidence = record
+        .evidence
+        .map_or_else(|| "-".to_owned(), |level| level.to_string());
+    let mut line = format!(
+        "{verdict:<10} {:<32} run {}  {evidence:<2}  {} turns  {}  {} s  {}",
+        record.key.instance,
+        record.key.run,
+        record.turns,
+        dollars(record.cost_micros),
+        record.duration_ms / 1000,
+        record.stop,
+    );
+    if record.leak.is_some() {
+        line.push_str("  leak");
+    }
+    if let Some(infra) = &record.infra {
+        let _ = write!(line, "  ({infra})");
+    }
+    line
+}
+
+/// The whole evaluation, a line for each run first.
+pub(super) fn text(summary: &Summary, records: &[Record]) -> String {
+    let mut lines: Vec<String> = records.iter().map(run).collect();
+    for invalid in &summary.invalid {
+        lines.push(format!(
+            "{:<10} {:<32} {}",
+            "invalid", invalid.instance, invalid.reason
+        ));
+    }
+    lines.push(String::new());
+    let mut row = |name: &str, value: String| lines.push(format!("{name:<18} {value}"));
+    row("model", summary.model.clone());
+    row(
+        "release, settings",
+        format!("{}, {}", summary.release, summary.settings),
+    );
+    row(
+        "instances",
+        format!("{} valid, {} invalid", summary.instances, summary.invalid.len()),
+    );
+    row(
+        "runs",
+        format!("{} finished, {} missing", summary.finished, summary.missing),
+    );
+    results(summary, &mut row);
+    spent(summary, &mut row);
+    if let Some(comparison) = &summary.comparison {
+        row("compared", compared(comparison));
+    }
+    if let Some(why) = &summary.ended_early {
+        row("ended early", why.clone());
+    }
+    lines.join("\n")
+}
+
+fn results(summary: &Summary, row: &mut impl FnMut(&str, String)) {
+    let resolved = &summary.resolved;
+    row(
+        "resolved",
+        format!(
+            "{} of {} runs, {} (95 %: {} to {})",
+            resolved.runs,
+            summary.finished,
+            percent(resolved.share),
+            percent(resolved.low),
+            percent(resolved.high)
+        ),
+    );
+    if let Some(power) = resolved.pass_power {
+        row(&format!("pass^{}", summary.runs_each), percent(power));
+    }
+    row("false done", summary.false_done.to_string());
+    row("infra failures", summary.infra.to_string());
+    row("evidence", counts(&summary.evidence));
+    row("ended", counts(&summary.stops));
+    if !summary.leaks.is_empty() {
+        row("leak", summary.leaks.join(", "));
+    }
+}
+
+fn spent(summary: &Summary, row: &mut impl FnMut(&str, String)) {
+    let each = summary
+        .cost
+        .usd_per_resolved
+        .map_or_else(String::new, |usd| format!(", ${usd:.4} for each resolved run"));
+    let unpriced = match summary.cost.unpriced_replies {
+        0 => String::new(),
+        replies => format!(", without {replies} replies whose price is not known"),
+    };
+    row("cost", format!("${:.4}{each}{unpriced}", summary.cost.usd));
+    row(
+        "turns, minutes",
+        format!("{}, {:.1}", summary.turns, summary.minutes),
+    );
+    let tokens = summary.tokens;
+    row(
+        "tokens",
+        format!(
+            "{} read, {} of them cached, {} written",
+            tokens.input, tokens.cached, tokens.output
+        ),
+    );
+}
+
+fn compared(comparison: &Comparison) -> String {
+    let names = |list: &[String]| {
+        if list.is_empty() {
+            "none".to_owned()
+        } else {
+            list.join(", ")
+        }
+    };
+    format!(
+        "{} resolved here, {} there, of {} instances of both (McNemar p = {:.3}); only here: {}; only there: {}",
+        comparison.here,
+        comparison.there,
+        comparison.instances,
+        comparison.p,
+        names(&comparison.gained),
+        names(&comparison.lost)
+    )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn counts(all: &BTreeMap<String, usize>) -> String {
+    let each: Vec<_> = all
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    each.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::record::tests::record, super::summary::*, *};
+
+    #[test]
+    fn a_table_tells_every_figure() {
+        let mut lost = record("b", 1, false);
+        lost.leak = Some("x".to_owned());
+        let records = [record("a", 1, true), lost];
+        let frame = Frame {
+            release: "1.0".to_owned(),
+            model: "m".to_owned(),
+            settings: "s".to_owned(),
+            instances: 2,
+            runs_each: 2,
+            invalid: vec![Invalid {
+                instance: "c".to_owned(),
+                reason: "passes on the base already: t".to_owned(),
+            }],
+            ended_early: Some("--max-cost is reached".to_owned()),
+        };
+        let other = [record("a", 1, false)];
+        let text = text(&Summary::of(frame, &records, Some(&other)), &records);
+        for said in [
+            "resolved   a                                run 1  E3  4 turns  $0.0100  60 s  completed",
+            "false_done b                                run 1  E3  4 turns  $0.0100  60 s  completed  leak",
+            "invalid    c                                passes on the base already: t",
+            "instances          2 valid, 1 invalid",
+            "runs               2 finished, 2 missing",
+            "resolved           1 of 2 runs, 50.0 % (95 %: 9.5 % to 90.5 %)",
+            "false done         1",
+            "evidence           2 E3",
+            "ended              2 completed",
+            "leak               b",
+            "cost               $0.0200, $0.0200 for each resolved run",
+            "turns, minutes     8, 2.0",
+            "tokens             2000 read, 1000 of them cached, 200 written",
+            "compared           1 resolved here, 0 there, of 1 instances of both (McNemar p = 1.000); only here: a; only there: none",
+            "ended early        --max-cost is reached",
+        ] {
+            assert!(text.contains(said), "{said}\n{text}");
+        }
+        assert!(!text.contains("pass^"), "{text}");
+    }
+}

@@ -1,0 +1,205 @@
+//! `journeyman eval`: a data set of three tasks with the stand-in for the model.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::{ScriptedModel, Step, fixture, model::MODEL_API_KEY};
+
+use crate::program::{Ran, run};
+
+/// What decides: it is in no file of the base.
+const HIDDEN: &str = "import unittest\n\nfrom shop.cart import Cart\n\n\nclass HiddenTest(unittest.TestCase):\n    \
+                      def test_pieces(self):\n        cart = Cart()\n        cart.add(\"mug\", 100, quantity=2)\n        \
+                      self.assertEqual(cart.total(), 200)\n";
+const FAILS: &str = "test_pieces (tests.test_hidden.HiddenTest.test_pieces)";
+const PASSES: &str =
+    "test_an_empty_cart_costs_nothing (tests.test_cart.CartTest.test_an_empty_cart_costs_nothing)";
+
+struct Scene {
+    model: ScriptedModel,
+    root: TempDir,
+    base: String,
+    later: String,
+}
+
+impl Scene {
+    /// The shop with a second commit that solves the ticket; a model that solves one task and only says so of the other.
+    async fn start() -> Self {
+        bootstrap::install_tls_provider();
+        let root = tempfile::tempdir().unwrap();
+        let shop = root.path().join("shop");
+        for (path, content) in fixture::files() {
+            let file = shop.join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        git(&shop, &["init", "-q", "-b", "trunk"]);
+        git(&shop, &["add", "--all"]);
+        git(&shop, &["commit", "-q", "-m", "The shop"]);
+        let base = git(&shop, &["rev-parse", "HEAD"]);
+        let cart = shop.join("shop/cart.py");
+        let text = std::fs::read_to_string(&cart).unwrap();
+        let solved = text.replace(
+            "full = sum(line.price for line in self._lines)",
+            "full = 0\n        for line in self._lines:\n            full = full + line.price * line.quantity",
+        );
+        std::fs::write(&cart, solved).unwrap();
+        git(&shop, &["commit", "-q", "-a", "-m", "Later solution"]);
+        let later = git(&shop, &["rev-parse", "HEAD"]);
+        let model = ScriptedModel::start(Vec::new()).await.unwrap();
+        let mut solves = vec![Step::call("run_command", json!({ "command": search(&later) }))];
+        solves.extend(fixture::script());
+        // What it was looking for is not there.
+        solves[1].expect = Some("Base\nnot here\nnot there".to_owned());
+        model.set_script("ignores the quantity", solves);
+        model.set_script("Postage", fixture::note_script_with("ENG-1", "true"));
+        Self {
+            model,
+            root,
+            base,
+            later,
+        }
+    }
+
+    fn dataset(&self) -> String {
+        let shop = self.root.path().join("shop");
+        let gold = git(&shop, &["diff", &self.base, &self.later]);
+        let line = |id: &str, text: &str, fails: &str| {
+            json!({
+                "instance_id": id, "dir": "shop", "base_commit": self.base, "problem_statement": text,
+                "test_patch": added("tests/test_hidden.py", HIDDEN), "patch": gold,
+                "FAIL_TO_PASS": json!([fails]).to_string(), "PASS_TO_PASS": [],
+                "test_command": "python3 -m unittest -v",
+            })
+        };
+        let mut lines = [
+            line("cart-1", fixture::ticket().0, FAILS),
+            line("cart-2", "Postage is missing\n\nAdd it.", FAILS),
+            line("cart-3", "Nothing is wrong", PASSES),
+        ];
+        lines[0]["problem_statement"] = format!("{}\n\n{}", fixture::ticket().0, fixture::ticket().1).into();
+        lines[0]["PASS_TO_PASS"] = json!([PASSES]);
+        let file = self.root.path().join("set.jsonl");
+        std::fs::write(&file, lines.map(|line| format!("{line}\n")).concat()).unwrap();
+        file.display().to_string()
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        [
+            ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),
+            ("ANTHROPIC_BASE_URL", self.model.url()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    async fn eval(&self, more: &[&str]) -> Ran {
+        let dataset = self.dataset();
+        // The price of a model without one would be no price.
+        let first = ["eval", &dataset, "--model", "claude-haiku-4-5"];
+        let arguments = [&first[..], more].concat();
+        run("journeyman", &arguments, &self.environment(), self.root.path()).await
+    }
+
+    fn results(&self) -> PathBuf {
+        self.root.path().join("eval-results")
+    }
+
+    fn summary(&self) -> Value {
+        serde_json::from_slice(&std::fs::read(self.results().join("summary.json")).unwrap()).unwrap()
+    }
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=A", "-c", "user.email=a@b.example"]);
+    let output = command.args(arguments).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A patch that adds a file.
+fn added(path: &str, content: &str) -> String {
+    let count = content.lines().count();
+    let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
+    format!(
+        "diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{count} @@\n{lines}"
+    )
+}
+
+/// Looks for a commit wherever a workspace's git can read: its own objects, and those of the mirror.
+fn search(commit: &str) -> String {
+    format!(
+        "exec 2>/dev/null; git log --all --format=%s; git cat-file -t {commit} || echo not here; common=$(git rev-parse --git-common-dir); \
+         for objects in $(cat $common/objects/info/alternates); do git --git-dir=${{objects%/objects}} log --all --format=%s; \
+         git --git-dir=${{objects%/objects}} cat-file -t {commit} || echo not there; done"
+    )
+}
+
+fn result<'a>(summary: &'a Value, instance: &str) -> &'a Value {
+    let all = summary["results"].as_array().unwrap();
+    let found = all.iter().find(|one| one["instance"] == instance);
+    found.unwrap_or_else(|| panic!("{instance}: {summary:#}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_played_and_graded_and_no_later_commit_can_be_found() {
+    let scene = Scene::start().await;
+    let ran = scene.eval(&["--jobs", "2"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(scene.model.violations(), Vec::<String>::new());
+    let summary = scene.summary();
+    let solved = result(&summary, "cart-1");
+    assert_eq!(
+        (&solved["resolved"], &solved["stop"]),
+        (&json!(true), &json!("completed")),
+        "{summary:#}"
+    );
+    assert_eq!(
+        (&solved["evidence"], &solved["leak"]),
+        (&json!("E3"), &Value::Null)
+    );
+    let claimed = result(&summary, "cart-2");
+    assert_eq!(
+        (&claimed["resolved"], &claimed["delivered"]),
+        (&json!(false), &json!(true)),
+        "{summary:#}"
+    );
+    assert_eq!(claimed["unmet"], json!([FAILS]));
+    assert_eq!(summary["false_done"], json!(1));
+    assert_eq!(summary["invalid"][0]["instance"], "cart-3");
+    for said in [
+        "resolved   cart-1",
+        "false_done cart-2",
+        "invalid    cart-3                           passes on the base already: test_an_empty_cart",
+        "instances          2 valid, 1 invalid",
+        "resolved           1 of 2 runs, 50.0 % (95 %: 9.5 % to 90.5 %)",
+        "pass^1             50.0 %",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {}", ran.out);
+    }
+    let kept = scene.results().join("runs/cart-1.1");
+    let journal = std::fs::read_to_string(kept.join("journal.jsonl")).unwrap();
+    assert!(
+        journal.contains("not here") && !journal.contains("Later solution"),
+        "{journal}"
+    );
+    let patch = std::fs::read_to_string(kept.join("change.patch")).unwrap();
+    assert!(
+        patch.contains("+        full = sum(line.price * line.quantity"),
+        "{patch}"
+    );
+    let tests = std::fs::read_to_string(kept.join("tests.txt")).unwrap();
+    assert!(tests.contains("test_pieces") && tests.contains("OK"), "{tests}");
+    assert_eq!(
+        git(
+            &scene.root.path().join("shop"),
+            &["branch", "--format=%(refname:short)"]
+        ),
+        "trunk"
+    );
+}

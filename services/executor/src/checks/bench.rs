@@ -1,0 +1,200 @@
+//! Checks of a folder without a service: each in a workspace of its own, confined like every command.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context;
+use domain::check::{CheckOutcome, TestReport};
+use tokio_util::sync::CancellationToken;
+
+use super::{outcome, report, reports::Reports, tail};
+use crate::{
+    absolute,
+    config::Executor,
+    sandbox::{CommandEnd, CommandSpec, Ending, Sandbox, Spare, View, shell},
+    tools,
+    workspace::Workspace,
+};
+
+/// Kept of each end of one command's output, in bytes: whole test suites are named in it.
+const OUTPUT_BYTES: usize = 16 << 20;
+/// Seconds that one setup command may take.
+const SETUP_LIMIT: Duration = Duration::from_secs(1800);
+
+/// A sandbox for commands on folders. Its commands have no way out where namespaces work.
+pub struct Bench {
+    sandbox: Sandbox,
+    workspaces: PathBuf,
+}
+
+/// What commands showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// How they ended: that of the first command that did not end green, or green.
+    pub outcome: CheckOutcome,
+    /// Why, in words, where the outcome alone does not say.
+    pub reason: String,
+    /// What all their tests said, every test that was named among them; absent when nothing shows that one ran.
+    pub tests: Option<TestReport>,
+    /// The end of the output of each.
+    pub output: String,
+}
+
+impl Bench {
+    /// Opens the sandbox as the executor's settings have it, without a runner. Workspaces lie below `workspaces`.
+    ///
+    /// # Errors
+    /// When the launcher is missing, or the level is below `executor.min_level`.
+    pub async fn open(settings: &Executor, workspaces: PathBuf) -> anyhow::Result<Self> {
+        let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
+        hidden.push(workspaces.clone());
+        let view = View::of_this_machine(absolute(&settings.exposed)?, hidden);
+        let opened = Sandbox::open(settings.launcher.as_deref(), None, view, settings.limits).await;
+        let sandbox = opened
+            .map_err(|problem| anyhow::anyhow!("executor.launcher: {problem}"))?
+            .without(&settings.without);
+        sandbox.require(settings.min_level).map_err(anyhow::Error::msg)?;
+        if !settings.allow_unlimited_processes {
+            sandbox.require_process_limit().map_err(anyhow::Error::msg)?;
+        }
+        Ok(Self { sandbox, workspaces })
+    }
+
+    /// Runs `setup`, each of which must end well, and then `checks`, each within `limit`, in the folder `tree`, which they
+    /// may change.
+    ///
+    /// # Errors
+    /// When a command cannot be started, the folder cannot be used, or `cancel` was asked for.
+    pub async fn check(
+        &self,
+        tree: &Path,
+        setup: &[String],
+        checks: &[String],
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<Checked> {
+        let (workspaces, tree) = (self.workspaces.clone(), tree.canonicalize()?);
+        let adopted = tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &tree, None));
+        let workspace = Arc::new(adopted.await??);
+        for command in setup {
+            let end = self.run(&workspace, command, SETUP_LIMIT, cancel).await?;
+            if !matches!(end.ending, Ending::Exited(0)) {
+                return Ok(unprepared(command, &end));
+            }
+        }
+        let mut all: Option<Checked> = None;
+        for command in checks {
+            let checked = self.one(&workspace, command, limit, cancel).await?;
+            all = Some(match all {
+                Some(before) => before.with(checked),
+                None => checked,
+            });
+        }
+        all.context("there is no command to run")
+    }
+
+    async fn one(
+        &self,
+        workspace: &Arc<Workspace>,
+        command: &str,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<Checked> {
+        let looking = Arc::clone(workspace);
+        let before = tokio::task::spawn_blocking(move || Reports::before(looking.root(), &[])).await??;
+        let end = self.run(workspace, command, limit, cancel).await?;
+        let looking = Arc::clone(workspace);
+        let found = tokio::task::spawn_blocking(move || before.read(looking.root())).await?;
+        let output = report::plain(&end.output);
+        let tests = found.or_else(|| report::parse(&output));
+        let judged = outcome::judge(end.ending, tests.as_ref(), &output);
+        Ok(Checked {
+            outcome: judged.outcome,
+            reason: judged.reason,
+            tests,
+            output: tail(&output).to_owned(),
+        })
+    }
+
+    async fn run(
+        &self,
+        workspace: &Workspace,
+        command: &str,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<CommandEnd> {
+        let mut place = tools::command_place(workspace);
+        place.environment.extend(report::environment());
+        let spec = CommandSpec {
+            command: shell(command.to_owned()),
+            place,
+            limit,
+            output_bytes: OUTPUT_BYTES,
+            way_out: None,
+        };
+        let end = self.sandbox.run(spec, cancel, None, &Spare::default()).await?;
+        anyhow::ensure!(!matches!(end.ending, Ending::Cancelled), "cut");
+        Ok(end)
+    }
+}
+
+impl Checked {
+    fn with(self, other: Self) -> Self {
+        let (outcome, reason) = match self.outcome {
+            CheckOutcome::Green => (other.outcome, other.reason),
+            _ => (self.outcome, self.reason),
+        };
+        Self {
+            outcome,
+            reason,
+            tests: match (self.tests, other.tests) {
+                (Some(ours), Some(theirs)) => Some(ours.with(theirs)),
+                (ours, theirs) => ours.or(theirs),
+            },
+            output: format!("{}\n{}", self.output.trim_end(), other.output),
+        }
+    }
+}
+
+fn unprepared(command: &str, end: &CommandEnd) -> Checked {
+    let output = report::plain(&end.output);
+    let short: String = command.chars().take(200).collect();
+    Checked {
+        outcome: CheckOutcome::Infra,
+        reason: format!("the setup command {short:?} failed"),
+        tests: None,
+        output: tail(&output).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(outcome: CheckOutcome, passing: &[&str]) -> Checked {
+        Checked {
+            outcome,
+            reason: outcome.as_str().to_owned(),
+            tests: (!passing.is_empty()).then(|| TestReport {
+                runner: "r".to_owned(),
+                passing: passing.iter().map(ToString::to_string).collect(),
+                ..TestReport::default()
+            }),
+            output: "x\n".to_owned(),
+        }
+    }
+
+    #[test]
+    fn several_commands_are_green_together_only_when_each_is() {
+        use CheckOutcome::{Green, Red};
+        let both = checked(Green, &["a"]).with(checked(Green, &["b"]));
+        assert_eq!(both.outcome, Green);
+        assert_eq!(both.tests.unwrap().passing, ["a", "b"]);
+        assert_eq!(checked(Green, &["a"]).with(checked(Red, &[])).reason, "red");
+        let first = checked(Red, &[]).with(checked(Green, &["b"]));
+        assert_eq!((first.outcome, first.tests.unwrap().passing.len()), (Red, 1));
+    }
+}
