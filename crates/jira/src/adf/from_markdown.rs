@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 const MAX_LISTS: usize = 16;
 
 /// The ADF document of a Markdown text. What ADF does not allow where it stands becomes the nearest thing that it
-/// does: a heading in a list is bold text, an image is a link, HTML is text.
+/// does: a heading in a list is bold text, a table in a list a paragraph for each row, an image is a link, HTML is text.
 pub fn from_markdown(markdown: &str) -> Value {
     let mut builder = Builder::default();
-    for event in Parser::new_ext(markdown, Options::ENABLE_STRIKETHROUGH) {
+    let extensions = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES;
+    for event in Parser::new_ext(markdown, extensions) {
         builder.event(event);
     }
     builder.finish()
@@ -79,6 +80,10 @@ impl Builder {
             Tag::List(Some(start)) if self.may_list() => self.block("orderedList", json!({ "order": start })),
             Tag::List(None) if self.may_list() => self.block("bulletList", Value::Null),
             Tag::Item => self.block("listItem", Value::Null),
+            Tag::Table(_) if self.at_top() => self.block("table", Value::Null),
+            Tag::TableHead | Tag::TableRow if self.is_in("table") => self.block("tableRow", Value::Null),
+            Tag::TableHead | Tag::TableRow => self.block("paragraph", Value::Null),
+            Tag::TableCell => self.cell(),
             Tag::Strong => self.mark("strong", Value::Null),
             Tag::Emphasis => self.mark("em", Value::Null),
             Tag::Strikethrough => self.mark("strike", Value::Null),
@@ -109,6 +114,25 @@ impl Builder {
             implicit: false,
         });
         Opened::Block
+    }
+
+    fn is_in(&self, kind: &str) -> bool {
+        self.open.last().is_some_and(|frame| frame.kind == kind)
+    }
+
+    fn cell(&mut self) -> Opened {
+        if !self.is_in("tableRow") {
+            let is_first = self.open.last().is_none_or(|frame| frame.content.is_empty());
+            self.text(if is_first { "" } else { " | " });
+            return Opened::Nothing;
+        }
+        let is_head = self
+            .open
+            .iter()
+            .rev()
+            .nth(1)
+            .is_some_and(|table| table.content.is_empty());
+        self.block(if is_head { "tableHeader" } else { "tableCell" }, Value::Null)
     }
 
     fn mark(&mut self, kind: &str, attrs: Value) -> Opened {
@@ -169,7 +193,12 @@ impl Builder {
     }
 
     fn inline(&mut self, inline: Value) {
-        let holds_blocks = |kind| matches!(kind, "listItem" | "blockquote" | "bulletList" | "orderedList");
+        let holds_blocks = |kind| {
+            matches!(
+                kind,
+                "listItem" | "blockquote" | "bulletList" | "orderedList" | "tableHeader" | "tableCell"
+            )
+        };
         if self.open.last().is_none_or(|frame| holds_blocks(frame.kind)) {
             self.block("paragraph", Value::Null);
             if let Some(frame) = self.open.last_mut() {
@@ -205,7 +234,7 @@ impl Builder {
         let Some(mut frame) = self.open.pop() else { return };
         match frame.kind {
             "codeBlock" => trim_end(&mut frame.content),
-            "listItem" | "blockquote" => begin_with_paragraph(&mut frame),
+            "listItem" | "blockquote" | "tableHeader" | "tableCell" => begin_with_paragraph(&mut frame),
             _ => {}
         }
         if frame.kind == "paragraph" && frame.content.is_empty() {

@@ -42,6 +42,24 @@ fn code_inside_an_item_round_trips() {
 }
 
 #[test]
+fn tables_round_trip() {
+    round_trips("| check | before |\n| --- | --- |\n| `make` | **fails** |\n| a \\| b |  |");
+    let document = from_markdown("| a |\n|---|\n|  |");
+    let empty = &document["content"][0]["content"][1]["content"][0];
+    assert_eq!(
+        empty["content"][0]["type"], "paragraph",
+        "a cell without a block is refused"
+    );
+}
+
+#[test]
+fn a_table_in_a_list_is_a_paragraph_for_each_row() {
+    let document = from_markdown("- one\n\n  | a | b |\n  |---|---|\n  | c | **d** |");
+    assert_legal(&document);
+    assert_eq!(to_markdown(&document), "- one\n\n  a | b\n\n  c | **d**");
+}
+
+#[test]
 fn quotes_round_trip() {
     round_trips("> first\n>\n> second **bold**\n\nafter");
 }
@@ -104,7 +122,11 @@ fn assert_legal(node: &Value) {
             "codeBlock",
             "blockquote",
             "rule",
+            "table",
         ],
+        "table" => &["tableRow"],
+        "tableRow" => &["tableHeader", "tableCell"],
+        "tableHeader" | "tableCell" => &["paragraph"],
         "listItem" => &["paragraph", "bulletList", "orderedList", "codeBlock"],
         "blockquote" => &["paragraph", "bulletList", "orderedList", "codeBlock"],
         "bulletList" | "orderedList" => &["listItem"],
