@@ -137,6 +137,9 @@ pub struct CheckRow {
     /// Tests that fail at the base and pass with the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mended: Vec<String>,
+    /// Tests that fail at the base and with the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub still_failing: Vec<String>,
     /// Tests that fail in some runs with the same files: they show nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flaky: Vec<String>,

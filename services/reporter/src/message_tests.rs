@@ -329,6 +329,7 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
             passed: 4,
             broken: Vec::new(),
             mended: Vec::new(),
+            still_failing: Vec::new(),
             flaky: vec!["test_clock".to_owned()],
         }],
         level: Some(Level::E1),

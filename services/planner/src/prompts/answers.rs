@@ -153,6 +153,7 @@ pub(super) fn proof(proof: &Proof) -> String {
         for (name, tests) in [
             ("fails only with the change", &row.broken),
             ("failed before and passes now", &row.mended),
+            ("fails without the change too", &row.still_failing),
         ] {
             for test in tests {
                 let _ = writeln!(text, "  - {name}: {test}");

@@ -88,7 +88,7 @@ fn criteria(handover: &Handover) -> Option<String> {
 
 /// What was run, with the outcome before and after; never more than that.
 fn evidence(description: &Description) -> String {
-    let mut lines = vec![format!("### Evidence\n\n{}", level(description.level))];
+    let mut lines = vec![format!("### Evidence\n\n{}", level(description))];
     let rows: Vec<String> = description.checks.iter().take(LIST).map(check).collect();
     if !rows.is_empty() {
         lines.push(format!(
@@ -100,6 +100,8 @@ fn evidence(description: &Description) -> String {
     lines.extend(listed("Fails with the change and not before", named(broken)));
     let mended = description.checks.iter().flat_map(|row| &row.mended);
     lines.extend(listed("Failed before and passes now", named(mended)));
+    let still = description.checks.iter().flat_map(|row| &row.still_failing);
+    lines.extend(listed("Fails without the change too", named(still)));
     let flaky = description.checks.iter().flat_map(|row| &row.flaky);
     lines.extend(listed(
         "Fails in some runs of the same files only, so it shows nothing",
@@ -122,12 +124,19 @@ fn named<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
     tests.map(|test| code(test)).collect()
 }
 
-const fn level(level: Option<Level>) -> &'static str {
-    match level {
+fn level(description: &Description) -> &'static str {
+    let any = |is_it: fn(&CheckRow) -> bool| description.checks.iter().any(is_it);
+    match description.level {
         Some(Level::E3) => {
             "A test that failed before passes with the change, and the others are no worse (E3)."
         }
         Some(Level::E2) => "A command's output changed as the ticket asks (E2).",
+        Some(Level::E1) if any(|row| !row.broken.is_empty()) => {
+            "What passed before fails with the change, see below; no test shows that the change is right (E1)."
+        }
+        Some(Level::E1) if any(|row| row.head == CheckOutcome::Red) => {
+            "The existing checks fail as they did before; no test shows the change itself (E1)."
+        }
         Some(Level::E1) => "The existing checks pass; no test shows the change itself (E1).",
         Some(Level::E0) => "No check could be run here, so nothing was verified (E0).",
         None => "No check was run, so nothing was verified.",

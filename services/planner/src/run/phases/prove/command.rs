@@ -127,10 +127,23 @@ impl<'a> Command<'a> {
         (broken, mended, [shaky, also_shaky].concat())
     }
 
+    /// Tests that fail whether the change is there or not.
+    fn still_failing(&self, flaky: &[String]) -> Vec<String> {
+        let failing = |tree| self.result(tree, 0).and_then(|run| run.tests.as_ref());
+        let (Some(head), Some(base)) = (failing(TreeKind::Head), failing(TreeKind::Base)) else {
+            return Vec::new();
+        };
+        let at_base = |test: &&FailedTest| base.failing.iter().any(|known| known.id == test.id);
+        let mut tests = named(&head.failing.iter().filter(at_base).collect::<Vec<_>>());
+        tests.retain(|test| !flaky.contains(test));
+        tests
+    }
+
     /// What people read of it; nothing before it has run.
     pub(super) fn row(&self) -> Option<CheckRow> {
         let head = self.result(TreeKind::Head, 0)?;
         let (broken, mended, flaky) = self.settled();
+        let still_failing = self.still_failing(&flaky);
         Some(CheckRow {
             command: self.found.command.clone(),
             base: self.result(TreeKind::Base, 0).map(|run| run.outcome),
@@ -138,6 +151,7 @@ impl<'a> Command<'a> {
             passed: head.tests.as_ref().map_or(0, |tests| tests.passed),
             broken,
             mended,
+            still_failing,
             flaky,
         })
     }

@@ -4,7 +4,7 @@ mod command;
 mod hunks;
 mod limits;
 
-use domain::check::{ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, Hunk, Level};
+use domain::check::{ChangeReport, CheckCandidate, CheckSpec, Hunk, Level};
 use domain::{CheckRow, Fact, Outside, PhaseOutput, Proof, RedCheck, Return};
 
 use self::command::Command;
@@ -143,7 +143,7 @@ fn level(rows: &[CheckRow]) -> Level {
     let is_worse = rows.iter().any(|row| !row.broken.is_empty());
     let is_shown = rows
         .iter()
-        .any(|row| row.head == CheckOutcome::Green && !row.mended.is_empty());
+        .any(|row| row.head.is_about_the_code() && !row.mended.is_empty());
     let is_telling = rows.iter().any(|row| row.head.is_about_the_code());
     match (is_shown && !is_worse, is_telling) {
         (true, _) => Level::E3,
