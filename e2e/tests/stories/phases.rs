@@ -29,6 +29,21 @@ async fn an_ordinary_ticket_costs_one_call_before_its_work_and_one_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_trivial_ticket_costs_one_call_beside_its_work() {
+    let world = world().await;
+    world
+        .model
+        .set_script_of(around::INTAKE, "", look(&json!({"class": "trivial"})));
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let around_the_work = world.model.all_calls().len() - world.model.calls().len();
+    assert_eq!(around_the_work, 1, "a change of one line has no review");
+    only_pull_request(&world);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_that_only_people_can_clear_up_is_asked_about_before_any_work() {
     let world = world().await;
     let questions = json!([{"text": "Are prices gross or net?", "options": ["gross", "net"]}]);

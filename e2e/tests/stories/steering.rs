@@ -2,10 +2,11 @@
 
 use domain::{Fact, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey, Verdict, WaitsFor};
 use e2e::{Options, World};
+use insta::assert_snapshot;
 use serde_json::json;
 use testkit::{Step, fixture};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request, seen::settled};
 
 async fn at_the_gate() -> (World, String, RunId) {
     at_the_gate_of("before_push").await
@@ -41,15 +42,20 @@ async fn at_the_gate_of(approval: &str) -> (World, String, RunId) {
 
 /// The commit that a person was asked about.
 async fn asked_about(world: &World, run: &RunId) -> String {
+    last_asked_about(world, run).await.expect("a person was asked")
+}
+
+/// The commit that a person was asked about last.
+async fn last_asked_about(world: &World, run: &RunId) -> Option<String> {
     let journal = world.client.journal(run).await.unwrap();
-    let asked = journal.iter().find_map(|entry| match &entry.fact {
+    let mut all = journal.iter().rev();
+    all.find_map(|entry| match &entry.fact {
         Fact::ReportSettled {
             outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, .. }),
             ..
         } => Some(head.to_string()),
         _ => None,
-    });
-    asked.expect("a person was asked")
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,6 +108,49 @@ async fn nothing_is_pushed_before_a_person_approves() {
         .await
         .unwrap_err();
     assert!(again.to_string().contains("wait"), "{again}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fourth_wish_for_another_change_ends_the_run_and_the_ticket_hears_why() {
+    let (world, key, run) = at_the_gate().await;
+    let mut script = fixture::script();
+    for round in 1..=3 {
+        let mark = json!({"command": format!("echo '# {round}' >> shop/cart.py")});
+        script.push(Step::call("run_command", mark).expecting(&format!("Wish {round}")));
+        script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+    }
+    world.model.set_script("", script);
+    let mut heads = Vec::new();
+    for round in 1..=4 {
+        let next = async || {
+            let head = last_asked_about(&world, &run).await?;
+            (!heads.contains(&head)).then_some(head)
+        };
+        let head = world
+            .until("the question about the next change", next)
+            .await
+            .unwrap();
+        let wish = format!("Wish {round}");
+        let told = world.client.decide(&run, Verdict::Revise, &head, &wish).await;
+        told.unwrap();
+        heads.push(head);
+    }
+    let reason = end_of(&world, &key, 0).await;
+    let told = comment_with(&world, &key, "3 times").await;
+    settled(|| {
+        assert_snapshot!(format!("{reason:?}\n\n{told}"), @r#"
+    RevisionLimit { revisions: 3 }
+
+    Journeyman stopped: the change was revised 3 times and more changes were asked for.
+    Nothing was pushed. To try again, move the ticket back to Ready for Agent.
+    Journeyman, run jira:ENG-1@[n], [date], [time] after the start
+    Before that:
+    [date]: Journeyman has started to work on this ticket in acme/shop.
+    "#)
+    });
+    assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
+    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

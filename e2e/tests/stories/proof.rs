@@ -1,0 +1,380 @@
+//! What checks show of a change, and what becomes of it.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use insta::assert_snapshot;
+use serde_json::json;
+use testkit::{Step, fixture};
+
+use crate::{
+    comment_with, end_of, only_pull_request,
+    seen::{last_of_review, last_of_work, read, saw, settled},
+};
+
+async fn world() -> World {
+    World::start(Options::default()).await.unwrap()
+}
+
+/// The pull request's part about what was checked.
+fn evidence(body: &str) -> &str {
+    let from = body.find("### Evidence").unwrap_or_default();
+    let rest = &body[from..];
+    rest.split_once("\n\n---").map_or(rest, |(before, _)| before)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ordinary_change_is_read_with_its_evidence_by_the_reviewer_and_by_people() {
+    let world = world().await;
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    settled(|| {
+        assert_snapshot!(saw(&last_of_review(&world)), @r#"
+        Review this change. The checkout is branch main at commit [short] with the change.
+
+        <ticket-[code]>
+        <key-[code]>
+        ENG-1
+        </key-[code]>
+        <summary-[code]>
+        Cart total ignores the quantity
+        </summary-[code]>
+        <type-[code]>
+        Bug
+        </type-[code]>
+        <priority-[code]>
+        Medium
+        </priority-[code]>
+        <labels-[code]>
+
+        </labels-[code]>
+        <description-[code]>
+        Three mugs at 8.50 and a poster at 12.00 should cost 37.50, the cart says 20.50.
+
+        The tests in tests/test_cart.py show it; they are right. Discounts must keep working.
+        </description-[code]>
+        </ticket-[code]>
+
+        The change:
+
+        <diff-[code]>
+        1 file(s) changed
+        diff --git a/shop/cart.py b/shop/cart.py
+        index b044048..23e50da 100644
+        --- a/shop/cart.py
+        +++ b/shop/cart.py
+        @@ -26,5 +26,5 @@ class Cart:
+
+             def total(self, discount_percent=0):
+                 """The price of everything, in cents, rounded down after the discount."""
+        -        full = sum(line.price for line in self._lines)
+        +        full = sum(line.price * line.quantity for line in self._lines)
+                 return full * (100 - discount_percent) // 100
+
+        </diff-[code]>
+
+        What its checks showed, in fresh trees beside the base:
+
+        - `python3 -m unittest -q`: red on the base, green with the change, 4 passed
+          - failed before and passes now: tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole
+          - failed before and passes now: tests.test_cart.CartTest.test_every_piece_is_paid
+
+        The repository's own instructions for contributors:
+
+        <instructions-[code]>
+        # For agents
+
+        - Run the tests before every commit; all of them must pass:
+
+          ```sh
+          python3 -m unittest -q
+          ```
+
+        - Do not change the tests to make them pass.
+        - Prices are whole cents; no floating point.
+
+        </instructions-[code]>
+        "#);
+        assert_snapshot!(read(&only_pull_request(&world)), @r#"
+        fix(cart): Count every piece in the cart's total (ENG-1) (draft)
+
+        ## ENG-1: Cart total ignores the quantity
+
+        The total added each line's price once, whatever its quantity. It now multiplies by the quantity, before the discount.
+
+        The tests in `tests/test_cart.py` failed before and pass now.
+
+        **Root cause.** `total` left the quantity of a line out.
+
+        **What changed**
+
+        - `shop/cart.py`: The total multiplies each price by its quantity. (+1 -1)
+
+        1 file: 1 line added, 1 removed.
+
+        | # | the ticket asks | shown by, as the author says |
+        |---|---|---|
+        | 1 | Three mugs at 8.50 and a poster at 12.00 should cost 37.50 | tests/test_cart.py |
+
+        ### Evidence
+
+        A test that failed before passes with the change, and the others are no worse (E3).
+
+        | check | before | with the change |
+        |---|---|---|
+        | `python3 -m unittest -q` | fails | passes, 4 passed |
+
+        **Failed before and passes now**
+
+        - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+        - `tests.test_cart.CartTest.test_every_piece_is_paid`
+
+        ---
+
+        For [ENG-1](http://[server]/browse/ENG-1). Written by Journeyman (run `jira:ENG-1@[n]`); a person reviews and merges.
+        "#);
+    });
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
+    let world = world().await;
+    let weaken = json!({"command": "sed -i '0,/    def test_/s//    @unittest.skip(\"later\")\\n    def test_/' tests/test_cart.py"});
+    let mut script = fixture::script();
+    let hand_over = script.pop().unwrap();
+    script.push(Step::call("run_command", weaken));
+    script.push(Step {
+        expect: None,
+        ..hand_over.clone()
+    });
+    script.push(Step {
+        expect: None,
+        ..hand_over
+    });
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    let told = comment_with(&world, &key, "approve").await;
+    settled(|| {
+        assert_snapshot!(saw(&last_of_work(&world)), @r#"
+        Noted.
+        ---
+        The change weakens checks of the repository, so it needs a person's approval as it is:
+
+        - tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now
+
+        Take that back if the ticket does not ask for it, and call finish again. If it is needed, call finish as it is and say why under `decisions`.
+        "#);
+        assert_snapshot!(told, @r#"
+        A change in 2 files for acme/shop is ready and waits for your decision before it is pushed: commit [short] for the branch fix/ENG-1-count-every-piece-in-the-carts-total.
+        ENG-1: Cart total ignores the quantity
+        The total added each line's price once, whatever its quantity. It now multiplies by the quantity, before the discount.
+        The tests in tests/test_cart.py failed before and pass now.
+        Root cause. total left the quantity of a line out.
+        What changed
+        shop/cart.py: The total multiplies each price by its quantity. (+1 -1)
+        tests/test_cart.py (+1 -0)
+        2 files: 2 lines added, 1 removed.
+        #
+        the ticket asks
+        shown by, as the author says
+        1
+        Three mugs at 8.50 and a poster at 12.00 should cost 37.50
+        tests/test_cart.py
+        Evidence
+        A test that failed before passes with the change, and the others are no worse (E3).
+        check
+        before
+        with the change
+        python3 -m unittest -q
+        fails
+        passes, 3 passed
+        Failed before and passes now
+        tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole
+        tests.test_cart.CartTest.test_every_piece_is_paid
+        Changes that weaken checks
+        tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now (needs a person's approval)
+        diff --git a/shop/cart.py b/shop/cart.py
+        index b044048..23e50da 100644
+        --- a/shop/cart.py
+        +++ b/shop/cart.py
+        @@ -26,5 +26,5 @@ class Cart:
+         
+             def total(self, discount_percent=0):
+                 """The price of everything, in cents, rounded down after the discount."""
+        -        full = sum(line.price for line in self._lines)
+        +        full = sum(line.price * line.quantity for line in self._lines)
+                 return full * (100 - discount_percent) // 100
+        diff --git a/tests/test_cart.py b/tests/test_cart.py
+        index 9147347..1a408c2 100644
+        --- a/tests/test_cart.py
+        +++ b/tests/test_cart.py
+        @@ -4,6 +4,7 @@ from shop.cart import Cart
+         
+         
+         class CartTest(unittest.TestCase):
+        +    @unittest.skip("later")
+             def test_an_empty_cart_costs_nothing(self):
+                 self.assertEqual(Cart().total(), 0)
+        Decide with journeyman decide jira:ENG-1@[n] approve --head [short], journeyman decide jira:ENG-1@[n] reject, or journeyman decide jira:ENG-1@[n] revise --feedback 'what to change'. An approval covers this commit only.
+        Journeyman, run jira:ENG-1@[n]
+        "#);
+    });
+    assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_failed_before_is_not_blamed_on_the_change() {
+    let world = world().await;
+    let red = "import unittest\n\n\nclass Stock(unittest.TestCase):\n    def test_stock_is_counted(self):\n        self.assertEqual(1, 2)\n";
+    let files = [("tests/test_stock.py", red)];
+    world
+        .github
+        .commit(fixture::REPOSITORY, "main", "A test of the stock", &files)
+        .unwrap();
+    let mut script = fixture::script();
+    script[4].expect = Some("failures=1".to_owned());
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    settled(|| {
+        assert_snapshot!(evidence(&pull.body), @r#"
+    ### Evidence
+
+    A test that failed before passes with the change, and the others are no worse (E3).
+
+    | check | before | with the change |
+    |---|---|---|
+    | `python3 -m unittest -q` | fails | fails, 4 passed |
+
+    **Failed before and passes now**
+
+    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+    - `tests.test_cart.CartTest.test_every_piece_is_paid`
+
+    **Fails without the change too**
+
+    - `tests.test_stock.Stock.test_stock_is_counted`
+    "#)
+    });
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_cannot_be_loaded_without_the_change_shows_nothing_of_it() {
+    let world = world().await;
+    let test = "import unittest\n\nfrom shop import vat\n\n\nclass Vat(unittest.TestCase):\n    def test_vat_is_a_fifth(self):\n        self.assertEqual(vat.of(10), 2)\n";
+    let script = vec![
+        Step::call(
+            "write_file",
+            json!({"path": "shop/vat.py", "content": "def of(net):\n    return net / 5\n"}),
+        )
+        .and_call(
+            "write_file",
+            json!({"path": "tests/test_vat.py", "content": test}),
+        ),
+        fixture::finish("vat", "Add the value-added tax"),
+    ];
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    end_of(&world, &key, 0).await;
+    let pull = only_pull_request(&world);
+    settled(|| {
+        assert_snapshot!(evidence(&pull.body), @r#"
+    ### Evidence
+
+    The existing checks fail as they did before; no test shows the change itself (E1).
+
+    | check | before | with the change |
+    |---|---|---|
+    | `python3 -m unittest -q` | fails | fails, 3 passed |
+
+    **Fails without the change too**
+
+    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+    - `tests.test_cart.CartTest.test_every_piece_is_paid`
+    "#)
+    });
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_whose_tests_fail_goes_back_to_the_work_with_what_failed() {
+    let world = world().await;
+    let mut script = fixture::script();
+    let more = |from: &str, to: &str| {
+        let command = format!("sed -i 's/return {from}full/return {to}full/' shop/cart.py");
+        Step::call("run_command", json!({"command": command}))
+    };
+    script[3] = more("", "1 + ");
+    script[4].expect = None;
+    script.push(more("1 + ", "").expecting("test_an_empty_cart_costs_nothing"));
+    script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let calls = world.model.calls();
+    settled(|| {
+        assert_snapshot!(saw(&calls[5]), @r#"
+        Noted.
+        ---
+        Checks fail with your change that did not fail before it. They ran in a fresh copy of the files.
+
+        `python3 -m unittest -q`: tests.test_cart.CartTest.test_an_empty_cart_costs_nothing
+        The end of its output:
+
+        ======================================================================
+        FAIL: test_a_discount_is_taken_from_the_whole (tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole)
+        ----------------------------------------------------------------------
+        Traceback (most recent call last):
+          File "[folder]/data/executor/workspaces/acme.shop.0/tree/tests/test_cart.py", line 19, in test_a_discount_is_taken_from_the_whole
+            self.assertEqual(cart.total(discount_percent=10), 1798)
+        AssertionError: 1799 != 1798
+
+        ======================================================================
+        FAIL: test_an_empty_cart_costs_nothing (tests.test_cart.CartTest.test_an_empty_cart_costs_nothing)
+        ----------------------------------------------------------------------
+        Traceback (most recent call last):
+          File "[folder]/data/executor/workspaces/acme.shop.0/tree/tests/test_cart.py", line 8, in test_an_empty_cart_costs_nothing
+            self.assertEqual(Cart().total(), 0)
+        AssertionError: 1 != 0
+
+        ======================================================================
+        FAIL: test_every_piece_is_paid (tests.test_cart.CartTest.test_every_piece_is_paid)
+        ----------------------------------------------------------------------
+        Traceback (most recent call last):
+          File "[folder]/data/executor/workspaces/acme.shop.0/tree/tests/test_cart.py", line 14, in test_every_piece_is_paid
+            self.assertEqual(cart.total(), 3750)
+        AssertionError: 3751 != 3750
+
+        ----------------------------------------------------------------------
+        Ran 4 tests in [time]
+
+        FAILED (failures=3)
+
+
+        Correct the change, then call finish again.
+        "#);
+        assert_snapshot!(evidence(&only_pull_request(&world).body), @r#"
+        ### Evidence
+
+        A test that failed before passes with the change, and the others are no worse (E3).
+
+        | check | before | with the change |
+        |---|---|---|
+        | `python3 -m unittest -q` | fails | passes, 4 passed |
+
+        **Failed before and passes now**
+
+        - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+        - `tests.test_cart.CartTest.test_every_piece_is_paid`
+        "#);
+    });
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}

@@ -1,0 +1,91 @@
+//! What the model saw and what people read, in a form that is the same in every run.
+
+use e2e::World;
+use insta::Settings;
+use serde_json::Value;
+use testkit::{
+    github::PullRequestState,
+    model::{ModelCall, around},
+};
+
+/// Of a long text so many lines at each end are shown.
+const ENDS: usize = 32;
+
+/// What differs from run to run, and what stands for it.
+const CHANGING: [(&str, &str); 10] = [
+    (r"/tmp/\.tmp[0-9A-Za-z]+", "[folder]"),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "[date]"),
+    (r"\b[0-9a-f]{40}\b", "[commit]"),
+    (r"\b[0-9a-f]{12}\b", "[short]"),
+    (r"<(/?)([a-z_]+)-[0-9a-zA-Z]{4,32}\b", "<$1$2-[code]"),
+    (r"http://127\.0\.0\.1:\d+", "http://[server]"),
+    (r"\b\d+(\.\d+)? ?(ms|s)\b", "[time]"),
+    (r"\$\d+\.\d+", "$[cost]"),
+    (r"\b\d{1,3}(,\d{3})+ tokens\b", "[n] tokens"),
+    (r"@\d+\b", "@[n]"),
+];
+
+/// Compares with an inline snapshot after what changes is replaced.
+pub(crate) fn settled(compare: impl FnOnce()) {
+    let mut settings = Settings::clone_current();
+    for (pattern, name) in CHANGING {
+        settings.add_filter(pattern, name);
+    }
+    settings.bind(compare);
+}
+
+/// The request of a call as text: what each message says, long ones in part. The first message is left out but for the first
+/// call, the system prompt always: tests of the prompts have them.
+pub(crate) fn saw(call: &ModelCall) -> String {
+    let messages = call.request["messages"].as_array().cloned().unwrap_or_default();
+    let told = messages.iter().filter(|message| message["role"] == "user");
+    let last = told.last().cloned().unwrap_or_default();
+    parts(&last["content"]).join("\n---\n")
+}
+
+fn parts(content: &Value) -> Vec<String> {
+    match content {
+        Value::String(text) => vec![ends(text)],
+        Value::Array(blocks) => blocks.iter().flat_map(part).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn part(block: &Value) -> Vec<String> {
+    match block["type"].as_str() {
+        Some("text") => vec![ends(block["text"].as_str().unwrap_or_default())],
+        Some("tool_result") => parts(&block["content"]),
+        _ => Vec::new(),
+    }
+}
+
+fn ends(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+    match lines.len().checked_sub(2 * ENDS) {
+        Some(between) if between > 0 => {
+            let (first, last) = (&lines[..ENDS], &lines[lines.len() - ENDS..]);
+            format!("{}\n[{between} lines]\n{}", first.join("\n"), last.join("\n"))
+        }
+        _ => lines.join("\n"),
+    }
+}
+
+/// The last call of the work.
+pub(crate) fn last_of_work(world: &World) -> ModelCall {
+    world.model.calls().pop().expect("the model worked")
+}
+
+/// The last call of the review.
+pub(crate) fn last_of_review(world: &World) -> ModelCall {
+    world
+        .model
+        .calls_of(around::REVIEW)
+        .pop()
+        .expect("the change was reviewed")
+}
+
+/// A pull request as people read it.
+pub(crate) fn read(pull: &PullRequestState) -> String {
+    let state = if pull.draft { "draft" } else { "ready" };
+    format!("{} ({state})\n\n{}", pull.title, pull.body.trim_end())
+}
