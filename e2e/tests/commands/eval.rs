@@ -3,13 +3,15 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::{ScriptedModel, Step, fixture, model::MODEL_API_KEY};
+use testkit::{ScriptedModel, Step, eventually, fixture, model::MODEL_API_KEY};
 
-use crate::program::{Ran, run};
+use crate::program::{Program, Ran, run};
 
 /// What decides: it is in no file of the base.
 const HIDDEN: &str = "import unittest\n\nfrom shop.cart import Cart\n\n\nclass HiddenTest(unittest.TestCase):\n    \
@@ -202,4 +204,114 @@ async fn tasks_are_played_and_graded_and_no_later_commit_can_be_found() {
         ),
         "trunk"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_ends_an_evaluation_and_it_is_gone_on_with_and_compared() {
+    let scene = Scene::start().await;
+    let ran = scene.eval(&["--max-cost", "0.000001"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out.contains("ended early        --max-cost is reached"),
+        "{}",
+        ran.out
+    );
+    let first = scene.summary();
+    assert_eq!(
+        (&first["finished"], &first["missing"]),
+        (&json!(1), &json!(1)),
+        "{first:#}"
+    );
+    assert_eq!(result(&first, "cart-1")["resolved"], true);
+    let paid = scene.model.all_calls().len();
+
+    let refused = scene.eval(&[]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("go on with --resume"), "{refused:?}");
+    assert_eq!(scene.model.all_calls().len(), paid);
+
+    // Another evaluation, in which nothing was resolved.
+    let other = scene.root.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let kept = std::fs::read_to_string(scene.results().join("results.jsonl")).unwrap();
+    let unresolved = kept.replace("\"resolved\":true", "\"resolved\":false");
+    std::fs::write(other.join("results.jsonl"), unresolved).unwrap();
+    let more = ["--resume", "-o", "json", "--compare", other.to_str().unwrap()];
+    let ran = scene.eval(&more).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let summary: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (&summary["finished"], &summary["missing"]),
+        (&json!(2), &json!(0))
+    );
+    assert_eq!(result(&summary, "cart-1"), result(&first, "cart-1"));
+    let solved = scene
+        .model
+        .calls()
+        .iter()
+        .filter(|call| call.marker == "ignores the quantity")
+        .count();
+    assert_eq!(solved, fixture::script().len() + 1, "it was played once");
+    let compared = &summary["comparison"];
+    assert_eq!(
+        (&compared["gained"], &compared["lost"]),
+        (&json!(["cart-1"]), &json!([])),
+        "{compared}"
+    );
+    assert_eq!(compared["p"], json!(1.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interruption_ends_with_what_is_there() {
+    let scene = Scene::start().await;
+    let waits = json!({"command": "sleep 50", "timeout_s": 60});
+    scene
+        .model
+        .set_script("Postage", vec![Step::call("run_command", waits)]);
+    let dataset = scene.dataset();
+    let arguments = ["eval", &dataset, "--model", "claude-haiku-4-5"];
+    let evaluation = Program::start("journeyman", &arguments, &scene.environment(), scene.root.path());
+    let timeline = scene.results().join("runs/cart-2.1/timeline.txt");
+    let begun = eventually("the second task's command", Duration::from_secs(60), async || {
+        let text = std::fs::read_to_string(&timeline).unwrap_or_default();
+        text.contains("run_command sleep 50").then_some(())
+    });
+    begun.await.unwrap();
+    evaluation.signal(Signal::INT);
+    let ran = evaluation.ended().await;
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(
+        ran.out.contains("ended early        it was interrupted"),
+        "{}",
+        ran.out
+    );
+    let summary = scene.summary();
+    assert_eq!(
+        (&summary["finished"], &summary["missing"]),
+        (&json!(1), &json!(1)),
+        "{summary:#}"
+    );
+    assert_eq!(result(&summary, "cart-1")["resolved"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_set_that_is_wrong_costs_nothing() {
+    let scene = Scene::start().await;
+    let dataset = scene.dataset();
+    let text = std::fs::read_to_string(&dataset).unwrap();
+    std::fs::write(
+        &dataset,
+        text.replace("\"dir\":\"shop\"", "\"repo\":\"acme/shop\""),
+    )
+    .unwrap();
+    let arguments = ["eval", &dataset];
+    let ran = run("journeyman", &arguments, &scene.environment(), scene.root.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("set.jsonl:1: repo: \"acme/shop\" is the name of a remote repository")
+            && ran.complaints().len() == 1,
+        "{ran:?}"
+    );
+    assert!(scene.model.all_calls().is_empty() && !scene.results().exists());
 }

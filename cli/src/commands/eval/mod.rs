@@ -62,7 +62,7 @@ pub(super) async fn run(asked: Eval) -> anyhow::Result<ExitCode> {
     let root = work.path().canonicalize()?;
     let settings = hiding(settings, &asked.dataset, &instances, &out, &root)?;
     let bench = bench(&settings, &root).await?;
-    let [shutdown, _] = bootstrap::signals();
+    let [shutdown, at_once] = bootstrap::signals();
     let instances: Vec<_> = instances.into_iter().map(Arc::new).collect();
     let jobs = usize::from(asked.jobs);
     let (valid, invalid) = validated(&bench, &root, instances, jobs, &shutdown).await;
@@ -82,7 +82,8 @@ pub(super) async fn run(asked: Eval) -> anyhow::Result<ExitCode> {
     let played = stream::iter(runs).map(|(instance, key)| Box::pin(session.one(instance, key)));
     let mut played = played.buffer_unordered(jobs);
     let mut problem = Ok(());
-    while let Some(done) = played.next().await {
+    // Dropped at the second signal, they end what they started all the same.
+    while let Some(Some(done)) = at_once.run_until_cancelled(played.next()).await {
         if done.is_err() && problem.is_ok() {
             shutdown.cancel();
             problem = done;
@@ -128,10 +129,6 @@ fn model(asked: &Eval) -> anyhow::Result<folder::Settings> {
 
 /// What changes how a task is played, without keys.
 fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<String> {
-    let is_secret = |name: &str| {
-        let name = name.to_uppercase();
-        name.contains("API_KEY") || name.contains("TOKEN") || name.contains("SECRET")
-    };
     let mut parts: Vec<String> = settings
         .environment
         .iter()
@@ -154,6 +151,13 @@ fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<S
         );
     }
     Ok(short(&dataset::hex(parts.join("\n").as_bytes())))
+}
+
+/// Whether a setting of this name holds a key. Names of budgets end in `TOKENS`.
+fn is_secret(name: &str) -> bool {
+    let name = name.trim().trim_matches('"').to_uppercase();
+    let ends = ["API_KEY", "TOKEN", "PASSWORD", "NKEY_SEED"];
+    name.contains("SECRET") || ends.iter().any(|end| name.ends_with(end))
 }
 
 fn short(digest: &str) -> String {
@@ -209,12 +213,13 @@ async fn validated(
     shutdown: &CancellationToken,
 ) -> (Vec<Arc<Instance>>, Vec<Invalid>) {
     let looked = stream::iter(instances).map(|instance| async move {
-        if shutdown.is_cancelled() {
-            return (instance, Some("not looked at: interrupted".to_owned()));
-        }
         let place = root.join("validated").join(&instance.id);
         let problem = grade::invalid(bench, place.clone(), &instance, shutdown).await;
         let _ = tokio::fs::remove_dir_all(place).await;
+        if shutdown.is_cancelled() {
+            // Nothing is known about it, and nothing will be played.
+            return (instance, None);
+        }
         match &problem {
             None => say_error(&format!("valid      {}", instance.id)),
             Some(problem) => say_error(&format!("invalid    {}: {problem}", instance.id)),
@@ -277,5 +282,48 @@ fn tell(summary: &Summary, records: &[Record], out: &Path, format: Format) -> an
             say(&format!("{:<18} {}", "results", out.display()));
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_no_part_of_what_tells_settings_apart_and_budgets_are() {
+        for name in [
+            "JOURNEYMAN__MODEL__API_KEY",
+            "auth_token ",
+            "aws_secret_access_key",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["JOURNEYMAN__PLANNER__BUDGET_TOKENS", "max_output_tokens", "name"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_instance_is_played_once_before_one_is_played_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = |id: &str| {
+            serde_json::json!({
+                "instance_id": id, "dir": folder.path(), "problem_statement": "x", "FAIL_TO_PASS": ["t"], "test_command": "make",
+            })
+        };
+        let file = folder.path().join("set.jsonl");
+        std::fs::write(&file, format!("{}\n{}\n", line("a"), line("b"))).unwrap();
+        let instances: Vec<_> = dataset::read(&file).unwrap().into_iter().map(Arc::new).collect();
+        let identity = Identity {
+            release: "1".to_owned(),
+            model: "m".to_owned(),
+            settings: "s".to_owned(),
+        };
+        let order: Vec<_> = plan(&instances, 2, &identity)
+            .into_iter()
+            .map(|(_, key)| format!("{}{}", key.instance, key.run))
+            .collect();
+        assert_eq!(order, ["a1", "b1", "a2", "b2"]);
+        assert_eq!(micros(2.5), 2_500_000);
     }
 }
