@@ -2,7 +2,7 @@
 
 use domain::{
     Fact, Lane, News, Pending, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row,
-    RunFence, RunId, RunStatus, Source, StopReason, TicketKey, Timestamp, Trigger, WaitsFor,
+    RunFence, RunId, RunStatus, RunSummary, Source, StopReason, TicketKey, Timestamp, Trigger, WaitsFor,
 };
 
 /// What a trigger calls for beyond the row.
@@ -152,8 +152,16 @@ fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut
     }
 }
 
+/// A run that news of the same moment have just woken may wait for its retry all the same; one that does not has no use
+/// for it.
 fn try_again(row: &mut Row, trigger: &Trigger, steps: &mut Vec<Step>) {
-    let waiting: Vec<RunId> = row.waiting_for_retry().map(|run| run.id.clone()).collect();
+    let is_awake = |run: &&RunSummary| matches!(run.status, RunStatus::Queued | RunStatus::Active);
+    let awake = row.runs.iter().filter(is_awake);
+    let waiting: Vec<RunId> = row
+        .waiting_for_retry()
+        .chain(awake)
+        .map(|run| run.id.clone())
+        .collect();
     let by = Some(by(trigger));
     for run in waiting {
         tell(row, run, Fact::Retried { by: by.clone() }, steps);

@@ -261,6 +261,20 @@ fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
 }
 
 #[test]
+fn a_retry_that_comes_with_the_word_that_its_wait_was_told_is_not_lost() {
+    let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
+    parked(&mut row, 5, WaitsFor::Retry);
+    let told = Reason::ReportSettled(domain::ReportSettled {
+        report: run(5).call(9).into(),
+        run: run(5),
+        outcome: domain::ReportOutcome::Done(domain::Receipt::Told),
+    });
+    let (_, steps) = folded(row, vec![(6, told), (7, Reason::RetryRequested)]);
+    let last = steps.last();
+    assert!(matches!(last, Some(Step::Tell { fact, .. }) if matches!(**fact, Fact::Retried { .. })));
+}
+
+#[test]
 fn a_job_asked_for_over_the_api_gets_the_run_it_was_promised() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
     parked(&mut row, 5, WaitsFor::Retry);
