@@ -86,6 +86,7 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         Fact::Retried { by: None } => ("planner", "tries again".to_owned()),
         Fact::StopRequested { by } => ("person", format!("{by} asked to stop")),
         Fact::NewsArrived { news, .. } => ("person", describe_news(news)),
+        Fact::BudgetRefused { reason, .. } => ("planner", format!("does not ask: {}", reason.as_str())),
         Fact::Hinted { hint, .. } => ("planner", format!("tells the model: {}", hint.as_str())),
         Fact::RunFinished { reason } => ("planner", format!("run finished: {}", reason.as_str())),
         Fact::WorkspaceRequested { .. }

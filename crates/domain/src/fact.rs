@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    CallId, Class, CodeSeed, Decision, Hint, ModelRole, News, Phase, PhaseOutput, RecordKind, Reply,
+    Amount, CallId, Class, CodeSeed, Decision, Hint, ModelRole, News, Phase, PhaseOutput, RecordKind, Reply,
     ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits, Snapshot,
-    StopReason, Stored, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor, WorkspaceInfo,
+    StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor, WorkspaceInfo,
 };
 
 /// One record of a run's journal.
@@ -88,6 +88,9 @@ pub enum Fact {
     LimitsSet {
         /// The limits.
         limits: RunLimits,
+        /// Those of the ticket; absent: it has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<TicketLimits>,
     },
     /// The model is asked.
     ModelRequested {
@@ -124,6 +127,13 @@ pub enum Fact {
         /// True when the same call may work later.
         #[serde(default)]
         transient: bool,
+    },
+    /// A budget has no room for the call, so the model was not asked.
+    BudgetRefused {
+        /// The call.
+        id: CallId,
+        /// Which budget it is.
+        reason: StopReason,
     },
     /// A tool runs.
     ToolRequested {
@@ -305,6 +315,7 @@ impl Fact {
             Self::ModelRequested { .. } => "model_requested",
             Self::ModelReplied { .. } => "model_replied",
             Self::ModelFailed { .. } => "model_failed",
+            Self::BudgetRefused { .. } => "budget_refused",
             Self::ToolRequested { .. } => "tool_requested",
             Self::ToolFinished { .. } => "tool_finished",
             Self::CodeFound { .. } => "code_found",
@@ -331,6 +342,17 @@ impl Fact {
         }
     }
 
+    /// What a model took for it, when it is a reply; one without a price counts its tokens alone.
+    pub fn taken(&self) -> Option<Amount> {
+        let Self::ModelReplied { reply, .. } = self else {
+            return None;
+        };
+        Some(Amount {
+            cost_micros: reply.cost_micros.unwrap_or_default(),
+            tokens: reply.usage.input_tokens.saturating_add(reply.usage.output_tokens),
+        })
+    }
+
     /// Whether a planner that writes this has got further than one that fell at the same place before it: asking alone is
     /// no progress, an answer is.
     #[must_use]
@@ -348,6 +370,7 @@ impl Fact {
             | Self::WorkspaceFailed { .. }
             | Self::ModelReplied { .. }
             | Self::ModelFailed { .. }
+            | Self::BudgetRefused { .. }
             | Self::ToolFinished { .. }
             | Self::CodeFound { .. }
             | Self::ChecksFound { .. }

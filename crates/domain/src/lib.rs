@@ -44,6 +44,7 @@ mod seed;
 mod size;
 mod skip;
 mod slots;
+mod spend;
 mod stop;
 pub mod stored;
 pub mod text;
@@ -98,7 +99,7 @@ pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
     DbtRules, ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules,
-    RulesProblem, SkipRules, TriageRules, is_program_name,
+    RulesProblem, SkipRules, TicketBudgetRules, TriageRules, is_program_name,
 };
 pub use sandbox::SandboxLevel;
 pub use scope::{Outside, Scope, ScopeOf, Widened};
@@ -106,6 +107,7 @@ pub use seed::CodeSeed;
 pub use size::{ChangeSize, FileChange, FileRole};
 pub use skip::{SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};
+pub use spend::{Amount, BudgetOf, Period, SharedBudget, TicketLimits};
 pub use stop::{GiveUp, StopReason};
 pub use stored::{AnyRecord, Stored, Undecodable};
 pub use ticket::{TicketComment, TicketKey, TicketText};

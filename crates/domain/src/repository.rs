@@ -89,6 +89,14 @@ impl RepositoryName {
         &self.owner
     }
 
+    /// The owner's name on its instance, e.g. `acme` or `ghe:acme`: what budgets call an organization.
+    pub fn organization(&self) -> String {
+        match &self.instance {
+            Some(instance) => format!("{instance}:{}", self.owner),
+            None => self.owner.clone(),
+        }
+    }
+
     /// The repository without its owner.
     pub fn name(&self) -> &str {
         &self.name

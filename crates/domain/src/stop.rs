@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, Repetition};
+use crate::{Budget, Repetition, SharedBudget, Timestamp};
 
 /// Why a run ended: typed end to end, told to the ticket in the words of the reporter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,8 @@ pub enum StopReason {
         /// How much the run may spend.
         limit: u64,
     },
+    /// A budget beyond the run has no room for another call of a model; what exists is kept as a draft.
+    SharedBudgetSpent(SharedBudget),
     /// The run may spend a certain amount of money, and nobody knows what the model costs that answered.
     PriceUnknown {
         /// The model, as the provider names it.
@@ -117,6 +119,7 @@ impl StopReason {
             | Self::NoPlan
             | Self::Stuck(_)
             | Self::BudgetSpent { .. }
+            | Self::SharedBudgetSpent(_)
             | Self::PriceUnknown { .. }
             | Self::Stopped { .. }
             | Self::Rejected { .. }
@@ -132,6 +135,15 @@ impl StopReason {
         }
     }
 
+    /// When waiting alone takes the reason away, where that is known.
+    pub const fn resets(&self) -> Option<Timestamp> {
+        if let Self::SharedBudgetSpent(budget) = self {
+            budget.resets
+        } else {
+            None
+        }
+    }
+
     /// The name in the API, metrics and journals.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -142,6 +154,7 @@ impl StopReason {
             Self::NoPlan => "no_plan",
             Self::Stuck(_) => "stuck",
             Self::BudgetSpent { .. } => "budget_spent",
+            Self::SharedBudgetSpent(_) => "shared_budget_spent",
             Self::PriceUnknown { .. } => "price_unknown",
             Self::Stopped { .. } => "stopped",
             Self::Rejected { .. } => "rejected",

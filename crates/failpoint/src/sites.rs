@@ -1,7 +1,7 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 74] = [
+pub const SITES: [&str; 78] = [
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -25,6 +25,10 @@ pub const SITES: [&str; 74] = [
     "ingest.jira.last_move",
     "ingest.jira.search",
     "ingest.jira.statuses",
+    "lease.budget.complete",
+    "lease.budget.reserve",
+    "lease.budget.settle",
+    "lease.budget.state",
     "lease.release",
     "lease.renew",
     "lease.take",

@@ -25,7 +25,7 @@ const SHORTEST_TTL: Duration = Duration::from_millis(300);
 /// The leases of all tickets. Cheap to clone.
 #[derive(Clone)]
 pub struct Leases {
-    server: Server,
+    pub(crate) server: Server,
     ttl: Duration,
 }
 

@@ -1,9 +1,10 @@
-//! The per-ticket lease in Redis. The only crate that names redis.
+//! The per-ticket lease and the shared budgets in Redis. The only crate that names redis.
 //!
 //! The lease saves double work; fences and compare-and-set elsewhere make it correct. So work goes on without Redis, and
 //! what was begun without a lease gets one when Redis answers again.
 
 mod acl;
+mod budgets;
 mod error;
 mod lease;
 mod leases;
@@ -12,6 +13,7 @@ mod server;
 mod settings;
 
 pub use acl::{USER, acl};
+pub use budgets::{Account, Budgets, Call, Rebuild, Refusal, Reserved};
 pub use error::Error;
 pub use lease::{Lease, Lost};
 pub use leases::Leases;

@@ -15,7 +15,7 @@ impl Outage {
         if !self.lasts.swap(true, Ordering::AcqRel) {
             tracing::warn!(
                 error = %chain(error),
-                "tickets are worked on without leases until redis answers again"
+                "tickets are worked on without leases, and each planner counts budgets for itself, until redis answers again"
             );
         }
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::Cause;
-use redis::{FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager};
+use redis::{Cmd, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager};
 use tokio::time::timeout;
 
 use crate::{error::Error, outage::Outage};
@@ -51,9 +51,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Error> {
+    pub(crate) async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Error> {
         let mut connection = self.connection.clone();
         self.bounded(script.invoke_async(&mut connection)).await
+    }
+
+    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        let mut connection = self.connection.clone();
+        self.bounded(command.query_async(&mut connection)).await
+    }
+
+    pub(crate) fn unavailable(&self, source: impl Into<Cause>) -> Error {
+        Error::Unavailable {
+            address: self.address.to_string(),
+            source: source.into(),
+        }
     }
 
     /// The client's own limit does not cover the wait for a reconnect.
@@ -61,13 +73,9 @@ impl Server {
         &self,
         asking: impl Future<Output = redis::RedisResult<T>>,
     ) -> Result<T, Error> {
-        let unavailable = |source: Cause| Error::Unavailable {
-            address: self.address.to_string(),
-            source,
-        };
         let answer = match timeout(RESPONSE_TIMEOUT, asking).await {
-            Ok(answer) => answer.map_err(|error| unavailable(error.into())),
-            Err(_) => Err(unavailable("no answer within 1 s".into())),
+            Ok(answer) => answer.map_err(|error| self.unavailable(error)),
+            Err(_) => Err(self.unavailable("no answer within 1 s")),
         };
         match &answer {
             Ok(_) => self.outage.answered(),

@@ -18,6 +18,24 @@ use crate::{
     wire::{Compared, Target},
 };
 
+/// Where to read in all journals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalPlace {
+    /// From what was stored at an instant.
+    Since(Timestamp),
+    /// From a stream sequence.
+    At(u64),
+}
+
+/// Some entries of all journals.
+#[derive(Debug)]
+pub struct JournalPage {
+    /// Each with its run, in the order of the stream.
+    pub entries: Vec<(RunId, Entry)>,
+    /// Where the next page begins; absent: this was the end.
+    pub next: Option<JournalPlace>,
+}
+
 /// The runs' journals. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
@@ -83,6 +101,31 @@ impl Journal {
             entries.push((sequence, body::record(&self.objects(), stored).await?));
         }
         Ok(entries)
+    }
+
+    /// The next entries of all runs, those of a place and some after it; none at the end. One that cannot be read is left
+    /// out and said in the log.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn page(&self, place: JournalPlace) -> Result<JournalPage, Error> {
+        let subject = names::journals();
+        let stored = match place {
+            JournalPlace::Since(instant) => self.connection.page_since(JOURNAL, &subject, instant).await?,
+            JournalPlace::At(sequence) => self.connection.page(JOURNAL, &subject, sequence).await?,
+        };
+        let next = stored.last().map(|last| JournalPlace::At(last.sequence + 1));
+        let mut entries = Vec::with_capacity(stored.len());
+        for stored in stored {
+            let Some(run) = names::run_of(&stored.subject) else {
+                continue;
+            };
+            match body::record_or_bytes::<Entry>(&self.objects(), JOURNAL, stored).await? {
+                Ok(entry) => entries.push((run, entry)),
+                Err(unreadable) => tracing::warn!(%run, problem = unreadable.problem(), "entry left out"),
+            }
+        }
+        Ok(JournalPage { entries, next })
     }
 
     /// Forgets the journals of runs that ended before an instant, and gives how many there were.

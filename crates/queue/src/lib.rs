@@ -46,7 +46,7 @@ pub use dead::{DeadLetter, DeadLetters};
 pub use delivery::{Deliveries, Disposition, WebhookDelivery};
 pub use error::Error;
 pub use identity::Identity;
-pub use journal::Journal;
+pub use journal::{Journal, JournalPage, JournalPlace};
 pub use keyed::Keyed;
 pub use keyed_log::{Appended, KeyedLog};
 pub use live::Live;

@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod budgets;
 mod crash_loop;
 mod egress;
 mod endings;

@@ -9,7 +9,7 @@ use bootstrap::settings::{Error, TextList};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-pub use budget::{BudgetSettings, CeilingSettings};
+pub use budget::{AmountSettings, BudgetSettings, CeilingSettings, PeriodSettings};
 pub use model::{ModelSettings, Price, RoleSettings, RoleTable, Thinking};
 
 /// The sections that the planner reads.

@@ -1,6 +1,7 @@
 //! Performs what a run decided and says what came of it.
 
 mod check;
+mod limits;
 mod recover;
 
 use std::{sync::Arc, time::Duration};
@@ -13,6 +14,7 @@ use queue::Queue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use crate::budgets::Budgets;
 use crate::executors::{CallError, Caller, Executors, commit};
 use crate::live;
 use crate::model::Models;
@@ -56,6 +58,7 @@ pub(crate) struct Driver {
     pub(crate) slots: Slots,
     pub(crate) retries: Retries,
     pub(crate) allowance: Allowance,
+    pub(crate) budgets: Arc<Budgets>,
 }
 
 impl Driver {
@@ -79,13 +82,7 @@ impl Driver {
                 tracing::warn!(run = %state.run, fact = fact.name(), retries = state.retries, "run failed");
                 Ok(fact.into())
             }
-            Action::SetLimits => match state.request() {
-                Some(request) => Ok(Fact::LimitsSet {
-                    limits: self.allowance.limits(request),
-                }
-                .into()),
-                None => Err(self.impossible(state, "a run without a request has no limits")),
-            },
+            Action::SetLimits => self.set_limits(state).await,
             Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }
@@ -200,15 +197,21 @@ impl Driver {
         };
         let run = state.run.to_string();
         let choice = shown.dialog.role.into();
+        let reservation = match self.reserve(state, &id, shown.dialog, &transcript).await {
+            Ok(reservation) => reservation,
+            Err(reason) => return Fact::BudgetRefused { id, reason },
+        };
         let asked = self.models.chat(&choice, &run, &transcript);
-        match failpoint::around("planner.model.call", asked).await {
+        let fact = match failpoint::around("planner.model.call", asked).await {
             Ok(reply) => Fact::ModelReplied {
                 id,
                 reply,
                 prompt: Some(prompt),
             },
             Err(error) => failed(id, error.to_string(), error.kind.is_transient()),
-        }
+        };
+        self.budgets.settle(&reservation, &fact).await;
+        fact
     }
 
     /// Puts the planner's answer to a call into words.

@@ -1,6 +1,7 @@
 //! The planner: the only service that talks to the model. It takes a ticket's wake-up token, folds new triggers into
 //! the ticket's row and drives the ticket's runs: decide, act, record, apply.
 
+mod budgets;
 mod checks;
 mod config;
 mod driver;
@@ -32,8 +33,8 @@ use tokio_util::{
 };
 
 pub use config::{
-    BudgetSettings, CeilingSettings, Config, ModelSettings, PlannerSettings, Price, RoleSettings, RoleTable,
-    Thinking,
+    AmountSettings, BudgetSettings, CeilingSettings, Config, ModelSettings, PeriodSettings, PlannerSettings,
+    Price, RoleSettings, RoleTable, Thinking,
 };
 pub use executors::inspect_pools;
 use ticket::TicketDesk;

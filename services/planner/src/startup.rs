@@ -8,6 +8,7 @@ use lease::Leases;
 use queue::Queue;
 use tokio_util::sync::CancellationToken;
 
+use crate::budgets::Budgets;
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::executors::Executors;
@@ -41,6 +42,10 @@ pub(crate) async fn desk(
     drop(leases.ping().await);
     let executors = Executors::start(config.planner.clone(), signer, shutdown);
     tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
+    let budgets = Budgets::new(lease::Budgets::new(&leases), &config.planner.budget);
+    let budgets = Arc::new(budgets);
+    let (keeper, kept, until) = (Arc::clone(&budgets), queue.clone(), shutdown.clone());
+    tokio::spawn(async move { keeper.keep(kept, until).await });
     let driver = Driver {
         slots: Slots::new(queue.clone(), Arc::clone(&executors)),
         retries: Retries {
@@ -49,6 +54,7 @@ pub(crate) async fn desk(
             longest_ms: config.planner.retry_longest_ms,
         },
         allowance: config.planner.allowance(),
+        budgets,
         queue: queue.clone(),
         models,
         executors,

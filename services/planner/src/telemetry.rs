@@ -63,6 +63,14 @@ static FINISHED: LazyLock<Counter<u64>> =
 static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> =
     LazyLock::new(|| global::meter(METER).u64_counter(WITHOUT_LEASE).build());
 
+static NOT_SHARED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.not_shared"));
+static BUDGETS_NEAR: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.near_limit"));
+static BUDGETS_REFUSED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.refused"));
+
+fn counter(name: &'static str) -> Counter<u64> {
+    global::meter(METER).u64_counter(name).build()
+}
+
 fn seconds(name: &'static str) -> Histogram<f64> {
     global::meter(METER).f64_histogram(name).with_unit("s").build()
 }
@@ -203,6 +211,28 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
         KeyValue::new("journeyman.stop_reason", reason),
     ];
     FINISHED.add(1, &labels);
+}
+
+/// Counts a call for which a planner's own knowledge of budgets had to do.
+pub(crate) fn budgets_not_shared() {
+    NOT_SHARED.add(1, &[]);
+}
+
+/// Counts a budget of which four fifths are used.
+pub(crate) fn budget_near(of: &'static str, period: &'static str) {
+    BUDGETS_NEAR.add(1, &budget_labels(of, period));
+}
+
+/// Counts a call that a budget had no room for.
+pub(crate) fn budget_refused(of: &'static str, period: &'static str) {
+    BUDGETS_REFUSED.add(1, &budget_labels(of, period));
+}
+
+fn budget_labels(of: &'static str, period: &'static str) -> [KeyValue; 2] {
+    [
+        KeyValue::new("journeyman.budget.of", of),
+        KeyValue::new("journeyman.budget.period", period),
+    ]
 }
 
 /// Counts a ticket that is taken although Redis gives no lease.

@@ -1,5 +1,6 @@
 //! The whole planner over real NATS, Redis and gRPC; executor, model and reporter are stand-ins.
 
+mod budgets;
 mod executor;
 mod lanes;
 mod newer;
@@ -32,6 +33,7 @@ struct World {
     redis: RedisServer,
     model: ScriptedModel,
     executor: FakeExecutor,
+    budget: crate::BudgetSettings,
     queue: Queue,
     shutdown: CancellationToken,
     background: Vec<JoinHandle<()>>,
@@ -64,6 +66,7 @@ impl World {
             redis,
             model,
             executor,
+            budget: crate::BudgetSettings::default(),
             queue,
             shutdown,
             background: vec![waker, reporter],
@@ -95,7 +98,7 @@ impl World {
                 retry_longest_ms: 900_000,
                 max_retries: 5,
                 context_tokens: 100_000,
-                budget: crate::BudgetSettings::default(),
+                budget: self.budget,
                 budget_ceiling: crate::CeilingSettings::default(),
                 pools: [(
                     "default".to_owned(),

@@ -2,8 +2,8 @@
 
 use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{
-    Budget, ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef, PlanStep,
-    Repetition, RepetitionKind, SkipPlace,
+    Budget, BudgetOf, ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef,
+    Period, PlanStep, Repetition, RepetitionKind, SharedBudget, SkipPlace, Timestamp,
 };
 use insta::assert_snapshot;
 
@@ -552,6 +552,94 @@ fn stopped_because_a_budget_is_spent() {
     Journeyman stopped: the run has used $1.82 of $2.00, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.cost_usd` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.cost_usd`).
     Journeyman stopped: the run has used 910 of 1000 tokens, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.tokens` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.tokens`).
     Journeyman stopped: the run has used 81 of 90 minutes, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.minutes` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.minutes`).
+    ");
+}
+
+#[test]
+fn stopped_because_a_budget_beyond_the_run_has_no_room() {
+    let shared = |of, name: &str, period, budget, resets: Option<&str>| SharedBudget {
+        of,
+        name: name.to_owned(),
+        period,
+        budget,
+        spent: 1_912_345,
+        limit: 2_000_000,
+        needs: 101_000,
+        resets: resets.and_then(Timestamp::parse),
+    };
+    let day = Some(Period::Day);
+    let stopped = [
+        shared(BudgetOf::Ticket, "jira:ENG-12", None, Budget::Cost, None),
+        shared(
+            BudgetOf::Repository,
+            "acme/shop",
+            day,
+            Budget::Tokens,
+            Some("2026-11-24T00:00:00Z"),
+        ),
+        shared(
+            BudgetOf::Organization,
+            "acme",
+            Some(Period::Month),
+            Budget::Cost,
+            None,
+        ),
+    ]
+    .map(|budget| stopped_by(StopReason::SharedBudgetSpent(budget)));
+    assert_snapshot!(stopped.join("\n"), @"
+    Journeyman stopped: this ticket may use $2.00 in all its runs; used or set aside so far: $1.92; the next call of the model may take up to $0.11; a tenth is kept for what comes after the work.
+
+    To give the ticket more, raise `agent.budget.ticket.cost_usd` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.ticket.cost_usd`).
+
+    Nothing was pushed. To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    Journeyman stopped: the repository `acme/shop` may use 2000000 tokens a day (UTC); used or set aside so far: 1912345 tokens; the next call of the model may take up to 101000 tokens.
+
+    There is room again from 2026-11-24T00:00:00Z on.
+
+    An operator can raise it (`planner.budget.repository.day.tokens`).
+
+    Nothing was pushed. To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    Journeyman stopped: the organization `acme` may use $2.00 a month (UTC); used or set aside so far: $1.92; the next call of the model may take up to $0.11.
+
+    An operator can raise it (`planner.budget.organization.month.cost_usd`).
+
+    Nothing was pushed. To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn a_run_that_waits_for_a_budget_says_when_it_goes_on() {
+    let budget = SharedBudget {
+        of: BudgetOf::Repository,
+        name: "acme/shop".to_owned(),
+        period: Some(Period::Day),
+        budget: Budget::Tokens,
+        spent: 990,
+        limit: 1_000,
+        needs: 40,
+        resets: Timestamp::parse("2026-11-24T00:00:00Z"),
+    };
+    let say = Say::RetryScheduled {
+        job: Job::Implement,
+        reason: StopReason::SharedBudgetSpent(budget),
+        attempt: 1,
+        most: 5,
+        due: Timestamp::parse("2026-11-24T00:02:00Z").unwrap_or_default(),
+    };
+    assert_snapshot!(said(&say), @"
+    The implement run pauses: the repository `acme/shop` may use 1000 tokens a day (UTC); used or set aside so far: 990 tokens; the next call of the model may take up to 40 tokens.
+
+    It goes on at 2026-11-24T00:02:00Z. Comment `/retry` once there is more, or `/stop` to end it.
+
+    An operator can raise it (`planner.budget.repository.day.tokens`).
+
+    Journeyman, run `jira:ENG-12@57`
     ");
 }
 

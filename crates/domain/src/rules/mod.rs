@@ -11,7 +11,7 @@ use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey}
 pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use sections::{
     AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, ExecutorRules,
-    JiraRules, Planned, PullRequestRules, RepoRules, SkipRules, TriageRules,
+    JiraRules, Planned, PullRequestRules, RepoRules, SkipRules, TicketBudgetRules, TriageRules,
 };
 use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
@@ -174,6 +174,8 @@ impl Rules {
             budget.cost_usd.map(Dollars::micros),
             budget.tokens,
             budget.minutes,
+            budget.ticket.cost_usd.map(Dollars::micros),
+            budget.ticket.tokens,
         ];
         if amounts.contains(&Some(0)) {
             return problem(

@@ -327,6 +327,27 @@ pub struct BudgetRules {
     /// Minutes in which models, tools and checks run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
+    /// What all runs of one ticket may spend together.
+    #[serde(skip_serializing_if = "TicketBudgetRules::is_empty")]
+    pub ticket: TicketBudgetRules,
+}
+
+/// What all runs of one ticket may spend together; what is absent is as the planner is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TicketBudgetRules {
+    /// Dollars for models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Dollars>,
+    /// Tokens that models read and write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl TicketBudgetRules {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Whether a person must approve.

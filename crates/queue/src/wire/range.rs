@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{StatusCode, header};
-use domain::Cause;
+use domain::{Cause, Timestamp};
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
@@ -16,6 +16,13 @@ use crate::{
 const BATCH: usize = 256;
 const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
 
+/// Where a batch begins.
+#[derive(Clone, Copy)]
+enum Start {
+    At(u64),
+    Since(Timestamp),
+}
+
 impl Connection {
     /// Every message of a subject after the sequence `after`, oldest first: at least those that the leader had when
     /// this was called.
@@ -27,7 +34,7 @@ impl Connection {
                 return Ok(found);
             };
             while next <= last.sequence {
-                let batch = self.direct_batch(stream, subject, next).await?;
+                let batch = self.direct_batch(stream, subject, Start::At(next)).await?;
                 let Some(newest) = batch.last() else { break };
                 next = newest.sequence + 1;
                 found.extend(batch);
@@ -44,7 +51,7 @@ impl Connection {
     /// The next batch of a subject's messages, oldest first; empty only when the leader has no more.
     pub(crate) async fn page(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
         for attempt in 0..20 {
-            let batch = self.direct_batch(stream, subject, next).await?;
+            let batch = self.direct_batch(stream, subject, Start::At(next)).await?;
             if !batch.is_empty() {
                 return Ok(batch);
             }
@@ -57,8 +64,18 @@ impl Connection {
         Err(behind(stream))
     }
 
-    /// Up to [`BATCH`] messages from the sequence `next` on, in one request.
-    async fn direct_batch(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
+    /// The first batch of a subject's messages that were stored at an instant or later; empty when there are none.
+    pub(crate) async fn page_since(
+        &self,
+        stream: &str,
+        subject: &str,
+        since: Timestamp,
+    ) -> Result<Vec<Stored>, Error> {
+        self.direct_batch(stream, subject, Start::Since(since)).await
+    }
+
+    /// Up to [`BATCH`] messages from a place on, in one request.
+    async fn direct_batch(&self, stream: &str, subject: &str, start: Start) -> Result<Vec<Stored>, Error> {
         let failed = |cause: Cause| failed("read", stream, cause);
         let inbox = self.client.new_inbox();
         let mut replies = self
@@ -66,12 +83,15 @@ impl Connection {
             .subscribe(inbox.clone())
             .await
             .map_err(|error| failed(error.into()))?;
-        let request = serde_json::json!({
+        let mut request = serde_json::json!({
             "batch": BATCH,
             "max_bytes": BATCH_MAX_BYTES,
-            "seq": next,
             "next_by_subj": subject,
         });
+        match start {
+            Start::At(sequence) => request["seq"] = sequence.into(),
+            Start::Since(instant) => request["start_time"] = instant.to_string().into(),
+        }
         self.client
             .publish_with_reply(
                 format!("$JS.API.DIRECT.GET.{stream}"),

@@ -1,6 +1,7 @@
-//! `[planner.budget]` and `[planner.budget_ceiling]`: what one run may spend. 0 is no limit.
+//! `[planner.budget]` and `[planner.budget_ceiling]`: what a run, a ticket, a repository and an organization may spend. 0 is
+//! no limit.
 
-use domain::{Dollars, RunLimits};
+use domain::{Amount, Dollars, Period, RunLimits, TicketLimits};
 use serde::Deserialize;
 
 use super::PlannerSettings;
@@ -19,6 +20,35 @@ pub struct BudgetSettings {
     /// Minutes in which models, tools and checks run.
     #[serde(default = "default_minutes")]
     pub minutes: u64,
+    /// What all runs of one ticket may spend together.
+    #[serde(default)]
+    pub ticket: AmountSettings,
+    /// What may be spent for each repository.
+    #[serde(default)]
+    pub repository: PeriodSettings,
+    /// What may be spent for all repositories of one owner.
+    #[serde(default)]
+    pub organization: PeriodSettings,
+}
+
+/// Dollars and tokens.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AmountSettings {
+    /// Dollars for models.
+    pub cost_usd: Dollars,
+    /// Tokens that models read and write.
+    pub tokens: u64,
+}
+
+/// The same for each day and each month, UTC.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PeriodSettings {
+    /// From midnight to midnight.
+    pub day: AmountSettings,
+    /// From the first of a month to the next.
+    pub month: AmountSettings,
 }
 
 impl Default for BudgetSettings {
@@ -27,6 +57,9 @@ impl Default for BudgetSettings {
             cost_usd: Dollars::default(),
             tokens: default_tokens(),
             minutes: default_minutes(),
+            ticket: AmountSettings::default(),
+            repository: PeriodSettings::default(),
+            organization: PeriodSettings::default(),
         }
     }
 }
@@ -41,6 +74,8 @@ pub struct CeilingSettings {
     pub tokens: u64,
     /// Minutes in which models, tools and checks run.
     pub minutes: u64,
+    /// What all runs of one ticket may spend together.
+    pub ticket: AmountSettings,
 }
 
 fn default_tokens() -> u64 {
@@ -61,6 +96,37 @@ impl PlannerSettings {
                 ..limits(usual.cost_usd, usual.tokens, usual.minutes)
             },
             most: limits(most.cost_usd, most.tokens, most.minutes),
+            usual_ticket: usual.ticket.limits(),
+            most_ticket: most.ticket.limits(),
+        }
+    }
+}
+
+impl AmountSettings {
+    fn limits(self) -> TicketLimits {
+        let limits = limits(self.cost_usd, self.tokens, 0);
+        TicketLimits {
+            cost_usd: limits.cost_usd,
+            tokens: limits.tokens,
+            ..TicketLimits::default()
+        }
+    }
+
+    /// As an account has it: 0 is no limit.
+    pub(crate) const fn amount(self) -> Amount {
+        Amount {
+            cost_micros: self.cost_usd.micros(),
+            tokens: self.tokens,
+        }
+    }
+}
+
+impl PeriodSettings {
+    /// The limit of a period.
+    pub(crate) const fn of(self, period: Period) -> Amount {
+        match period {
+            Period::Day => self.day.amount(),
+            Period::Month => self.month.amount(),
         }
     }
 }

@@ -15,9 +15,9 @@ mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::{ModelRole, Reply};
+use domain::{Amount, ModelRole, Reply};
 
 use crate::config::ModelSettings;
 use crate::telemetry;
@@ -137,6 +137,35 @@ impl Models {
             }
         }
         Err(told(&failed))
+    }
+
+    /// What a call may take at most that reads about so many tokens: the longest reply, at the price of the dearest model
+    /// that may be asked. A model without a price counts its tokens alone.
+    pub(crate) fn most(&self, choice: &Choice, input: u64) -> Amount {
+        let each = self.links(choice).into_iter().map(|link| {
+            let output = u64::from(link.place.settings.max_output_tokens);
+            let cost = link.price.map(|price| price.most_micros(input, output));
+            (cost.unwrap_or_default(), input.saturating_add(output))
+        });
+        each.fold(Amount::default(), |most, (cost, tokens)| Amount {
+            cost_micros: most.cost_micros.max(cost),
+            tokens: most.tokens.max(tokens),
+        })
+    }
+
+    /// The longest that a call takes, with every retry at every model.
+    pub(crate) fn longest(&self, choice: &Choice) -> Duration {
+        let links = self.links(choice);
+        let last = links.len().saturating_sub(1);
+        let each = links.iter().enumerate().map(|(place, link)| {
+            let patience = if place == last {
+                Patience::LONG
+            } else {
+                Patience::SHORT
+            };
+            patience.longest(Duration::from_millis(link.place.settings.total_timeout_ms))
+        });
+        each.sum()
     }
 
     /// The chain of a choice; providers that failed a moment ago come last.

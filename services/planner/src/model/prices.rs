@@ -156,6 +156,20 @@ impl Price {
     }
 }
 
+impl Price {
+    /// What a call may cost at most that reads and writes so many tokens, in millionths of a dollar.
+    pub(super) fn most_micros(&self, input: u64, output: u64) -> u64 {
+        let is_long = self.long_above.is_some_and(|above| input > above);
+        let (read, written) = match is_long {
+            true => (self.long_input_factor, self.long_output_factor),
+            false => (1.0, 1.0),
+        };
+        let write = self.cache_write.unwrap_or(self.input);
+        let dearest = self.input.max(write).max(self.cache_write_1h.unwrap_or(write));
+        (tokens(input) * dearest * read + tokens(output) * self.output * written).ceil() as u64
+    }
+}
+
 /// Exact below 2^32.
 fn tokens(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))

@@ -33,6 +33,14 @@ impl Patience {
     };
 }
 
+impl Patience {
+    /// The longest that a provider is tried when one try lasts so long: no try begins after the budget, and all of it comes
+    /// twice when the provider refuses its own thinking.
+    pub(super) fn longest(self, attempt: Duration) -> Duration {
+        (self.budget + attempt) * 2
+    }
+}
+
 /// Tries until it works, cannot work, or tries and time are used up.
 pub(super) async fn run<F, Fut>(patience: Patience, mut attempt: F) -> Result<Reply, Failure>
 where

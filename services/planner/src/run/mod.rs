@@ -12,5 +12,6 @@ pub(crate) mod tests;
 
 pub(crate) use decide::{Retries, conversation, decide};
 pub(crate) use machine::{
-    Action, Allowance, Answer, Argument, CallResult, Conversation, IllegalFact, Item, Nudge, Output, RunState,
+    Action, Allowance, Answer, Argument, CallResult, Conversation, DialogSpec, IllegalFact, Item, Nudge,
+    Output, RunState, known_length, no_room, tokens_of,
 };

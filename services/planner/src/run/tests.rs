@@ -15,6 +15,7 @@ mod repetition;
 mod retry;
 mod review;
 mod scope;
+mod shared_budget;
 mod tell;
 mod triage;
 mod workspace;

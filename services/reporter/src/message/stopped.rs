@@ -1,8 +1,8 @@
 //! Why a run ended or pauses, and what to do.
 
 use domain::{
-    BranchRef, Budget, Dollars, GiveUp, Job, PullRequestRef, Repetition, RepetitionKind, StopReason,
-    Timestamp, text::tail,
+    BranchRef, Budget, BudgetOf, Dollars, GiveUp, Job, Period, PullRequestRef, Repetition, RepetitionKind,
+    SharedBudget, StopReason, Timestamp, text::tail,
 };
 
 use super::words::{code, fenced, harmless, link, person, quoted};
@@ -34,6 +34,13 @@ pub(super) fn retry_scheduled(
     count: (u32, u32),
     due: Timestamp,
 ) -> Vec<String> {
+    if let StopReason::SharedBudgetSpent(budget) = reason {
+        return vec![
+            format!("The {job} run pauses: {}.", shared_budget(budget)),
+            format!("It goes on at {due}. Comment `/retry` once there is more, or `/stop` to end it."),
+            raised(budget),
+        ];
+    }
     let (attempt, most) = count;
     let (what, detail) = match reason {
         StopReason::ModelFailed { detail } => ("the model provider failed", detail.as_str()),
@@ -77,11 +84,8 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         )),
         StopReason::Stuck(repetition) => say(stuck(repetition)),
         StopReason::BudgetSpent { budget, spent, limit } => say(budget_spent(*budget, *spent, *limit)),
-        StopReason::PriceUnknown { model } => say(format!(
-            "Journeyman stopped: the run may spend a certain amount of money, and the price of the model {} is not known. An \
-             operator must set it (`model.prices`), or `agent.budget.cost_usd` be taken out of the repository's rules.",
-            code(model)
-        )),
+        StopReason::SharedBudgetSpent(budget) => shared_budget_spent(budget),
+        StopReason::PriceUnknown { model } => say(price_unknown(model)),
         StopReason::NoPlan => {
             say("Journeyman stopped: the model made no plan that you could decide about.".to_owned())
         }
@@ -168,6 +172,75 @@ fn budget_spent(budget: Budget, spent: u64, limit: u64) -> String {
          more, raise `agent.budget.{key}` in the repository's rules; an operator may have set a ceiling \
          (`planner.budget_ceiling.{key}`)."
     )
+}
+
+fn shared_budget_spent(budget: &SharedBudget) -> Vec<String> {
+    let again = budget
+        .resets
+        .map(|resets| format!("There is room again from {resets} on."));
+    let mut paragraphs = vec![format!("Journeyman stopped: {}.", shared_budget(budget))];
+    paragraphs.extend(again);
+    paragraphs.push(raised(budget));
+    paragraphs
+}
+
+fn price_unknown(model: &str) -> String {
+    format!(
+        "Journeyman stopped: the run may spend a certain amount of money, and the price of the model {} is not known. An \
+         operator must set it (`model.prices`), or `agent.budget.cost_usd` be taken out of the repository's rules.",
+        code(model)
+    )
+}
+
+/// Which budget it is, how much of it is used, and what the next call of the model could take.
+fn shared_budget(shared: &SharedBudget) -> String {
+    let whose = match shared.of {
+        BudgetOf::Ticket => "this ticket".to_owned(),
+        BudgetOf::Repository => format!("the repository {}", code(&shared.name)),
+        BudgetOf::Organization => format!("the organization {}", code(&shared.name)),
+    };
+    let when = match shared.period {
+        Some(Period::Day) => " a day (UTC)",
+        Some(Period::Month) => " a month (UTC)",
+        None => " in all its runs",
+    };
+    let amounts = [shared.spent, shared.limit, shared.needs];
+    let [spent, limit, needs] = match shared.budget {
+        Budget::Cost => amounts.map(|amount| Dollars::from_micros(amount).to_string()),
+        Budget::Tokens => amounts.map(|amount| format!("{amount} tokens")),
+        Budget::Minutes => amounts.map(|amount| format!("{amount} minutes")),
+    };
+    let kept = match shared.of {
+        BudgetOf::Ticket => "; a tenth is kept for what comes after the work",
+        BudgetOf::Repository | BudgetOf::Organization => "",
+    };
+    let next = match shared.needs {
+        0 => String::new(),
+        _ => format!("; the next call of the model may take up to {needs}"),
+    };
+    format!("{whose} may use {limit}{when}; used or set aside so far: {spent}{next}{kept}")
+}
+
+/// Who can raise it, and how.
+fn raised(shared: &SharedBudget) -> String {
+    let key = match shared.budget {
+        Budget::Cost => "cost_usd",
+        Budget::Tokens => "tokens",
+        Budget::Minutes => "minutes",
+    };
+    match (shared.of, shared.period) {
+        (BudgetOf::Ticket, _) => format!(
+            "To give the ticket more, raise `agent.budget.ticket.{key}` in the repository's rules; an operator may have set a \
+             ceiling (`planner.budget_ceiling.ticket.{key}`)."
+        ),
+        (of, period) => {
+            let period = period.unwrap_or(Period::Day);
+            format!(
+                "An operator can raise it (`planner.budget.{}.{period}.{key}`).",
+                of.as_str()
+            )
+        }
+    }
 }
 
 const fn gave_up(kind: GiveUp) -> &'static str {

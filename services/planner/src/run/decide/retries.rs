@@ -7,6 +7,9 @@ use domain::{Fact, RunId, StopReason, Timestamp};
 use super::closing;
 use crate::run::machine::{RunState, hash};
 
+/// The latest that a run goes on after a budget's period is over.
+const LONGEST_SPREAD_MS: u64 = 5 * 60_000;
+
 /// How often and how late a failed run is tried again.
 #[derive(Clone, Debug)]
 pub(crate) struct Retries {
@@ -29,7 +32,10 @@ impl Retries {
         if attempt > most {
             return closing(state, reason);
         }
-        let due = now.plus(Duration::from_millis(self.delay_ms(&state.run, attempt)));
+        let due = match reason.resets() {
+            Some(resets) => resets.max(now).plus(Duration::from_millis(spread_ms(&state.run))),
+            None => now.plus(Duration::from_millis(self.delay_ms(&state.run, attempt))),
+        };
         Fact::RetryScheduled {
             attempt,
             most,
@@ -51,6 +57,11 @@ impl Retries {
             .div_euclid(1000)
             .min(self.longest_ms)
     }
+}
+
+/// How long after a budget's period a run goes on: those that wait for the same one do not come back together.
+fn spread_ms(run: &RunId) -> u64 {
+    1 + hash(&run.to_string()) % LONGEST_SPREAD_MS
 }
 
 #[cfg(test)]

@@ -80,6 +80,8 @@ impl RunState {
             retry: None,
             parked: None,
             limits: None,
+            ticket_limits: None,
+            refused: None,
             spending: Spending::default(),
             news: Vec::new(),
             finished: None,
@@ -146,6 +148,7 @@ impl RunState {
             | Fact::ModelRequested { .. }
             | Fact::ModelReplied { .. }
             | Fact::ModelFailed { .. }
+            | Fact::BudgetRefused { .. }
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
             | Fact::Hinted { .. }

@@ -1,6 +1,9 @@
 //! What a run has spent, what it may spend, and what the model is told of it.
 
-use domain::{Budget, Dollars, Entry, Fact, Hint, JobRequest, Phase, Reply, RunLimits, StopReason};
+use domain::{
+    Amount, Budget, BudgetOf, Dollars, Entry, Fact, Hint, JobRequest, Phase, Reply, RunLimits, SharedBudget,
+    StopReason, TicketLimits,
+};
 
 use super::{Call, DialogSpec, RunState, Turn};
 
@@ -57,6 +60,9 @@ pub(crate) struct Allowance {
     pub(crate) usual: RunLimits,
     /// What it may spend whatever its rules say.
     pub(crate) most: RunLimits,
+    /// The same for all runs of a ticket.
+    pub(crate) usual_ticket: TicketLimits,
+    pub(crate) most_ticket: TicketLimits,
 }
 
 impl Allowance {
@@ -70,6 +76,18 @@ impl Allowance {
             minutes: least(wanted.minutes.or(usual.minutes), most.minutes),
             context: usual.context,
         }
+    }
+
+    /// The limits of a run's ticket, where it has any, before anything was spent.
+    pub(crate) fn ticket_limits(&self, request: &JobRequest) -> Option<TicketLimits> {
+        let wanted = &request.rules.agent.budget.ticket;
+        let (usual, most) = (&self.usual_ticket, &self.most_ticket);
+        let limits = TicketLimits {
+            cost_usd: least(wanted.cost_usd.or(usual.cost_usd), most.cost_usd),
+            tokens: least(wanted.tokens.or(usual.tokens), most.tokens),
+            ..TicketLimits::default()
+        };
+        (limits != TicketLimits::default()).then_some(limits)
     }
 }
 
@@ -85,43 +103,126 @@ pub(crate) fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
     request.rules.agent.turns(state.class())
 }
 
-/// Each limit with what is spent of it and what a conversation may spend, in millionths of a dollar, tokens and
-/// milliseconds.
-fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = (Budget, u64, u64)> {
+/// One limit, in millionths of a dollar, tokens or milliseconds.
+struct Measure {
+    of: Of,
+    budget: Budget,
+    spent: u64,
+    /// What a conversation may spend.
+    own: u64,
+    limit: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Run,
+    Ticket,
+}
+
+fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     let limits = state.limits.clone().unwrap_or_default();
+    let ticket = state.ticket_limits.unwrap_or_default();
     let spending = &state.spending;
     let share = match phase {
         Phase::Intake | Phase::Plan | Phase::Work => 100 - RESERVED,
         Phase::Review | Phase::Triage => 100,
     };
     let minutes = limits.minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
+    let (cost, tokens) = (
+        ticket.spent_usd.micros().saturating_add(spending.cost),
+        ticket.spent_tokens.saturating_add(spending.tokens),
+    );
     let all = [
-        (Budget::Cost, spending.cost, limits.cost_usd.map(Dollars::micros)),
-        (Budget::Tokens, spending.tokens, limits.tokens),
-        (Budget::Minutes, spending.busy_ms, minutes),
+        (
+            Of::Run,
+            Budget::Cost,
+            spending.cost,
+            limits.cost_usd.map(Dollars::micros),
+        ),
+        (Of::Run, Budget::Tokens, spending.tokens, limits.tokens),
+        (Of::Run, Budget::Minutes, spending.busy_ms, minutes),
+        (
+            Of::Ticket,
+            Budget::Cost,
+            cost,
+            ticket.cost_usd.map(Dollars::micros),
+        ),
+        (Of::Ticket, Budget::Tokens, tokens, ticket.tokens),
     ];
-    all.into_iter().filter_map(move |(budget, spent, limit)| {
-        let own = u128::from(limit?) * u128::from(share) / 100;
-        Some((budget, spent, u64::try_from(own).unwrap_or(u64::MAX)))
+    all.into_iter().filter_map(move |(of, budget, spent, limit)| {
+        let limit = limit?;
+        let own = u128::from(limit) * u128::from(share) / 100;
+        let own = u64::try_from(own).unwrap_or(u64::MAX);
+        Some(Measure {
+            of,
+            budget,
+            spent,
+            own,
+            limit,
+        })
     })
 }
 
-/// Why a conversation may not go on: what it may spend is spent, or nobody can tell.
-pub(crate) fn spent(state: &RunState, phase: Phase) -> Option<StopReason> {
+/// The model that answered and has no price, where money is limited for the run or its ticket.
+fn unpriced(state: &RunState) -> Option<&String> {
     let limits = state.limits.as_ref()?;
-    if let (Some(_), Some(model)) = (limits.cost_usd, &state.spending.unpriced) {
+    let ticket = state.ticket_limits.and_then(|ticket| ticket.cost_usd);
+    limits.cost_usd.or(ticket).and(state.spending.unpriced.as_ref())
+}
+
+/// Why a conversation may not go on: what it may spend is spent, or nobody can tell, or a budget beyond the run has no room.
+pub(crate) fn spent(state: &RunState, phase: Phase) -> Option<StopReason> {
+    if let Some(model) = unpriced(state) {
         let model = model.clone();
         return Some(StopReason::PriceUnknown { model });
     }
-    let mut measures = measures(state, phase);
-    let (budget, spent, _) = measures.find(|(_, spent, limit)| spent >= limit)?;
-    let (spent, limit) = match budget {
-        Budget::Cost => (spent, limits.cost_usd.map(Dollars::micros)),
-        Budget::Tokens => (spent, limits.tokens),
-        Budget::Minutes => (spent / MINUTE_MS, limits.minutes),
+    let spent = measures(state, phase).find(|measure| measure.spent >= measure.own);
+    spent
+        .map(|measure| measure.reason(state, 0))
+        .or_else(|| state.refused().cloned())
+}
+
+/// Why the ticket's budget has no room for a call that may take so much.
+pub(crate) fn no_room(state: &RunState, phase: Phase, most: Amount) -> Option<StopReason> {
+    let needs = |budget| match budget {
+        Budget::Cost => most.cost_micros,
+        Budget::Tokens => most.tokens,
+        Budget::Minutes => 0,
     };
-    let limit = limit.unwrap_or_default();
-    Some(StopReason::BudgetSpent { budget, spent, limit })
+    let mut of_ticket = measures(state, phase).filter(|measure| measure.of == Of::Ticket);
+    let full = of_ticket.find(|measure| measure.spent.saturating_add(needs(measure.budget)) > measure.own)?;
+    Some(full.reason(state, needs(full.budget)))
+}
+
+impl Measure {
+    fn reason(&self, state: &RunState, needs: u64) -> StopReason {
+        let Self {
+            budget, spent, limit, ..
+        } = *self;
+        let unit = if budget == Budget::Minutes { MINUTE_MS } else { 1 };
+        let (spent, limit) = (spent / unit, limit / unit);
+        match self.of {
+            Of::Run => StopReason::BudgetSpent { budget, spent, limit },
+            Of::Ticket => StopReason::SharedBudgetSpent(SharedBudget {
+                of: BudgetOf::Ticket,
+                name: state.run.ticket().to_string(),
+                period: None,
+                budget,
+                spent,
+                limit,
+                needs,
+                resets: None,
+            }),
+        }
+    }
+}
+
+impl RunState {
+    /// Why the last call was not made, as long as waiting has not taken the reason away.
+    pub(crate) fn refused(&self) -> Option<&StopReason> {
+        let is_over = |reason: &&StopReason| reason.resets().is_some_and(|resets| resets <= self.last_at);
+        self.refused.as_ref().filter(|reason| !is_over(reason))
+    }
 }
 
 /// What the model is to be told of its limits, each part once.
@@ -130,9 +231,11 @@ pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
         Phase::Work => state.turns_of(dialog),
         Phase::Intake | Phase::Plan | Phase::Review | Phase::Triage => return None,
     };
+    // A hint follows the results of a turn.
+    turns.last()?;
     let limit = turn_limit(state, state.request()?);
     let done = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-    let parts = measures(state, dialog.phase).map(|(_, spent, limit)| percent(spent, limit));
+    let parts = measures(state, dialog.phase).map(|measure| percent(measure.spent, measure.own));
     let most = parts.chain([percent(done.into(), limit.into())]).max()?;
     let used = TOLD_AT.into_iter().find(|part| u64::from(*part) <= most)?;
     (told(turns) < used).then(|| Hint::Budget {
@@ -159,12 +262,15 @@ fn told(turns: &[Turn]) -> u8 {
 
 fn left(state: &RunState, phase: Phase) -> RunLimits {
     let mut left = RunLimits::default();
-    for (budget, spent, limit) in measures(state, phase) {
-        let rest = limit.saturating_sub(spent);
+    for Measure {
+        budget, spent, own, ..
+    } in measures(state, phase)
+    {
+        let rest = own.saturating_sub(spent);
         match budget {
-            Budget::Cost => left.cost_usd = Some(Dollars::from_micros(rest)),
-            Budget::Tokens => left.tokens = Some(rest),
-            Budget::Minutes => left.minutes = Some(rest / MINUTE_MS),
+            Budget::Cost => left.cost_usd = least(left.cost_usd, Some(Dollars::from_micros(rest))),
+            Budget::Tokens => left.tokens = least(left.tokens, Some(rest)),
+            Budget::Minutes => left.minutes = least(left.minutes, Some(rest / MINUTE_MS)),
         }
     }
     left

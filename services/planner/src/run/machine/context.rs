@@ -40,6 +40,17 @@ fn length(turns: &[Turn]) -> u64 {
     }
 }
 
+/// About how many tokens the turn that was begun last reads of what came before it, as far as the provider counted.
+pub(crate) fn known_length(state: &RunState, dialog: &DialogSpec) -> u64 {
+    let turns = state.turns_of(dialog);
+    length(&turns[..turns.len().saturating_sub(1)])
+}
+
+/// About how many tokens so many bytes are.
+pub(crate) const fn tokens_of(bytes: usize) -> u64 {
+    bytes as u64 * 10 / BYTES_OF_TEN
+}
+
 /// How many of the last turns have results within so many tokens; the very last one stays in any case.
 fn kept(turns: &[Turn], room: u64) -> usize {
     let mut sum = 0;
@@ -51,8 +62,7 @@ fn kept(turns: &[Turn], room: u64) -> usize {
 }
 
 fn of_results(turn: &Turn) -> u64 {
-    let bytes: usize = turn.calls.iter().map(bytes).sum();
-    bytes as u64 * 10 / BYTES_OF_TEN
+    tokens_of(turn.calls.iter().map(bytes).sum())
 }
 
 const fn bytes(call: &Call) -> usize {

@@ -18,7 +18,8 @@ mod turns;
 mod work;
 
 pub(crate) use apply::IllegalFact;
-pub(crate) use budget::{Allowance, has_exits_only, is_late, spent, turn_limit};
+pub(crate) use budget::{Allowance, has_exits_only, is_late, no_room, spent, turn_limit};
+pub(crate) use context::{known_length, tokens_of};
 pub(crate) use conversation::{Conversation, Item, Nudge};
 pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
 pub(crate) use input::Input;

@@ -55,15 +55,10 @@ impl RunState {
             self.unsent.clear();
         }
         self.works.values_mut().for_each(Work::retried);
-        if self.last_turn().is_some_and(|turn| turn.failed.is_some())
-            && let Some(dialog) = self.dialogs.last_mut()
-        {
-            dialog.turns.pop();
-            let turns = self.turns();
-            for heard in &mut self.news {
-                heard.after_turns = heard.after_turns.min(turns);
-            }
+        if self.last_turn().is_some_and(|turn| turn.failed.is_some()) {
+            self.drop_turn();
         }
+        self.refused = None;
         for report in &mut self.reports {
             report.is_void |= matches!(report.outcome, Some(ReportOutcome::Failed { .. }));
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use domain::{
     CallId, Class, CodeSeed, CommitId, Decision, Fact, Job, JobRequest, News, Phase, PhaseOutput, ReportId,
-    ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunId, RunLimits, StopReason, Timestamp,
-    ToolResult, WaitsFor, WorkspaceInfo,
+    ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunId, RunLimits, StopReason,
+    TicketLimits, Timestamp, ToolResult, WaitsFor, WorkspaceInfo,
 };
 
 use super::budget::Spending;
@@ -57,6 +57,10 @@ pub(crate) struct RunState {
     pub(crate) parked: Option<WaitsFor>,
     /// What the run may spend, once that is set.
     pub(crate) limits: Option<RunLimits>,
+    /// The same of its ticket, where that has limits.
+    pub(crate) ticket_limits: Option<TicketLimits>,
+    /// Why the last call of the model was not made.
+    pub(super) refused: Option<StopReason>,
     pub(crate) spending: Spending,
     /// What was said about the ticket since the run began, in order.
     pub(crate) news: Vec<Heard>,
@@ -292,6 +296,7 @@ impl RunState {
             | Fact::ModelRequested { .. }
             | Fact::ModelReplied { .. }
             | Fact::ModelFailed { .. }
+            | Fact::BudgetRefused { .. }
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
             | Fact::CodeFound { .. }

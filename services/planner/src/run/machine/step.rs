@@ -57,13 +57,11 @@ impl Action {
     /// True when performing it waits for nothing outside.
     pub(crate) const fn is_immediate(&self) -> bool {
         match self {
-            Self::Record(_)
-            | Self::Answer { .. }
-            | Self::SetLimits
-            | Self::ScheduleRetry { .. }
-            | Self::Wait
-            | Self::Rest => true,
+            Self::Record(_) | Self::Answer { .. } | Self::ScheduleRetry { .. } | Self::Wait | Self::Rest => {
+                true
+            }
             Self::OpenWorkspace { .. }
+            | Self::SetLimits
             | Self::AskModel { .. }
             | Self::CallTool { .. }
             | Self::FindCode

@@ -1,6 +1,9 @@
 //! The arrows of a conversation: what the model is asked and replies, and what its tool calls bring.
 
-use domain::{CallId, Entry, Fact, Hint, Phase, Reply, RepositoryName, RunLimits, ToolCall, ToolResult};
+use domain::{
+    CallId, Entry, Fact, Hint, Phase, Reply, RepositoryName, RunLimits, StopReason, TicketLimits, ToolCall,
+    ToolResult,
+};
 
 use super::apply::{Applied, legal};
 use super::{Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
@@ -8,7 +11,7 @@ use super::{Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
 impl RunState {
     pub(super) fn conversed(&mut self, entry: &Entry) -> Applied {
         match &entry.fact {
-            Fact::LimitsSet { limits } => self.limits_set(limits),
+            Fact::LimitsSet { limits, ticket } => self.limits_set(limits, *ticket),
             Fact::ModelRequested {
                 id,
                 turn,
@@ -22,6 +25,7 @@ impl RunState {
                 detail,
                 transient,
             } => self.model_failed(id, detail, *transient),
+            Fact::BudgetRefused { id, reason } => self.budget_refused(id, reason),
             Fact::ToolRequested {
                 id,
                 call,
@@ -35,10 +39,31 @@ impl RunState {
         }
     }
 
-    fn limits_set(&mut self, limits: &RunLimits) -> Applied {
+    fn limits_set(&mut self, limits: &RunLimits, ticket: Option<TicketLimits>) -> Applied {
         legal(self.limits.is_none(), "limits are set already")?;
         self.limits = Some(limits.clone());
+        self.ticket_limits = ticket;
         Ok(())
+    }
+
+    /// The turn was not begun after all.
+    fn budget_refused(&mut self, id: &CallId, reason: &StopReason) -> Applied {
+        self.asked_turn(id)?;
+        self.drop_turn();
+        self.dialogs.retain(|dialog| !dialog.turns.is_empty());
+        self.refused = Some(reason.clone());
+        Ok(())
+    }
+
+    /// Takes the last turn back; what came in after it is read in the next one.
+    pub(super) fn drop_turn(&mut self) {
+        if let Some(dialog) = self.dialogs.last_mut() {
+            dialog.turns.pop();
+            let turns = self.turns();
+            for heard in &mut self.news {
+                heard.after_turns = heard.after_turns.min(turns);
+            }
+        }
     }
 
     fn model_failed(&mut self, id: &CallId, detail: &str, transient: bool) -> Applied {

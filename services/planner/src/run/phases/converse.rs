@@ -16,10 +16,15 @@ pub(super) enum Progress {
     Answered,
     /// The last reply calls no tool; its words.
     Silent(String),
+    /// A budget beyond the run has no room for the next call.
+    Refused(StopReason),
 }
 
 /// Carries a conversation on, from its first turn.
 pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
+    if let Some(reason) = state.refused() {
+        return Progress::Refused(reason.clone());
+    }
     let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(state));
     let last = state.dialog().filter(is_it);
     let (Some(turn), Some(request)) = (last.and_then(|known| known.turns.last()), state.request()) else {
@@ -50,6 +55,14 @@ pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
     }
 }
 
+/// The run has nothing to show yet and no budget to go on: it waits where waiting helps, else it ends.
+pub(super) fn postponed(reason: StopReason) -> Step {
+    match reason.resets() {
+        Some(_) => Step::Retry(reason),
+        None => Step::Close(reason),
+    }
+}
+
 /// Carries a conversation on that ends when the model hands something in; the step that comes first, or what it is. Nothing
 /// is handed in after so many turns, or when what it may spend is spent.
 pub(super) fn handed_in<T>(
@@ -58,8 +71,10 @@ pub(super) fn handed_in<T>(
     most_turns: usize,
     taken: impl Fn(&[Call]) -> Option<T>,
 ) -> Result<Option<T>, Step> {
-    if let Progress::Step(step) = converse(state, dialog) {
-        return Err(step);
+    match converse(state, dialog) {
+        Progress::Step(step) => return Err(step),
+        Progress::Refused(reason) => return Err(postponed(reason)),
+        Progress::Answered | Progress::Silent(_) => {}
     }
     if state.came_back_to(dialog.phase) {
         return Err(record_turn(state, dialog).into());

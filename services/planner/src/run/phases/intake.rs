@@ -5,7 +5,7 @@ use domain::{
     ReportRequest, StopReason, WaitsFor,
 };
 
-use super::converse::{Progress, converse};
+use super::converse::{Progress, converse, postponed};
 use crate::run::forms;
 use crate::run::machine::{
     Action, Argument, DialogSpec, Output, PhaseSpec, RunState, Step, ask, await_report, park, record_turn,
@@ -39,8 +39,10 @@ fn next(state: &RunState) -> Step {
 }
 
 fn look(state: &RunState) -> Step {
-    if let Progress::Step(step) = converse(state, &DIALOG) {
-        return step;
+    match converse(state, &DIALOG) {
+        Progress::Step(step) => return step,
+        Progress::Refused(reason) => return postponed(reason),
+        Progress::Answered | Progress::Silent(_) => {}
     }
     let turns = state.turns_of(&DIALOG);
     let reply = turns.last().and_then(|turn| turn.reply.as_ref());

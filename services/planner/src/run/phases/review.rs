@@ -60,7 +60,8 @@ fn look(state: &RunState) -> Step {
         None if state.own(DIFF).is_none() => return own_call(state, DIFF, &json!({})).into(),
         None => {}
     }
-    if state.turns_of(&DIALOG).is_empty() && spent(state, DIALOG.phase).is_some() {
+    let is_unpaid = state.turns_of(&DIALOG).is_empty() && spent(state, DIALOG.phase).is_some();
+    if is_unpaid || state.refused().is_some() {
         return over(Vec::new(), false);
     }
     let review = |calls: &[_]| accepted(calls, &submit_review::TOOL, submit_review::parse);

@@ -2,7 +2,7 @@
 
 use domain::{ModelRole, Phase, ReportOutcome, ReportRequest, StopReason};
 
-use super::converse::{Progress, converse};
+use super::converse::{Progress, converse, postponed};
 use crate::run::machine::{DialogSpec, PhaseSpec, RunState, Step, record_turn, spent};
 use crate::run::tools::add_labels;
 
@@ -19,6 +19,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 fn next(state: &RunState) -> Step {
     let words = match converse(state, &DIALOG) {
         Progress::Step(step) => return step,
+        Progress::Refused(reason) => return postponed(reason),
         Progress::Answered => String::new(),
         Progress::Silent(words) => words,
     };

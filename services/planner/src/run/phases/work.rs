@@ -4,7 +4,7 @@ use domain::{
     Class, Exit, Fact, Handover, JobRequest, ModelRole, Phase, PhaseOutput, ReplyStop, StopReason, WaitsFor,
 };
 
-use super::converse::{Progress, converse};
+use super::converse::{Progress, converse, postponed};
 use crate::run::machine::{
     Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, park, record_turn, spent,
     stuck, turn_limit,
@@ -48,6 +48,7 @@ fn next(state: &RunState) -> Step {
     match converse(state, &DIALOG) {
         Progress::Step(step) => step,
         Progress::Answered => answered(state, request),
+        Progress::Refused(reason) => cut_short(state, request, reason),
         Progress::Silent(words) => ended(state, request, &words),
     }
 }
@@ -157,11 +158,11 @@ fn larger_class(state: &RunState, request: &JobRequest) -> Option<Class> {
     (is_larger && agent.turns(larger) > agent.turns(class)).then_some(larger)
 }
 
-/// What exists becomes a draft; without a change the run just ends.
+/// What exists becomes a draft; without a change the run just ends, or waits for a budget that comes back.
 fn cut_short(state: &RunState, request: &JobRequest, reason: StopReason) -> Step {
     let kept = state.work().snapshot.as_ref();
     if kept.is_none_or(|kept| kept.files_changed == 0) {
-        return Step::Close(reason);
+        return postponed(reason);
     }
     let handover = Handover {
         title: request.text.summary.clone(),

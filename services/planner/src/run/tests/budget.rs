@@ -65,6 +65,7 @@ fn rules_say_what_a_run_may_spend_up_to_the_ceiling_and_settings_where_they_say_
             minutes: Some(20),
             ..RunLimits::default()
         },
+        ..Allowance::default()
     };
     let limits = allowance.limits(&asked);
     assert_eq!(limits.cost_usd, Some(Dollars::from_micros(3_000_000)));

@@ -6,8 +6,8 @@ use super::prove::Bench;
 use domain::{
     Block, CommitId, Decision, Entry, Fact, Job, JobRequest, ObjectRef, Phase, PullRequestRef, Reason,
     Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence, RunId, RunLimits, SandboxLevel,
-    Snapshot, Source, StopReason, TicketKey, TicketText, Timestamp, ToolCall, ToolResult, ToolSpec, Trigger,
-    TriggerKey, Usage, Verdict, WorkspaceInfo,
+    Snapshot, Source, StopReason, TicketKey, TicketLimits, TicketText, Timestamp, ToolCall, ToolResult,
+    ToolSpec, Trigger, TriggerKey, Usage, Verdict, WorkspaceInfo,
 };
 use serde_json::{Value, json};
 use testkit::model::around;
@@ -170,6 +170,10 @@ pub(crate) struct Play {
     pub(crate) checks: Bench,
     /// What the run may spend.
     pub(crate) limits: RunLimits,
+    /// The same for all runs of the ticket.
+    pub(crate) ticket_limits: Option<TicketLimits>,
+    /// How many calls of the model are made before budgets have no room for one, and why.
+    pub(crate) refuses: Option<(usize, StopReason)>,
     /// What an executor opens.
     pub(crate) workspace: WorkspaceInfo,
 }
@@ -194,6 +198,8 @@ impl Play {
             failing: Vec::new(),
             checks: Bench::default(),
             limits: RunLimits::default(),
+            ticket_limits: None,
+            refuses: None,
             workspace: info(),
         }
     }
@@ -219,6 +225,8 @@ impl Play {
             failing: Vec::new(),
             checks: Bench::default(),
             limits: RunLimits::default(),
+            ticket_limits: None,
+            refuses: None,
             workspace: info(),
         }
     }
@@ -262,13 +270,21 @@ impl Play {
             }),
             Action::SetLimits => {
                 let limits = self.limits.clone();
-                self.append(Fact::LimitsSet { limits });
+                let ticket = self.ticket_limits;
+                self.append(Fact::LimitsSet { limits, ticket });
             }
             Action::AskModel { .. } if self.faults > 0 => {
                 self.faults -= 1;
                 self.model_fails(true);
             }
+            Action::AskModel { id } if matches!(self.refuses, Some((0, _))) => {
+                let (_, reason) = self.refuses.take().unwrap();
+                self.append(Fact::BudgetRefused { id, reason });
+            }
             Action::AskModel { id } => {
+                if let Some((left, _)) = &mut self.refuses {
+                    *left -= 1;
+                }
                 let reply = self.reply();
                 self.append(Fact::ModelReplied {
                     id,

@@ -1,0 +1,144 @@
+//! What one planner knows itself of amounts and reservations: all that counts while Redis does not answer.
+
+use std::collections::{BTreeMap, HashMap};
+
+use domain::{Amount, Timestamp};
+
+use super::{Account, Call, Refusal};
+
+#[derive(Default)]
+struct Held {
+    /// As the server had it last, and what was taken here since.
+    taken: Amount,
+    ends: Timestamp,
+    /// Calls of this planner under way.
+    reserved: BTreeMap<String, (Timestamp, Amount)>,
+}
+
+/// A call that was settled while the server could not be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Untold {
+    pub(super) call: String,
+    pub(super) amount: Amount,
+    pub(super) accounts: Vec<Account>,
+    pub(super) at: Timestamp,
+}
+
+#[derive(Default)]
+pub(super) struct Book {
+    accounts: HashMap<String, Held>,
+    pub(super) untold: Vec<Untold>,
+}
+
+impl Book {
+    /// The first account that has no room for a call. Reserves nothing.
+    pub(super) fn refusal(&self, call: &Call, accounts: &[Account]) -> Option<Refusal> {
+        accounts.iter().enumerate().find_map(|(place, account)| {
+            let used = self.used(account, call);
+            account.refusal(place, used, call.most)
+        })
+    }
+
+    fn used(&self, account: &Account, call: &Call) -> Amount {
+        let Some(held) = self.accounts.get(&account.name) else {
+            return Amount::default();
+        };
+        let others = held
+            .reserved
+            .iter()
+            .filter(|(id, (until, _))| **id != call.id && *until > call.now);
+        others.fold(held.taken, |sum, (_, (_, most))| sum.plus(*most))
+    }
+
+    pub(super) fn reserve(&mut self, call: &Call, accounts: &[Account]) {
+        let now = call.now;
+        self.accounts.retain(|_, held| held.ends > now);
+        self.untold
+            .retain(|untold| untold.accounts.iter().any(|account| account.ends > now));
+        for account in accounts {
+            let held = self.accounts.entry(account.name.clone()).or_default();
+            held.ends = account.ends;
+            held.reserved.retain(|_, (until, _)| *until > now);
+            held.reserved.insert(call.id.clone(), (call.until, call.most));
+        }
+    }
+
+    pub(super) fn settle(&mut self, call: &str, amount: Amount, accounts: &[Account]) {
+        for account in accounts {
+            if let Some(held) = self.accounts.get_mut(&account.name)
+                && held.reserved.remove(call).is_some()
+            {
+                held.taken = held.taken.plus(amount);
+            }
+        }
+    }
+
+    /// The server's own amount takes the place of what was counted here.
+    pub(super) fn observe(&mut self, account: &Account, taken: Amount) {
+        if let Some(held) = self.accounts.get_mut(&account.name) {
+            held.taken = taken;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMIT: u64 = 1_000;
+
+    fn tokens(tokens: u64) -> Amount {
+        Amount {
+            cost_micros: 0,
+            tokens,
+        }
+    }
+
+    fn accounts() -> [Account; 2] {
+        ["day", "month"].map(|name| Account {
+            name: name.to_owned(),
+            limit: tokens(LIMIT),
+            ends: Timestamp::from_unix_ms(1_000_000),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_reserved_settled_and_left_behind_the_limit_is_not_passed(
+            steps in prop::collection::vec((0..8_u8, 0..500_u64, 0..100_u64, any::<bool>()), 1..200),
+        ) {
+            let (mut book, accounts) = (Book::default(), accounts());
+            // Each call under way with what it may take and until when; what was taken for good.
+            let (mut open, mut taken) = (BTreeMap::<String, (u64, i64)>::new(), 0);
+            for (now, (id, most, part, settles)) in steps.into_iter().enumerate() {
+                let (id, now) = (format!("c{id}"), i64::try_from(now).unwrap());
+                open.retain(|_, (_, until)| *until > now);
+                if settles && let Some((most, _)) = open.remove(&id) {
+                    let amount = most * part / 100;
+                    book.settle(&id, tokens(amount), &accounts);
+                    book.settle(&id, tokens(amount), &accounts);
+                    taken += amount;
+                    continue;
+                }
+                let call = Call {
+                    id: id.clone(),
+                    most: tokens(most),
+                    now: Timestamp::from_unix_ms(now),
+                    until: Timestamp::from_unix_ms(now + 20),
+                };
+                let others = open.iter().filter(|(other, _)| **other != id);
+                let used = taken + others.map(|(_, (most, _))| most).sum::<u64>();
+                let refusal = book.refusal(&call, &accounts);
+                prop_assert_eq!(refusal.map(|refusal| refusal.used), (used + most > LIMIT).then_some(used));
+                if refusal.is_none() {
+                    book.reserve(&call, &accounts);
+                    open.insert(id, (most, now + 20));
+                }
+                let reserved = open.values().map(|(most, _)| most).sum::<u64>();
+                prop_assert!(taken + reserved <= LIMIT);
+            }
+        }
+    }
+}

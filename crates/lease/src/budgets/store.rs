@@ -1,0 +1,262 @@
+//! What the server is asked.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::{Amount, Budget, Timestamp};
+use redis::ScriptInvocation;
+
+use super::{Account, Call, Refusal, book::Untold, scripts::Scripts};
+use crate::{error::Error, server::Server};
+
+/// Every key begins so. The braces make one hash slot of all of them: one script touches several.
+pub(crate) const PREFIX: &str = "journeyman:budget:";
+const ALL: &str = "journeyman:budget:{all}:";
+/// How long it is remembered that a call was settled: longer than amounts are rebuilt and calls are repeated.
+const MARK: Duration = Duration::from_secs(24 * 3600);
+/// How long an account outlives its period: calls of its last moment are settled later.
+const GRACE: Duration = Duration::from_secs(6 * 3600);
+/// A generation may begin while it is asked for.
+const TRIES: u32 = 3;
+
+/// What a generation of amounts is called, and whether all of them are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) generation: String,
+    pub(super) is_complete: bool,
+}
+
+impl State {
+    fn parse(text: &str) -> Self {
+        let (generation, complete) = text.split_once(' ').unwrap_or((text, "0"));
+        Self {
+            generation: generation.to_owned(),
+            is_complete: complete == "1",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Granted {
+    /// What others and earlier calls took for good.
+    pub(super) taken: Amount,
+    pub(super) is_near: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Answer {
+    Granted { accounts: Vec<Granted>, complete: bool },
+    Refused(Refusal),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    Yes,
+    /// The generation is gone.
+    Lost,
+}
+
+/// What becomes of a call that was settled before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    Changes,
+    Stays,
+}
+
+#[derive(Clone)]
+pub(super) struct Store {
+    server: Server,
+    scripts: Arc<Scripts>,
+    generation: Arc<Mutex<Option<String>>>,
+}
+
+impl Store {
+    pub(super) fn new(server: Server) -> Self {
+        Self {
+            server,
+            scripts: Arc::new(Scripts::new()),
+            generation: Arc::default(),
+        }
+    }
+
+    /// The state of the server; begins a generation where there is none.
+    pub(super) async fn state(&self) -> Result<State, Error> {
+        let mut begin = self.scripts.begin.prepare_invoke();
+        begin
+            .key(state_key())
+            .arg(uuid::Uuid::new_v4().simple().to_string());
+        let text: String = self.server.run(&begin).await?;
+        let state = State::parse(&text);
+        self.remember(Some(state.generation.clone()));
+        Ok(state)
+    }
+
+    async fn generation(&self) -> Result<String, Error> {
+        let known = self
+            .generation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        match known {
+            Some(known) => Ok(known),
+            None => Ok(self.state().await?.generation),
+        }
+    }
+
+    fn remember(&self, generation: Option<String>) {
+        *self.generation.lock().unwrap_or_else(PoisonError::into_inner) = generation;
+    }
+
+    pub(super) async fn reserve(&self, call: &Call, accounts: &[Account]) -> Result<Answer, Error> {
+        for _ in 0..TRIES {
+            let generation = self.generation().await?;
+            let invocation = self.reservation(&generation, call, accounts);
+            let words: Vec<String> = self.server.run(&invocation).await?;
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match answer(&words) {
+                Some(answer) => return Ok(answer),
+                None => self.remember(None),
+            }
+        }
+        Err(self.server.unavailable("amounts are lost again and again"))
+    }
+
+    fn reservation(&self, generation: &str, call: &Call, accounts: &[Account]) -> ScriptInvocation<'_> {
+        let mut invocation = self.scripts.reserve.prepare_invoke();
+        invocation
+            .key(state_key())
+            .arg(generation)
+            .arg(call.now.unix_ms())
+            .arg(call.until.unix_ms())
+            .arg(&call.id)
+            .arg(call.most.cost_micros)
+            .arg(call.most.tokens);
+        for account in accounts {
+            invocation
+                .key(account_key(generation, account))
+                .arg(account.limit.cost_micros)
+                .arg(account.limit.tokens)
+                .arg(kept(account, call.now));
+        }
+        invocation
+    }
+
+    pub(super) async fn settle(&self, call: &Untold, known: Known) -> Result<Settled, Error> {
+        for _ in 0..TRIES {
+            let generation = self.generation().await?;
+            if self.settle_in(&generation, call, known).await? == Settled::Yes {
+                return Ok(Settled::Yes);
+            }
+            self.remember(None);
+        }
+        Ok(Settled::Lost)
+    }
+
+    pub(super) async fn settle_in(
+        &self,
+        generation: &str,
+        call: &Untold,
+        known: Known,
+    ) -> Result<Settled, Error> {
+        let mut invocation = self.scripts.settle.prepare_invoke();
+        invocation
+            .key(state_key())
+            .key(format!("{ALL}{generation}:call:{}", call.call))
+            .arg(generation)
+            .arg(&call.call)
+            .arg(call.amount.cost_micros)
+            .arg(call.amount.tokens)
+            .arg(ms(MARK))
+            .arg(u8::from(known == Known::Stays));
+        for account in &call.accounts {
+            invocation
+                .key(account_key(generation, account))
+                .arg(kept(account, call.at));
+        }
+        let words: Vec<String> = self.server.run(&invocation).await?;
+        Ok(match words.first().map(String::as_str) {
+            Some("settled") => Settled::Yes,
+            _ => Settled::Lost,
+        })
+    }
+
+    /// Takes the right to rebuild for so long; false when somebody has it.
+    pub(super) async fn lock(&self, owner: &str, limit: Duration) -> Result<bool, Error> {
+        let mut command = redis::cmd("SET");
+        command
+            .arg(lock_key())
+            .arg(owner)
+            .arg("NX")
+            .arg("PX")
+            .arg(ms(limit));
+        let taken: Option<String> = self.server.ask(&command).await?;
+        Ok(taken.is_some())
+    }
+
+    /// All amounts of a generation are known; false when it is gone.
+    pub(super) async fn complete(&self, generation: &str) -> Result<bool, Error> {
+        let mut complete = self.scripts.complete.prepare_invoke();
+        complete.key(state_key()).arg(generation);
+        let is_there = self.server.run(&complete).await?;
+        let mut command = redis::cmd("DEL");
+        command.arg(lock_key());
+        self.server.ask::<u64>(&command).await?;
+        Ok(is_there)
+    }
+}
+
+fn state_key() -> String {
+    format!("{ALL}state")
+}
+
+fn lock_key() -> String {
+    format!("{ALL}rebuild")
+}
+
+fn account_key(generation: &str, account: &Account) -> String {
+    format!("{ALL}{generation}:account:{}", account.name)
+}
+
+fn kept(account: &Account, now: Timestamp) -> u64 {
+    ms(account.ends.since(now) + GRACE)
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `None`: the generation is not the one that was asked for.
+fn answer(words: &[&str]) -> Option<Answer> {
+    match words {
+        ["refused", _, place, kind, used] => Some(Answer::Refused(Refusal {
+            place: place.parse().ok()?,
+            budget: if *kind == "1" {
+                Budget::Cost
+            } else {
+                Budget::Tokens
+            },
+            used: used.parse().ok()?,
+        })),
+        ["granted", complete, accounts @ ..] => Some(Answer::Granted {
+            accounts: accounts
+                .iter()
+                .map(|account| granted(account))
+                .collect::<Option<_>>()?,
+            complete: *complete == "1",
+        }),
+        _ => None,
+    }
+}
+
+fn granted(words: &str) -> Option<Granted> {
+    let mut parts = words.split(' ');
+    Some(Granted {
+        taken: Amount {
+            cost_micros: parts.next()?.parse().ok()?,
+            tokens: parts.next()?.parse().ok()?,
+        },
+        is_near: parts.next()? == "1",
+    })
+}

@@ -1,0 +1,299 @@
+//! Shared budgets against a real Redis server.
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
+
+use std::time::Duration;
+
+use domain::{Amount, Budget, Timestamp};
+use lease::{Account, Budgets, Call, Leases, Refusal, Settings};
+use servers::{RedisOptions, RedisServer};
+use tokio::time::timeout;
+
+const LIMIT: Duration = Duration::from_secs(10);
+const HOUR_MS: i64 = 3_600_000;
+
+struct World {
+    server: RedisServer,
+    first: Budgets,
+    second: Budgets,
+}
+
+impl World {
+    /// Two planners, and a server that knows every amount.
+    async fn new() -> Self {
+        let server = RedisServer::start().await.unwrap();
+        let world = Self {
+            first: planner(&server),
+            second: planner(&server),
+            server,
+        };
+        assert!(world.rebuilt(&[]).await);
+        world
+    }
+
+    async fn rebuilt(&self, calls: &[(&str, u64)]) -> bool {
+        let Some(rebuild) = self.first.rebuild(LIMIT).await.unwrap() else {
+            return false;
+        };
+        for (id, tokens) in calls {
+            rebuild
+                .count(id, amount(*tokens), day(1_000), at(0))
+                .await
+                .unwrap();
+        }
+        rebuild.finish().await.unwrap()
+    }
+
+    async fn flush(&self) {
+        let client = redis::Client::open(self.server.url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+    }
+}
+
+fn planner(server: &RedisServer) -> Budgets {
+    Budgets::new(&Leases::open(&settings(server)).unwrap())
+}
+
+fn settings(server: &RedisServer) -> Settings {
+    Settings {
+        url: server.url(),
+        ..Settings::default()
+    }
+}
+
+fn at(hour: i64) -> Timestamp {
+    Timestamp::from_unix_ms(hour * HOUR_MS)
+}
+
+/// So many tokens, and twice as many millionths of a dollar.
+fn amount(tokens: u64) -> Amount {
+    Amount {
+        cost_micros: tokens * 2,
+        tokens,
+    }
+}
+
+/// One account that ends after a day and has room for so many tokens.
+fn day(tokens: u64) -> Vec<Account> {
+    vec![account("repository:acme/shop:1970-01-01", tokens)]
+}
+
+fn account(name: &str, tokens: u64) -> Account {
+    Account {
+        name: name.to_owned(),
+        limit: Amount {
+            cost_micros: 0,
+            tokens,
+        },
+        ends: at(24),
+    }
+}
+
+/// A call in the first hour that is over after it.
+fn call(id: &str, tokens: u64) -> Call {
+    Call {
+        id: id.to_owned(),
+        most: amount(tokens),
+        now: at(0),
+        until: at(1),
+    }
+}
+
+/// What is used, as a call finds it that is too large for any account.
+async fn used(budgets: &Budgets, hour: i64) -> u64 {
+    let probe = Call {
+        now: at(hour),
+        until: at(hour + 1),
+        ..call("probe", 1_000_000)
+    };
+    let refused = budgets.reserve(&probe, &day(1)).await.refusal.unwrap();
+    assert_eq!(refused.budget, Budget::Tokens);
+    refused.used
+}
+
+#[tokio::test]
+async fn two_planners_at_once_never_pass_the_limit() {
+    let world = World::new().await;
+    let reserve = |number: u32| {
+        let budgets = if number.is_multiple_of(2) {
+            &world.first
+        } else {
+            &world.second
+        };
+        let budgets = budgets.clone();
+        tokio::spawn(async move {
+            budgets
+                .reserve(&call(&format!("c{number}"), 30), &day(1_000))
+                .await
+        })
+    };
+    let all: Vec<_> = (0..100).map(reserve).collect();
+    let mut granted = 0;
+    for one in all {
+        granted += u64::from(one.await.unwrap().refusal.is_none());
+    }
+    assert_eq!(granted, 33);
+    assert_eq!(used(&world.second, 0).await, 990);
+}
+
+#[tokio::test]
+async fn a_call_that_is_repeated_reserves_once_and_counts_once_with_what_was_said_last() {
+    let world = World::new().await;
+    for budgets in [&world.first, &world.second] {
+        assert_eq!(budgets.reserve(&call("c", 600), &day(1_000)).await.refusal, None);
+    }
+    assert_eq!(used(&world.first, 0).await, 600);
+    world.first.settle("c", amount(50), &day(1_000), at(0)).await;
+    world.second.settle("c", amount(50), &day(1_000), at(0)).await;
+    assert_eq!(used(&world.first, 0).await, 50);
+    world.second.settle("c", amount(40), &day(1_000), at(0)).await;
+    assert_eq!(used(&world.first, 0).await, 40);
+}
+
+#[tokio::test]
+async fn a_planner_that_fell_leaves_a_reservation_that_ends_by_itself() {
+    let world = World::new().await;
+    world.first.reserve(&call("c", 600), &day(1_000)).await;
+    let refused = world.second.reserve(&call("d", 401), &day(1_000)).await.refusal;
+    let refusal = Refusal {
+        place: 0,
+        budget: Budget::Tokens,
+        used: 600,
+    };
+    assert_eq!(refused, Some(refusal));
+    assert_eq!(used(&world.second, 0).await, 600);
+    assert_eq!(used(&world.second, 1).await, 0);
+}
+
+#[tokio::test]
+async fn a_call_is_reserved_in_all_accounts_or_in_none_and_the_refusal_names_the_one() {
+    let world = World::new().await;
+    let accounts = [account("large", 1_000), account("small", 100)];
+    let refused = world.first.reserve(&call("c", 101), &accounts).await;
+    assert_eq!(refused.refusal.map(|refusal| refusal.place), Some(1));
+    let granted = world.first.reserve(&call("d", 1_000), &accounts[..1]).await;
+    assert_eq!(
+        granted.refusal, None,
+        "nothing was left behind in the first account"
+    );
+    let mut money = account("money", 0);
+    money.limit.cost_micros = 10;
+    let refused = world.first.reserve(&call("e", 6), &[money]).await.refusal;
+    assert_eq!(refused.map(|refusal| refusal.budget), Some(Budget::Cost));
+}
+
+#[tokio::test]
+async fn four_fifths_are_told_once_whoever_reaches_them() {
+    let world = World::new().await;
+    let near = |reserved: lease::Reserved| reserved.near;
+    assert!(near(world.first.reserve(&call("a", 799), &day(1_000)).await).is_empty());
+    assert_eq!(near(world.second.reserve(&call("b", 1), &day(1_000)).await), [0]);
+    assert!(near(world.first.reserve(&call("c", 1), &day(1_000)).await).is_empty());
+}
+
+#[tokio::test]
+async fn lost_amounts_are_rebuilt_by_one_planner_while_the_others_go_on_and_no_call_counts_twice() {
+    let world = World::new().await;
+    world.first.reserve(&call("old", 300), &day(1_000)).await;
+    world.first.settle("old", amount(300), &day(1_000), at(0)).await;
+    world.flush().await;
+    let reserved = world.first.reserve(&call("new", 100), &day(1_000)).await;
+    assert!(!reserved.is_shared && reserved.refusal.is_none());
+    timeout(LIMIT, world.first.lost()).await.unwrap();
+    let rebuild = world.first.rebuild(LIMIT).await.unwrap().unwrap();
+    assert!(
+        world.second.rebuild(LIMIT).await.unwrap().is_none(),
+        "one is at it"
+    );
+    // Settled before its journal is read, and read all the same.
+    world.first.settle("new", amount(70), &day(1_000), at(0)).await;
+    for (id, tokens) in [("old", 300), ("new", 70), ("older", 11)] {
+        assert!(
+            rebuild
+                .count(id, amount(tokens), day(1_000), at(0))
+                .await
+                .unwrap()
+        );
+    }
+    assert!(rebuild.finish().await.unwrap());
+    assert_eq!(used(&world.second, 0).await, 381);
+    let reserved = world.second.reserve(&call("next", 619), &day(1_000)).await;
+    assert!(reserved.is_shared && reserved.refusal.is_none());
+    assert!(
+        world.second.rebuild(LIMIT).await.unwrap().is_none(),
+        "all is known"
+    );
+}
+
+#[tokio::test]
+async fn a_planner_that_lost_the_server_holds_to_what_it_knows_itself() {
+    let world = World::new().await;
+    world.second.reserve(&call("theirs", 600), &day(1_000)).await;
+    world
+        .second
+        .settle("theirs", amount(600), &day(1_000), at(0))
+        .await;
+    world.first.reserve(&call("mine", 100), &day(1_000)).await;
+    world.first.settle("mine", amount(100), &day(1_000), at(0)).await;
+    world.flush().await;
+    let refused = world.first.reserve(&call("c", 301), &day(1_000)).await;
+    assert!(!refused.is_shared);
+    assert_eq!(refused.refusal.map(|refusal| refusal.used), Some(700));
+    assert_eq!(
+        world.first.reserve(&call("d", 300), &day(1_000)).await.refusal,
+        None
+    );
+}
+
+#[tokio::test]
+async fn what_was_taken_while_the_server_was_dead_is_told_when_it_is_back_and_the_limit_held_meanwhile() {
+    let mut world = World::new().await;
+    world.first.reserve(&call("a", 100), &day(1_000)).await;
+    world.first.settle("a", amount(100), &day(1_000), at(0)).await;
+    world.server.kill();
+    let reserved = world.first.reserve(&call("b", 500), &day(1_000)).await;
+    assert!(!reserved.is_shared && reserved.refusal.is_none());
+    world.first.settle("b", amount(450), &day(1_000), at(0)).await;
+    let refused = world.first.reserve(&call("c", 451), &day(1_000)).await;
+    assert_eq!(refused.refusal.map(|refusal| refusal.used), Some(550));
+    world.server.restart().await.unwrap();
+    // The server came back empty, as it does.
+    let told = async {
+        while !world.rebuilt(&[("a", 100)]).await {
+            tokio::task::yield_now().await;
+        }
+        while !world.first.reserve(&call("d", 1), &day(1_000)).await.is_shared {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, told).await.unwrap();
+    assert_eq!(used(&world.second, 2).await, 550);
+}
+
+#[tokio::test]
+async fn the_user_of_the_leases_may_handle_budgets() {
+    /// SHA-256 of `secret`.
+    const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+    let options = RedisOptions {
+        acl: Some(lease::acl(SECRET)),
+        ..RedisOptions::default()
+    };
+    let server = RedisServer::start_with(options).await.unwrap();
+    let settings = Settings {
+        username: Some(lease::USER.to_owned()),
+        password: Some("secret".into()),
+        ..settings(&server)
+    };
+    let budgets = Budgets::new(&Leases::open(&settings).unwrap());
+    let rebuild = budgets.rebuild(LIMIT).await.unwrap().unwrap();
+    assert!(rebuild.count("a", amount(1), day(10), at(0)).await.unwrap());
+    assert!(rebuild.finish().await.unwrap());
+    let crashed = Call {
+        until: at(0),
+        ..call("b", 3)
+    };
+    budgets.reserve(&crashed, &day(10)).await;
+    assert!(budgets.reserve(&call("c", 9), &day(10)).await.is_shared);
+    budgets.settle("c", amount(2), &day(10), at(0)).await;
+    assert_eq!(used(&budgets, 0).await, 3);
+}

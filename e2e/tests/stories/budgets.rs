@@ -1,0 +1,71 @@
+//! Budgets beyond one run.
+
+use domain::{BudgetOf, Fact, StopReason, TicketKey};
+use e2e::{Options, World};
+use testkit::fixture;
+
+use crate::{comment_with, end_of};
+
+/// Room for one ticket, and for the change of another one, but not for its end.
+const TOKENS: u64 = 60_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_budget_of_a_repository_stops_the_second_ticket_with_a_draft_and_the_third_before_it_begins_and_both_are_told()
+ {
+    let world = World::start(Options {
+        settings: vec![("PLANNER__BUDGET__REPOSITORY__MONTH__TOKENS", TOKENS.to_string())],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let first = world.ask().unwrap();
+    assert_eq!(end_of(&world, &first, 0).await, StopReason::Completed);
+
+    let second = world.ask().unwrap();
+    let reason = end_of(&world, &second, 0).await;
+    let StopReason::SharedBudgetSpent(budget) = reason else {
+        panic!("{reason:?}")
+    };
+    assert_eq!(
+        (budget.of, budget.name.as_str()),
+        (BudgetOf::Repository, "acme/shop")
+    );
+    assert!(
+        budget.spent <= TOKENS && budget.spent + budget.needs > TOKENS,
+        "{budget:?}"
+    );
+    let told = comment_with(&world, &second, "acme/shop may use 60000 tokens a month (UTC)").await;
+    assert!(
+        told.contains("There is room again from") && told.contains("planner.budget.repository.month.tokens"),
+        "{told}"
+    );
+    let pulls = world.github.pull_requests(fixture::REPOSITORY);
+    let draft = pulls
+        .iter()
+        .find(|pull| told.contains(&format!("acme/shop#{}", pull.number)));
+    assert!(
+        draft.is_some_and(|pull| pull.draft && pull.body.contains("not complete")),
+        "{pulls:#?}"
+    );
+
+    let third = world.ask().unwrap();
+    let told = comment_with(&world, &third, "It goes on at").await;
+    assert!(
+        told.contains("acme/shop may use 60000 tokens a month (UTC)"),
+        "{told}"
+    );
+    let calls = world.model.calls().len();
+    let ticket = TicketKey::jira(&third).unwrap();
+    world.client.stop_ticket(&ticket).await.unwrap();
+    let run = world.run(&third, 0).await.unwrap();
+    let (entries, reason) = world.finished(&run).await.unwrap();
+    assert!(matches!(reason, StopReason::Stopped { .. }), "{reason:?}");
+    assert_eq!(world.model.calls().len(), calls, "it was not tried in between");
+    let is_wait = |fact: &&Fact| matches!(fact, Fact::RetryScheduled { .. });
+    let waits = entries.iter().map(|entry| &entry.fact).filter(is_wait).count();
+    assert_eq!(
+        (waits, world.github.pull_requests(fixture::REPOSITORY).len()),
+        (1, 2)
+    );
+    world.stop().await.unwrap();
+}

@@ -1,0 +1,134 @@
+//! What Redis lost is told again from the journals of the running month.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use domain::{Amount, Entry, Fact, Period, Reason, RepositoryName, RunId, Timestamp, cause::chain};
+use lease::Rebuild;
+use queue::{Journal, JournalPlace, Queue};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::Budgets;
+
+/// The longest that one planner is at it; then another may begin anew.
+const LIMIT: Duration = Duration::from_secs(600);
+/// The shortest pause between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Clocks differ: entries may be stored a little before the instant that they carry.
+const CLOCKS_MS: i64 = 60_000;
+
+/// Repositories of runs, as far as they were looked up.
+type Repositories = HashMap<RunId, Option<RepositoryName>>;
+
+impl Budgets {
+    /// Rebuilds amounts whenever they are lost, until the shutdown.
+    pub(crate) async fn keep(&self, queue: Queue, shutdown: CancellationToken) {
+        let keep = async {
+            loop {
+                self.look(&queue.journal()).await;
+                sleep(PAUSE).await;
+                self.store.lost().await;
+            }
+        };
+        shutdown.run_until_cancelled(keep).await;
+    }
+
+    async fn look(&self, journal: &Journal) {
+        // Redis that does not answer is said where it is asked.
+        let Ok(Some(rebuild)) = self.store.rebuild(LIMIT).await else {
+            return;
+        };
+        tracing::info!("budgets are counted anew from the journals of this month");
+        match timeout(LIMIT, self.recount(rebuild, journal)).await {
+            Ok(Ok(Some(calls))) => tracing::info!(calls, "budgets are known again"),
+            Ok(Ok(None)) => tracing::warn!("what budgets have left was lost once more"),
+            Ok(Err(error)) => tracing::warn!(error = %chain(&*error), "budgets could not be counted"),
+            Err(_) => tracing::warn!(limit_s = LIMIT.as_secs(), "budgets could not be counted in time"),
+        }
+    }
+
+    /// Counts every call of the month; gives how many there were, or nothing when the amounts are lost once more.
+    async fn recount(
+        &self,
+        rebuild: Rebuild,
+        journal: &Journal,
+    ) -> Result<Option<u64>, Box<dyn std::error::Error + Send + Sync>> {
+        let now = bootstrap::now();
+        let (first, _) = Period::Month.around(now);
+        let (mut calls, mut repositories) = (0, Repositories::new());
+        let mut place = Some(JournalPlace::Since(first.plus_ms(-CLOCKS_MS)));
+        while let Some(here) = place {
+            let page = journal.page(here).await?;
+            for (run, entry) in page.entries {
+                note(&mut repositories, &run, &entry);
+                let Some((id, amount)) = call_of(&entry).filter(|_| entry.at >= first) else {
+                    continue;
+                };
+                let Some(repository) = repository_of(&mut repositories, journal, &run).await? else {
+                    continue;
+                };
+                if !self
+                    .count(&rebuild, &id, amount, &repository, (entry.at, now))
+                    .await?
+                {
+                    return Ok(None);
+                }
+                calls += 1;
+            }
+            place = page.next;
+        }
+        Ok(rebuild.finish().await?.then_some(calls))
+    }
+
+    /// Counts a call in those of its periods that still run.
+    async fn count(
+        &self,
+        rebuild: &Rebuild,
+        id: &str,
+        amount: Amount,
+        repository: &RepositoryName,
+        (at, now): (Timestamp, Timestamp),
+    ) -> Result<bool, lease::Error> {
+        let (_, mut accounts) = self.accounts(repository, at);
+        accounts.retain(|account| account.ends > now);
+        rebuild.count(id, amount, accounts, now).await
+    }
+}
+
+fn call_of(entry: &Entry) -> Option<(String, Amount)> {
+    let amount = entry.fact.taken()?;
+    match &entry.fact {
+        Fact::ModelReplied { id, .. } => Some((id.to_string(), amount)),
+        _ => None,
+    }
+}
+
+fn note(repositories: &mut Repositories, run: &RunId, entry: &Entry) {
+    if let Fact::RunStarted { trigger } = &entry.fact {
+        let repository = match &trigger.reason {
+            Reason::JobRequested(request) => Some(request.repository.clone()),
+            _ => None,
+        };
+        repositories.insert(run.clone(), repository);
+    }
+}
+
+/// The repository of a run; one that began before the month is looked up.
+async fn repository_of(
+    repositories: &mut Repositories,
+    journal: &Journal,
+    run: &RunId,
+) -> Result<Option<RepositoryName>, queue::Error> {
+    if !repositories.contains_key(run) {
+        let entries = match journal.read(run).await {
+            Err(queue::Error::Corrupt { .. }) => Vec::new(),
+            entries => entries?,
+        };
+        repositories.insert(run.clone(), None);
+        for (_, entry) in entries.iter().take(1) {
+            note(repositories, run, entry);
+        }
+    }
+    Ok(repositories.get(run).cloned().flatten())
+}

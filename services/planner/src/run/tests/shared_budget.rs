@@ -1,0 +1,244 @@
+//! Budgets beyond one run.
+
+use domain::{
+    Amount, Budget, BudgetOf, Dollars, Fact, Hint, Job, Period, Phase, Reply, ReportRequest, SharedBudget,
+    StopReason, TicketLimits, Timestamp, WaitsFor,
+};
+use serde_json::json;
+
+use super::play::{Play, change, done, entry, request, tools};
+use crate::run::{Action, Allowance, decide, no_room};
+
+/// There is room again in the second minute of the play's clock.
+const RESETS: i64 = 120_000;
+
+fn of_repository(resets: Option<i64>) -> StopReason {
+    StopReason::SharedBudgetSpent(SharedBudget {
+        of: BudgetOf::Repository,
+        name: "acme/shop".to_owned(),
+        period: Some(Period::Day),
+        budget: Budget::Tokens,
+        spent: 90,
+        limit: 100,
+        needs: 20,
+        resets: resets.map(Timestamp::from_unix_ms),
+    })
+}
+
+fn refusing(after: usize, reason: StopReason, replies: impl IntoIterator<Item = Reply>) -> Play {
+    Play {
+        refuses: Some((after, reason)),
+        ..Play::with(replies)
+    }
+}
+
+/// A reply that takes so many tokens and costs as many millionths of a dollar.
+fn turn(number: u32, tokens: u64) -> Reply {
+    let mut reply = tools(&[("read_file", json!({ "path": number }))]);
+    reply.usage.input_tokens = tokens;
+    reply.cost_micros = Some(tokens);
+    reply
+}
+
+fn due(play: &Play) -> Timestamp {
+    play.state.retry.as_ref().unwrap().due
+}
+
+#[test]
+fn a_change_that_is_there_becomes_a_draft_and_the_ticket_is_told_which_budget_it_was() {
+    let reason = of_repository(Some(RESETS));
+    let mut play = refusing(2, reason.clone(), [tools(&change()), turn(1, 5)]);
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.state.cut_short(), Some(&reason));
+    assert_eq!(play.state.turns(), 2, "the third call was not made");
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    play.pushed();
+    play.drive();
+    play.opened();
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &reason);
+}
+
+#[test]
+fn a_run_without_a_change_waits_for_the_end_of_the_period_tells_so_and_goes_on_then() {
+    let reason = of_repository(Some(RESETS));
+    let mut play = refusing(0, reason.clone(), done());
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.state.parked, Some(WaitsFor::Retry));
+    assert!(
+        due(&play) > Timestamp::from_unix_ms(RESETS),
+        "not before the period is over"
+    );
+    let ReportRequest::RetryScheduled { reason: told, .. } = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(*told, reason);
+    assert_eq!(play.state.turns(), 0);
+    play.append(Fact::Retried { by: None });
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
+
+#[test]
+fn a_run_does_not_wait_for_what_never_comes() {
+    let reason = of_repository(None);
+    let mut play = refusing(0, reason.clone(), done());
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &reason);
+    assert!(matches!(play.last_request(), ReportRequest::RunStopped { .. }));
+}
+
+#[test]
+fn a_first_look_and_a_plan_and_a_triage_wait_as_well() {
+    for set in [
+        |rules: &mut domain::Rules| rules.agent.intake = true,
+        |rules: &mut domain::Rules| rules.agent.plan = domain::Planned::Always,
+    ] {
+        let mut asked = request(Job::Implement);
+        set(&mut asked.rules);
+        let mut play = Play {
+            refuses: Some((0, of_repository(Some(RESETS)))),
+            ..Play::implement(asked, done())
+        };
+        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.state.parked, Some(WaitsFor::Retry));
+        play.append(Fact::Retried { by: None });
+        play.drive();
+        assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    }
+    let mut play = Play {
+        refuses: Some((0, of_repository(Some(RESETS)))),
+        ..Play::implement(request(Job::Triage), done())
+    };
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.state.parked, Some(WaitsFor::Retry));
+}
+
+#[test]
+fn a_review_that_a_budget_has_no_room_for_is_left_out_and_said() {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.auto_review = true;
+    let calls = done().len();
+    let mut play = Play {
+        refuses: Some((calls, of_repository(Some(RESETS)))),
+        ..Play::implement(asked, done())
+    };
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.state.review().map(|review| review.is_complete), Some(false));
+    assert_eq!(play.state.cut_short(), None);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
+
+#[test]
+fn a_refusal_counts_until_the_period_is_over() {
+    let mut play = refusing(0, of_repository(Some(RESETS)), done());
+    play.until(|action| matches!(action, Action::ScheduleRetry { .. }));
+    assert!(play.state.refused().is_some());
+    let fence = play.state.fence;
+    let mut later = entry(play.state.position, Fact::TakenOver { fence });
+    later.at = Timestamp::from_unix_ms(RESETS);
+    play.state.apply(&later).unwrap();
+    assert_eq!(play.state.refused(), None);
+    assert!(matches!(
+        decide(&play.state),
+        Action::Record(Fact::ModelRequested { .. })
+    ));
+}
+
+#[test]
+fn rules_say_what_a_ticket_may_spend_up_to_the_ceiling() {
+    let dollars = |dollars: u64| Some(Dollars::from_micros(dollars * 1_000_000));
+    let mut asked = request(Job::Implement);
+    assert_eq!(Allowance::default().ticket_limits(&asked), None);
+    let allowance = Allowance {
+        usual_ticket: TicketLimits {
+            tokens: Some(50),
+            ..TicketLimits::default()
+        },
+        most_ticket: TicketLimits {
+            cost_usd: dollars(3),
+            ..TicketLimits::default()
+        },
+        ..Allowance::default()
+    };
+    asked.rules.agent.budget.ticket.cost_usd = dollars(5);
+    let limits = allowance.ticket_limits(&asked).unwrap();
+    assert_eq!((limits.cost_usd, limits.tokens), (dollars(3), Some(50)));
+}
+
+/// 700 of 1,000 tokens are spent by other runs; the work may use 900 of them.
+fn ticket() -> TicketLimits {
+    TicketLimits {
+        tokens: Some(1_000),
+        spent_tokens: 700,
+        ..TicketLimits::default()
+    }
+}
+
+#[test]
+fn what_other_runs_of_the_ticket_took_is_part_of_its_budget_and_the_model_is_told_at_four_fifths() {
+    let mut replies = vec![tools(&change())];
+    replies.extend((0..20).map(|number| turn(number, 50)));
+    let mut play = Play {
+        ticket_limits: Some(ticket()),
+        ..Play::with(replies)
+    };
+    assert_eq!(play.drive(), Action::Wait);
+    let hints = play
+        .state
+        .dialog()
+        .unwrap()
+        .turns
+        .iter()
+        .flat_map(|turn| &turn.hints);
+    let told: Vec<u8> = hints
+        .filter_map(|hint| match hint {
+            Hint::Budget { used, .. } => Some(*used),
+            Hint::Repeating(_) => None,
+        })
+        .collect();
+    assert_eq!(told, [50, 80]);
+    let Some(StopReason::SharedBudgetSpent(budget)) = play.state.cut_short() else {
+        panic!("{:?}", play.state.cut_short())
+    };
+    assert_eq!(
+        (budget.of, budget.spent, budget.limit),
+        (BudgetOf::Ticket, 900, 1_000)
+    );
+    assert_eq!(budget.resets, None);
+}
+
+#[test]
+fn a_call_must_fit_into_what_the_ticket_has_left_and_a_tenth_is_kept_for_the_review() {
+    let mut play = Play {
+        ticket_limits: Some(ticket()),
+        ..Play::with(done())
+    };
+    play.until_model_call();
+    let room = |phase, tokens| {
+        let most = Amount {
+            cost_micros: 0,
+            tokens,
+        };
+        no_room(&play.state, phase, most).is_none()
+    };
+    assert!(room(Phase::Work, 200) && !room(Phase::Work, 201));
+    assert!(room(Phase::Review, 300) && !room(Phase::Review, 301));
+}
+
+#[test]
+fn money_of_a_ticket_without_a_price_ends_the_work() {
+    let limits = TicketLimits {
+        cost_usd: Some(Dollars::from_micros(1_000_000)),
+        ..TicketLimits::default()
+    };
+    let mut play = Play {
+        ticket_limits: Some(limits),
+        ..Play::with(done())
+    };
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(
+        play.state.cut_short(),
+        Some(StopReason::PriceUnknown { .. })
+    ));
+}

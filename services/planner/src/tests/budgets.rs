@@ -1,0 +1,203 @@
+//! Budgets beyond one run, with the Redis that planners share.
+
+use domain::{Amount, BudgetOf, Entry, Period, RunId, Timestamp};
+use lease::{Account, Budgets, Call, Leases};
+
+use super::*;
+use crate::{AmountSettings, PeriodSettings};
+
+const REPOSITORY: &str = "acme/shop";
+
+fn tokens(tokens: u64) -> PeriodSettings {
+    PeriodSettings {
+        month: AmountSettings {
+            tokens,
+            ..AmountSettings::default()
+        },
+        ..PeriodSettings::default()
+    }
+}
+
+impl World {
+    async fn journal(&self, run: &RunId) -> Vec<Entry> {
+        let entries = self.queue.journal().read(run).await.unwrap();
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    /// What the journals of the ticket's runs say that models took.
+    async fn taken(&self) -> Amount {
+        let mut sum = Amount::default();
+        for run in self.queue.journal().runs_of(&ticket()).await.unwrap() {
+            let entries = self.journal(&run).await;
+            sum = entries
+                .iter()
+                .filter_map(|entry| entry.fact.taken())
+                .fold(sum, Amount::plus);
+        }
+        sum
+    }
+
+    fn shared(&self) -> Budgets {
+        let settings = lease::Settings {
+            url: self.redis.url(),
+            ..lease::Settings::default()
+        };
+        Budgets::new(&Leases::open(&settings).unwrap())
+    }
+
+    /// Tokens that count in each account of the repository and its owner, once all amounts are known.
+    async fn counted(&self) -> Vec<u64> {
+        let (budgets, now) = (self.shared(), bootstrap::now());
+        let mut counted = Vec::new();
+        for (of, name) in [
+            (BudgetOf::Repository, REPOSITORY),
+            (BudgetOf::Organization, "acme"),
+        ] {
+            for period in Period::ALL {
+                let account = Account {
+                    name: format!("{}:{name}:{}", of.as_str(), period.name(now)),
+                    limit: Amount {
+                        cost_micros: 0,
+                        tokens: 1,
+                    },
+                    ends: period.around(now).1,
+                };
+                let refused = budgets.reserve(&probe(now), &[account]).await.refusal;
+                counted.push(refused.map_or(0, |refusal| refusal.used));
+            }
+        }
+        counted
+    }
+}
+
+/// A call that has no room anywhere.
+fn probe(now: Timestamp) -> Call {
+    Call {
+        id: "probe".to_owned(),
+        most: Amount {
+            cost_micros: 0,
+            tokens: 1_000_000_000,
+        },
+        now,
+        until: now,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_counts_for_its_repository_and_its_owner_and_what_redis_loses_is_counted_from_journals() {
+    let mut world = World::start(script()).await;
+    let planner = world.planner().await;
+    world.ask().await;
+    world.finished(1).await;
+    let taken = world.taken().await.tokens;
+    assert!(taken > 0);
+    assert_eq!(world.counted().await, [taken; 4]);
+    planner.stop().await;
+    // The server keeps nothing.
+    world.redis.kill();
+    world.redis.restart().await.unwrap();
+    let planner = world.planner().await;
+    let recounted = async || (world.counted().await == [taken; 4]).then_some(());
+    world.until("amounts as before", recounted).await;
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_larger_than_a_whole_budget_is_not_made_and_the_run_ends_and_says_so() {
+    let mut world = World::start(script()).await;
+    world.budget.organization = tokens(1_000);
+    let planner = world.planner().await;
+    world.ask().await;
+    let row = world.finished(1).await;
+    let RunStatus::Finished {
+        reason: StopReason::SharedBudgetSpent(budget),
+    } = &row.runs[0].status
+    else {
+        panic!("{:?}", row.runs[0])
+    };
+    assert_eq!(
+        (budget.of, budget.name.as_str()),
+        (BudgetOf::Organization, "acme")
+    );
+    assert_eq!((budget.limit, budget.spent, budget.resets), (1_000, 0, None));
+    assert!(budget.needs > 1_000);
+    assert_eq!(world.model.calls().len(), 0);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_that_others_have_used_up_makes_the_run_wait_for_the_end_of_the_period() {
+    let mut world = World::start(script()).await;
+    world.budget.repository = tokens(100_000);
+    let planner = world.planner().await;
+    let now = bootstrap::now();
+    let (budgets, account) = (
+        world.shared(),
+        Account {
+            name: format!("repository:{REPOSITORY}:{}", Period::Month.name(now)),
+            limit: Amount::default(),
+            ends: Period::Month.around(now).1,
+        },
+    );
+    let other = Call {
+        most: Amount {
+            cost_micros: 0,
+            tokens: 99_999,
+        },
+        until: account.ends,
+        ..probe(now)
+    };
+    let accounts = [account.clone()];
+    assert_eq!(budgets.reserve(&other, &accounts).await.refusal, None);
+    world.ask().await;
+    let waiting = async || world.row().await.filter(|row| row.due.is_some());
+    let row = world.until("a run that waits", waiting).await;
+    assert!(row.due > Some(account.ends), "not before the period is over");
+    assert_eq!(world.model.calls().len(), 0);
+    // The other call took little after all, and a person asks at once.
+    budgets
+        .settle(
+            "probe",
+            Amount {
+                cost_micros: 0,
+                tokens: 5,
+            },
+            &accounts,
+            now,
+        )
+        .await;
+    world.trigger("retry:1", Reason::RetryRequested).await;
+    assert_eq!(world.finished(1).await.runs[0].status, COMPLETED);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tickets_budget_counts_what_its_earlier_runs_took() {
+    let mut world = World::start([script(), script()].concat()).await;
+    let planner = world.planner().await;
+    world.ask().await;
+    world.finished(1).await;
+    let taken = world.taken().await.tokens;
+    planner.stop().await;
+    world.budget.ticket.tokens = taken + 100;
+    let planner = world.planner().await;
+    world
+        .trigger(
+            "changelog:2",
+            Reason::JobRequested(Box::new(request(Job::Implement))),
+        )
+        .await;
+    let row = world.finished(2).await;
+    let RunStatus::Finished {
+        reason: StopReason::SharedBudgetSpent(budget),
+    } = &row.runs[1].status
+    else {
+        panic!("{:?}", row.runs[1])
+    };
+    assert_eq!(
+        (budget.of, budget.spent, budget.limit),
+        (BudgetOf::Ticket, taken, taken + 100)
+    );
+    assert_eq!(world.taken().await.tokens, taken, "no call was made");
+    world.stop(planner).await;
+}
