@@ -133,6 +133,7 @@ impl Bench {
             place,
             limit,
             output_bytes: OUTPUT_BYTES,
+            whole_bytes: 0,
             way_out: None,
         };
         let end = self.sandbox.run(spec, cancel, None, &Spare::default()).await?;

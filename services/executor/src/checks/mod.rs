@@ -234,6 +234,7 @@ async fn run_in(
         place,
         limit: call.asked.limit,
         output_bytes: OUTPUT_BYTES,
+        whole_bytes: 0,
         way_out: None,
     };
     let (started, spare) = (Instant::now(), Spare::default());
@@ -251,6 +252,7 @@ fn result(ran: Ran, found: Option<TestReport>) -> CheckResult {
         ending,
         output,
         truncated,
+        whole: _,
     } = ran.end;
     let output = report::plain(&output);
     let tests = found.or_else(|| report::parse(&output)).map(TestReport::bounded);
@@ -300,6 +302,7 @@ mod tests {
             ending,
             output: output.to_owned(),
             truncated: false,
+            whole: Vec::new(),
         };
         let ran = Ran { end, duration_ms: 7 };
         result(ran, None)
@@ -329,6 +332,7 @@ mod tests {
             ending: Ending::Exited(0),
             output: "5 passed in 0.1s\n".to_owned(),
             truncated: false,
+            whole: Vec::new(),
         };
         let file = TestReport {
             runner: "junit".to_owned(),

@@ -51,6 +51,8 @@ pub(crate) struct CommandSpec {
     pub(crate) limit: Duration,
     /// Kept of each end of its output, in bytes.
     pub(crate) output_bytes: usize,
+    /// Kept from its beginning beside that, in bytes, for when something is left out.
+    pub(crate) whole_bytes: usize,
     /// Where its connections go, and the listener for them unless the launcher has it; absent: nowhere.
     pub(crate) way_out: Option<(Arc<WayOut>, Option<std::net::TcpListener>)>,
 }
@@ -193,6 +195,8 @@ pub(crate) struct CommandEnd {
     pub(crate) output: String,
     /// Whether some of the output was left out.
     pub(crate) truncated: bool,
+    /// The beginning of output of which some was left out, as far as it was wanted.
+    pub(crate) whole: Vec<u8>,
 }
 
 impl Sandbox {
@@ -221,7 +225,7 @@ impl Sandbox {
         let _ = launched.tell(&spec.command, &writer).await;
         drop(writer);
         let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;
-        let mut output = Output::new(spec.output_bytes);
+        let mut output = Output::with_whole(spec.output_bytes, spec.whole_bytes);
         let ending = tokio::select! {
             // Closed output alone does not mean that the command ended.
             answer = async { drain(&mut pipe, &mut output, sink).await; launched.answer().await } => Ok(answer),
@@ -247,6 +251,7 @@ impl Sandbox {
         Ok(CommandEnd {
             ending,
             truncated: output.is_cut(),
+            whole: output.take_whole(),
             output: output.into_text(),
         })
     }
@@ -266,6 +271,7 @@ impl Sandbox {
             },
             limit: REACH_TIME,
             output_bytes: END_BYTES,
+            whole_bytes: 0,
             way_out: None,
         };
         let (never, alone) = (CancellationToken::new(), Spare::default());

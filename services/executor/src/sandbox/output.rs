@@ -12,6 +12,9 @@ pub(crate) struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
+    /// So many bytes from the beginning are kept beside it.
+    whole_bytes: usize,
+    whole: Vec<u8>,
 }
 
 impl Output {
@@ -22,11 +25,31 @@ impl Output {
             head: Vec::new(),
             tail: VecDeque::new(),
             dropped: 0,
+            whole_bytes: 0,
+            whole: Vec::new(),
+        }
+    }
+
+    /// The same, and so many bytes from the beginning for whoever wants to see what was left out.
+    pub(crate) fn with_whole(end_bytes: usize, whole_bytes: usize) -> Self {
+        Self {
+            whole_bytes,
+            ..Self::new(end_bytes)
+        }
+    }
+
+    /// What was kept for that, when something was left out.
+    pub(crate) fn take_whole(&mut self) -> Vec<u8> {
+        match self.is_cut() {
+            true => std::mem::take(&mut self.whole),
+            false => Vec::new(),
         }
     }
 
     /// Takes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let rest = self.whole_bytes.saturating_sub(self.whole.len()).min(bytes.len());
+        self.whole.extend_from_slice(&bytes[..rest]);
         let room = self.end_bytes.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         self.tail.extend(&bytes[room..]);
@@ -65,6 +88,16 @@ mod tests {
         output.push(b"a");
         output.push("bé".as_bytes());
         assert_eq!(output.into_text(), "abé");
+    }
+
+    #[test]
+    fn of_long_output_the_beginning_is_kept_beside_its_ends() {
+        let mut output = Output::with_whole(2, 7);
+        output.push(b"abcd");
+        assert_eq!(output.take_whole(), b"", "nothing is left out yet");
+        output.push(b"efgh");
+        assert_eq!(output.take_whole(), b"abcdefg");
+        assert_eq!(output.into_text(), "ab\n[... 4 bytes left out ...]\ngh");
     }
 
     #[test]

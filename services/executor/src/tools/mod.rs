@@ -13,6 +13,7 @@ mod list_directory;
 mod outline;
 mod patch;
 mod read_file;
+mod read_result;
 mod run_command;
 mod search_content;
 mod search_files;
@@ -111,6 +112,8 @@ pub(crate) struct Outcome {
     pub(crate) exit_code: Option<i32>,
     /// Whether the text is only a part of what there was to tell.
     pub(crate) truncated: bool,
+    /// What there was to tell, as far as it is kept, when something of it was left out.
+    pub(crate) whole: Vec<u8>,
 }
 
 impl Outcome {
@@ -120,6 +123,7 @@ impl Outcome {
             text: text.into(),
             exit_code: None,
             truncated: false,
+            whole: Vec::new(),
         }
     }
 
@@ -145,6 +149,9 @@ impl Outcome {
         if self.text.len() > MAX_ANSWER {
             let total = self.text.len();
             let shown = cut(&self.text, MAX_ANSWER).len();
+            if self.whole.is_empty() {
+                self.whole = self.text.clone().into_bytes();
+            }
             self.text.truncate(shown);
             self.add(&format!(
                 "[left out: {} of {total} bytes. Ask for less: some lines, a narrower pattern, or a part of the output]",
@@ -160,7 +167,7 @@ impl Outcome {
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// Every tool, in the order in which the model sees them.
-pub(crate) const ALL: [&Tool; 14] = [
+pub(crate) const ALL: [&Tool; 15] = [
     &read_file::TOOL,
     &write_file::TOOL,
     &edit_file::TOOL,
@@ -171,6 +178,7 @@ pub(crate) const ALL: [&Tool; 14] = [
     &outline::TOOL,
     &find_code::TOOL,
     &run_command::TOOL,
+    &read_result::TOOL,
     &diff::TOOL,
     &undo::TOOL,
     &create_branch::TOOL,
@@ -204,16 +212,38 @@ pub(crate) async fn run(
         Ok(read) => read,
         Err(text) => return Outcome::failed(text),
     };
+    let workspace = Arc::clone(&call.workspace);
     let mut outcome = match tool.run {
         Run::Command => run_command::run(&call, input, sink).await,
         Run::Blocking(run) => blocking(tool.name, move || run(&call, input)).await,
     }
     .bounded();
+    let whole = std::mem::take(&mut outcome.whole);
+    outcome.add(&keep(workspace, whole).await);
     if !ignored.is_empty() {
         let names: String = ignored.join(", ").chars().take(200).collect();
         outcome.add(&format!("[{} has no field {names}; ignored]", tool.name));
     }
     outcome
+}
+
+/// Keeps what was left out of an answer; how the model gets at it, for the end of the answer.
+async fn keep(workspace: Arc<Workspace>, whole: Vec<u8>) -> String {
+    if whole.is_empty() {
+        return String::new();
+    }
+    let (bytes, lines) = (whole.len(), whole.split(|byte| *byte == b'\n').count());
+    let kept = tokio::task::spawn_blocking(move || workspace.results.keep(&whole)).await;
+    match kept.map_err(std::io::Error::other).flatten() {
+        Ok(number) => format!(
+            "[result {number} ({} KiB, {lines} lines): read what was left out with read_result]",
+            bytes.div_ceil(1024)
+        ),
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "a long result could not be kept");
+            String::new()
+        }
+    }
 }
 
 async fn blocking(name: &str, run: impl FnOnce() -> Result<Reply, String> + Send + 'static) -> Outcome {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{Call, Outcome, Run, Tool, parse};
 use crate::{
     sandbox::{CommandEnd, CommandSpec, END_BYTES, Ending, Place, shell},
-    workspace::Workspace,
+    workspace::{MOST_OF_ONE, Workspace},
 };
 
 /// Seconds.
@@ -88,6 +88,7 @@ fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
         ending,
         output,
         truncated,
+        whole,
     } = end;
     let mut outcome = match ending {
         Ending::Exited(code) => Outcome {
@@ -100,6 +101,7 @@ fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
         Ending::Cancelled => Outcome::cut(format!("The command was cut. Its output so far:\n{output}")),
     };
     outcome.truncated |= truncated;
+    outcome.whole = whole;
     if outcome.exit_code != Some(0) && call.workspace.is_about_its_git(&output) {
         outcome.add(GIT_HINT);
     }
@@ -113,6 +115,7 @@ pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec 
         place: place(&call.workspace),
         limit,
         output_bytes: END_BYTES,
+        whole_bytes: MOST_OF_ONE,
         way_out: None,
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use domain::{CommitId, RunId, TicketKey};
 use git2::{Oid, Signature, Time};
 
-use super::{Folder, Problem, Root, Workspace};
+use super::{Folder, Problem, Results, Root, Workspace};
 use crate::{
     parser::Parser,
     sandbox::{Runner, Spare},
@@ -45,6 +45,7 @@ impl Workspace {
             scratch,
             session,
             is_adopted: true,
+            results: Results::beneath(&folder.0),
             folder,
             elsewhere: OnceLock::new(),
             environment: OnceLock::new(),

@@ -14,6 +14,7 @@ mod omitted;
 pub(crate) mod paths;
 mod place;
 mod ready;
+mod results;
 mod root;
 mod scan;
 mod scratch;
@@ -38,6 +39,7 @@ pub(crate) use left::Origin;
 use omitted::Omitted;
 pub(crate) use paths::is_git_folder;
 pub(crate) use ready::Ready;
+pub(crate) use results::{MOST_OF_ONE, Results};
 pub(crate) use root::{Kind, Root, Stat, explain};
 use scan::StatCache;
 pub(crate) use scratch::{Scratch, Wanted};
@@ -134,6 +136,8 @@ pub(crate) struct Workspace {
     pub(crate) spare: Spare,
     /// Reads source files of this workspace.
     pub(crate) parser: Parser,
+    /// What was too long to be shown whole.
+    pub(crate) results: Results,
 }
 
 /// Changes as tools run.
@@ -198,6 +202,7 @@ impl Workspace {
             repository: start.repository,
             base: start.base,
             base_branch: start.base_branch,
+            results: Results::beneath(&folder.0),
             folder,
             mirror: start.mirror,
             root,

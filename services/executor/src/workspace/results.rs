@@ -1,0 +1,110 @@
+//! Results that the model saw a part of: the whole is kept beside the worktree, out of reach of commands, and goes with the
+//! workspace.
+
+use std::{
+    collections::VecDeque,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// The longest result that is kept whole, in bytes; of a longer one its beginning.
+pub(crate) const MOST_OF_ONE: usize = 4 * 1024 * 1024;
+/// Bytes of all that are kept; the oldest go first.
+const MOST_OF_ALL: usize = 64 * 1024 * 1024;
+
+/// The kept results of one workspace.
+pub(crate) struct Results {
+    folder: PathBuf,
+    kept: Mutex<Kept>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The number of the last one.
+    last: u32,
+    /// Numbers and sizes, the oldest first.
+    all: VecDeque<(u32, usize)>,
+    bytes: usize,
+}
+
+impl Results {
+    /// Keeps them in a folder of the workspace's own one.
+    pub(super) fn beneath(folder: &Path) -> Self {
+        Self {
+            folder: folder.join("results"),
+            kept: Mutex::default(),
+            most: MOST_OF_ALL,
+        }
+    }
+
+    /// Keeps the first bytes of a result; its number, from 1. Blocks.
+    pub(crate) fn keep(&self, whole: &[u8]) -> io::Result<u32> {
+        let whole = &whole[..whole.len().min(MOST_OF_ONE)];
+        let mut kept = self.lock();
+        while kept.bytes + whole.len() > self.most {
+            let Some((oldest, size)) = kept.all.pop_front() else {
+                break;
+            };
+            kept.bytes -= size;
+            fs::remove_file(self.file(oldest))?;
+        }
+        let number = kept.last + 1;
+        fs::create_dir_all(&self.folder)?;
+        fs::write(self.file(number), whole)?;
+        kept.last = number;
+        kept.all.push_back((number, whole.len()));
+        kept.bytes += whole.len();
+        Ok(number)
+    }
+
+    /// A result by its number; nothing for one that is not there or no longer. Blocks.
+    pub(crate) fn read(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
+        let kept = self.lock();
+        if !kept.all.iter().any(|(known, _)| *known == number) {
+            return Ok(None);
+        }
+        fs::read(self.file(number)).map(Some)
+    }
+
+    fn file(&self, number: u32) -> PathBuf {
+        self.folder.join(number.to_string())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_numbers_and_the_oldest_go_when_there_is_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut results = Results::beneath(folder.path());
+        results.most = 25;
+        for number in 1..=3 {
+            assert_eq!(
+                results.keep(&[b'0' + u8::try_from(number).unwrap(); 10]).unwrap(),
+                number
+            );
+        }
+        assert_eq!(results.read(1).unwrap(), None);
+        assert_eq!(results.read(2).unwrap().unwrap(), b"2222222222");
+        assert_eq!(results.read(3).unwrap().unwrap(), b"3333333333");
+        assert_eq!(results.read(4).unwrap(), None);
+        let files = fs::read_dir(folder.path().join("results")).unwrap();
+        assert_eq!(files.count(), 2);
+    }
+
+    #[test]
+    fn of_a_very_long_result_the_beginning_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = Results::beneath(folder.path());
+        let number = results.keep(&vec![b'x'; MOST_OF_ONE + 1]).unwrap();
+        assert_eq!(results.read(number).unwrap().unwrap().len(), MOST_OF_ONE);
+    }
+}
