@@ -64,6 +64,12 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             "planner",
             format!("old results of {turns} turns left out: about {tokens} tokens less"),
         ),
+        Fact::SummaryRequested { turns, tokens, .. } => (
+            "planner",
+            format!("asks for a summary of {turns} turns with about {tokens} tokens"),
+        ),
+        Fact::Summarized { reply, .. } => ("model", format!("sums up: {}", reply.text())),
+        Fact::SummaryFailed { detail, .. } => ("model", format!("no summary: {detail}")),
         Fact::ClassRaised { class } => (
             "planner",
             format!("more work than it looked like: {}", class.as_str()),

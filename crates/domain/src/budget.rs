@@ -1,8 +1,10 @@
 //! What a run may spend.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use crate::ModelRole;
 
 /// An amount of money, kept in millionths of a dollar and written as a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,9 +60,20 @@ pub struct RunLimits {
     /// Minutes in which models, tools and checks run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
-    /// Tokens of one conversation, from which on old results are left out of it.
+    /// Tokens of one conversation, from which on it is made shorter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u64>,
+    /// The same by the role of the model that is asked, where `context` is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context_by_role: BTreeMap<ModelRole, u64>,
+}
+
+impl RunLimits {
+    /// Tokens of one conversation with a model of this role, from which on it is made shorter.
+    #[must_use]
+    pub fn context_of(&self, role: ModelRole) -> Option<u64> {
+        self.context.or_else(|| self.context_by_role.get(&role).copied())
+    }
 }
 
 /// What a run has too little of.

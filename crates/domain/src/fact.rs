@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    Amount, CallId, Class, CodeSeed, Decision, Hint, ModelRole, News, Phase, PhaseOutput, RecordKind, Reply,
-    ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits, Snapshot,
-    StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor, WorkspaceInfo,
+    Amount, CallId, Class, CodeSeed, Decision, Hint, ModelFault, ModelRole, News, Phase, PhaseOutput,
+    RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits,
+    Snapshot, StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor,
+    WorkspaceInfo,
 };
 
 /// One record of a run's journal.
@@ -127,6 +128,9 @@ pub enum Fact {
         /// True when the same call may work later.
         #[serde(default)]
         transient: bool,
+        /// What kind of failure it was; absent in records of former releases. A conversation that is too long is made shorter.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<ModelFault>,
     },
     /// A budget has no room for the call, so the model was not asked.
     BudgetRefused {
@@ -201,6 +205,31 @@ pub enum Fact {
         turns: u32,
         /// About how many tokens every later call has less.
         tokens: u64,
+    },
+    /// A conversation became so long that leaving results out is not enough: a model is asked to sum its first turns up.
+    SummaryRequested {
+        /// The call.
+        id: CallId,
+        /// The conversation: the last one of its phase.
+        phase: Phase,
+        /// How many turns from its start the summary will stand for.
+        turns: u32,
+        /// About how many tokens every later call has less, without those of the summary.
+        tokens: u64,
+    },
+    /// The summary is there. It stands for those turns from now on, unless it is of no use.
+    Summarized {
+        /// The call.
+        id: CallId,
+        /// The reply.
+        reply: Reply,
+    },
+    /// There is no summary; the conversation goes on without.
+    SummaryFailed {
+        /// The call.
+        id: CallId,
+        /// For people: status and class, never a body.
+        detail: String,
     },
     /// The work turned out to be more than it looked like.
     ClassRaised {
@@ -325,6 +354,9 @@ impl Fact {
             Self::ChangeInspected { .. } => "change_inspected",
             Self::PhaseFinished { .. } => "phase_finished",
             Self::ContextCleared { .. } => "context_cleared",
+            Self::SummaryRequested { .. } => "summary_requested",
+            Self::Summarized { .. } => "summarized",
+            Self::SummaryFailed { .. } => "summary_failed",
             Self::ClassRaised { .. } => "class_raised",
             Self::Returned { .. } => "returned",
             Self::SnapshotTaken { .. } => "snapshot_taken",
@@ -344,7 +376,7 @@ impl Fact {
 
     /// What a model took for it, when it is a reply; one without a price counts its tokens alone.
     pub fn taken(&self) -> Option<Amount> {
-        let Self::ModelReplied { reply, .. } = self else {
+        let (Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. }) = self else {
             return None;
         };
         Some(Amount {
@@ -364,6 +396,7 @@ impl Fact {
             | Self::LimitsSet { .. }
             | Self::ModelRequested { .. }
             | Self::ToolRequested { .. }
+            | Self::SummaryRequested { .. }
             | Self::CheckRequested { .. } => false,
             Self::RunStarted { .. }
             | Self::WorkspaceOpened { .. }
@@ -378,6 +411,8 @@ impl Fact {
             | Self::ChangeInspected { .. }
             | Self::PhaseFinished { .. }
             | Self::ContextCleared { .. }
+            | Self::Summarized { .. }
+            | Self::SummaryFailed { .. }
             | Self::ClassRaised { .. }
             | Self::Returned { .. }
             | Self::SnapshotTaken { .. }

@@ -52,4 +52,6 @@ pub enum RepetitionKind {
     Alternating,
     /// Calls that no tool could take.
     Malformed,
+    /// The conversation would be summed up again although no file changed since the last summary.
+    Summaries,
 }

@@ -54,6 +54,24 @@ pub enum ReplyStop {
     Refusal,
 }
 
+/// What kind of failure a model call ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFault {
+    /// The provider is overloaded, in trouble or away.
+    Unavailable,
+    /// The provider's answers cannot be read.
+    Unreadable,
+    /// The conversation does not fit into the model's window.
+    ContextTooLong,
+    /// The credentials are refused.
+    CredentialsRefused,
+    /// There is no such model here, or no money for it.
+    NotOffered,
+    /// The request itself is refused.
+    Refused,
+}
+
 /// Tokens of one model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -72,6 +72,8 @@ pub enum StopReason {
     },
     /// The model refuses to work on the ticket.
     ModelRefused,
+    /// The conversation does not fit into the model's window and could not be made shorter; what exists is kept as a draft.
+    ContextTooLong,
     /// The model provider refused or failed for good.
     ModelFailed {
         /// For people: status and class, never a body.
@@ -126,6 +128,7 @@ impl StopReason {
             | Self::GivenUp { .. }
             | Self::RevisionLimit { .. }
             | Self::ModelRefused
+            | Self::ContextTooLong
             | Self::SetupFailed { .. }
             | Self::ReportRefused { .. }
             | Self::UnsupportedJob
@@ -161,6 +164,7 @@ impl StopReason {
             Self::GivenUp { .. } => "given_up",
             Self::RevisionLimit { .. } => "revision_limit",
             Self::ModelRefused => "model_refused",
+            Self::ContextTooLong => "context_too_long",
             Self::ModelFailed { .. } => "model_failed",
             Self::WorkspaceUnavailable { .. } => "workspace_unavailable",
             Self::SetupFailed { .. } => "setup_failed",

@@ -174,3 +174,42 @@ async fn a_long_conversation_makes_room_and_its_change_is_right() {
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_that_is_summed_up_twice_ends_with_the_right_change() {
+    let words = "I look at the next part of the shop before I change it. ".repeat(120);
+    let note = |number: usize| Step {
+        text: words.clone(),
+        ..Step::call(
+            "write_file",
+            json!({ "path": "notes.txt", "content": format!("{number}\n") }),
+        )
+    };
+    let mut script: Vec<Step> = (1..14).map(note).collect();
+    script.push(Step::call("run_command", json!({ "command": "rm notes.txt" })));
+    script.extend(
+        fixture::script()
+            .into_iter()
+            .map(|step| Step { expect: None, ..step }),
+    );
+    let world = World::start(Options {
+        script: Some(script),
+        settings: vec![("PLANNER__CONTEXT_TOKENS", "9000".to_owned())],
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    only_pull_request(&world);
+    let calls = world.model.calls();
+    let asked =
+        |call: &&testkit::model::ModelCall| call.request.to_string().contains("Reply with a summary of it");
+    assert!(calls.iter().filter(asked).count() >= 2);
+    let last = calls.last().unwrap().request.to_string();
+    assert!(
+        last.contains("turns of your work are left out here") && last.contains("notes.txt"),
+        "{last}"
+    );
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}

@@ -49,9 +49,10 @@ pub struct PlannerSettings {
     /// Retries in a row before a run gives up, at most 100; the rules of a repository may say otherwise.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
-    /// Tokens of one conversation, from which on old results of tools are left out of it; 0: they never are.
-    #[serde(default = "default_context_tokens")]
-    pub context_tokens: u64,
+    /// Tokens of one conversation, from which on it is made shorter; absent: as the models of its role bear it; 0: not before
+    /// the provider refuses it.
+    #[serde(default)]
+    pub context_tokens: Option<u64>,
     /// What a run may spend where its repository's rules say nothing.
     #[serde(default)]
     pub budget: BudgetSettings,
@@ -87,11 +88,6 @@ fn default_retry_base_ms() -> u64 {
 
 fn default_retry_longest_ms() -> u64 {
     15 * 60 * 1000
-}
-
-/// Models bear more, but old results cost money in every later call.
-fn default_context_tokens() -> u64 {
-    100_000
 }
 
 fn default_max_retries() -> u32 {

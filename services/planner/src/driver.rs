@@ -7,8 +7,8 @@ mod recover;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, Fact, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall, ToolResult,
-    WorkspaceInfo, cause::chain,
+    CallId, Fact, ModelFault, ModelRole, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp,
+    ToolCall, ToolResult, WorkspaceInfo, cause::chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -17,9 +17,9 @@ use tracing::Instrument as _;
 use crate::budgets::Budgets;
 use crate::executors::{CallError, Caller, Executors, commit};
 use crate::live;
-use crate::model::Models;
+use crate::model::{self, Models};
 use crate::prompts;
-use crate::run::{Action, Allowance, Answer, IllegalFact, Retries, RunState, conversation};
+use crate::run::{Action, Allowance, Answer, IllegalFact, Retries, RunState, conversation, to_sum_up};
 use crate::slots::Slots;
 use crate::telemetry;
 pub(crate) use crate::trouble::Trouble;
@@ -73,7 +73,10 @@ impl Driver {
         fence: RunFence,
     ) -> Result<Outcome, Trouble> {
         match action {
-            Action::Record(fact) => Ok(fact.into()),
+            Action::Record(fact) => {
+                telemetry::recorded(&fact);
+                Ok(fact.into())
+            }
             Action::Answer { id, answer } => self.answer(state, id, &answer),
             Action::Wait => Ok(Outcome::Parked),
             Action::Rest => Ok(Outcome::Over),
@@ -86,6 +89,7 @@ impl Driver {
             Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }
+            | Action::SumUp { .. }
             | Action::CallTool { .. }
             | Action::FindCode
             | Action::FindChecks
@@ -131,6 +135,11 @@ impl Driver {
             match (action, state.open_workspace()) {
                 (Action::OpenWorkspace { id }, _) => self.open(&caller, state, id).await,
                 (Action::AskModel { id }, _) => Ok(self.ask(state, id).await.into()),
+                (Action::SumUp { id }, _) => {
+                    let fact = self.sum_up(state, id).await;
+                    telemetry::recorded(&fact);
+                    Ok(fact.into())
+                }
                 (Action::CallTool { id, call, at }, Some(info)) => {
                     self.call_tool(&caller, state, info, id, call, at).await
                 }
@@ -183,17 +192,18 @@ impl Driver {
     }
 
     async fn ask(&self, state: &RunState, id: CallId) -> Fact {
-        let failed = |id, detail, transient| Fact::ModelFailed {
+        let failed = |id, detail, kind: Option<ModelFault>| Fact::ModelFailed {
             id,
             detail,
-            transient,
+            transient: kind.is_some_and(model::is_transient),
+            kind,
         };
         let Some(shown) = conversation(state) else {
-            return failed(id, "there was nothing to show the model".to_owned(), false);
+            return failed(id, "there was nothing to show the model".to_owned(), None);
         };
         let (transcript, prompt) = match prompts::render(&shown) {
             Ok(rendered) => rendered,
-            Err(error) => return failed(id, format!("the prompt could not be written: {error}"), false),
+            Err(error) => return failed(id, format!("the prompt could not be written: {error}"), None),
         };
         let run = state.run.to_string();
         let choice = shown.dialog.role.into();
@@ -208,7 +218,43 @@ impl Driver {
                 reply,
                 prompt: Some(prompt),
             },
-            Err(error) => failed(id, error.to_string(), error.kind.is_transient()),
+            Err(error) => failed(id, error.to_string(), Some(error.kind)),
+        };
+        self.budgets.settle(&reservation, &fact).await;
+        fact
+    }
+
+    /// Asks the model that works, whatever the conversation's own is: what a summary leaves out is gone for the work.
+    async fn sum_up(&self, state: &RunState, id: CallId) -> Fact {
+        let Some(shown) = to_sum_up(state, &id) else {
+            let detail = "there was nothing to sum up".to_owned();
+            return Fact::SummaryFailed { id, detail };
+        };
+        let transcript = match prompts::render(&shown) {
+            Ok((transcript, _)) => transcript,
+            Err(error) => {
+                let detail = format!("the prompt could not be written: {error}");
+                return Fact::SummaryFailed { id, detail };
+            }
+        };
+        // The next turn finds the same budget without room, and says so.
+        let reserved = self.reserve_summary(state, &id, shown.dialog.phase, &transcript);
+        let reservation = match reserved.await {
+            Ok(reservation) => reservation,
+            Err(reason) => {
+                let detail = format!("not asked: {}", reason.as_str());
+                return Fact::SummaryFailed { id, detail };
+            }
+        };
+        let run = state.run.to_string();
+        let choice = ModelRole::Default.into();
+        let asked = self.models.chat(&choice, &run, &transcript);
+        let fact = match failpoint::around("planner.model.sum_up", asked).await {
+            Ok(reply) => Fact::Summarized { id, reply },
+            Err(error) => Fact::SummaryFailed {
+                id,
+                detail: error.to_string(),
+            },
         };
         self.budgets.settle(&reservation, &fact).await;
         fact

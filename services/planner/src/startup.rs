@@ -12,7 +12,7 @@ use crate::budgets::Budgets;
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::executors::Executors;
-use crate::model::Models;
+use crate::model::{self, Models};
 use crate::run::Retries;
 use crate::slots::{SlotKeeper, Slots};
 use crate::ticket::TicketDesk;
@@ -53,7 +53,9 @@ pub(crate) async fn desk(
             base_ms: config.planner.retry_base_ms,
             longest_ms: config.planner.retry_longest_ms,
         },
-        allowance: config.planner.allowance(),
+        allowance: config
+            .planner
+            .allowance(model::conversation_limits(&config.model)?),
         budgets,
         queue: queue.clone(),
         models,

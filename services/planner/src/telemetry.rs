@@ -5,7 +5,7 @@ use std::{
     sync::{LazyLock, Mutex, OnceLock, PoisonError},
 };
 
-use domain::{Reply, ReplyStop, ToolResult, ToolStatus, Usage};
+use domain::{Fact, Reply, ReplyStop, ToolResult, ToolStatus, Usage};
 use opentelemetry::{
     KeyValue, global,
     metrics::{Counter, Histogram},
@@ -42,6 +42,7 @@ const TURNS_UNCACHED: &str = "journeyman.model.turns_without_cache_read";
 const RUNS_FINISHED: &str = "journeyman.runs.finished";
 const EXECUTOR_SLOTS: &str = "journeyman.executors.slots";
 const RUNS_WAITING: &str = "journeyman.runs.waiting_for_slot";
+const CONTEXT_STEPS: &str = "journeyman.context.steps";
 const WITHOUT_LEASE: &str = "journeyman.tickets.without_lease";
 
 static CHATS: LazyLock<Histogram<f64>> = LazyLock::new(|| seconds(CHAT_DURATION));
@@ -59,6 +60,9 @@ static UNCACHED: LazyLock<Counter<u64>> =
 
 static FINISHED: LazyLock<Counter<u64>> =
     LazyLock::new(|| global::meter(METER).u64_counter(RUNS_FINISHED).build());
+
+static MADE_SHORTER: LazyLock<Counter<u64>> =
+    LazyLock::new(|| global::meter(METER).u64_counter(CONTEXT_STEPS).build());
 
 static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> =
     LazyLock::new(|| global::meter(METER).u64_counter(WITHOUT_LEASE).build());
@@ -233,6 +237,20 @@ fn budget_labels(of: &'static str, period: &'static str) -> [KeyValue; 2] {
         KeyValue::new("journeyman.budget.of", of),
         KeyValue::new("journeyman.budget.period", period),
     ]
+}
+
+/// Counts what makes a conversation shorter.
+pub(crate) fn recorded(fact: &Fact) {
+    let is_step = matches!(
+        fact,
+        Fact::ContextCleared { .. }
+            | Fact::SummaryRequested { .. }
+            | Fact::Summarized { .. }
+            | Fact::SummaryFailed { .. }
+    );
+    if is_step {
+        MADE_SHORTER.add(1, &[KeyValue::new("journeyman.context.step", fact.name())]);
+    }
 }
 
 /// Counts a ticket that is taken although Redis gives no lease.

@@ -97,7 +97,7 @@ impl World {
                 retry_base_ms: 20,
                 retry_longest_ms: 900_000,
                 max_retries: 5,
-                context_tokens: 100_000,
+                context_tokens: Some(100_000),
                 budget: self.budget,
                 budget_ceiling: crate::CeilingSettings::default(),
                 pools: [(

@@ -528,12 +528,14 @@ fn stopped_because_the_model_repeated_itself() {
         RepetitionKind::Same,
         RepetitionKind::Alternating,
         RepetitionKind::Malformed,
+        RepetitionKind::Summaries,
     ]
     .map(said);
     assert_snapshot!(sentences.join("\n"), @"
     Journeyman stopped: the model repeated itself: 5 turns in a row made the same calls (`run_command`, `read_file`) with the same results. More detail in the ticket may help it, such as where to look and how to see that the work is done.
     Journeyman stopped: the model repeated itself: 5 turns in a row went back and forth between the same calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
     Journeyman stopped: the model repeated itself: in 5 turns in a row no tool could take its calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
+    Journeyman stopped: the model repeated itself: it read so much in 5 turns that they would have to be summed up again, and changed no file. More detail in the ticket may help it, such as where to look and how to see that the work is done.
     ");
 }
 
@@ -652,6 +654,7 @@ fn every_reason_to_stop_has_its_first_sentence() {
         StopReason::Completed,
         StopReason::Stopped { by: by() },
         StopReason::Rejected { by: by() },
+        StopReason::ContextTooLong,
         StopReason::ModelFailed { detail: detail() },
         StopReason::WorkspaceUnavailable { detail: detail() },
         StopReason::SetupFailed { log_tail: detail() },
@@ -664,6 +667,7 @@ fn every_reason_to_stop_has_its_first_sentence() {
     The implement run is complete.
     `ann` stopped the run.
     `ann` rejected the change, so it was not pushed.
+    Journeyman stopped: the conversation with the model became too long for it and could not be made shorter. A smaller ticket, or a model with a larger window, may help.
     Journeyman stopped: the model provider failed (`503 overloaded`). An operator must look into it.
     Journeyman stopped: no workspace could be opened (`503 overloaded`).
     Journeyman stopped: the repository's setup commands failed. The end of their log:

@@ -181,8 +181,8 @@ impl Visit {
 impl Played {
     fn note(&mut self, entry: Entry) {
         match &entry.fact {
-            Fact::ModelReplied { reply, .. } => {
-                self.turns += 1;
+            Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } => {
+                self.turns += u32::from(matches!(entry.fact, Fact::ModelReplied { .. }));
                 self.tokens.input += reply.usage.input_tokens;
                 self.tokens.cached += reply.usage.cache_read_tokens;
                 self.tokens.output += reply.usage.output_tokens;

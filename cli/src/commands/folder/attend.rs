@@ -121,7 +121,9 @@ impl<'a> Visit<'a> {
 
     fn note(&mut self, fact: Fact) {
         match fact {
-            Fact::ModelReplied { reply, .. } => self.came.cost.add(reply.cost_micros),
+            Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } => {
+                self.came.cost.add(reply.cost_micros)
+            }
             Fact::ReportRequested { request, .. } => match request {
                 ReportRequest::QuestionAsked { questions } => self.asked = Some(Asked::Questions(questions)),
                 ReportRequest::DecisionNeeded(proposal) => {

@@ -288,7 +288,8 @@ impl Model {
         if dialect == Dialect::Anthropic && header_text(headers, "anthropic-version") != ANTHROPIC_VERSION {
             return Err(format!("anthropic-version: {ANTHROPIC_VERSION} is required"));
         }
-        let transcript = dialect.read(request)?;
+        let mut transcript = dialect.read(request)?;
+        transcript.turns += script::left_out(&transcript.opening);
         let mut play = lock(&self.play);
         let ((start, marker), step) = play.step_for(&transcript)?;
         script::check(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
@@ -376,6 +377,9 @@ impl Play {
             .filter(|((start, marker), _)| opening.starts_with(start) && opening.contains(marker));
         let chosen = fitting.max_by_key(|((start, marker), _)| (start.len(), marker.len()));
         let (key, steps) = chosen.ok_or("there is no script for this conversation")?;
+        if transcript.latest.contains(script::SUMMARY_ASKED) {
+            return Ok((key.clone(), script::summary()));
+        }
         let marker = &key.1;
         let index = transcript.turns - self.repeated(transcript);
         let step = steps.get(index).ok_or_else(|| {

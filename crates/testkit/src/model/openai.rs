@@ -120,8 +120,10 @@ impl Reader {
             "user" => {
                 let text = text_of(&message["content"])?;
                 self.take(&text);
-                if self.transcript.opening.is_empty() {
-                    self.transcript.opening = text;
+                if self.transcript.turns == 0 {
+                    let opening = &mut self.transcript.opening;
+                    opening.push_str(if opening.is_empty() { "" } else { "\n" });
+                    opening.push_str(&text);
                 }
                 Ok(())
             }

@@ -85,7 +85,7 @@ pub(super) fn scripts(work: Vec<Step>) -> Scripts {
 /// A transcript, free of its dialect.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    /// The text of the first user message.
+    /// The text before the first assistant turn.
     pub(crate) opening: String,
     /// How many assistant turns there are: the next step's index.
     pub(crate) turns: usize,
@@ -95,6 +95,23 @@ pub(crate) struct Transcript {
     pub(crate) answers: Vec<String>,
     /// The names of the offered tools.
     pub(crate) tools: Vec<String>,
+}
+
+/// What stands in the message that asks for a summary of the conversation.
+pub(super) const SUMMARY_ASKED: &str = "Reply with a summary of it for yourself";
+
+/// A summary of whatever came before.
+pub(super) fn summary() -> Step {
+    Step::say("## Findings\nnone\n## Done\nnone\n## Decisions\nnone\n## Open\nnone\n## Next\nGo on.")
+}
+
+/// For how many turns a summary stands in the first message.
+pub(super) fn left_out(opening: &str) -> usize {
+    let (_, rest) = opening.split_once("\nThe first ").unwrap_or_default();
+    let (count, _) = rest
+        .split_once(" turns of your work are left out")
+        .unwrap_or_default();
+    count.parse().unwrap_or(0)
 }
 
 /// Checks a step against the transcript; the error is for the person who wrote the script or the caller.

@@ -99,7 +99,7 @@ impl Budgets {
 fn call_of(entry: &Entry) -> Option<(String, Amount)> {
     let amount = entry.fact.taken()?;
     match &entry.fact {
-        Fact::ModelReplied { id, .. } => Some((id.to_string(), amount)),
+        Fact::ModelReplied { id, .. } | Fact::Summarized { id, .. } => Some((id.to_string(), amount)),
         _ => None,
     }
 }

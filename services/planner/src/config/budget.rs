@@ -1,7 +1,9 @@
 //! `[planner.budget]` and `[planner.budget_ceiling]`: what a run, a ticket, a repository and an organization may spend. 0 is
 //! no limit.
 
-use domain::{Amount, Dollars, Period, RunLimits, TicketLimits};
+use std::collections::BTreeMap;
+
+use domain::{Amount, Dollars, ModelRole, Period, RunLimits, TicketLimits};
 use serde::Deserialize;
 
 use super::PlannerSettings;
@@ -88,11 +90,17 @@ fn default_minutes() -> u64 {
 
 impl PlannerSettings {
     /// The same for runs.
-    pub(crate) fn allowance(&self) -> Allowance {
+    ///
+    /// `by_role` has the limits of conversations where the settings name none.
+    pub(crate) fn allowance(&self, by_role: BTreeMap<ModelRole, u64>) -> Allowance {
         let (usual, most) = (&self.budget, &self.budget_ceiling);
         Allowance {
             usual: RunLimits {
-                context: Some(self.context_tokens).filter(|tokens| *tokens > 0),
+                context: self.context_tokens.filter(|tokens| *tokens > 0),
+                context_by_role: match self.context_tokens {
+                    Some(_) => BTreeMap::new(),
+                    None => by_role,
+                },
                 ..limits(usual.cost_usd, usual.tokens, usual.minutes)
             },
             most: limits(most.cost_usd, most.tokens, most.minutes),
@@ -137,6 +145,6 @@ fn limits(cost_usd: Dollars, tokens: u64, minutes: u64) -> RunLimits {
         cost_usd: set(cost_usd.micros()).map(Dollars::from_micros),
         tokens: set(tokens),
         minutes: set(minutes),
-        context: None,
+        ..RunLimits::default()
     }
 }

@@ -6,7 +6,7 @@ use bootstrap::settings::TextList;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-/// `[model]`, and each `[model.providers.<name>]`, which has the same keys except for the last four.
+/// `[model]`, and each `[model.providers.<name>]`, which has the same keys except for the last five.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettings {
@@ -81,6 +81,9 @@ pub struct ModelSettings {
     /// Prices of models by name; they come before the known ones.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
+    /// How many tokens models can read, by name; they come before the known ones.
+    #[serde(default)]
+    pub windows: BTreeMap<String, u64>,
 }
 
 /// `[model.roles]`; a role that is not there is the one of `[model]` itself.

@@ -1,6 +1,6 @@
 //! What a run may spend, and what a call of the model may take before it is made.
 
-use domain::{Amount, CallId, Dollars, Fact, StopReason, TicketLimits, cause::chain};
+use domain::{Amount, CallId, Dollars, Fact, ModelRole, Phase, StopReason, TicketLimits, cause::chain};
 
 use super::{Driver, Outcome, Trouble};
 use crate::budgets::{Reservation, Wish};
@@ -56,10 +56,34 @@ impl Driver {
         dialog: &DialogSpec,
         transcript: &Transcript,
     ) -> Result<Reservation, StopReason> {
-        let choice = dialog.role.into();
         let input = tokens_of(transcript.bytes()).max(known_length(state, dialog));
+        self.reserve_for(state, id, (dialog.phase, dialog.role), input)
+            .await
+    }
+
+    /// The same for a summary of a conversation, which the model that works makes.
+    pub(super) async fn reserve_summary(
+        &self,
+        state: &RunState,
+        id: &CallId,
+        phase: Phase,
+        transcript: &Transcript,
+    ) -> Result<Reservation, StopReason> {
+        let input = tokens_of(transcript.bytes());
+        self.reserve_for(state, id, (phase, ModelRole::Default), input)
+            .await
+    }
+
+    async fn reserve_for(
+        &self,
+        state: &RunState,
+        id: &CallId,
+        (phase, role): (Phase, ModelRole),
+        input: u64,
+    ) -> Result<Reservation, StopReason> {
+        let choice = role.into();
         let most = self.models.most(&choice, input);
-        if let Some(reason) = no_room(state, dialog.phase, most) {
+        if let Some(reason) = no_room(state, phase, most) {
             return Err(reason);
         }
         let longest = self.models.longest(&choice);

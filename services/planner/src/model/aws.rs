@@ -21,16 +21,13 @@ use aws_smithy_runtime_api::{
     http::StatusCode,
 };
 use aws_smithy_types::body::SdkBody;
+use domain::ModelFault;
 use futures::future::BoxFuture;
 use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 use tokio::sync::{Mutex, OnceCell};
 
-use super::{
-    ClientError,
-    dialect::Sign,
-    failure::{ErrorKind, Failure},
-};
+use super::{ClientError, dialect::Sign, failure::Failure};
 use crate::config::ModelSettings;
 
 const SERVICE: &str = "bedrock";
@@ -129,7 +126,7 @@ impl Signer {
     }
 
     fn signed(&self, request: &mut reqwest::Request, credentials: Credentials) -> Result<(), Failure> {
-        let unsigned = |_| Failure::Final(ErrorKind::Refused, "the request could not be signed".to_owned());
+        let unsigned = |_| Failure::Final(ModelFault::Refused, "the request could not be signed".to_owned());
         let identity = credentials.into();
         let params = v4::SigningParams::builder()
             .identity(&identity)
@@ -138,7 +135,7 @@ impl Signer {
             .time(SystemTime::now())
             .settings(SigningSettings::default())
             .build()
-            .map_err(|_| Failure::Final(ErrorKind::Refused, "the request could not be signed".to_owned()))?
+            .map_err(|_| Failure::Final(ModelFault::Refused, "the request could not be signed".to_owned()))?
             .into();
         let headers = request
             .headers()
@@ -158,7 +155,7 @@ impl Signer {
             let value = HeaderValue::from_str(header.value());
             let mut value = value.map_err(|_| {
                 Failure::Final(
-                    ErrorKind::Credentials,
+                    ModelFault::CredentialsRefused,
                     "credentials that no header can carry".to_owned(),
                 )
             })?;
@@ -196,7 +193,10 @@ impl Sign for Signer {
 }
 
 fn no_credentials() -> Failure {
-    Failure::Final(ErrorKind::Credentials, "no AWS credentials were found".to_owned())
+    Failure::Final(
+        ModelFault::CredentialsRefused,
+        "no AWS credentials were found".to_owned(),
+    )
 }
 
 /// Our HTTP client in the place of the libraries' own.
@@ -368,7 +368,7 @@ mod tests {
             Box::new(move || loader().profile_files(files())),
         );
         let failure = signer.sign(&mut request()).await.unwrap_err();
-        assert_eq!(failure.told().kind, ErrorKind::Credentials, "{failure:?}");
+        assert_eq!(failure.told().kind, ModelFault::CredentialsRefused, "{failure:?}");
     }
 
     #[tokio::test]

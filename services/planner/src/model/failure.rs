@@ -2,46 +2,28 @@
 
 use std::time::Duration;
 
+use domain::ModelFault;
 use serde::Deserialize;
 
-/// What kind of failure it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
-    /// The provider is overloaded, in trouble or away.
-    Unavailable,
-    /// The provider's answers cannot be read.
-    Unreadable,
-    /// The conversation does not fit into the model's window.
-    ContextTooLong,
-    /// The credentials are refused.
-    Credentials,
-    /// There is no such model here, or no money for it.
-    NotOffered,
-    /// The request itself is refused.
-    Refused,
+/// The same call may work later.
+pub(crate) const fn is_transient(kind: ModelFault) -> bool {
+    matches!(kind, ModelFault::Unavailable | ModelFault::Unreadable)
 }
 
-impl ErrorKind {
-    /// The same call may work later.
-    pub(crate) const fn is_transient(self) -> bool {
-        matches!(self, Self::Unavailable | Self::Unreadable)
-    }
+/// Another provider may answer the same question.
+pub(super) const fn is_of_the_provider(kind: ModelFault) -> bool {
+    !matches!(kind, ModelFault::ContextTooLong | ModelFault::Refused)
+}
 
-    /// Another provider may answer the same question.
-    pub(super) const fn is_of_the_provider(self) -> bool {
-        !matches!(self, Self::ContextTooLong | Self::Refused)
-    }
-
-    /// The name in telemetry.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Unreadable => "unreadable",
-            Self::ContextTooLong => "context_too_long",
-            Self::Credentials => "credentials_refused",
-            Self::NotOffered => "not_offered",
-            Self::Refused => "refused",
-        }
+/// The name in telemetry.
+pub(super) const fn name(kind: ModelFault) -> &'static str {
+    match kind {
+        ModelFault::Unavailable => "unavailable",
+        ModelFault::Unreadable => "unreadable",
+        ModelFault::ContextTooLong => "context_too_long",
+        ModelFault::CredentialsRefused => "credentials_refused",
+        ModelFault::NotOffered => "not_offered",
+        ModelFault::Refused => "refused",
     }
 }
 
@@ -50,7 +32,7 @@ impl ErrorKind {
 #[error("{words}")]
 pub(crate) struct ModelError {
     pub(crate) words: String,
-    pub(crate) kind: ErrorKind,
+    pub(crate) kind: ModelFault,
 }
 
 /// Why one try failed.
@@ -63,7 +45,7 @@ pub(super) enum Failure {
     /// The provider does not take back the thinking that it is shown.
     StaleThinking,
     /// No try will help.
-    Final(ErrorKind, String),
+    Final(ModelFault, String),
 }
 
 impl Failure {
@@ -81,21 +63,21 @@ impl Failure {
             Self::Transient { what, .. } => format!("the model provider {what}"),
             Self::Garbage(what) => format!("the model provider sent an answer that cannot be read ({what})"),
             Self::StaleThinking => "the model provider refused its own thinking".to_owned(),
-            Self::Final(ErrorKind::ContextTooLong, class) => {
+            Self::Final(ModelFault::ContextTooLong, class) => {
                 format!("the conversation is too long for the model ({class})")
             }
-            Self::Final(ErrorKind::Credentials, class) => {
+            Self::Final(ModelFault::CredentialsRefused, class) => {
                 format!("the model provider refused the credentials ({class})")
             }
-            Self::Final(ErrorKind::NotOffered, class) => {
+            Self::Final(ModelFault::NotOffered, class) => {
                 format!("the model provider does not offer this model to this account ({class})")
             }
             Self::Final(_, class) => format!("the model provider refused the request ({class})"),
         };
         let kind = match self {
-            Self::Transient { .. } => ErrorKind::Unavailable,
-            Self::Garbage(_) => ErrorKind::Unreadable,
-            Self::StaleThinking => ErrorKind::Refused,
+            Self::Transient { .. } => ModelFault::Unavailable,
+            Self::Garbage(_) => ModelFault::Unreadable,
+            Self::StaleThinking => ModelFault::Refused,
             Self::Final(kind, _) => *kind,
         };
         ModelError { words, kind }
@@ -196,7 +178,7 @@ impl Said {
         let says = |words: &[&str]| words.iter().any(|word| self.message.contains(word));
         let is = |classes: &[&str]| classes.iter().any(|known| class == *known);
         if is(&["context_length_exceeded", "model_context_window_exceeded"]) || says(&TOO_LONG) {
-            Some(Kind::Final(ErrorKind::ContextTooLong))
+            Some(Kind::Final(ModelFault::ContextTooLong))
         } else if says(&STALE_THINKING) {
             Some(Kind::StaleThinking)
         } else if is(&[
@@ -209,7 +191,7 @@ impl Said {
             "resourcenotfoundexception",
         ]) || says(&["credit balance is too low"])
         {
-            Some(Kind::Final(ErrorKind::NotOffered))
+            Some(Kind::Final(ModelFault::NotOffered))
         } else if is(&[
             "authentication_error",
             "permission_error",
@@ -219,9 +201,9 @@ impl Said {
             "invalidsignatureexception",
             "expiredtokenexception",
         ]) {
-            Some(Kind::Final(ErrorKind::Credentials))
+            Some(Kind::Final(ModelFault::CredentialsRefused))
         } else if is(&["invalid_request_error", "validationexception"]) {
-            Some(Kind::Final(ErrorKind::Refused))
+            Some(Kind::Final(ModelFault::Refused))
         } else {
             None
         }
@@ -231,7 +213,7 @@ impl Said {
 /// What an error is, as far as its words tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Final(ErrorKind),
+    Final(ModelFault),
     StaleThinking,
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{
     ClientError,
     dialect::{self, Ask, Dialect, Sign},
-    failure::Failure,
+    failure::{self, Failure},
     prices,
     retry::{self, Patience},
     roles::Place,
@@ -97,7 +97,7 @@ impl Link {
             }
             outcome => outcome,
         };
-        let of_the_provider = |failure: &Failure| failure.told().kind.is_of_the_provider();
+        let of_the_provider = |failure: &Failure| failure::is_of_the_provider(failure.told().kind);
         self.provider.rest(outcome.as_ref().is_err_and(of_the_provider));
         outcome.map(|reply| self.stamped(reply))
     }

@@ -17,16 +17,16 @@ pub(crate) mod tests;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::{Amount, ModelRole, Reply};
+use domain::{Amount, ModelFault, ModelRole, Reply};
 
 use crate::config::ModelSettings;
 use crate::telemetry;
 use crate::transcript::Transcript;
-pub(crate) use failure::ModelError;
+pub(crate) use failure::{ModelError, is_transient};
 use link::{Link, Provider};
 use retry::Patience;
-pub(crate) use roles::check;
 use roles::{MAIN, Place, ROLES, role_name};
+pub(crate) use roles::{check, conversation_limits};
 
 /// A client could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -121,10 +121,10 @@ impl Models {
                 .chat(transcript, patience)
                 .await
                 .map_err(|failure| failure.told());
-            call.end(outcome.as_ref().map_err(|error| error.kind.as_str()));
+            call.end(outcome.as_ref().map_err(|error| failure::name(error.kind)));
             match outcome {
                 Ok(reply) => return Ok(reply),
-                Err(error) if error.kind.is_of_the_provider() => {
+                Err(error) if failure::is_of_the_provider(error.kind) => {
                     tracing::warn!(
                         provider = link.place.provider,
                         model = settings.name,
@@ -204,9 +204,9 @@ fn told(failed: &[(Link, ModelError)]) -> ModelError {
         }
     };
     let kinds = || failed.iter().map(|(_, error)| error.kind);
-    let kind = kinds().find(|kind| kind.is_transient()).or(kinds().next());
+    let kind = kinds().find(|kind| is_transient(*kind)).or(kinds().next());
     ModelError {
         words,
-        kind: kind.unwrap_or(failure::ErrorKind::NotOffered),
+        kind: kind.unwrap_or(ModelFault::NotOffered),
     }
 }

@@ -1,10 +1,10 @@
-//! What models cost.
+//! What models cost, and how much they can read.
 
 use std::collections::BTreeMap;
 
 use domain::Usage;
 
-use crate::config::Price;
+use crate::config::{ModelSettings, Price};
 
 /// A line of the table: name, input, output, cache read, cache write for five minutes and for an hour.
 type Line = (&'static str, f64, f64, f64, f64, f64);
@@ -100,6 +100,49 @@ pub(super) fn known(model: &str) -> Option<Price> {
         long_input_factor: long.map_or(1.0, |(_, factor, _)| factor),
         long_output_factor: long.map_or(1.0, |(.., factor)| factor),
     })
+}
+
+/// Windows in tokens, by the start of the model's name; the first that fits counts. Where a provider offers a larger window on
+/// request only, the smaller one stands here.
+const WINDOWS: [(&str, u64); 16] = [
+    ("claude-fable-5", 1_000_000),
+    ("claude-mythos-5", 1_000_000),
+    ("claude-opus-5", 1_000_000),
+    ("claude-sonnet-5", 1_000_000),
+    ("claude-haiku-5-5", 1_000_000),
+    ("claude-opus-4", 200_000),
+    ("claude-sonnet-4", 200_000),
+    ("claude-haiku-4", 200_000),
+    ("gpt-6", 400_000),
+    ("gpt-5.5", 400_000),
+    ("gpt-5.6", 400_000),
+    ("gpt-5", 400_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4o", 128_000),
+    ("o3", 200_000),
+    ("o4-mini", 200_000),
+];
+
+/// Percent of a window that a conversation may fill before it is made shorter.
+const FILLED: u64 = 60;
+/// The limit of a conversation with a model whose window is not known, in tokens.
+const UNKNOWN: u64 = 100_000;
+
+/// Tokens of a conversation from which on it is made shorter: a part of the model's window, and no more than the length from
+/// which on a prompt costs more.
+pub(super) fn conversation_limit(settings: &ModelSettings, model: &str) -> u64 {
+    let window = settings.windows.get(model).copied().or_else(|| window(model));
+    let limit = window.map_or(UNKNOWN, |window| window * FILLED / 100);
+    let long = price(&settings.prices, model).and_then(|price| price.long_above);
+    long.map_or(limit, |above| limit.min(above))
+}
+
+/// The window of the table, for a model whose price is known.
+fn window(model: &str) -> Option<u64> {
+    known(model)?;
+    let name = plain(model);
+    let line = WINDOWS.into_iter().find(|(start, _)| name.starts_with(start))?;
+    Some(line.1)
 }
 
 /// A model's own name, without what a reseller puts before it: `us.anthropic.` on Bedrock, `anthropic/` on routers, whose
@@ -234,6 +277,28 @@ mod tests {
             "scripted",
         ] {
             assert_eq!(known(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_fills_a_part_of_its_models_window_and_stays_below_a_dearer_length() {
+        let settings = crate::model::tests::from_json(serde_json::json!({
+            "name": "m", "windows": { "llama3:8b": 8_000, "gpt-4o": 100_000 },
+        }));
+        for (model, limit) in [
+            ("claude-sonnet-4-5-20250929", 120_000),
+            ("claude-sonnet-5-5", 600_000),
+            ("claude-haiku-5-5", 100_000),
+            ("gpt-6.1-sol", 240_000),
+            ("gpt-4o-mini", 76_800),
+            ("gpt-4o", 60_000),
+            ("llama3:8b", 4_800),
+            ("scripted", 100_000),
+        ] {
+            assert_eq!(conversation_limit(&settings, model), limit, "{model}");
+        }
+        for (model, ..) in ANTHROPIC.iter().chain(&OPENAI) {
+            assert!(window(model).is_some(), "{model}");
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::Reply;
+use domain::{ModelFault, Reply};
 use tokio::time::Instant;
 
-use super::failure::{ErrorKind, Failure, Said};
+use super::failure::{Failure, Said};
 
 const GARBAGE_TRIES: u32 = 2;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -106,7 +106,7 @@ pub(super) async fn accepted(
     let known = said.kind().filter(|_| !status.is_server_error());
     let transient = matches!(code, 408 | 409 | 424 | 425 | 429) || status.is_server_error();
     let out_of_quota =
-        matches!(known, Some(kind) if kind == super::failure::Kind::Final(ErrorKind::NotOffered));
+        matches!(known, Some(kind) if kind == super::failure::Kind::Final(ModelFault::NotOffered));
     if wish.as_deref() == Some("true") || (wish.as_deref() != Some("false") && transient && !out_of_quota) {
         return Err(Failure::Transient {
             what: format!("is overloaded or in trouble ({code})"),
@@ -120,13 +120,13 @@ pub(super) async fn accepted(
     })
 }
 
-fn by_status(code: u16) -> ErrorKind {
+fn by_status(code: u16) -> ModelFault {
     match code {
-        401 | 403 => ErrorKind::Credentials,
-        402 | 404 => ErrorKind::NotOffered,
-        413 => ErrorKind::ContextTooLong,
-        429 | 500..=599 => ErrorKind::Unavailable,
-        _ => ErrorKind::Refused,
+        401 | 403 => ModelFault::CredentialsRefused,
+        402 | 404 => ModelFault::NotOffered,
+        413 => ModelFault::ContextTooLong,
+        429 | 500..=599 => ModelFault::Unavailable,
+        _ => ModelFault::Refused,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Which models a role asks, in order.
 
+use std::collections::BTreeMap;
+
 use bootstrap::settings::Error;
 use domain::ModelRole;
 
-use super::dialect;
+use super::{dialect, prices};
 use crate::config::{ModelSettings, RoleSettings};
 
 /// The name of the provider that `[model]` itself is.
@@ -67,6 +69,21 @@ pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>
     Ok(chain)
 }
 
+/// Tokens of a conversation from which on it is made shorter, by role: what the smallest model of the chain bears.
+///
+/// # Errors
+/// As [`chain`].
+pub(crate) fn conversation_limits(model: &ModelSettings) -> Result<BTreeMap<ModelRole, u64>, Error> {
+    let limit = |role| {
+        let chain = chain(model, role)?;
+        let limits = chain
+            .iter()
+            .map(|place| prices::conversation_limit(model, &place.settings.name));
+        Ok((role, limits.min().unwrap_or_default()))
+    };
+    ROLES.into_iter().map(limit).collect()
+}
+
 /// The chain with another model in front: `provider:model`, a provider, or a model of the role's own provider.
 pub(super) fn overridden(model: &ModelSettings, chain: &[Place], wanted: &str) -> Vec<Place> {
     let first = named(model, wanted).or_else(|| {
@@ -127,6 +144,7 @@ pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
             ("fallbacks", !provider.fallbacks.is_empty()),
             ("providers", !provider.providers.is_empty()),
             ("prices", !provider.prices.is_empty()),
+            ("windows", !provider.windows.is_empty()),
             (
                 "roles",
                 [&roles.fast, &roles.reviewer].iter().any(|role| role.is_set()),
@@ -145,8 +163,15 @@ pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
             fits(&place.settings, &section)?;
         }
     }
+    if let Some((name, _)) = model.windows.iter().find(|(_, tokens)| **tokens < LEAST_WINDOW) {
+        let problem = format!("a window is a number of tokens, at least {LEAST_WINDOW}");
+        return Err(Error::new(format!("model.windows.{name}"), problem));
+    }
     check_prices(model)
 }
+
+/// Tokens; the task alone fills less.
+const LEAST_WINDOW: u64 = 1000;
 
 fn check_provider(settings: &ModelSettings, section: &str) -> Result<(), Error> {
     let problem = |key: &str, problem: &str| Err(Error::new(format!("{section}.{key}"), problem));

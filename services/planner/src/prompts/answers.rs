@@ -18,6 +18,8 @@ const NAME_CHARS: usize = 80;
 const SHORT_CHARS: usize = 400;
 const LINE_CHARS: usize = 160;
 const OUTSIDE_FILES: usize = 20;
+/// Lines at a result's end that may say where it is kept.
+const KEPT_LINES: usize = 6;
 
 /// What the model reads of a call that the planner answers.
 pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
@@ -293,12 +295,22 @@ pub(super) fn cleared(calls: &[(&str, Option<&CallResult>)]) -> Vec<(String, Too
         if chars > SHORT_CHARS {
             let first = result.content.lines().find(|line| !line.trim().is_empty());
             let first: String = first.unwrap_or_default().chars().take(LINE_CHARS).collect();
+            let kept = kept_as(&result.content);
             result.content = format!(
-                "{first}\n[{chars} characters left out to make room; call the tool again if you need them]"
+                "{first}\n[{chars} characters left out to make room; call the tool again if you need them]{kept}"
             );
         }
     }
     results
+}
+
+/// The line in which a tool says where the whole of a long result is kept, after a line end.
+fn kept_as(content: &str) -> String {
+    let mut lines = content.lines().rev().take(KEPT_LINES);
+    let line = lines.find(|line| line.starts_with("[result ") && line.ends_with("with read_result]"));
+    line.map_or_else(String::new, |line| {
+        format!("\n{}", line.chars().take(LINE_CHARS).collect::<String>())
+    })
 }
 
 fn shown(result: Option<&CallResult>) -> ToolResult {

@@ -45,6 +45,9 @@ fn repeating(repetition: &Repetition) -> String {
         RepetitionKind::Malformed => {
             format!("In the last {turns} turns no tool could take the calls ({tools}).")
         }
+        RepetitionKind::Summaries => {
+            format!("The last {turns} turns filled the conversation again, and no file changed in them.")
+        }
     };
     format!(
         "{what} Repeating them brings nothing new, and the work is ended if it goes on. Use what the results say, and do \

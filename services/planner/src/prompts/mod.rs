@@ -4,6 +4,7 @@
 
 mod answers;
 mod hints;
+mod summary;
 mod tags;
 
 use std::sync::LazyLock;
@@ -96,12 +97,17 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         Item::Returned(why) => Message::User(answers::returned(why)),
         Item::Hint(hint) => Message::User(hints::hint(hint)),
         Item::News(said) => Message::User(tags.news(said)),
+        Item::Summary(card) => Message::User(summary::card(&tags, card)),
+        Item::Instructions => Message::User(summary::instructions(&instructions(conversation, &tags))),
+        Item::SumUp => Message::User(summary::ASKED.to_owned()),
     }));
+    let form_of = conversation.dialog.output.as_ref();
+    let form_of = form_of.filter(|_| conversation.items.last() != Some(&Item::SumUp));
     let transcript = Transcript {
         system,
         tools,
         messages,
-        output: conversation.dialog.output.as_ref().map(form).transpose()?,
+        output: form_of.map(form).transpose()?,
     };
     Ok((transcript, digest))
 }
@@ -116,11 +122,7 @@ fn values(conversation: &Conversation<'_>) -> Value {
         paths.iter().map(one).collect()
     };
     let info = conversation.workspace;
-    let own = info.map_or("", |info| info.instructions.as_str());
-    let instructions = match own.is_empty() {
-        true => String::new(),
-        false => tags.around("instructions", &tags.text(own, INSTRUCTION_CHARS)),
-    };
+    let instructions = instructions(conversation, &tags);
     let template = match info.map_or("", |info| info.template.as_str()) {
         "" => String::new(),
         text => tags.around("template", &tags.text(text, INSTRUCTION_CHARS)),
@@ -149,6 +151,17 @@ fn values(conversation: &Conversation<'_>) -> Value {
         proof => conversation.change.map(|(_, proof)| answers::proof(proof)).unwrap_or_default(),
         code => conversation.code.map(|(seeds, _)| tags.code(seeds)).unwrap_or_default(),
         code_note => conversation.code.map(|(_, note)| note).unwrap_or_default(),
+    }
+}
+
+/// The repository's instructions for contributors; empty for none.
+fn instructions(conversation: &Conversation<'_>, tags: &Tags<'_>) -> String {
+    match conversation
+        .workspace
+        .map_or("", |info| info.instructions.as_str())
+    {
+        "" => String::new(),
+        own => tags.around("instructions", &tags.text(own, INSTRUCTION_CHARS)),
     }
 }
 

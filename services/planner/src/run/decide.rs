@@ -2,11 +2,11 @@
 
 mod retries;
 
-use domain::{Fact, StopReason, WaitsFor};
+use domain::{CallId, Fact, StopReason, WaitsFor};
 
 use super::jobs;
 use super::machine::conversation::{self, Conversation};
-use super::machine::{Action, RunState, Step, ask, park};
+use super::machine::{Action, Dialog, RunState, Step, ask, park};
 pub(crate) use retries::Retries;
 
 /// The next step of a run; a journal that was cut anywhere gives the step that was cut.
@@ -75,4 +75,12 @@ fn wait_for_retry(state: &RunState) -> Action {
 pub(crate) fn conversation(state: &RunState) -> Option<Conversation<'_>> {
     let dialog = jobs::dialog(state, state.dialog()?.phase)?;
     conversation::conversation(state, dialog)
+}
+
+/// What a model is shown that makes this summary; `None` when none was asked for, or there is no workspace for it.
+pub(crate) fn to_sum_up<'a>(state: &'a RunState, id: &CallId) -> Option<Conversation<'a>> {
+    let pending = |known: &'a Dialog| Some((known, known.room.pending.as_ref()?));
+    let mut all = state.dialogs.iter().filter_map(pending);
+    let (known, pending) = all.find(|(_, pending)| pending.id == *id)?;
+    conversation::to_sum_up(state, jobs::dialog(state, known.phase)?, pending)
 }

@@ -10,8 +10,8 @@ mod tools;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use decide::{Retries, conversation, decide};
+pub(crate) use decide::{Retries, conversation, decide, to_sum_up};
 pub(crate) use machine::{
-    Action, Allowance, Answer, Argument, CallResult, Conversation, DialogSpec, IllegalFact, Item, Nudge,
-    Output, RunState, known_length, no_room, tokens_of,
+    Action, Allowance, Answer, Argument, CallResult, Card, Conversation, DialogSpec, IllegalFact, Item,
+    Nudge, Output, RunState, known_length, no_room, tokens_of,
 };

@@ -101,6 +101,11 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         StopReason::ModelRefused => {
             say("Journeyman stopped: the model refuses to work on this ticket.".to_owned())
         }
+        StopReason::ContextTooLong => say(
+            "Journeyman stopped: the conversation with the model became too long for it and could not be made shorter. A smaller \
+             ticket, or a model with a larger window, may help."
+                .to_owned(),
+        ),
         StopReason::ModelFailed { detail } => say(format!(
             "Journeyman stopped: the model provider failed ({}). An operator must look into it.",
             code(detail)
@@ -150,6 +155,11 @@ fn stuck(repetition: &Repetition) -> String {
         }
         RepetitionKind::Malformed => {
             format!("in {turns} turns in a row no tool could take its calls ({tools})")
+        }
+        RepetitionKind::Summaries => {
+            format!(
+                "it read so much in {turns} turns that they would have to be summed up again, and changed no file"
+            )
         }
     };
     format!(

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::Choice;
-use crate::model::failure::ErrorKind;
+use domain::ModelFault;
 
 async fn pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
     let start = |word: &str| ScriptedModel::start(vec![read(), Step::say(word), Step::say(word)]);
@@ -94,7 +94,7 @@ async fn when_nobody_answers_the_error_names_each_provider_and_stays_transient()
                 .contains("backup: the model provider refused the credentials"),
         "{error}"
     );
-    assert!(error.kind.is_transient());
+    assert!(crate::model::is_transient(error.kind));
     assert!(second.calls().is_empty());
 }
 
@@ -106,7 +106,7 @@ async fn a_refused_request_is_not_asked_of_another_provider() {
     let error = chat(&models, &ModelRole::Default.into(), &opening())
         .await
         .unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Refused);
+    assert_eq!(error.kind, ModelFault::Refused);
     assert!(second.calls().is_empty());
 }
 

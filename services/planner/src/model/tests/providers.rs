@@ -1,10 +1,9 @@
 //! Every way in, against the stand-in: credentials, thinking, caches, structured output.
 
-use domain::Block;
+use domain::{Block, ModelFault};
 use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_SECRET_ACCESS_KEY};
 
 use super::*;
-use crate::model::failure::ErrorKind;
 use crate::structured::{OutputSchema, read as read_form};
 
 fn with(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
@@ -83,7 +82,7 @@ async fn refused_credentials_are_told_as_such_and_never_shown() {
         settings.auth_token = settings.auth_token.and(wrong());
         settings.aws_secret_access_key = settings.aws_secret_access_key.and(wrong());
         let error = asked(&settings, &opening()).await.unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Credentials, "{error}");
+        assert_eq!(error.kind, ModelFault::CredentialsRefused, "{error}");
         assert!(error.words.contains("refused the credentials (40"), "{error}");
         assert!(!format!("{error:?}{settings:?}").contains("wrong-secret"));
     }
@@ -227,7 +226,7 @@ async fn a_conversation_that_is_too_long_is_told_as_such() {
     ];
     for (dialect, status, body) in said {
         let kind = refusal(dialect, status, body).await;
-        assert_eq!(kind, ErrorKind::ContextTooLong, "{body}");
+        assert_eq!(kind, ModelFault::ContextTooLong, "{body}");
     }
 }
 
@@ -238,33 +237,33 @@ async fn refusals_have_kinds() {
             "openai",
             429,
             r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
-            ErrorKind::NotOffered,
+            ModelFault::NotOffered,
         ),
         (
             "openai",
             404,
             r#"{"error":{"message":"no","type":"invalid_request_error","code":"model_not_found"}}"#,
-            ErrorKind::NotOffered,
+            ModelFault::NotOffered,
         ),
         (
             "anthropic",
             400,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#,
-            ErrorKind::NotOffered,
+            ModelFault::NotOffered,
         ),
         (
             "anthropic",
             403,
             r#"{"type":"error","error":{"type":"permission_error","message":"no"}}"#,
-            ErrorKind::Credentials,
+            ModelFault::CredentialsRefused,
         ),
         (
             "anthropic",
             400,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"tools: no"}}"#,
-            ErrorKind::Refused,
+            ModelFault::Refused,
         ),
-        ("openai", 400, "<html>", ErrorKind::Refused),
+        ("openai", 400, "<html>", ModelFault::Refused),
     ];
     for (dialect, status, body, kind) in said {
         assert_eq!(refusal(dialect, status, body).await, kind, "{body}");
@@ -285,12 +284,12 @@ async fn headers_of_the_settings_are_sent_along() {
         let error = asked(&with(dialect, &server.url, more), &opening())
             .await
             .unwrap_err();
-        assert_eq!(error.kind, ErrorKind::NotOffered, "{dialect}");
+        assert_eq!(error.kind, ModelFault::NotOffered, "{dialect}");
     }
 }
 
 /// What becomes of an answer.
-async fn refusal(dialect: &str, status: u16, body: &'static str) -> ErrorKind {
+async fn refusal(dialect: &str, status: u16, body: &'static str) -> ModelFault {
     let server = Answering::start(move |_| (status, body)).await;
     let more = json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION });
     let error = asked(&with(dialect, &server.url, more), &opening())

@@ -1,7 +1,7 @@
 //! Conversations as the vendors' documentation has them: what is sent, and what comes back in any pieces, cut anywhere.
 
 use bytes::Bytes;
-use domain::{Block, Reply, ToolCall, Usage};
+use domain::{Block, ModelFault, Reply, ToolCall, Usage};
 use futures::stream;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::model::dialect;
-use crate::model::failure::{ErrorKind, Failure};
+use crate::model::failure::Failure;
 use crate::model::stream::{Framing, collect};
 
 /// One conversation: a question, two calls, an answer.
@@ -207,7 +207,7 @@ fn a_reply_that_is_cut_anywhere_is_tried_again_and_never_taken_for_another() {
                         let kind = failure.told().kind;
                         assert_eq!(
                             kind,
-                            ErrorKind::Unavailable,
+                            ModelFault::Unavailable,
                             "{} cut at {cut}: {failure:?}",
                             conversation.dialect
                         );
@@ -277,48 +277,48 @@ fn errors_in_the_middle_of_a_stream_have_kinds() {
         (
             "anthropic",
             event("overloaded_error", "Overloaded"),
-            ErrorKind::Unavailable,
+            ModelFault::Unavailable,
         ),
-        ("anthropic", event("api_error", "Oops"), ErrorKind::Unavailable),
+        ("anthropic", event("api_error", "Oops"), ModelFault::Unavailable),
         (
             "anthropic",
             event("invalid_request_error", "prompt is too long"),
-            ErrorKind::ContextTooLong,
+            ModelFault::ContextTooLong,
         ),
         (
             "anthropic",
             event("authentication_error", "no"),
-            ErrorKind::Credentials,
+            ModelFault::CredentialsRefused,
         ),
         (
             "openai",
             chunk(json!({ "code": 502, "message": "Provider disconnected" })),
-            ErrorKind::Unavailable,
+            ModelFault::Unavailable,
         ),
         (
             "openai",
             chunk(json!({ "code": "context_length_exceeded", "message": "" })),
-            ErrorKind::ContextTooLong,
+            ModelFault::ContextTooLong,
         ),
         (
             "bedrock",
             exception("throttlingException", "Too many requests"),
-            ErrorKind::Unavailable,
+            ModelFault::Unavailable,
         ),
         (
             "bedrock",
             exception("modelStreamErrorException", "Oops"),
-            ErrorKind::Unavailable,
+            ModelFault::Unavailable,
         ),
         (
             "bedrock",
             exception("validationException", "Input is too long"),
-            ErrorKind::ContextTooLong,
+            ModelFault::ContextTooLong,
         ),
         (
             "bedrock",
             exception("validationException", "tools: no"),
-            ErrorKind::Refused,
+            ModelFault::Refused,
         ),
     ];
     for (dialect, wire, kind) in cases {

@@ -152,7 +152,10 @@ impl RunState {
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
             | Fact::Hinted { .. }
-            | Fact::ContextCleared { .. } => self.conversed(entry),
+            | Fact::ContextCleared { .. }
+            | Fact::SummaryRequested { .. }
+            | Fact::Summarized { .. }
+            | Fact::SummaryFailed { .. } => self.conversed(entry),
             Fact::CodeFound { seeds, note } => self.code_found(seeds, note),
             Fact::ChecksFound { .. }
             | Fact::CheckRequested { .. }

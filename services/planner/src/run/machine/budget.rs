@@ -75,6 +75,7 @@ impl Allowance {
             tokens: least(wanted.tokens.or(usual.tokens), most.tokens),
             minutes: least(wanted.minutes.or(usual.minutes), most.minutes),
             context: usual.context,
+            context_by_role: usual.context_by_role.clone(),
         }
     }
 

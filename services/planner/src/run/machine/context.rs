@@ -1,68 +1,236 @@
-//! How long a conversation has become. Old results leave it in big, rare steps: each step costs the provider's cache once.
+//! How long a conversation has become, and how it becomes shorter: old results leave it in big, rare steps, since each step
+//! costs the provider's cache once; then a summary stands for its first turns.
 
-use domain::{Fact, ReportOutcome};
+use domain::{Block, Fact, Repetition, RepetitionKind, ReportOutcome};
 
-use super::{Call, CallResult, CallState, DialogSpec, RunState, Turn};
+use super::{Call, CallResult, CallState, Dialog, DialogSpec, RunState, Turn};
 
 /// Percent of the limit that the newest results may keep.
 const KEPT: u64 = 50;
+/// Percent of the limit that the last turns keep beside a summary.
+const KEPT_BESIDE_SUMMARY: u64 = 25;
 /// Percent of the limit that must come free; less is not worth the cache.
 const WORTH: u64 = 30;
 /// Bytes of ten tokens, code and words taken together.
 const BYTES_OF_TEN: u64 = 32;
+/// Turns after a summary that failed before another one is asked for.
+const REST: usize = 5;
+/// A provider that refuses the conversation for its length so often in a row ends it.
+const MOST_OVERFLOWS: u32 = 3;
 
-/// What is to be left out of a conversation before its next turn.
-pub(super) fn clear(state: &RunState, dialog: &DialogSpec) -> Option<Fact> {
-    let limit = state.limits.as_ref()?.context?;
-    let (turns, cleared) = (state.turns_of(dialog), state.cleared_of(dialog));
-    if length(turns) < limit {
-        return None;
+/// What is to be done about a conversation's length before its next turn.
+pub(super) enum Room {
+    /// Nothing.
+    Enough,
+    /// Old results are left out of it.
+    Clear { turns: usize, tokens: u64 },
+    /// A summary stands for its first turns.
+    Summary { turns: usize, tokens: u64 },
+    /// A summary is under way.
+    Awaited,
+    /// It was summed up, nothing was done, and it is as long again; so many turns.
+    Idle(usize),
+    /// The provider does not take it, and it cannot become shorter.
+    Full,
+}
+
+/// What is to be done about a conversation's length before its next turn.
+pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
+    let Some(dialog) = state.known(spec) else {
+        return Room::Enough;
+    };
+    if dialog.room.pending.is_some() {
+        return Room::Awaited;
     }
-    let kept = kept(turns, limit * KEPT / 100);
-    let old = turns.get(cleared..turns.len() - kept)?;
-    let tokens = old.iter().map(of_results).sum();
-    let enough = tokens >= limit * WORTH / 100;
-    enough.then(|| Fact::ContextCleared {
-        phase: dialog.phase,
-        turns: u32::try_from(turns.len() - kept).unwrap_or(u32::MAX),
-        tokens,
+    if dialog.room.overflows > dialog.room.answered {
+        return forced(state, dialog);
+    }
+    let limit = state
+        .limits
+        .as_ref()
+        .and_then(|limits| limits.context_of(spec.role));
+    match limit {
+        Some(limit) if length(dialog, &dialog.turns) >= limit => wanted(state, dialog, limit),
+        _ => Room::Enough,
+    }
+}
+
+/// The conversation has reached its own limit.
+fn wanted(state: &RunState, dialog: &Dialog, limit: u64) -> Room {
+    let turns = &dialog.turns;
+    let worth = limit * WORTH / 100;
+    let old = turns.len() - kept(turns, limit * KEPT / 100, of_results);
+    let tokens = of_old_results(dialog, old);
+    if tokens >= worth {
+        return Room::Clear { turns: old, tokens };
+    }
+    let first = turns.len() - kept(turns, limit * KEPT_BESIDE_SUMMARY / 100, of_turn);
+    let tokens = of_first_turns(dialog, first);
+    if tokens < worth || is_at_rest(dialog) {
+        return Room::Enough;
+    }
+    match idle_since_summary(state, dialog) {
+        Some(turns) => Room::Idle(turns),
+        None => Room::Summary { turns: first, tokens },
+    }
+}
+
+/// The provider found the conversation too long: every result but the last turn's goes, then a summary stands for all turns but
+/// the last one.
+fn forced(state: &RunState, dialog: &Dialog) -> Room {
+    let old = dialog.turns.len().saturating_sub(1);
+    let (results, first) = (of_old_results(dialog, old), of_first_turns(dialog, old));
+    let may_sum_up = first > 0 && !is_at_rest(dialog) && idle_since_summary(state, dialog).is_none();
+    match dialog.room.overflows {
+        MOST_OVERFLOWS.. => Room::Full,
+        _ if results > 0 => Room::Clear {
+            turns: old,
+            tokens: results,
+        },
+        _ if may_sum_up => Room::Summary {
+            turns: old,
+            tokens: first,
+        },
+        _ => Room::Full,
+    }
+}
+
+/// Whether the provider refuses a conversation that cannot become shorter.
+pub(crate) fn is_full(state: &RunState, spec: &DialogSpec) -> bool {
+    matches!(room(state, spec), Room::Full)
+}
+
+/// For what a conversation ends that only grows.
+pub(crate) fn idle(state: &RunState, spec: &DialogSpec) -> Option<Repetition> {
+    let Room::Idle(turns) = room(state, spec) else {
+        return None;
+    };
+    Some(Repetition {
+        kind: RepetitionKind::Summaries,
+        turns: u32::try_from(turns).unwrap_or(u32::MAX),
+        tools: Vec::new(),
     })
 }
 
-/// Tokens of the next call: what the provider counted last, and what came since. One that counts nothing is estimated.
-fn length(turns: &[Turn]) -> u64 {
+/// The step that makes a conversation shorter.
+pub(super) fn fact(state: &RunState, spec: &DialogSpec, room: &Room) -> Option<Fact> {
+    let phase = spec.phase;
+    let count = |turns: usize| u32::try_from(turns).unwrap_or(u32::MAX);
+    match *room {
+        Room::Clear { turns, tokens } => Some(Fact::ContextCleared {
+            phase,
+            turns: count(turns),
+            tokens,
+        }),
+        Room::Summary { turns, tokens } => Some(Fact::SummaryRequested {
+            id: state.next_id(),
+            phase,
+            turns: count(turns),
+            tokens,
+        }),
+        Room::Enough | Room::Awaited | Room::Idle(_) | Room::Full => None,
+    }
+}
+
+/// A summary failed a moment ago.
+fn is_at_rest(dialog: &Dialog) -> bool {
+    let failed = dialog.room.failed_at;
+    failed.is_some_and(|at| dialog.turns.len() < at + REST)
+}
+
+/// The turns since the last summary, when nothing came of them: no file changed, no phase ended.
+fn idle_since_summary(state: &RunState, dialog: &Dialog) -> Option<usize> {
+    let last = dialog.room.summary.as_ref()?;
+    let since = dialog.turns.get(last.made_after..)?;
+    let changed = |call: &Call| matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.changed);
+    let is_idle = !since.iter().flat_map(|turn| &turn.calls).any(changed) && state.settled < last.position;
+    is_idle.then_some(since.len())
+}
+
+/// Tokens of the next call: what the provider counted last, what came since and what left since. One that counts nothing is
+/// estimated.
+fn length(dialog: &Dialog, turns: &[Turn]) -> u64 {
     let last = turns.last().and_then(|turn| Some((turn, turn.reply.as_ref()?)));
+    let room = &dialog.room;
     match last {
         Some((turn, reply)) if reply.usage.input_tokens > 0 => {
-            reply.usage.input_tokens + reply.usage.output_tokens + of_results(turn)
+            let counted = reply.usage.input_tokens + reply.usage.output_tokens + of_results(turn);
+            counted.saturating_sub(room.freed)
         }
-        _ => turns.iter().map(of_results).sum(),
+        _ => {
+            let summary = room
+                .summary
+                .as_ref()
+                .map_or(0, |summary| tokens_of(summary.text.len()));
+            summary + of_first_turns(dialog, turns.len())
+        }
     }
 }
 
 /// About how many tokens the turn that was begun last reads of what came before it, as far as the provider counted.
-pub(crate) fn known_length(state: &RunState, dialog: &DialogSpec) -> u64 {
-    let turns = state.turns_of(dialog);
-    length(&turns[..turns.len().saturating_sub(1)])
+pub(crate) fn known_length(state: &RunState, spec: &DialogSpec) -> u64 {
+    let before = |dialog: &Dialog| length(dialog, &dialog.turns[..dialog.turns.len().saturating_sub(1)]);
+    state.known(spec).map_or(0, before)
 }
 
-/// About how many tokens so many bytes are.
-pub(crate) const fn tokens_of(bytes: usize) -> u64 {
-    bytes as u64 * 10 / BYTES_OF_TEN
-}
-
-/// How many of the last turns have results within so many tokens; the very last one stays in any case.
-fn kept(turns: &[Turn], room: u64) -> usize {
+/// How many of the last turns have within so many tokens what counts; the very last one stays in any case.
+fn kept(turns: &[Turn], room: u64, count: fn(&Turn) -> u64) -> usize {
     let mut sum = 0;
     let fits = turns.iter().rev().take_while(|turn| {
-        sum += of_results(turn);
+        sum += count(turn);
         sum <= room
     });
     fits.count().max(1).min(turns.len())
 }
 
+/// Tokens of the results that leave when those of so many turns are cleared.
+fn of_old_results(dialog: &Dialog, turns: usize) -> u64 {
+    let from = dialog.room.cleared.max(dialog.room.first_shown());
+    dialog
+        .turns
+        .get(from..turns)
+        .unwrap_or_default()
+        .iter()
+        .map(of_results)
+        .sum()
+}
+
+/// Tokens of what is shown of so many turns.
+fn of_first_turns(dialog: &Dialog, turns: usize) -> u64 {
+    let from = dialog.room.first_shown();
+    let shown = dialog.turns.get(from..turns).unwrap_or_default();
+    let cleared = dialog.room.cleared.saturating_sub(from);
+    let each = shown
+        .iter()
+        .enumerate()
+        .map(|(place, turn)| match place < cleared {
+            true => of_reply(turn),
+            false => of_turn(turn),
+        });
+    each.sum()
+}
+
+fn of_turn(turn: &Turn) -> u64 {
+    of_reply(turn) + of_results(turn)
+}
+
+fn of_reply(turn: &Turn) -> u64 {
+    let blocks = turn.reply.iter().flat_map(|reply| &reply.blocks);
+    let bytes = blocks.map(|block| match block {
+        Block::Text { text } => text.len(),
+        Block::ToolCall(call) => call.name.len() + call.input.to_string().len(),
+        Block::Opaque { value, .. } => value.to_string().len(),
+    });
+    tokens_of(bytes.sum())
+}
+
 fn of_results(turn: &Turn) -> u64 {
     tokens_of(turn.calls.iter().map(bytes).sum())
+}
+
+/// About how many tokens so many bytes are.
+pub(crate) const fn tokens_of(bytes: usize) -> u64 {
+    bytes as u64 * 10 / BYTES_OF_TEN
 }
 
 const fn bytes(call: &Call) -> usize {

@@ -5,7 +5,9 @@ use domain::{
     WorkspaceInfo,
 };
 
-use super::{Argument, CallResult, CallState, DialogSpec, RunState, Turn};
+use super::card::{Card, card};
+use super::shorter::Pending;
+use super::{Argument, CallResult, CallState, Dialog, DialogSpec, RunState, Turn};
 
 /// One model call.
 pub(crate) struct Conversation<'a> {
@@ -50,6 +52,12 @@ pub(crate) enum Item<'a> {
     Hint(&'a Hint),
     /// What was said about the ticket meanwhile.
     News(Vec<&'a News>),
+    /// What stands for turns before.
+    Summary(Box<Card<'a>>),
+    /// The repository's instructions once more, after a summary.
+    Instructions,
+    /// The turns so far are to be summed up.
+    SumUp,
 }
 
 /// Why the planner has a word to say.
@@ -65,6 +73,29 @@ pub(crate) enum Nudge {
 
 /// What the model is shown next; `None` when the conversation needs a workspace and has none.
 pub(crate) fn conversation<'a>(state: &'a RunState, dialog: &'static DialogSpec) -> Option<Conversation<'a>> {
+    let items = state
+        .known(dialog)
+        .map(|known| items(state, dialog, known, known.turns.len()));
+    with_items(state, dialog, items.unwrap_or_default())
+}
+
+/// What a model is shown that sums up a conversation's first turns: these as the conversation itself shows them, so that the
+/// provider's cache serves them.
+pub(crate) fn to_sum_up<'a>(
+    state: &'a RunState,
+    dialog: &'static DialogSpec,
+    pending: &Pending,
+) -> Option<Conversation<'a>> {
+    let mut items = items(state, dialog, state.known(dialog)?, pending.turns);
+    items.push(Item::SumUp);
+    with_items(state, dialog, items)
+}
+
+fn with_items<'a>(
+    state: &'a RunState,
+    dialog: &'static DialogSpec,
+    items: Vec<Item<'a>>,
+) -> Option<Conversation<'a>> {
     let request = state.request()?;
     let workspace = match dialog.has_workspace {
         true => Some(state.open_workspace()?),
@@ -84,21 +115,26 @@ pub(crate) fn conversation<'a>(state: &'a RunState, dialog: &'static DialogSpec)
         change: state.diff().zip(state.proof()),
         criteria: state.criteria(),
         nonce: &state.nonce,
-        items: items(state, dialog),
+        items,
     })
 }
 
-/// Every turn; one that ended without a tool call is followed by what came meanwhile, else by a nudge.
-fn items<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<Item<'a>> {
-    let (turns, cleared) = (state.turns_of(dialog), state.cleared_of(dialog));
+/// So many turns, or what stands for them; one that ended without a tool call is followed by what came meanwhile, else by a
+/// nudge.
+fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: usize) -> Vec<Item<'a>> {
+    let (turns, room) = (&known.turns, &known.room);
     let mut items = Vec::new();
-    items.extend(news(state, 0, turns.first()));
-    for (place, turn) in turns.iter().enumerate() {
+    match &room.summary {
+        Some(made) => items.push(Item::Summary(Box::new(card(state, dialog, turns, made)))),
+        None => items.extend(news(state, 0, turns.first())),
+    }
+    let shown = turns.iter().enumerate().take(most).skip(room.first_shown());
+    for (place, turn) in shown {
         // A call under way is repeated as it was.
         let Some(reply) = &turn.reply else { return items };
         items.push(Item::Reply(&reply.blocks));
         if !turn.calls.is_empty() {
-            items.push(results(turn, place < cleared));
+            items.push(results(turn, place < room.cleared));
         }
         let (from, next) = (turn.after + 1, turns.get(place + 1));
         let said = news(state, from, next);
@@ -108,6 +144,13 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<Item<'a>> {
             items.push(Item::Nudge(Nudge::SmallerSteps));
         } else if turn.calls.is_empty() && said.is_none() {
             items.push(Item::Nudge(Nudge::Unfinished));
+        }
+        if room
+            .summary
+            .as_ref()
+            .is_some_and(|made| made.made_after == place + 1)
+        {
+            items.push(Item::Instructions);
         }
         items.extend(returns(state, dialog, from, next));
         items.extend(turn.hints.iter().map(Item::Hint));

@@ -5,6 +5,8 @@ use domain::{
     ToolResult,
 };
 
+use super::shorter::Shorter;
+
 /// The turns of one conversation; each has a transcript of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialog {
@@ -12,8 +14,7 @@ pub(crate) struct Dialog {
     /// Several conversations may serve one phase, one after another.
     pub(crate) round: u32,
     pub(crate) turns: Vec<Turn>,
-    /// Of so many turns from the start, results are shown in one line each.
-    pub(crate) cleared: usize,
+    pub(crate) room: Shorter,
 }
 
 /// One model call and its tool calls.
@@ -73,6 +74,16 @@ impl Call {
         }
     }
 
+    /// The files that it writes by their names; commands write where they like.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        let text = |field: &str| self.call.input.get(field).and_then(serde_json::Value::as_str);
+        match self.call.name.as_str() {
+            "edit_file" | "write_file" => text("path").into_iter().collect(),
+            "apply_patch" => text("patch").map(patched).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether it probably costs every workspace that it runs in.
     pub(crate) const fn is_deadly(&self) -> bool {
         self.losses >= MOST_LOSSES
@@ -81,6 +92,21 @@ impl Call {
     pub(crate) const fn is_open(&self) -> bool {
         !matches!(self.state, CallState::Finished { .. })
     }
+}
+
+/// The files that a unified diff names.
+fn patched(patch: &str) -> Vec<&str> {
+    let named = patch
+        .lines()
+        .filter_map(|line| line.strip_prefix("--- ").or(line.strip_prefix("+++ ")));
+    named
+        .map(|name| name.split('\t').next().unwrap_or_default().trim())
+        .map(|name| {
+            name.strip_prefix("a/")
+                .or(name.strip_prefix("b/"))
+                .unwrap_or(name)
+        })
+        .collect()
 }
 
 /// Where a tool call stands.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod budget;
+mod card;
 mod context;
 pub(crate) mod conversation;
 mod dialog;
@@ -11,6 +12,7 @@ mod proof;
 mod repetition;
 mod reports;
 mod retry;
+mod shorter;
 mod spec;
 mod state;
 mod step;
@@ -19,7 +21,8 @@ mod work;
 
 pub(crate) use apply::IllegalFact;
 pub(crate) use budget::{Allowance, has_exits_only, is_late, no_room, spent, turn_limit};
-pub(crate) use context::{known_length, tokens_of};
+pub(crate) use card::Card;
+pub(crate) use context::{idle, is_full, known_length, tokens_of};
 pub(crate) use conversation::{Conversation, Item, Nudge};
 pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
 pub(crate) use input::Input;

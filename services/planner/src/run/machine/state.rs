@@ -244,7 +244,7 @@ impl RunState {
         self.dialogs.iter().any(|dialog| dialog.phase == Phase::Work)
     }
 
-    fn known(&self, dialog: &DialogSpec) -> Option<&Dialog> {
+    pub(super) fn known(&self, dialog: &DialogSpec) -> Option<&Dialog> {
         let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(self));
         self.dialogs.iter().find(is_it)
     }
@@ -252,11 +252,6 @@ impl RunState {
     /// The turns of a phase's conversation, as far as it has come.
     pub(crate) fn turns_of(&self, dialog: &DialogSpec) -> &[Turn] {
         self.known(dialog).map_or(&[], |known| &known.turns)
-    }
-
-    /// Of how many of them results are shown in one line each.
-    pub(crate) fn cleared_of(&self, dialog: &DialogSpec) -> usize {
-        self.known(dialog).map_or(0, |known| known.cleared)
     }
 
     /// The last report of a kind that counts.
@@ -306,6 +301,9 @@ impl RunState {
             | Fact::ChangeInspected { .. }
             | Fact::PhaseFinished { .. }
             | Fact::ContextCleared { .. }
+            | Fact::SummaryRequested { .. }
+            | Fact::Summarized { .. }
+            | Fact::SummaryFailed { .. }
             | Fact::ClassRaised { .. }
             | Fact::Returned { .. }
             | Fact::SnapshotTaken { .. }

@@ -21,6 +21,8 @@ pub(crate) enum Action {
     SetLimits,
     /// Ask the model.
     AskModel { id: CallId },
+    /// Ask a model to sum up the first turns of a conversation.
+    SumUp { id: CallId },
     /// Let the executor run a tool.
     CallTool {
         id: CallId,
@@ -63,6 +65,7 @@ impl Action {
             Self::OpenWorkspace { .. }
             | Self::SetLimits
             | Self::AskModel { .. }
+            | Self::SumUp { .. }
             | Self::CallTool { .. }
             | Self::FindCode
             | Self::FindChecks
@@ -137,8 +140,12 @@ pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
     if state.limits.is_none() {
         return Action::SetLimits;
     }
-    if let Some(fact) = context::clear(state, dialog) {
+    let room = context::room(state, dialog);
+    if let Some(fact) = context::fact(state, dialog, &room) {
         return Action::Record(fact);
+    }
+    if let Some(id) = state.summary_under_way(dialog) {
+        return Action::SumUp { id: id.clone() };
     }
     let hint = budget::hint(state, dialog).or_else(|| repetition::hint(state, dialog));
     if let Some(hint) = hint {

@@ -1,11 +1,12 @@
 //! The arrows of a conversation: what the model is asked and replies, and what its tool calls bring.
 
 use domain::{
-    CallId, Entry, Fact, Hint, Phase, Reply, RepositoryName, RunLimits, StopReason, TicketLimits, ToolCall,
-    ToolResult,
+    CallId, Entry, Fact, Hint, ModelFault, Phase, Reply, RepositoryName, RunLimits, StopReason, TicketLimits,
+    ToolCall, ToolResult,
 };
 
 use super::apply::{Applied, legal};
+use super::shorter::Shorter;
 use super::{Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
 
 impl RunState {
@@ -24,7 +25,8 @@ impl RunState {
                 id,
                 detail,
                 transient,
-            } => self.model_failed(id, detail, *transient),
+                kind,
+            } => self.model_failed(id, detail, (*transient, *kind)),
             Fact::BudgetRefused { id, reason } => self.budget_refused(id, reason),
             Fact::ToolRequested {
                 id,
@@ -34,7 +36,15 @@ impl RunState {
             } => self.tool_requested((id, call, *own), repository.as_ref(), entry),
             Fact::ToolFinished { id, result } => self.tool_finished(id, result, entry.position),
             Fact::Hinted { phase, hint } => self.hinted(*phase, hint),
-            Fact::ContextCleared { phase, turns, .. } => self.context_cleared(*phase, *turns),
+            Fact::ContextCleared { phase, turns, tokens } => self.context_cleared(*phase, *turns, *tokens),
+            Fact::SummaryRequested {
+                id,
+                phase,
+                turns,
+                tokens,
+            } => self.summary_requested(id, *phase, (*turns, *tokens)),
+            Fact::Summarized { id, reply } => self.summarized(id, reply, entry.position),
+            Fact::SummaryFailed { id, .. } => self.summary_failed(id),
             _ => Err("it is not about a conversation"),
         }
     }
@@ -66,8 +76,17 @@ impl RunState {
         }
     }
 
-    fn model_failed(&mut self, id: &CallId, detail: &str, transient: bool) -> Applied {
-        self.asked_turn(id)?.failed = Some(ModelTrouble {
+    fn model_failed(
+        &mut self,
+        id: &CallId,
+        detail: &str,
+        (transient, kind): (bool, Option<ModelFault>),
+    ) -> Applied {
+        let turn = self.asked_turn(id)?;
+        if kind == Some(ModelFault::ContextTooLong) {
+            return self.overflown();
+        }
+        turn.failed = Some(ModelTrouble {
             detail: detail.to_owned(),
             transient,
         });
@@ -88,7 +107,7 @@ impl RunState {
                 phase,
                 round,
                 turns: Vec::new(),
-                cleared: 0,
+                room: Shorter::default(),
             },
         };
         self.dialogs.push(dialog);
@@ -113,21 +132,10 @@ impl RunState {
     }
 
     /// The last conversation of a phase, to change it.
-    fn last_dialog_of(&mut self, phase: Phase) -> Result<&mut Dialog, &'static str> {
+    pub(super) fn last_dialog_of(&mut self, phase: Phase) -> Result<&mut Dialog, &'static str> {
         let mut dialogs = self.dialogs.iter_mut().rev();
         let found = dialogs.find(|dialog| dialog.phase == phase);
         found.ok_or("there is no such conversation")
-    }
-
-    fn context_cleared(&mut self, phase: Phase, turns: u32) -> Applied {
-        let dialog = self.last_dialog_of(phase)?;
-        let turns = turns as usize;
-        legal(
-            dialog.cleared < turns && turns <= dialog.turns.len(),
-            "there is nothing to clear",
-        )?;
-        dialog.cleared = turns;
-        Ok(())
     }
 
     /// The last turn of the conversation carries it, so that it is told after that turn's results.
@@ -150,6 +158,9 @@ impl RunState {
         turn.reply = Some(reply.clone());
         self.retries = 0;
         self.spending.replied(reply);
+        if let Some(dialog) = self.dialogs.last_mut() {
+            dialog.room.taken();
+        }
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor, WorkspaceInfo};
 
 use crate::run::machine::{
-    Action, Answer, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, is_late, record_turn,
-    run_tool, spent,
+    Action, Answer, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, idle, is_full, is_late,
+    record_turn, run_tool, spent,
 };
 use crate::run::tools::widen_scope;
 
@@ -18,12 +18,17 @@ pub(super) enum Progress {
     Silent(String),
     /// A budget beyond the run has no room for the next call.
     Refused(StopReason),
+    /// The model cannot take it any more.
+    Full,
 }
 
 /// Carries a conversation on, from its first turn.
 pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
     if let Some(reason) = state.refused() {
         return Progress::Refused(reason.clone());
+    }
+    if is_full(state, dialog) {
+        return Progress::Full;
     }
     let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(state));
     let last = state.dialog().filter(is_it);
@@ -64,7 +69,7 @@ pub(super) fn postponed(reason: StopReason) -> Step {
 }
 
 /// Carries a conversation on that ends when the model hands something in; the step that comes first, or what it is. Nothing
-/// is handed in after so many turns, or when what it may spend is spent.
+/// is handed in after so many turns, when what it may spend is spent, or when the model can read no more.
 pub(super) fn handed_in<T>(
     state: &RunState,
     dialog: &DialogSpec,
@@ -74,6 +79,7 @@ pub(super) fn handed_in<T>(
     match converse(state, dialog) {
         Progress::Step(step) => return Err(step),
         Progress::Refused(reason) => return Err(postponed(reason)),
+        Progress::Full => return Ok(None),
         Progress::Answered | Progress::Silent(_) => {}
     }
     if state.came_back_to(dialog.phase) {
@@ -82,7 +88,10 @@ pub(super) fn handed_in<T>(
     let turns = state.turns_of(dialog);
     let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
     match taken(calls) {
-        None if turns.len() < most_turns && spent(state, dialog.phase).is_none() => {
+        None if turns.len() < most_turns
+            && spent(state, dialog.phase).is_none()
+            && idle(state, dialog).is_none() =>
+        {
             Err(record_turn(state, dialog).into())
         }
         handed_in => Ok(handed_in),
@@ -139,28 +148,8 @@ fn tool_step(
 
 /// The first file that a call would write outside of the scope. Commands write where they like; the change is looked at later.
 fn out_of_scope(state: &RunState, request: &JobRequest, call: &Call) -> Option<Outside> {
-    let paths = match call.call.name.as_str() {
-        "edit_file" | "write_file" => vec![call.call.input.get("path")?.as_str()?],
-        "apply_patch" => patched(call.call.input.get("patch")?.as_str()?),
-        _ => return None,
-    };
     let scope = widen_scope::scope(state, request);
-    paths.into_iter().find_map(|path| scope.outside(path))
-}
-
-/// The files that a unified diff names.
-fn patched(patch: &str) -> Vec<&str> {
-    let named = patch
-        .lines()
-        .filter_map(|line| line.strip_prefix("--- ").or(line.strip_prefix("+++ ")));
-    named
-        .map(|name| name.split('\t').next().unwrap_or_default().trim())
-        .map(|name| {
-            name.strip_prefix("a/")
-                .or(name.strip_prefix("b/"))
-                .unwrap_or(name)
-        })
-        .collect()
+    call.paths().into_iter().find_map(|path| scope.outside(path))
 }
 
 /// The right form of a branch's name or a commit's message that does not follow the rules.

@@ -42,6 +42,7 @@ fn look(state: &RunState) -> Step {
     match converse(state, &DIALOG) {
         Progress::Step(step) => return step,
         Progress::Refused(reason) => return postponed(reason),
+        Progress::Full => return over(None),
         Progress::Answered | Progress::Silent(_) => {}
     }
     let turns = state.turns_of(&DIALOG);

@@ -22,6 +22,7 @@ fn next(state: &RunState) -> Step {
         Progress::Refused(reason) => return postponed(reason),
         Progress::Answered => String::new(),
         Progress::Silent(words) => words,
+        Progress::Full => return Step::Close(StopReason::ContextTooLong),
     };
     if is_labeled(state) {
         return Step::Over;

@@ -6,8 +6,8 @@ use domain::{
 
 use super::converse::{Progress, converse, postponed};
 use crate::run::machine::{
-    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, park, record_turn, spent,
-    stuck, turn_limit,
+    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, idle, park, record_turn,
+    spent, stuck, turn_limit,
 };
 use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
 
@@ -50,6 +50,7 @@ fn next(state: &RunState) -> Step {
         Progress::Answered => answered(state, request),
         Progress::Refused(reason) => cut_short(state, request, reason),
         Progress::Silent(words) => ended(state, request, &words),
+        Progress::Full => cut_short(state, request, StopReason::ContextTooLong),
     }
 }
 
@@ -136,7 +137,7 @@ fn next_turn(state: &RunState, request: &JobRequest) -> Step {
     if let Some(reason) = spent(state, Phase::Work) {
         return cut_short(state, request, reason);
     }
-    if let Some(repetition) = stuck(state, &DIALOG) {
+    if let Some(repetition) = stuck(state, &DIALOG).or_else(|| idle(state, &DIALOG)) {
         return cut_short(state, request, StopReason::Stuck(repetition));
     }
     record_turn(state, &DIALOG).into()

@@ -1,10 +1,15 @@
 //! A long conversation makes room.
 
-use domain::{Fact, Job, ToolResult};
+use domain::{
+    Block, Fact, Job, ModelFault, ModelRole, Phase, RepetitionKind, Reply, ReplyStop, StopReason, ToolResult,
+    Usage,
+};
+use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, request, tools};
-use crate::run::{Action, decide};
+use super::play::{Play, change, end, finish, reply, request, tools};
+use crate::prompts;
+use crate::run::{Action, RunState, decide, to_sum_up};
 use crate::transcript::{Message, Transcript};
 
 const LIMIT: u64 = 10_000;
@@ -91,4 +96,404 @@ fn a_conversation_is_cleared_again_when_it_grew_again() {
     let play = read(&[15_000; 7]);
     let turns: Vec<u32> = clearings(&play).into_iter().map(|(turns, _)| turns).collect();
     assert!(turns.len() >= 2 && turns.is_sorted(), "{turns:?}");
+}
+
+/// A turn whose words alone fill so many tokens of the conversation.
+fn long_words(tokens: u64, calls: &[(&str, serde_json::Value)]) -> Reply {
+    let words = "w".repeat(usize::try_from(tokens * 32 / 10).unwrap());
+    reply(ReplyStop::ToolUse, &words, calls)
+}
+
+fn look(at: usize) -> (&'static str, serde_json::Value) {
+    ("read_file", json!({ "path": format!("file{at}") }))
+}
+
+/// A run of turns that say much, so that clearing results is not enough; it stands before a model call without a reply.
+fn talk(turns: impl IntoIterator<Item = Reply>) -> Play {
+    talk_with(turns, [])
+}
+
+fn talk_with(turns: impl IntoIterator<Item = Reply>, summaries: impl IntoIterator<Item = Reply>) -> Play {
+    let mut play = Play::implement(request(Job::Implement), turns);
+    play.summaries.extend(summaries);
+    play.limits.context = Some(LIMIT);
+    on(&mut play);
+    play
+}
+
+/// Drives on to a model call of the work without a reply, or to the end.
+fn on(play: &mut Play) {
+    for _ in 0..1000 {
+        match decide(&play.state) {
+            Action::AskModel { .. } if play.replies.is_empty() && play.state.is_at_work() => return,
+            Action::Wait | Action::Rest => return,
+            action => play.perform(action),
+        }
+    }
+    panic!("it never stands still");
+}
+
+/// Fails the next model call because of its length, and drives on to the one after it.
+fn overflow(play: &mut Play) {
+    let Action::AskModel { id } = decide(&play.state) else {
+        panic!("the model is not asked")
+    };
+    play.append(Fact::ModelFailed {
+        id,
+        detail: "the conversation is too long for the model (400)".to_owned(),
+        transient: false,
+        kind: Some(ModelFault::ContextTooLong),
+    });
+    on(play);
+}
+
+fn names(play: &Play) -> Vec<&'static str> {
+    let steps = [
+        "context_cleared",
+        "summary_requested",
+        "summarized",
+        "summary_failed",
+    ];
+    let all = play.entries.iter().map(|entry| entry.fact.name());
+    all.filter(|name| steps.contains(name)).collect()
+}
+
+fn users(transcript: &Transcript) -> Vec<&str> {
+    let all = transcript.messages.iter().filter_map(|message| match message {
+        Message::User(text) => Some(text.as_str()),
+        _ => None,
+    });
+    all.collect()
+}
+
+/// Each tool call that is sent has exactly one result, in the message after it.
+fn assert_paired(transcript: &Transcript) {
+    let messages = &transcript.messages;
+    for (place, message) in messages.iter().enumerate() {
+        let next = messages.get(place + 1);
+        match message {
+            Message::Assistant(blocks) => {
+                let calls = blocks.iter().filter_map(|block| match block {
+                    Block::ToolCall(call) => Some(call.id.as_str()),
+                    _ => None,
+                });
+                let calls: Vec<&str> = calls.collect();
+                let results: Vec<&str> = match next {
+                    Some(Message::ToolResults(results)) => {
+                        results.iter().map(|(id, _)| id.as_str()).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                assert_eq!(calls, results, "message {place}");
+            }
+            Message::ToolResults(_) => {
+                assert!(
+                    matches!(messages[place - 1], Message::Assistant(_)),
+                    "message {place}"
+                );
+            }
+            Message::User(_) => {}
+        }
+    }
+}
+
+#[test]
+fn a_summary_stands_for_the_first_turns_when_clearing_is_not_enough() {
+    let summary = end("## Findings\nTotals are in cart.py.");
+    let turns = (0..5).map(|at| {
+        long_words(
+            2_500,
+            &[look(at), ("edit_file", json!({ "path": "shop/cart.py" }))],
+        )
+    });
+    let play = talk_with(turns, [summary]);
+    assert_eq!(names(&play), ["summary_requested", "summarized"]);
+    let transcript = play.transcript();
+    assert_paired(&transcript);
+    let users = users(&transcript);
+    assert!(
+        users[0].starts_with("Implement this ticket."),
+        "the task stays first"
+    );
+    let card = users[1];
+    for part in ["first 3 turns", "shop/cart.py", "Totals are in cart.py."] {
+        assert!(card.contains(part), "{part}: {card}");
+    }
+    assert!(users.last().unwrap().starts_with("Carry on with the work"));
+    let replies = transcript
+        .messages
+        .iter()
+        .filter(|message| matches!(message, Message::Assistant(_)));
+    assert_eq!(replies.count(), 2, "the last turns stay as they are");
+}
+
+#[test]
+fn a_card_tells_what_people_said_what_failed_and_why_the_work_came_back() {
+    let mut play = Play::implement(
+        request(Job::Implement),
+        [long_words(
+            2_500,
+            &[("run_command", json!({ "command": "make test" }))],
+        )],
+    );
+    let mut command = play.workspace.tools[0].clone();
+    command.name = "run_command".to_owned();
+    play.workspace.tools.push(command);
+    play.failing = vec!["make test"];
+    play.limits.context = Some(LIMIT);
+    on(&mut play);
+    play.append(super::news::said(900, "Mind the discounts."));
+    play.replies
+        .extend((1..5).map(|at| long_words(2_500, &[look(at), ("edit_file", json!({ "path": "a" }))])));
+    on(&mut play);
+    assert_eq!(names(&play), ["summary_requested", "summarized"]);
+    let transcript = play.transcript();
+    let card = users(&transcript)[1];
+    for part in [
+        "Mind the discounts.",
+        "exit code 1: make test",
+        "run_command did it",
+    ] {
+        assert!(card.contains(part), "{part}: {card}");
+    }
+}
+
+#[test]
+fn a_model_is_asked_for_a_summary_with_the_conversation_as_it_was_sent_before() {
+    let mut play = Play::implement(
+        request(Job::Implement),
+        (0..4).map(|at| long_words(2_700, &[look(at), ("edit_file", json!({ "path": "a" }))])),
+    );
+    play.limits.context = Some(LIMIT);
+    let mut sent = Vec::new();
+    let asked = loop {
+        match decide(&play.state) {
+            Action::SumUp { id } => break prompts::render(&to_sum_up(&play.state, &id).unwrap()).unwrap().0,
+            action => {
+                if matches!(action, Action::AskModel { .. }) && play.state.is_at_work() {
+                    sent.push(play.transcript());
+                }
+                play.perform(action);
+            }
+        }
+    };
+    let last = sent.last().unwrap();
+    let (words, before) = asked.messages.split_last().unwrap();
+    assert!(matches!(words, Message::User(text) if text.contains("## Findings")));
+    assert_eq!(
+        before,
+        &last.messages[..before.len()],
+        "the provider has it in its cache"
+    );
+    assert_eq!((&asked.system, &asked.tools), (&last.system, &last.tools));
+    assert_paired(&asked);
+}
+
+#[test]
+fn a_second_summary_without_a_change_in_between_ends_the_work_as_stuck_with_a_draft() {
+    let mut turns = vec![tools(&change())];
+    turns.extend((0..12).map(|at| long_words(2_500, &[look(at)])));
+    let play = talk(turns);
+    assert_eq!(names(&play), ["summary_requested", "summarized"]);
+    let Some(StopReason::Stuck(repetition)) = play.state.cut_short() else {
+        panic!("{:?}", play.state.cut_short())
+    };
+    assert_eq!(repetition.kind, RepetitionKind::Summaries);
+}
+
+#[test]
+fn a_run_that_changes_files_between_its_summaries_goes_on() {
+    let turns = (0..12).map(|at| {
+        long_words(
+            2_500,
+            &[look(at), ("edit_file", json!({ "path": format!("f{at}") }))],
+        )
+    });
+    let mut play = talk(turns);
+    assert!(
+        names(&play).iter().filter(|name| **name == "summarized").count() >= 2,
+        "{:?}",
+        names(&play)
+    );
+    let transcript = play.transcript();
+    assert_paired(&transcript);
+    assert!(
+        users(&transcript)[1].contains("f0"),
+        "the card has what was done before the first summary"
+    );
+    play.replies.push_back(tools(&[finish()]));
+    play.drive();
+    assert!(play.state.exit().is_some() && play.state.cut_short().is_none());
+}
+
+#[test]
+fn a_summary_that_is_of_no_use_costs_nothing_but_its_tokens() {
+    let empty = end(" ");
+    let long = end(&"x".repeat(20_000));
+    let calling = tools(&[look(1)]);
+    let cut = reply(ReplyStop::MaxTokens, "## Findings", &[]);
+    for useless in [empty, long, calling, cut] {
+        let turns = (0..5).map(|at| long_words(2_500, &[look(at), ("edit_file", json!({ "path": "a" }))]));
+        let play = talk_with(
+            turns,
+            [Reply {
+                usage: Usage {
+                    input_tokens: 7,
+                    ..Usage::default()
+                },
+                ..useless
+            }],
+        );
+        assert_eq!(names(&play), ["summary_requested", "summarized"]);
+        assert_eq!(play.state.spending.tokens, 7);
+        assert_eq!(
+            play.transcript()
+                .messages
+                .iter()
+                .filter(|one| matches!(one, Message::Assistant(_)))
+                .count(),
+            5
+        );
+        assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+    }
+}
+
+#[test]
+fn a_provider_that_says_the_prompt_is_too_long_gets_a_shorter_one_twice_and_then_the_run_ends_with_a_draft() {
+    let mut turns = vec![tools(&change())];
+    turns.extend((0..3).map(|at| tools(&[look(at)])));
+    let mut play = talk(turns);
+    play.limits.context = None;
+    let before = play.state.turns();
+    overflow(&mut play);
+    assert_eq!(names(&play), ["context_cleared"]);
+    assert_eq!(play.state.turns(), before, "the failed turn leaves no trace");
+    assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+    overflow(&mut play);
+    assert_eq!(
+        names(&play),
+        ["context_cleared", "summary_requested", "summarized"]
+    );
+    assert_paired(&play.transcript());
+    overflow(&mut play);
+    assert_eq!(play.state.cut_short(), Some(&StopReason::ContextTooLong));
+}
+
+#[test]
+fn a_reply_after_a_shorter_prompt_lets_the_count_begin_anew() {
+    let mut play = talk((0..3).map(|at| tools(&[look(at)])));
+    for round in 0..4 {
+        overflow(&mut play);
+        assert!(matches!(decide(&play.state), Action::AskModel { .. }), "{round}");
+        play.replies
+            .extend([tools(&[look(10 + round), ("edit_file", json!({ "path": "a" }))])]);
+        on(&mut play);
+    }
+}
+
+#[test]
+fn a_task_that_is_too_long_by_itself_ends_the_run() {
+    let mut play = talk([]);
+    overflow(&mut play);
+    assert_eq!(play.reason(), &StopReason::ContextTooLong);
+}
+
+#[test]
+fn a_failed_call_of_a_former_release_ends_the_run_as_it_did() {
+    let mut play = talk([]);
+    let Action::AskModel { id } = decide(&play.state) else {
+        panic!()
+    };
+    let record = json!({"type": "model_failed", "id": id, "detail": "refused"});
+    play.append(serde_json::from_value(record).unwrap());
+    on(&mut play);
+    assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
+}
+
+#[test]
+fn the_limit_of_a_conversation_is_that_of_its_role_unless_one_is_set_for_all() {
+    let mut limits = domain::RunLimits::default();
+    limits.context_by_role.insert(ModelRole::Default, 9);
+    assert_eq!(limits.context_of(ModelRole::Default), Some(9));
+    assert_eq!(limits.context_of(ModelRole::Fast), None);
+    limits.context = Some(5);
+    assert_eq!(limits.context_of(ModelRole::Fast), Some(5));
+}
+
+#[test]
+fn news_that_a_refused_call_would_have_shown_is_shown_by_the_next_one() {
+    let mut play = talk((0..2).map(|at| tools(&[look(at)])));
+    play.append(super::news::said(900, "Mind the discounts."));
+    overflow(&mut play);
+    let transcript = play.transcript();
+    let shown = users(&transcript)
+        .iter()
+        .filter(|text| text.contains("Mind the discounts."))
+        .count();
+    assert_eq!(shown, 1);
+}
+
+fn turn() -> impl Strategy<Value = (u64, usize, bool, bool)> {
+    (
+        0..4_000_u64,
+        0..12_000_usize,
+        any::<bool>(),
+        prop::bool::weighted(0.15),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever a run reads, says and is refused: what is sent is whole, what was sent stays as it was until something is left
+    /// out, and another planner that reads the journal sends the same.
+    #[test]
+    fn every_prefix_of_a_run_that_becomes_shorter_shows_the_same_conversation(turns in prop::collection::vec(turn(), 1..25)) {
+        let mut play = Play::implement(request(Job::Implement), []);
+        play.limits.context = Some(LIMIT);
+        let mut sent: Option<Transcript> = None;
+        let mut turns = turns.into_iter().enumerate();
+        let mut chars = 0;
+        for _ in 0..2000 {
+            match decide(&play.state) {
+                Action::AskModel { id } if play.state.dialog().unwrap().phase == Phase::Work => {
+                    let folded = RunState::fold(&play.state.run, &play.entries).unwrap().unwrap();
+                    let again = prompts::render(&crate::run::conversation(&folded).unwrap()).unwrap().0;
+                    let now = play.transcript();
+                    prop_assert_eq!(&again.messages, &now.messages);
+                    assert_paired(&now);
+                    let steps = names(&play).len();
+                    if let Some(before) = &sent {
+                        let whole = steps > play.summaries_seen || now.messages.starts_with(&before.messages);
+                        prop_assert!(whole, "the provider's cache is lost");
+                    }
+                    play.summaries_seen = steps;
+                    sent = Some(now);
+                    let Some((at, (tokens, size, changes, refused))) = turns.next() else { break };
+                    chars = size;
+                    if refused {
+                        play.append(Fact::ModelFailed {
+                            id,
+                            detail: "too long".to_owned(),
+                            transient: false,
+                            kind: Some(ModelFault::ContextTooLong),
+                        });
+                        continue;
+                    }
+                    let mut calls = vec![look(at)];
+                    if changes {
+                        calls.push(("edit_file", json!({ "path": format!("f{at}") })));
+                    }
+                    let reply = long_words(tokens, &calls);
+                    play.append(Fact::ModelReplied { id, reply, prompt: None });
+                }
+                Action::CallTool { id, call, .. } if call.name == "read_file" => {
+                    let result = ToolResult::ok("y".repeat(chars));
+                    play.append(Fact::ToolFinished { id, result });
+                }
+                Action::Wait | Action::Rest => break,
+                action => play.perform(action),
+            }
+        }
+    }
 }

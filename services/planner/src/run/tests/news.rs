@@ -7,7 +7,7 @@ use super::play::{Play, change, done, end, finish, tools};
 use crate::run::{Action, decide};
 use crate::transcript::Message;
 
-fn said(sequence: u64, text: &str) -> Fact {
+pub(super) fn said(sequence: u64, text: &str) -> Fact {
     let at = Timestamp::from_unix_ms(1);
     let comment = TicketComment {
         author: "ada".to_owned(),

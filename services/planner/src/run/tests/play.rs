@@ -159,6 +159,10 @@ pub(crate) struct Play {
     pub(crate) replies: VecDeque<Reply>,
     /// The replies of the other conversations; one without any left gets a usual one.
     pub(crate) around: BTreeMap<Phase, VecDeque<Reply>>,
+    /// What a model replies that sums up; without any left it is a usual one.
+    pub(crate) summaries: VecDeque<Reply>,
+    /// How many steps made the conversation shorter, when a test looked last.
+    pub(crate) summaries_seen: usize,
     pub(crate) committed: Option<char>,
     /// How many model calls fail before one works.
     pub(crate) faults: u8,
@@ -192,6 +196,8 @@ impl Play {
             state,
             replies: VecDeque::new(),
             around: BTreeMap::new(),
+            summaries: VecDeque::new(),
+            summaries_seen: 0,
             committed: None,
             faults: 0,
             empty: false,
@@ -219,6 +225,8 @@ impl Play {
             state,
             replies: replies.into(),
             around: BTreeMap::new(),
+            summaries: VecDeque::new(),
+            summaries_seen: 0,
             committed,
             faults: 0,
             empty: false,
@@ -291,6 +299,13 @@ impl Play {
                     reply,
                     prompt: None,
                 });
+            }
+            Action::SumUp { id } => {
+                let reply = self
+                    .summaries
+                    .pop_front()
+                    .unwrap_or_else(|| end("## Next\nGo on."));
+                self.append(Fact::Summarized { id, reply });
             }
             Action::CallTool { id, call, .. } => {
                 let mut result = self.result(&call.name);
@@ -419,6 +434,7 @@ impl Play {
             id,
             detail,
             transient,
+            kind: None,
         });
     }
 
