@@ -6,7 +6,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images cluster k8s-check sandbox-check crash-matrix
+.PHONY: help setup demo test lint fmt bench faults up images cluster k8s-check sandbox-check crash-matrix replay
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -41,6 +41,10 @@ bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PAR
 faults: setup ## Kill, freeze and restart everything while tickets are under way: [TICKETS=200] [SEED=…]
 	@$(CARGO) build --quiet --locked --workspace --bins
 	@$(TARGET_DIR)/debug/faults --tickets $(or $(TICKETS),200) $(if $(SEED),--seed $(SEED))
+
+replay: setup ## Play real bug fixes of published packages from ticket to patch: [FIXES="id id"]; downloads releases
+	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(TARGET_DIR)/debug/replay $(FIXES)
 
 crash-matrix: setup ## Crash at every failpoint of a story, start again, compare the end; prints point, outcome, ms
 	@$(CARGO) build --quiet --locked --workspace --bins

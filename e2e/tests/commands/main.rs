@@ -12,6 +12,7 @@ mod example;
 mod folder;
 mod process_ticket;
 mod program;
+mod replay;
 mod services;
 mod stage;
 mod telemetry;

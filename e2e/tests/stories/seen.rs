@@ -38,8 +38,8 @@ pub(crate) fn settled(compare: impl FnOnce()) {
 /// call, the system prompt always: tests of the prompts have them.
 pub(crate) fn saw(call: &ModelCall) -> String {
     let messages = call.request["messages"].as_array().cloned().unwrap_or_default();
-    let told = messages.iter().filter(|message| message["role"] == "user");
-    let last = told.last().cloned().unwrap_or_default();
+    let mut told = messages.iter().filter(|message| message["role"] == "user");
+    let last = told.next_back().cloned().unwrap_or_default();
     parts(&last["content"]).join("\n---\n")
 }
 

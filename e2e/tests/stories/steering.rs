@@ -117,7 +117,7 @@ async fn the_fourth_wish_for_another_change_ends_the_run_and_the_ticket_hears_wh
     let mut script = fixture::script();
     for round in 1..=3 {
         let mark = json!({"command": format!("echo '# {round}' >> shop/cart.py")});
-        script.push(Step::call("run_command", mark).expecting(&format!("Wish {round}")));
+        script.push(Step::call("run_command", mark).expecting(format!("Wish {round}")));
         script.push(fixture::finish("cart", "Count every piece in the cart's total"));
     }
     world.model.set_script("", script);

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 /// Lists within lists beyond this many become text of the innermost; Jira's own editor stops at six.
 const MAX_LISTS: usize = 16;
 
-/// The ADF document of a Markdown text. What ADF does not allow where it stands becomes the nearest thing that it
+/// The ADF document of a Markdown text.
+///
+/// What ADF does not allow where it stands becomes the nearest thing that it
 /// does: a heading in a list is bold text, a table in a list a paragraph for each row, an image is a link, HTML is text.
 pub fn from_markdown(markdown: &str) -> Value {
     let mut builder = Builder::default();

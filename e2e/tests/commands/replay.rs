@@ -1,0 +1,79 @@
+//! `make replay` without its downloads: a catalogue whose releases are two folders.
+
+use std::path::Path;
+
+use testkit::fixture;
+
+use crate::program::run;
+
+const CATALOGUE: &str = r#"
+[[fix]]
+id = "shop-2"
+language = "python"
+registry = "folder"
+package = "shop"
+licence = "none"
+from = { version = "one" }
+to = { version = "two" }
+files = ["shop/cart.py"]
+leave_out = ["tests"]
+ticket = """
+The cart forgets how many pieces there are
+
+Two mugs at 100 cost 100."""
+test_file = "tests/test_pieces.py"
+command = "python3 -m unittest -v"
+fails = ["tests.test_pieces.PiecesTest.test_every_piece_is_paid"]
+passes = ["tests.test_pieces.PiecesTest.test_nothing_costs_nothing"]
+test = '''
+import unittest
+
+from shop.cart import Cart
+
+
+class PiecesTest(unittest.TestCase):
+    def test_every_piece_is_paid(self):
+        cart = Cart()
+        cart.add("mug", 100, quantity=2)
+        self.assertEqual(cart.total(), 200)
+
+    def test_nothing_costs_nothing(self):
+        self.assertEqual(Cart().total(), 0)
+'''
+"#;
+
+fn release(folder: &Path, repaired: bool) {
+    for (path, content) in fixture::files() {
+        let file = folder.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let content = match repaired {
+            true => content.replace("sum(line.price for", "sum(line.price * line.quantity for"),
+            false => content.to_owned(),
+        };
+        std::fs::write(file, content).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_fix_is_played_from_its_ticket_to_a_change_that_its_tests_accept() {
+    let root = tempfile::tempdir().unwrap();
+    release(&root.path().join("one"), false);
+    release(&root.path().join("two"), true);
+    std::fs::write(root.path().join("catalogue.toml"), CATALOGUE).unwrap();
+    let arguments = ["--catalogue", "catalogue.toml", "--out", "out"];
+    let ran = run("replay", &arguments, &[], root.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out.starts_with("replay shop-2 python resolved E3 "),
+        "{ran:?}"
+    );
+    let refused = run(
+        "replay",
+        &["shop-3", "--catalogue", "catalogue.toml"],
+        &[],
+        root.path(),
+    )
+    .await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("no fix is named shop-3"), "{refused:?}");
+}
