@@ -1,13 +1,14 @@
 //! Facts: the entries of a run's journal.
 
+mod reading;
+
 use serde::{Deserialize, Serialize};
 
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    Amount, CallId, Class, CodeSeed, Decision, Hint, ModelFault, ModelRole, News, Phase, PhaseOutput,
-    RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits,
-    Snapshot, StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor,
-    WorkspaceInfo,
+    CallId, Class, CodeSeed, Decision, Hint, ModelFault, ModelRole, News, Phase, PhaseOutput, RecordKind,
+    Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits, Snapshot,
+    StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor, WorkspaceInfo,
 };
 
 /// One record of a run's journal.
@@ -328,105 +329,4 @@ pub enum Fact {
         /// Why.
         reason: StopReason,
     },
-}
-
-impl Fact {
-    /// The name in logs and listings.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::RunStarted { .. } => "run_started",
-            Self::TakenOver { .. } => "taken_over",
-            Self::WorkspaceRequested { .. } => "workspace_requested",
-            Self::WorkspaceOpened { .. } => "workspace_opened",
-            Self::WorkspaceFailed { .. } => "workspace_failed",
-            Self::WorkspaceRestored { .. } => "workspace_restored",
-            Self::LimitsSet { .. } => "limits_set",
-            Self::ModelRequested { .. } => "model_requested",
-            Self::ModelReplied { .. } => "model_replied",
-            Self::ModelFailed { .. } => "model_failed",
-            Self::BudgetRefused { .. } => "budget_refused",
-            Self::ToolRequested { .. } => "tool_requested",
-            Self::ToolFinished { .. } => "tool_finished",
-            Self::CodeFound { .. } => "code_found",
-            Self::ChecksFound { .. } => "checks_found",
-            Self::CheckRequested { .. } => "check_requested",
-            Self::CheckRan { .. } => "check_ran",
-            Self::ChangeInspected { .. } => "change_inspected",
-            Self::PhaseFinished { .. } => "phase_finished",
-            Self::ContextCleared { .. } => "context_cleared",
-            Self::SummaryRequested { .. } => "summary_requested",
-            Self::Summarized { .. } => "summarized",
-            Self::SummaryFailed { .. } => "summary_failed",
-            Self::ClassRaised { .. } => "class_raised",
-            Self::Returned { .. } => "returned",
-            Self::SnapshotTaken { .. } => "snapshot_taken",
-            Self::SnapshotFailed { .. } => "snapshot_failed",
-            Self::ReportRequested { .. } => "report_requested",
-            Self::ReportSettled { .. } => "report_settled",
-            Self::Parked { .. } => "parked",
-            Self::RetryScheduled { .. } => "retry_scheduled",
-            Self::Retried { .. } => "retried",
-            Self::Decided { .. } => "decided",
-            Self::StopRequested { .. } => "stop_requested",
-            Self::NewsArrived { .. } => "news_arrived",
-            Self::Hinted { .. } => "hinted",
-            Self::RunFinished { .. } => "run_finished",
-        }
-    }
-
-    /// What a model took for it, when it is a reply; one without a price counts its tokens alone.
-    pub fn taken(&self) -> Option<Amount> {
-        let (Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. }) = self else {
-            return None;
-        };
-        Some(Amount {
-            cost_micros: reply.cost_micros.unwrap_or_default(),
-            tokens: reply.usage.input_tokens.saturating_add(reply.usage.output_tokens),
-        })
-    }
-
-    /// Whether a planner that writes this has got further than one that fell at the same place before it: asking alone is
-    /// no progress, an answer is.
-    #[must_use]
-    pub const fn shows_progress(&self) -> bool {
-        match self {
-            Self::TakenOver { .. }
-            | Self::WorkspaceRequested { .. }
-            | Self::WorkspaceRestored { .. }
-            | Self::LimitsSet { .. }
-            | Self::ModelRequested { .. }
-            | Self::ToolRequested { .. }
-            | Self::SummaryRequested { .. }
-            | Self::CheckRequested { .. } => false,
-            Self::RunStarted { .. }
-            | Self::WorkspaceOpened { .. }
-            | Self::WorkspaceFailed { .. }
-            | Self::ModelReplied { .. }
-            | Self::ModelFailed { .. }
-            | Self::BudgetRefused { .. }
-            | Self::ToolFinished { .. }
-            | Self::CodeFound { .. }
-            | Self::ChecksFound { .. }
-            | Self::CheckRan { .. }
-            | Self::ChangeInspected { .. }
-            | Self::PhaseFinished { .. }
-            | Self::ContextCleared { .. }
-            | Self::Summarized { .. }
-            | Self::SummaryFailed { .. }
-            | Self::ClassRaised { .. }
-            | Self::Returned { .. }
-            | Self::SnapshotTaken { .. }
-            | Self::SnapshotFailed { .. }
-            | Self::ReportRequested { .. }
-            | Self::ReportSettled { .. }
-            | Self::Parked { .. }
-            | Self::RetryScheduled { .. }
-            | Self::Retried { .. }
-            | Self::Decided { .. }
-            | Self::StopRequested { .. }
-            | Self::NewsArrived { .. }
-            | Self::Hinted { .. }
-            | Self::RunFinished { .. } => true,
-        }
-    }
 }

@@ -13,6 +13,7 @@ mod endings;
 mod exits;
 mod happy;
 mod instances;
+mod models;
 mod phases;
 mod proof;
 mod recovery;

@@ -7,8 +7,8 @@ mod recover;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, Fact, ModelFault, ModelRole, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp,
-    ToolCall, ToolResult, WorkspaceInfo, cause::chain,
+    CallId, Fact, ModelFault, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall,
+    ToolResult, WorkspaceInfo, cause::chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -206,7 +206,7 @@ impl Driver {
             Err(error) => return failed(id, format!("the prompt could not be written: {error}"), None),
         };
         let run = state.run.to_string();
-        let choice = shown.dialog.role.into();
+        let choice = limits::choice(state, shown.dialog.phase, shown.dialog.role);
         let reservation = match self.reserve(state, &id, shown.dialog, &transcript).await {
             Ok(reservation) => reservation,
             Err(reason) => return Fact::BudgetRefused { id, reason },
@@ -247,7 +247,7 @@ impl Driver {
             }
         };
         let run = state.run.to_string();
-        let choice = ModelRole::Default.into();
+        let choice = limits::summing_up(state);
         let asked = self.models.chat(&choice, &run, &transcript);
         let fact = match failpoint::around("planner.model.sum_up", asked).await {
             Ok(reply) => Fact::Summarized { id, reply },

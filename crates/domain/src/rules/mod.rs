@@ -163,6 +163,9 @@ impl Rules {
         {
             return problem("agent.class_turns", "must be between 1 and 150 each");
         }
+        if !self.agent.models.values().all(|model| is_model(model)) {
+            return problem("agent.models", "must be names of models, without spaces");
+        }
         if self.agent.review_rounds > MOST_REVIEW_ROUNDS {
             return problem("agent.review_rounds", "must be at most 3");
         }
@@ -233,4 +236,10 @@ impl Rules {
             problem: problem.to_owned(),
         })
     }
+}
+/// Longest name of a model, in bytes.
+const MAX_MODEL: usize = 200;
+
+fn is_model(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_MODEL && name.bytes().all(|byte| byte.is_ascii_graphic())
 }

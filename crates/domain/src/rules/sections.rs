@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dollars, glob::covers, host::HostPattern, instance::Instance, intake::Class};
+use crate::{Dollars, Phase, glob::covers, host::HostPattern, instance::Instance, intake::Class};
 
 /// The repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,6 +204,9 @@ pub struct AgentRules {
     pub max_retries: Option<u32>,
     /// What one run may spend.
     pub budget: BudgetRules,
+    /// The model of a conversation, by phase: a name, or a provider of the planner's settings with or without `:name`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<Phase, String>,
     /// Whether a person must approve the change before it is pushed.
     pub approval: Approval,
     /// Commands that check a change, of which two run; empty: found in the repository.
@@ -254,6 +257,7 @@ impl Default for AgentRules {
             review_rounds: 1,
             max_retries: None,
             budget: BudgetRules::default(),
+            models: BTreeMap::new(),
             approval: Approval::None,
             checks: Vec::new(),
             contract: Vec::new(),

@@ -4,8 +4,23 @@ use domain::{Amount, CallId, Dollars, Fact, ModelRole, Phase, StopReason, Ticket
 
 use super::{Driver, Outcome, Trouble};
 use crate::budgets::{Reservation, Wish};
-use crate::run::{DialogSpec, RunState, known_length, no_room, tokens_of};
+use crate::model::Choice;
+use crate::run::{DialogSpec, RunState, dialogs, known_length, no_room, tokens_of};
 use crate::transcript::Transcript;
+
+/// Who is asked in a conversation: the role's model, unless the rules name another for its phase.
+pub(super) fn choice(state: &RunState, phase: Phase, role: ModelRole) -> Choice {
+    let models = state.request().map(|request| &request.rules.agent.models);
+    Choice {
+        role,
+        model: models.and_then(|models| models.get(&phase)).cloned(),
+    }
+}
+
+/// Who sums a conversation up: the model that works, whatever the conversation's own is.
+pub(super) fn summing_up(state: &RunState) -> Choice {
+    choice(state, Phase::Work, ModelRole::Default)
+}
 
 impl Driver {
     pub(super) async fn set_limits(&self, state: &RunState) -> Result<Outcome, Trouble> {
@@ -16,7 +31,14 @@ impl Driver {
             Some(limits) => Some(self.with_spent(state, limits).await?),
             None => None,
         };
-        let limits = self.allowance.limits(request);
+        let mut limits = self.allowance.limits(request);
+        // A model that the rules name may bear less than its role's own.
+        for dialog in dialogs(state) {
+            if let Some(limit) = limits.context_by_role.get_mut(&dialog.role) {
+                let choice = choice(state, dialog.phase, dialog.role);
+                *limit = self.models.conversation_limit(&choice).min(*limit);
+            }
+        }
         Ok(Fact::LimitsSet { limits, ticket }.into())
     }
 
@@ -57,8 +79,8 @@ impl Driver {
         transcript: &Transcript,
     ) -> Result<Reservation, StopReason> {
         let input = tokens_of(transcript.bytes()).max(known_length(state, dialog));
-        self.reserve_for(state, id, (dialog.phase, dialog.role), input)
-            .await
+        let choice = choice(state, dialog.phase, dialog.role);
+        self.reserve_for(state, id, (dialog.phase, &choice), input).await
     }
 
     /// The same for a summary of a conversation, which the model that works makes.
@@ -70,23 +92,22 @@ impl Driver {
         transcript: &Transcript,
     ) -> Result<Reservation, StopReason> {
         let input = tokens_of(transcript.bytes());
-        self.reserve_for(state, id, (phase, ModelRole::Default), input)
-            .await
+        let choice = summing_up(state);
+        self.reserve_for(state, id, (phase, &choice), input).await
     }
 
     async fn reserve_for(
         &self,
         state: &RunState,
         id: &CallId,
-        (phase, role): (Phase, ModelRole),
+        (phase, choice): (Phase, &Choice),
         input: u64,
     ) -> Result<Reservation, StopReason> {
-        let choice = role.into();
-        let most = self.models.most(&choice, input);
+        let most = self.models.most(choice, input);
         if let Some(reason) = no_room(state, phase, most) {
             return Err(reason);
         }
-        let longest = self.models.longest(&choice);
+        let longest = self.models.longest(choice);
         self.budgets.reserve(state, Wish { id, most, longest }).await
     }
 }

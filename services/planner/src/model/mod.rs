@@ -168,17 +168,15 @@ impl Models {
         each.sum()
     }
 
+    /// Tokens of a conversation from which on it is made shorter: what the smallest model of the chain bears.
+    pub(crate) fn conversation_limit(&self, choice: &Choice) -> u64 {
+        let names = self.places(choice).into_iter().map(|place| place.settings.name);
+        let limits = names.map(|name| prices::conversation_limit(&self.settings, &name));
+        limits.min().unwrap_or_default()
+    }
+
     /// The chain of a choice; providers that failed a moment ago come last.
     fn links(&self, choice: &Choice) -> Vec<Link> {
-        let own = self
-            .chains
-            .get(&choice.role)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let places = match &choice.model {
-            Some(model) => roles::overridden(&self.settings, own, model),
-            None => own.to_vec(),
-        };
         let link = |place: Place| {
             Some(Link {
                 provider: self.providers.get(&place.provider)?.clone(),
@@ -186,9 +184,18 @@ impl Models {
                 place,
             })
         };
-        let mut links: Vec<Link> = places.into_iter().filter_map(link).collect();
+        let mut links: Vec<Link> = self.places(choice).into_iter().filter_map(link).collect();
         links.sort_by_key(|link| link.provider.is_resting());
         links
+    }
+
+    fn places(&self, choice: &Choice) -> Vec<Place> {
+        let own = self.chains.get(&choice.role);
+        let own = own.map(Vec::as_slice).unwrap_or_default();
+        match &choice.model {
+            Some(model) => roles::overridden(&self.settings, own, model),
+            None => own.to_vec(),
+        }
     }
 }
 

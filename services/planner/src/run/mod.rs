@@ -11,6 +11,7 @@ mod tools;
 pub(crate) mod tests;
 
 pub(crate) use decide::{Retries, conversation, decide, to_sum_up};
+pub(crate) use jobs::dialogs;
 pub(crate) use machine::{
     Action, Allowance, Answer, Argument, CallResult, Card, Conversation, DialogSpec, IllegalFact, Item,
     Nudge, Output, RunState, known_length, no_room, tokens_of,

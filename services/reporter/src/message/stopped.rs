@@ -59,6 +59,9 @@ pub(super) fn retry_scheduled(
     ]
 }
 
+const CONTEXT_TOO_LONG: &str = "Journeyman stopped: the conversation with the model became too long for it and could not be \
+                                made shorter. A smaller ticket, or a model with a larger window, may help.";
+
 fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     let say = |text: String| vec![text];
     match reason {
@@ -101,11 +104,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         StopReason::ModelRefused => {
             say("Journeyman stopped: the model refuses to work on this ticket.".to_owned())
         }
-        StopReason::ContextTooLong => say(
-            "Journeyman stopped: the conversation with the model became too long for it and could not be made shorter. A smaller \
-             ticket, or a model with a larger window, may help."
-                .to_owned(),
-        ),
+        StopReason::ContextTooLong => say(CONTEXT_TOO_LONG.to_owned()),
         StopReason::ModelFailed { detail } => say(format!(
             "Journeyman stopped: the model provider failed ({}). An operator must look into it.",
             code(detail)

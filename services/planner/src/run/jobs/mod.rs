@@ -23,8 +23,12 @@ pub(super) fn spec(state: &RunState) -> &'static JobSpec {
     }
 }
 
+/// The conversations of a run's job.
+pub(crate) fn dialogs(state: &RunState) -> impl Iterator<Item = &'static DialogSpec> {
+    spec(state).phases.iter().filter_map(|spec| spec.dialog.as_ref())
+}
+
 /// A run's conversation for a phase.
 pub(super) fn dialog(state: &RunState, phase: Phase) -> Option<&'static DialogSpec> {
-    let dialogs = spec(state).phases.iter().filter_map(|spec| spec.dialog.as_ref());
-    dialogs.into_iter().find(|dialog| dialog.phase == phase)
+    dialogs(state).find(|dialog| dialog.phase == phase)
 }

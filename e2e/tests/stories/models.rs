@@ -1,0 +1,92 @@
+//! Which models a run asks.
+
+use std::time::Duration;
+
+use domain::StopReason;
+use e2e::{Options, World};
+use testkit::{
+    Fault, ScriptedModel, fixture,
+    model::{MODEL_API_KEY, ModelCall, around},
+};
+
+use crate::{end_of, only_pull_request};
+
+/// A world with a second provider, which speaks the other dialect and follows the same script.
+async fn world(rules: &str, fallbacks: &str) -> (World, ScriptedModel) {
+    bootstrap::install_tls_provider();
+    let second = ScriptedModel::start(fixture::script()).await.unwrap();
+    let world = World::start(Options {
+        rules: rules.to_owned(),
+        settings: vec![
+            ("MODEL__FALLBACKS", fallbacks.to_owned()),
+            ("MODEL__PROVIDERS__SECOND__DIALECT", "openai".to_owned()),
+            ("MODEL__PROVIDERS__SECOND__NAME", "spare".to_owned()),
+            ("MODEL__PROVIDERS__SECOND__API_KEY", MODEL_API_KEY.to_owned()),
+            (
+                "MODEL__PROVIDERS__SECOND__BASE_URL",
+                format!("{}/v1", second.url()),
+            ),
+        ],
+        ..Options::default()
+    });
+    (world.await.unwrap(), second)
+}
+
+fn names(calls: &[ModelCall]) -> Vec<&str> {
+    let mut names: Vec<&str> = calls
+        .iter()
+        .filter_map(|call| call.request["model"].as_str())
+        .collect();
+    names.dedup();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rules_name_the_models_of_a_repositorys_phases() {
+    let rules = "agent:\n  models: {intake: tiny, work: \"second:strong\", review: judge}\n";
+    let (world, second) = world(rules, "").await;
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    assert_eq!(names(&world.model.calls_of(around::INTAKE)), ["tiny"]);
+    assert_eq!(names(&world.model.calls_of(around::REVIEW)), ["judge"]);
+    assert!(world.model.calls().is_empty(), "the work is the other provider's");
+    assert_eq!(names(&second.calls()), ["strong"]);
+    assert_eq!(second.calls().len(), fixture::script().len());
+    only_pull_request(&world);
+    assert_eq!(
+        (world.model.violations(), second.violations()),
+        (Vec::new(), Vec::new())
+    );
+    world.stop().await.unwrap();
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_fails_in_the_middle_of_the_work_is_replaced_by_the_next_with_the_whole_conversation()
+{
+    let (world, second) = world("", "second").await;
+    world.model.set_latency(Duration::from_millis(200));
+    let key = world.ask().unwrap();
+    let begun = async || (world.model.calls().len() >= 2).then_some(());
+    world.until("two turns of the work", begun).await.unwrap();
+    world.model.fail_next(Fault::new("/v1/", 1000, 401));
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let (first, rest) = (world.model.calls(), second.calls());
+    assert!(
+        !first.is_empty() && !rest.is_empty(),
+        "{} and {}",
+        first.len(),
+        rest.len()
+    );
+    assert_eq!(first.len() + rest.len(), fixture::script().len());
+    let steps: Vec<usize> = first.iter().chain(&rest).map(|call| call.step).collect();
+    assert!(steps.is_sorted(), "{steps:?}");
+    assert_eq!(names(&rest), ["spare"]);
+    only_pull_request(&world);
+    assert_eq!(
+        (world.model.violations(), second.violations()),
+        (Vec::new(), Vec::new())
+    );
+    world.stop().await.unwrap();
+    second.stop().await;
+}
