@@ -157,7 +157,7 @@ async fn servers_may_come_late() {
     let mut programs = [("ingest", ingest), ("reporter", reporter), ("planner", planner)];
     programs[2]
         .1
-        .says("tickets are worked on without leases until redis answers again")
+        .says("tickets are worked on without leases, and each planner counts budgets for itself, until redis answers again")
         .await;
     let _redis = RedisServer::start_with(RedisOptions {
         port: Some(redis),

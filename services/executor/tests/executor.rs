@@ -381,7 +381,7 @@ async fn a_change_is_made_committed_and_carried_into_another_workspace() {
         (answer.existing, answer.instructions.as_str()),
         (false, "Be brief.\n")
     );
-    assert_eq!(answer.tools.len(), 14);
+    assert_eq!(answer.tools.len(), 15);
     session
         .ok("c1", "create_branch", json!({ "branch_name": "feat/ENG-1-x" }))
         .await;
