@@ -11,6 +11,9 @@ const KEPT: u64 = 50;
 const KEPT_BESIDE_SUMMARY: u64 = 25;
 /// Percent of the limit that must come free; less is not worth the cache.
 const WORTH: u64 = 30;
+/// Percent of the limit that a conversation may have with a summary; instructions and task stay, and where they alone fill the
+/// limit a summary would soon have to be followed by the next one.
+const FITS: u64 = 75;
 /// Bytes of ten tokens, code and words taken together.
 const BYTES_OF_TEN: u64 = 32;
 /// Turns after a summary that failed before another one is asked for.
@@ -50,14 +53,18 @@ pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
         .as_ref()
         .and_then(|limits| limits.context_of(spec.role));
     match limit {
-        Some(limit) if length(dialog, &dialog.turns) >= limit => wanted(state, dialog, limit),
-        _ => Room::Enough,
+        Some(limit) => wanted(state, dialog, limit),
+        None => Room::Enough,
     }
 }
 
-/// The conversation has reached its own limit.
+/// What follows when the conversation has reached its own limit.
 fn wanted(state: &RunState, dialog: &Dialog, limit: u64) -> Room {
     let turns = &dialog.turns;
+    let length = length(dialog, turns);
+    if length < limit {
+        return Room::Enough;
+    }
     let worth = limit * WORTH / 100;
     let old = turns.len() - kept(turns, limit * KEPT / 100, of_results);
     let tokens = of_old_results(dialog, old);
@@ -66,7 +73,8 @@ fn wanted(state: &RunState, dialog: &Dialog, limit: u64) -> Room {
     }
     let first = turns.len() - kept(turns, limit * KEPT_BESIDE_SUMMARY / 100, of_turn);
     let tokens = of_first_turns(dialog, first);
-    if tokens < worth || is_at_rest(dialog) {
+    let fits = length.saturating_sub(tokens) <= limit * FITS / 100;
+    if tokens < worth || !fits || is_at_rest(dialog) {
         return Room::Enough;
     }
     match idle_since_summary(state, dialog) {

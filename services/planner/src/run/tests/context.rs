@@ -302,6 +302,21 @@ fn a_second_summary_without_a_change_in_between_ends_the_work_as_stuck_with_a_dr
 }
 
 #[test]
+fn no_summary_is_asked_for_when_instructions_and_task_alone_nearly_fill_the_limit() {
+    let counted = |at: u64| {
+        let usage = Usage {
+            input_tokens: 8_000 + at * 1_000,
+            ..Usage::default()
+        };
+        let words = long_words(1_000, &[look(usize::try_from(at).unwrap())]);
+        Reply { usage, ..words }
+    };
+    let play = talk((0..8).map(counted));
+    assert_eq!(names(&play), Vec::<&str>::new());
+    assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+}
+
+#[test]
 fn a_run_that_changes_files_between_its_summaries_goes_on() {
     let turns = (0..12).map(|at| {
         long_words(
