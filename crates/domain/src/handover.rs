@@ -116,6 +116,9 @@ pub struct Description {
     /// What a reviewing model still objects to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
+    /// Whether the review was begun and did not come to its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreviewed: bool,
 }
 
 /// One check, before and after the change.

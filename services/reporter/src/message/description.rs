@@ -9,6 +9,8 @@ use super::{
 };
 
 const LIST: usize = 20;
+const UNREVIEWED: &str =
+    "**Not reviewed by a model.** The review did not come to its end: a budget or its turns were used up.";
 
 /// The body, without its footer. People who decide before there is a pull request read the same.
 pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
@@ -39,6 +41,7 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     parts.extend(scope(description));
     let open = description.objections.iter().map(|line| one_line(line));
     parts.extend(listed("Open remarks of the review by a model", open.collect()));
+    parts.extend(description.unreviewed.then(|| UNREVIEWED.to_owned()));
     parts.join("\n\n")
 }
 

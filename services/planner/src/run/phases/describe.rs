@@ -27,6 +27,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         unnoticed: proof.map(|proof| proof.unnoticed.clone()).unwrap_or_default(),
         unrepaired: proof.map(|proof| proof.unrepaired.clone()).unwrap_or_default(),
         objections: objections(state),
+        unreviewed: state.review().is_some_and(|review| !review.is_complete),
     }
 }
 

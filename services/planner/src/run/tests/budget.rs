@@ -259,4 +259,13 @@ fn a_review_that_cannot_be_paid_is_left_out_and_said() {
     let review = play.state.review().map(|review| review.is_complete);
     assert_eq!(review, Some(false));
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    play.pushed();
+    assert_eq!(play.drive(), Action::Wait);
+    let ReportRequest::OpenPullRequest { description, .. } = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    assert!(
+        description.as_ref().is_some_and(|said| said.unreviewed),
+        "people read of it: {description:?}"
+    );
 }
