@@ -12,6 +12,7 @@ mod egress;
 mod endings;
 mod exits;
 mod happy;
+mod injection;
 mod instances;
 mod models;
 mod phases;
