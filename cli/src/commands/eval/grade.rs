@@ -29,6 +29,8 @@ pub(super) enum Change {
 /// What the tests that decide said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grade {
+    /// How the commands ended.
+    outcome: CheckOutcome,
     /// Of those that must begin to pass: which do not.
     pub(super) unmet: Vec<String>,
     /// Of those that passed: which do not.
@@ -102,13 +104,15 @@ fn judge(instance: &Instance, checked: Checked) -> Grade {
         let tests = tests.iter().filter(|test| !passed(&report, test));
         tests.cloned().collect()
     };
-    let is_infra = matches!(checked.outcome, CheckOutcome::Infra | CheckOutcome::Inert);
+    // Commands that are there for the base and not for a change were broken by it.
+    let is_infra = checked.outcome == CheckOutcome::Infra;
     let note = if checked.reason.is_empty() {
         seen(&report)
     } else {
         format!("{}; {}", checked.reason, seen(&report))
     };
     Grade {
+        outcome: checked.outcome,
         unmet: failing(&instance.fail_to_pass),
         broken: failing(&instance.pass_to_pass),
         infra: is_infra.then(|| format!("{}: {}", checked.outcome.as_str(), checked.reason)),
@@ -190,6 +194,9 @@ fn wrong_base(instance: &Instance, base: &Grade) -> Option<String> {
     if let Some(infra) = &base.infra {
         return Some(format!("the tests cannot be run on the base: {infra}"));
     }
+    if matches!(base.outcome, CheckOutcome::Inert | CheckOutcome::NoTests) {
+        return Some(format!("no test runs on the base: {}", base.note));
+    }
     let done: Vec<_> = instance
         .fail_to_pass
         .iter()
@@ -257,6 +264,53 @@ mod tests {
             ..report(2, &[], &[])
         };
         assert!(!passed(&skipped, "s"));
+    }
+
+    fn instance() -> Instance {
+        Instance {
+            id: "a".to_owned(),
+            source: Source::Files(PathBuf::new()),
+            problem_statement: "x".to_owned(),
+            test_patch: String::new(),
+            fail_to_pass: vec!["t".to_owned()],
+            pass_to_pass: Vec::new(),
+            tests: vec!["make test".to_owned()],
+            setup: Vec::new(),
+            patch: None,
+            created_at: None,
+            limit_s: 1,
+            digest: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_no_failing_test_of_the_base_and_no_excuse_of_a_change() {
+        let ended = |outcome| {
+            judge(
+                &instance(),
+                Checked {
+                    outcome,
+                    reason: "why".to_owned(),
+                    tests: None,
+                    output: String::new(),
+                },
+            )
+        };
+        let absent = ended(CheckOutcome::Inert);
+        assert!(
+            wrong_base(&instance(), &absent)
+                .unwrap()
+                .starts_with("no test runs on the base: why")
+        );
+        assert!(!absent.is_resolved() && absent.infra.is_none());
+        let killed = ended(CheckOutcome::Infra);
+        assert_eq!(killed.infra.as_deref(), Some("infra: why"));
+        assert!(
+            wrong_base(&instance(), &killed)
+                .unwrap()
+                .contains("cannot be run")
+        );
+        assert_eq!(wrong_base(&instance(), &ended(CheckOutcome::Red)), None);
     }
 
     #[test]
