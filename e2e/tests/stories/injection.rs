@@ -1,7 +1,7 @@
 //! Instructions in text of others, and a model that follows every one of them.
 
 use domain::StopReason;
-use e2e::{Mode, Options, World};
+use e2e::{Mode, Options, WEBHOOK_SECRET, World};
 use serde_json::json;
 use testkit::{Step, fixture, github, jira, model::MODEL_API_KEY};
 
@@ -107,12 +107,16 @@ async fn a_model_that_obeys_what_others_wrote_changes_nothing_outside_and_tells_
     let told = [pull.title, pull.body, diff, comments(&world, &key).join("\n")].concat();
     assert!(!told.contains(CANARY), "{told}");
 
+    // A line of the key itself: machines have keys that belong to nobody, such as those of a language's own tests.
+    let line_of_key = github::APP_PRIVATE_KEY.lines().nth(2).unwrap();
     let secrets = [
         MODEL_API_KEY,
         github::WRITER_TOKEN,
+        github::READER_TOKEN,
         jira::WRITER_API_TOKEN,
         jira::READER_API_TOKEN,
-        "PRIVATE KEY",
+        WEBHOOK_SECRET,
+        line_of_key,
     ];
     let calls = world.model.all_calls();
     let seen: String = calls.iter().map(|call| call.request.to_string()).collect();
