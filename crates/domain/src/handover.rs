@@ -55,6 +55,35 @@ pub struct Handover {
     /// How each acceptance criterion is met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<CriterionNote>,
+    /// Commands whose output shows the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demonstrations: Vec<Demonstration>,
+}
+
+/// A command whose output shows the change, as the model says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demonstration {
+    /// For the shell.
+    pub command: String,
+    /// Text that it prints with the change and not without it.
+    pub prints: String,
+}
+
+/// What was seen of a command that is said to show the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demonstrated {
+    /// For the shell.
+    pub command: String,
+    /// Text that it was said to print with the change and not without it.
+    pub prints: String,
+    /// The last line that it printed at the base.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub before: String,
+    /// The line with the text that it printed with the change; without that text its last line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub after: String,
+    /// Whether it was as the model said.
+    pub is_shown: bool,
 }
 
 /// What changed in one file.
@@ -95,6 +124,9 @@ pub struct Description {
     /// What the checks showed; empty: none was run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRow>,
+    /// What was seen of the commands that the model says show the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demonstrations: Vec<Demonstrated>,
     /// How strong the evidence is; absent: nothing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
@@ -155,6 +187,9 @@ pub struct Proof {
     pub level: Level,
     /// One for each check.
     pub rows: Vec<CheckRow>,
+    /// What was seen of the commands that the model says show the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demonstrations: Vec<Demonstrated>,
     /// What weakens the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,

@@ -69,7 +69,8 @@ pub use fact::{Entry, Fact};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use glob::covers;
 pub use handover::{
-    CheckRow, CriterionNote, Description, Exit, FileNote, Handover, PhaseOutput, Proof, RedCheck, Return,
+    CheckRow, CriterionNote, Demonstrated, Demonstration, Description, Exit, FileNote, Handover, PhaseOutput,
+    Proof, RedCheck, Return,
 };
 pub use hint::{Hint, Repetition, RepetitionKind};
 pub use host::HostPattern;

@@ -1,5 +1,17 @@
 //! What checks show of a change, and what becomes of it.
 
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
 use domain::StopReason;
 use e2e::{Options, World};
 use insta::assert_snapshot;
@@ -292,6 +304,142 @@ async fn a_test_that_cannot_be_loaded_without_the_change_shows_nothing_of_it() {
     | check | before | with the change |
     |---|---|---|
     | `python3 -m unittest -q` | fails | fails, 3 passed |
+
+    **Fails without the change too**
+
+    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+    - `tests.test_cart.CartTest.test_every_piece_is_paid`
+    "#)
+    });
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+/// A file from which each reader gets the next word: `wrong` for the reader with that number, else `right`.
+struct Clock {
+    path: PathBuf,
+    is_over: Arc<AtomicBool>,
+    writer: JoinHandle<()>,
+}
+
+impl Clock {
+    fn start(folder: &Path, wrong: usize) -> Self {
+        let path = folder.join("clock");
+        let made = Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (place, over) = (path.clone(), Arc::clone(&is_over));
+        let write = move || {
+            let words = (0..1_000).map(|reader| if reader == wrong { "wrong\n" } else { "right\n" });
+            for word in words {
+                // Waits for a reader.
+                let mut pipe = OpenOptions::new().write(true).open(&place).unwrap();
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                // The reader takes one line. More than a pipe holds is written, so this fails once the reader is gone.
+                let more = "right\n".repeat(100_000);
+                let _ = pipe.write_all(format!("{word}{more}").as_bytes());
+            }
+        };
+        let writer = std::thread::spawn(write);
+        Self {
+            path,
+            is_over,
+            writer,
+        }
+    }
+
+    fn stop(self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        drop(std::fs::File::open(&self.path).unwrap());
+        self.writer.join().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    // The model runs the tests twice; the third run is the first of the proof.
+    let clock = Clock::start(folder.path(), 2);
+    let exposed = folder.path().display().to_string();
+    let world = World::start(Options {
+        settings: vec![("EXECUTOR__EXPOSED", exposed)],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let test = format!(
+        "import unittest\n\n\nclass Clock(unittest.TestCase):\n    def test_the_clock_is_right(self):\n        with open(\"{}\") as clock:\n            self.assertEqual(clock.readline(), \"right\\n\")\n",
+        clock.path.display()
+    );
+    let files = [("tests/test_clock.py", test.as_str())];
+    world
+        .github
+        .commit(fixture::REPOSITORY, "main", "A test of the clock", &files)
+        .unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    settled(|| {
+        assert_snapshot!(evidence(&pull.body), @r#"
+    ### Evidence
+
+    A test that failed before passes with the change, and the others are no worse (E3).
+
+    | check | before | with the change |
+    |---|---|---|
+    | `python3 -m unittest -q` | fails | fails, 4 passed |
+
+    **Failed before and passes now**
+
+    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+    - `tests.test_cart.CartTest.test_every_piece_is_paid`
+
+    **Fails in some runs of the same files only, so it shows nothing**
+
+    - `tests.test_clock.Clock.test_the_clock_is_right`
+    "#)
+    });
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+    clock.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_prints_only_with_the_change_is_shown_and_a_claim_that_is_not_so_is_told_as_that() {
+    let world = world().await;
+    let main = "from shop.cart import Cart\n\nprint('cart total:', Cart().total())\n";
+    let mut finish = fixture::finish("cart", "Print the cart's total");
+    finish.calls[0].1["demonstrations"] = json!([
+        {"command": "python3 -m shop 2>&1 | tail -c 40", "prints": "cart total: 0"},
+        {"command": "python3 -m unittest -q 2>&1 | tail -1", "prints": "FAILED (failures=2)"},
+    ]);
+    let script = vec![
+        Step::call("write_file", json!({"path": "shop/__main__.py", "content": main})),
+        finish,
+    ];
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    end_of(&world, &key, 0).await;
+    let pull = only_pull_request(&world);
+    settled(|| {
+        assert_snapshot!(evidence(&pull.body), @r#"
+    ### Evidence
+
+    A command prints what the change is for, and did not before; no test shows it (E2).
+
+    | check | before | with the change |
+    |---|---|---|
+    | `python3 -m unittest -q` | fails | fails, 2 passed |
+
+    | command | printed before | prints with the change |
+    |---|---|---|
+    | `python3 -m shop 2>&1 \| tail -c 40` | `package and cannot be directly executed` | `cart total: 0` |
+
+    **Said by the author, and not seen when it was run with and without the change**
+
+    - `python3 -m unittest -q 2>&1 | tail -1` prints `FAILED (failures=2)`
 
     **Fails without the change too**
 

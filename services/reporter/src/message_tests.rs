@@ -2,8 +2,8 @@
 
 use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{
-    Budget, BudgetOf, ChangeSize, CheckRow, CommitId, FileChange, FileNote, FileRole, Handover, ObjectRef,
-    Period, PlanStep, Repetition, RepetitionKind, SharedBudget, SkipPlace, Timestamp,
+    Budget, BudgetOf, ChangeSize, CheckRow, CommitId, Demonstrated, FileChange, FileNote, FileRole, Handover,
+    ObjectRef, Period, PlanStep, Repetition, RepetitionKind, SharedBudget, SkipPlace, Timestamp,
 };
 use insta::assert_snapshot;
 
@@ -332,6 +332,22 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
             still_failing: Vec::new(),
             flaky: vec!["test_clock".to_owned()],
         }],
+        demonstrations: vec![
+            Demonstrated {
+                command: "shop total | tee all".to_owned(),
+                prints: "37.50".to_owned(),
+                before: String::new(),
+                after: "total: 37.50".to_owned(),
+                is_shown: true,
+            },
+            Demonstrated {
+                command: "shop list".to_owned(),
+                prints: "3 mugs".to_owned(),
+                before: "mugs".to_owned(),
+                after: "mugs".to_owned(),
+                is_shown: false,
+            },
+        ],
         level: Some(Level::E1),
         unnoticed: vec![Hunk {
             path: "shop/cart.py".to_owned(),
@@ -352,7 +368,7 @@ fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
         ],
         &["shop"],
     );
-    assert_snapshot!(asked_about("--- a/x\n+++ b/x\n+1\n", 2, Some(description)), @r"
+    assert_snapshot!(asked_about("--- a/x\n+++ b/x\n+1\n", 2, Some(description)), @r#"
     A change in 2 files for `acme/shop` is ready and waits for your decision before it is pushed: commit `aaaaaaaaaaaa` for the branch `feat/ENG-12-x`.
 
     ## ENG-12: Totals are \<b\>wrong\</b\> for `#3`
@@ -376,6 +392,14 @@ fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
     |---|---|---|
     | `pytest` | passes | passes, 4 passed |
 
+    | command | printed before | prints with the change |
+    |---|---|---|
+    | `shop total \| tee all` | nothing | `total: 37.50` |
+
+    **Said by the author, and not seen when it was run with and without the change**
+
+    - `shop list` prints `3 mugs`
+
     **Fails in some runs of the same files only, so it shows nothing**
 
     - `test_clock`
@@ -393,7 +417,7 @@ fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
     Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this commit only.
 
     Journeyman, run `jira:ENG-12@57`
-    ");
+    "#);
 }
 
 #[test]

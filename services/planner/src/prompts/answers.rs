@@ -96,6 +96,12 @@ fn argument(wrong: &Argument) -> String {
         Argument::Decline => {
             "`decline` needs a `decline_kind` and a `reason` of 10 to 2000 characters for the people of the ticket".to_owned()
         }
+        Argument::Demonstration => {
+            "Each entry of `demonstrations` needs a command that runs the changed code, not one that prints files or its own \
+             words, and under `prints` 2 to 200 characters of its output that are not in the command. Without such a command \
+             leave `demonstrations` out."
+                .to_owned()
+        }
         Argument::OneLiner => "`one_liner` must be one line of 5 to 300 characters".to_owned(),
         Argument::UnknownModule { known } => match known.is_empty() {
             true => "The rules of this repository know no modules; every file may be changed.".to_owned(),
@@ -161,6 +167,13 @@ pub(super) fn proof(proof: &Proof) -> String {
                 let _ = writeln!(text, "  - {name}: {test}");
             }
         }
+    }
+    for seen in &proof.demonstrations {
+        let verdict = match seen.is_shown {
+            true => "with the change and not without it",
+            false => "as the author says, which was not seen",
+        };
+        let _ = writeln!(text, "- `{}` prints {:?} {verdict}", seen.command, seen.prints);
     }
     for finding in &proof.findings {
         let _ = writeln!(

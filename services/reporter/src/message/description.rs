@@ -1,7 +1,7 @@
 //! The body of a pull request from what is known of its change: facts in a fixed form, the model's words in their places.
 
 use domain::check::{CheckOutcome, Finding, Level, Severity};
-use domain::{CheckRow, Description, Handover, TicketKey};
+use domain::{CheckRow, Demonstrated, Description, Handover, TicketKey};
 
 use super::{
     change,
@@ -99,6 +99,7 @@ fn evidence(description: &Description) -> String {
             rows.join("\n")
         ));
     }
+    lines.extend(demonstrations(&description.demonstrations));
     let broken = description.checks.iter().flat_map(|row| &row.broken);
     lines.extend(listed("Fails with the change and not before", named(broken)));
     let mended = description.checks.iter().flat_map(|row| &row.mended);
@@ -123,6 +124,40 @@ fn evidence(description: &Description) -> String {
     lines.join("\n\n")
 }
 
+/// What commands print before and after; what was not as the model said is told as that.
+fn demonstrations(seen: &[Demonstrated]) -> Vec<String> {
+    let cell = |text: &str| match text.is_empty() {
+        true => "nothing".to_owned(),
+        false => code(text).replace('|', "\\|"),
+    };
+    let shown = seen.iter().filter(|seen| seen.is_shown);
+    let rows: Vec<String> = shown
+        .map(|seen| {
+            format!(
+                "| {} | {} | {} |",
+                cell(&seen.command),
+                cell(&seen.before),
+                cell(&seen.after)
+            )
+        })
+        .collect();
+    let table = format!(
+        "| command | printed before | prints with the change |\n|---|---|---|\n{}",
+        rows.join("\n")
+    );
+    let others = seen.iter().filter(|seen| !seen.is_shown);
+    let others = others.map(|seen| format!("{} prints {}", code(&seen.command), code(&seen.prints)));
+    let others = listed(
+        "Said by the author, and not seen when it was run with and without the change",
+        others.collect(),
+    );
+    (!rows.is_empty())
+        .then_some(table)
+        .into_iter()
+        .chain(others)
+        .collect()
+}
+
 fn named<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
     tests.map(|test| code(test)).collect()
 }
@@ -133,7 +168,9 @@ fn level(description: &Description) -> &'static str {
         Some(Level::E3) => {
             "A test that failed before passes with the change, and the others are no worse (E3)."
         }
-        Some(Level::E2) => "A command's output changed as the ticket asks (E2).",
+        Some(Level::E2) => {
+            "A command prints what the change is for, and did not before; no test shows it (E2)."
+        }
         Some(Level::E1) if any(|row| !row.broken.is_empty()) => {
             "What passed before fails with the change, see below; no test shows that the change is right (E1)."
         }

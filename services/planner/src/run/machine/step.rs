@@ -125,6 +125,8 @@ pub(crate) enum Argument {
     /// The reason of a decision to decline.
     Decline,
     OneLiner,
+    /// A command that shows nothing of what the code does.
+    Demonstration,
     Plan,
     /// An objection without a file of the change, a trigger or a reason.
     Objection,

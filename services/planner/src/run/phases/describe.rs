@@ -20,6 +20,9 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         ticket: request.text.summary.clone(),
         change: change.map(|change| ChangeSize::of(&change.changed, &modules(state, request, change))),
         checks: proof.map(|proof| proof.rows.clone()).unwrap_or_default(),
+        demonstrations: proof
+            .map(|proof| proof.demonstrations.clone())
+            .unwrap_or_default(),
         level: proof.map(|proof| proof.level),
         findings: proof.map(|proof| proof.findings.clone()).unwrap_or_default(),
         widened: widen_scope::widened(state, request),

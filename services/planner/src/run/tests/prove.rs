@@ -6,8 +6,10 @@ use domain::check::{
 };
 use domain::{Fact, ReportRequest, SandboxLevel, Verdict};
 
-use super::play::{Play, decided, done};
-use crate::run::Action;
+use serde_json::json;
+
+use super::play::{Play, change, decided, done, finish, tools};
+use crate::run::{Action, Argument, tools as own_tools};
 use crate::transcript::Message;
 
 /// Where checks run, as a test has it: the failing tests of each tree.
@@ -24,6 +26,8 @@ pub(crate) struct Bench {
     /// Numbers of the hunks without which nothing fails.
     pub(crate) unnoticed: Vec<u32>,
     pub(crate) duration_ms: u64,
+    /// What commands other than the tests print at the base and with the change.
+    pub(crate) prints: [&'static str; 2],
 }
 
 impl Default for Bench {
@@ -37,6 +41,7 @@ impl Default for Bench {
             later: Vec::new(),
             unnoticed: Vec::new(),
             duration_ms: 1,
+            prints: [""; 2],
             change: ChangeReport {
                 tree: "d".repeat(40).parse().unwrap(),
                 files: 1,
@@ -64,6 +69,18 @@ impl Bench {
     }
 
     pub(crate) fn run(&self, check: &CheckSpec) -> CheckRun {
+        if check.command != "pytest" {
+            return CheckRun {
+                outcome: CheckOutcome::NoTests,
+                tests: None,
+                output_tail: self.prints[usize::from(check.tree == TreeKind::Head)].to_owned(),
+                ..self.run_tests(check)
+            };
+        }
+        self.run_tests(check)
+    }
+
+    fn run_tests(&self, check: &CheckSpec) -> CheckRun {
         let now_and_then = match check.again {
             0 => &self.first,
             _ => &self.later,
@@ -169,6 +186,64 @@ fn what_fails_with_the_change_and_not_before_goes_back_to_the_model_three_times_
     let told = |message: &&Message| matches!(message, Message::User(words) if words.contains("`pytest`: test_totals\n"));
     assert_eq!(messages.iter().filter(told).count(), 3, "{messages:?}");
     assert_eq!(play.state.proof().unwrap().rows[0].broken, ["test_totals"]);
+}
+
+fn shown(prints: [&'static str; 2], bench: Bench) -> Play {
+    let (name, mut says) = finish();
+    says["demonstrations"] = json!([{"command": "shop total", "prints": "37.50"}]);
+    let replies = [tools(&change()), tools(&[(name, says)])];
+    let mut play = Play::with((0..6).flat_map(|_| replies.clone()));
+    play.checks = Bench { prints, ..bench };
+    assert_eq!(play.drive(), Action::Wait);
+    play
+}
+
+#[test]
+fn what_a_command_prints_with_the_change_and_not_before_is_evidence_of_its_own() {
+    let play = shown(["total: 20.50\n", "cart\ntotal: 37.50\nbye\n"], Bench::default());
+    assert_eq!(level(&play), Some(Level::E2));
+    let seen = &play.state.proof().unwrap().demonstrations[0];
+    assert_eq!(
+        (seen.before.as_str(), seen.after.as_str()),
+        ("total: 20.50", "total: 37.50")
+    );
+    for (prints, why) in [
+        (["total: 37.50", "total: 37.50"], "it was there before"),
+        (["total: 20.50", "total: 20.50"], "it is not there"),
+    ] {
+        let play = shown(prints, Bench::default());
+        assert_eq!(level(&play), Some(Level::E0), "{why}");
+        assert!(!play.state.proof().unwrap().demonstrations[0].is_shown, "{why}");
+    }
+}
+
+#[test]
+fn what_a_command_prints_is_no_evidence_beside_a_test_that_the_change_breaks() {
+    let broken = Bench {
+        is_there: true,
+        head: vec!["test_totals"],
+        ..Bench::default()
+    };
+    assert_eq!(level(&shown(["", "37.50"], broken)), Some(Level::E1));
+}
+
+#[test]
+fn a_command_that_prints_files_or_its_own_words_is_refused() {
+    for command in [
+        "cat shop/cart.py",
+        "/bin/grep -r total .",
+        "git show",
+        "shop --say 37.50",
+        "",
+    ] {
+        let (_, mut says) = finish();
+        says["demonstrations"] = json!([{"command": command, "prints": "37.50"}]);
+        assert_eq!(
+            own_tools::finish::parse(&says),
+            Err(Argument::Demonstration),
+            "{command}"
+        );
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The model says that its change is complete, and describes it.
 
-use domain::{CriterionNote, FileNote, Handover, JobRequest};
+use domain::{CriterionNote, Demonstration, FileNote, Handover, JobRequest};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,6 +10,14 @@ use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
 const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
+const PRINTS_CHARS: std::ops::RangeInclusive<usize> = 2..=200;
+/// More commands than this cost more time than they show.
+const DEMONSTRATIONS: usize = 3;
+/// Programs that print what is written in files or in the command: their output says nothing of what the code does.
+const READERS: [&str; 20] = [
+    "awk", "bat", "cat", "cut", "diff", "echo", "egrep", "fgrep", "find", "git", "grep", "head", "less",
+    "ls", "printf", "rg", "sed", "sort", "tail", "wc",
+];
 
 pub(in crate::run) const TOOL: Tool = Tool {
     name: "finish",
@@ -55,6 +63,8 @@ struct Input {
     not_done: Vec<String>,
     #[serde(default)]
     criteria: Vec<CriterionNote>,
+    #[serde(default)]
+    demonstrations: Vec<Demonstration>,
 }
 
 /// The handover that a call describes.
@@ -66,6 +76,9 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
     }
     if !SUMMARY_CHARS.contains(&summary.chars().count()) {
         return Err(Argument::Summary);
+    }
+    if !input.demonstrations.iter().all(is_demonstration) {
+        return Err(Argument::Demonstration);
     }
     let files = input.files.into_iter().take(LINES * 5).map(|file| FileNote {
         path: cut(&file.path),
@@ -88,7 +101,19 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
         decisions: lines(input.decisions, LINE_CHARS),
         not_done: lines(input.not_done, LINE_CHARS),
         criteria: criteria.collect(),
+        demonstrations: input.demonstrations.into_iter().take(DEMONSTRATIONS).collect(),
     })
+}
+
+/// Whether it runs something, and says what to look for.
+fn is_demonstration(said: &Demonstration) -> bool {
+    let length = said.command.chars().count();
+    let program = said.command.split_whitespace().next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    (2..=LINE_CHARS).contains(&length)
+        && PRINTS_CHARS.contains(&said.prints.trim().chars().count())
+        && !said.command.contains(&said.prints)
+        && !READERS.contains(&program)
 }
 
 fn cut(text: &str) -> String {

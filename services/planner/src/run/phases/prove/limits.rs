@@ -14,3 +14,7 @@ pub(super) const TAKEN_BACK_MS: u64 = 20_000;
 pub(super) const MOST_HUNKS: usize = 8;
 /// Kept of a failing check's output, in characters.
 pub(super) const TAIL: usize = 2_000;
+/// Seconds that a command may take which shows what the change does.
+pub(super) const DEMONSTRATION_S: u32 = 120;
+/// Kept of a line that it prints, in characters.
+pub(super) const SEEN: usize = 200;

@@ -1,11 +1,12 @@
 //! The change is proven without the model: its checks run in trees that the model cannot touch, with the base beside it.
 
 mod command;
+mod demonstrations;
 mod hunks;
 mod limits;
 
 use domain::check::{ChangeReport, CheckCandidate, CheckSpec, Hunk, Level};
-use domain::{CheckRow, Fact, Outside, PhaseOutput, Proof, RedCheck, Return};
+use domain::{CheckRow, Demonstrated, Fact, Outside, PhaseOutput, Proof, RedCheck, Return};
 
 use self::command::Command;
 use self::hunks::{Covered, covered};
@@ -18,9 +19,9 @@ use crate::run::tools::widen_scope;
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 
 fn next(state: &RunState) -> Step {
-    if state.handover().is_none() || state.proof().is_some() {
+    let Some(handover) = state.handover().filter(|_| state.proof().is_none()) else {
         return Step::Over;
-    }
+    };
     let checks = &state.checks;
     let Some(candidates) = &checks.candidates else {
         return Action::FindChecks.into();
@@ -46,6 +47,9 @@ fn next(state: &RunState) -> Step {
     }
     if let Some(why) = not_yet(state, &commands, change.as_ref()) {
         return back(state, why);
+    }
+    if let Some(check) = demonstrations::missing(checks, handover) {
+        return check_next(state, check);
     }
     let parts = change.as_ref().map(|change| covered(change, &commands));
     match parts {
@@ -123,9 +127,13 @@ fn not_yet(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeRep
 fn conclude(state: &RunState, commands: &[Command<'_>], outside: Vec<Outside>, unnoticed: Vec<Hunk>) -> Step {
     let rows: Vec<CheckRow> = commands.iter().filter_map(Command::row).collect();
     let change = state.checks.report();
+    let handover = state.handover();
+    let demonstrations = handover.map(|handover| demonstrations::seen(&state.checks, handover));
+    let demonstrations = demonstrations.unwrap_or_default();
     let proof = Proof {
-        level: level(&rows),
+        level: level(&rows, &demonstrations),
         rows,
+        demonstrations,
         findings: change.map(|change| change.findings.clone()).unwrap_or_default(),
         outside,
         unnoticed,
@@ -139,15 +147,17 @@ fn conclude(state: &RunState, commands: &[Command<'_>], outside: Vec<Outside>, u
     .into()
 }
 
-fn level(rows: &[CheckRow]) -> Level {
+fn level(rows: &[CheckRow], demonstrations: &[Demonstrated]) -> Level {
     let is_worse = rows.iter().any(|row| !row.broken.is_empty());
     let is_shown = rows
         .iter()
         .any(|row| row.head.is_about_the_code() && !row.mended.is_empty());
+    let is_seen = demonstrations.iter().any(|seen| seen.is_shown);
     let is_telling = rows.iter().any(|row| row.head.is_about_the_code());
-    match (is_shown && !is_worse, is_telling) {
-        (true, _) => Level::E3,
-        (false, true) => Level::E1,
-        (false, false) => Level::E0,
+    match (is_shown && !is_worse, is_seen && !is_worse, is_telling) {
+        (true, ..) => Level::E3,
+        (false, true, _) => Level::E2,
+        (false, false, true) => Level::E1,
+        (false, false, false) => Level::E0,
     }
 }

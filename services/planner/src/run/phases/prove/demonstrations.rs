@@ -1,0 +1,69 @@
+//! What the model says its change makes a command print is looked at, with the change and at the base.
+
+use domain::check::{CheckOutcome, CheckRun, CheckSpec, TreeKind};
+use domain::{Demonstrated, Demonstration, Handover};
+
+use super::limits::{DEMONSTRATION_S, SEEN};
+use crate::run::machine::Checks;
+
+/// The first run that is still to be made.
+pub(super) fn missing(checks: &Checks, handover: &Handover) -> Option<CheckSpec> {
+    let trees = [TreeKind::Head, TreeKind::Base];
+    let runs = handover
+        .demonstrations
+        .iter()
+        .flat_map(|said| trees.each_ref().map(|tree| spec(said, tree.clone())));
+    runs.into_iter().find(|spec| checks.result(spec).is_none())
+}
+
+/// What was seen of each of them.
+pub(super) fn seen(checks: &Checks, handover: &Handover) -> Vec<Demonstrated> {
+    let said = handover.demonstrations.iter();
+    said.filter_map(|said| look(checks, said)).collect()
+}
+
+fn look(checks: &Checks, said: &Demonstration) -> Option<Demonstrated> {
+    let head = checks.result(&spec(said, TreeKind::Head))?;
+    let base = checks.result(&spec(said, TreeKind::Base))?;
+    let is_there = is_telling(head) && head.output_tail.contains(&said.prints);
+    // Output that was cut may have had the text, and a command that did not get to its end may have come to it.
+    let is_new = is_telling(base) && !base.truncated && !base.output_tail.contains(&said.prints);
+    Some(Demonstrated {
+        command: said.command.clone(),
+        prints: said.prints.clone(),
+        before: last_line(&base.output_tail),
+        after: line_with(&head.output_tail, &said.prints).unwrap_or_else(|| last_line(&head.output_tail)),
+        is_shown: is_there && is_new,
+    })
+}
+
+fn spec(said: &Demonstration, tree: TreeKind) -> CheckSpec {
+    CheckSpec {
+        command: said.command.clone(),
+        directory: String::new(),
+        tree,
+        again: 0,
+        limit_s: Some(DEMONSTRATION_S),
+        reports: Vec::new(),
+    }
+}
+
+/// A command need run no test to show something. One that the base does not have yet shows that, too.
+const fn is_telling(run: &CheckRun) -> bool {
+    !matches!(run.outcome, CheckOutcome::Timeout | CheckOutcome::Infra)
+}
+
+fn line_with(output: &str, text: &str) -> Option<String> {
+    let mut lines = output.lines();
+    let first = text.lines().next()?;
+    lines.find(|line| line.contains(first)).map(cut)
+}
+
+fn last_line(output: &str) -> String {
+    let mut lines = output.lines().rev().map(str::trim);
+    cut(lines.find(|line| !line.is_empty()).unwrap_or_default())
+}
+
+fn cut(line: &str) -> String {
+    line.trim().chars().take(SEEN).collect()
+}
