@@ -1,6 +1,7 @@
 //! Journeyman's nouns and rules. No runtime, no I/O, no clock: everything here is data and pure functions.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod background;
 mod budget;
 pub mod cause;
 mod change;
@@ -55,6 +56,10 @@ mod trigger;
 mod waiting;
 mod workspace;
 
+pub use background::{
+    Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,
+    title_words,
+};
 pub use budget::{Budget, Dollars, RunLimits};
 pub use cause::Cause;
 pub use change::{

@@ -194,17 +194,20 @@ pub enum GiveUp {
     Blocked,
     /// It is more than one pull request.
     TooLarge,
+    /// Another ticket asks for the same.
+    Duplicate,
 }
 
 impl GiveUp {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::SpecContradictsTests,
         Self::CannotReproduce,
         Self::AlreadyDone,
         Self::OutOfScope,
         Self::Blocked,
         Self::TooLarge,
+        Self::Duplicate,
     ];
 
     /// The name in tool calls and journals.
@@ -216,6 +219,7 @@ impl GiveUp {
             Self::OutOfScope => "out_of_scope",
             Self::Blocked => "blocked",
             Self::TooLarge => "too_large",
+            Self::Duplicate => "duplicate",
         }
     }
 }

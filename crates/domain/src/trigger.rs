@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, RecordKind, ReportSettled,
-    RepositoryName, Rules, RunId, SkipReason, Stored, TicketKey, TicketText, Timestamp,
+    Background, ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, RecordKind,
+    ReportSettled, RepositoryName, Rules, RunId, SkipReason, Stored, TicketKey, TicketText, Timestamp,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
@@ -162,6 +162,9 @@ pub struct JobRequest {
     pub text: TicketText,
     /// The repository's rules.
     pub rules: Rules,
+    /// What is known of the ticket beside its text.
+    #[serde(default, skip_serializing_if = "Background::is_empty")]
+    pub background: Background,
 }
 
 /// A person's decision at an approval gate.

@@ -1,7 +1,7 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 79] = [
+pub const SITES: [&str; 83] = [
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -11,19 +11,23 @@ pub const SITES: [&str; 79] = [
     "executor.workspace.snapshot",
     "ingest.github.changed",
     "ingest.github.checks",
+    "ingest.github.closed",
     "ingest.github.comments",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
+    "ingest.github.remarks",
     "ingest.jira.changed",
     "ingest.jira.comments",
     "ingest.jira.edits",
     "ingest.jira.groups",
     "ingest.jira.issue",
     "ingest.jira.last_move",
+    "ingest.jira.outlines",
     "ingest.jira.search",
+    "ingest.jira.similar",
     "ingest.jira.statuses",
     "lease.budget.complete",
     "lease.budget.reserve",

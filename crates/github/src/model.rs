@@ -273,6 +273,21 @@ pub struct Comment {
     pub by_us: bool,
 }
 
+/// What somebody said of a pull request: in a review, at a line, or in its conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// Login of its author.
+    pub author: String,
+    /// True when the author is a program.
+    pub by_bot: bool,
+    /// The place that it is about, `path:line` or `path`; empty: the whole.
+    pub place: String,
+    /// Markdown.
+    pub text: String,
+    /// When it was said.
+    pub at: Option<Timestamp>,
+}
+
 /// One attempt of GitHub to deliver a webhook to our App.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookDelivery {

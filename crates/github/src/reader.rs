@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp};
 
 use crate::{
-    Check, Comment, ETag, Error, HookDelivery, Identity, Permission, Polled, PullRequest, Repository,
+    Check, Comment, ETag, Error, HookDelivery, Identity, Permission, Polled, PullRequest, Remark, Repository,
     Settings,
     client::encode,
     clients::Clients,
     permissions::Access,
     wire::{
         WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WirePermission,
-        WirePullRequest,
+        WirePullRequest, WireRemark,
     },
 };
 
@@ -133,6 +133,30 @@ impl Reader {
             }
         }
         Ok(matches)
+    }
+
+    /// What was said of a pull request, the earliest first: its reviews, the comments at its lines and its conversation, the
+    /// first 100 of each. Remarks without words are left out.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn remarks(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Remark>, Error> {
+        let mut remarks = Vec::new();
+        for place in [
+            format!("/pulls/{number}/reviews"),
+            format!("/pulls/{number}/comments"),
+            format!("/issues/{number}/comments"),
+        ] {
+            let found: Vec<WireRemark> = self
+                .clients
+                .of(repository)?
+                .get(repository, Access::Look, &format!("{place}?per_page={PAGE}"))
+                .await?;
+            remarks.extend(found.into_iter().map(Remark::from));
+        }
+        remarks.retain(|remark| !remark.text.trim().is_empty());
+        remarks.sort_by_key(|remark| remark.at);
+        Ok(remarks)
     }
 
     /// Closed pull requests, merged or not, that changed at or after `since`; the 500 latest at most, newest first.

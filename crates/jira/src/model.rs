@@ -88,6 +88,34 @@ pub struct Issue {
     pub status_changes: Vec<StatusChange>,
     /// Edits of summary and description, oldest first; read after these.
     pub text_edits: Vec<TextEdit>,
+    /// Other issues that it is linked with: its parent first, then its links, then its parts.
+    pub related: Vec<Related>,
+}
+
+/// Another issue, as an issue that is linked with it shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// Its key.
+    pub key: TicketKey,
+    /// What the one is to the other, in Jira's words: `is blocked by`, `parent`, `subtask` …
+    pub relation: String,
+    /// Its one-line title.
+    pub summary: String,
+    /// The name of its status.
+    pub status: String,
+}
+
+/// An issue with its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outlined {
+    /// Its key.
+    pub key: TicketKey,
+    /// Its one-line title.
+    pub summary: String,
+    /// The name of its status.
+    pub status: String,
+    /// The description as Markdown; empty where it was not asked for or cannot be read.
+    pub description_markdown: String,
 }
 
 /// A move between statuses.

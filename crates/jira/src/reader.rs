@@ -6,15 +6,18 @@ use domain::{Instance, TicketKey, Timestamp};
 use serde_json::json;
 
 use crate::{
-    Account, Changed, Comment, Error, Issue, IssueStub, Settings, StatusChange, TextEdit,
+    Account, Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
     clients::Clients,
     permissions::{self, Needed},
-    wire::{self, WireGroup, WireIssue, WireSearch, WireStub, WireTypeStatuses},
+    wire::{self, WireGroup, WireIssue, WireOutlined, WireSearch, WireStub, WireTypeStatuses},
 };
 
-const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator";
+const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator,\
+     parent,issuelinks,subtasks";
 const MAX_SEARCH_PAGES: usize = 20;
 const MAX_CHANGED_PAGES: usize = 100;
+/// Hits that are compared with a title.
+const MAX_SIMILAR: usize = 50;
 const MAX_COMMENTS: usize = 200;
 
 /// Reads at Jira; cheap to clone. Every call is tried three times.
@@ -120,6 +123,47 @@ impl Reader {
         })
     }
 
+    /// Unfinished issues of a project whose title has one of these words, the latest change first; the first 50, without
+    /// their descriptions. No words find nothing.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when the project does not exist.
+    pub async fn similar(&self, project: &str, words: &[String]) -> Result<Vec<Outlined>, Error> {
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.outlined(
+            &wire::similar_jql(project, words),
+            &["summary", "status"],
+            MAX_SIMILAR,
+        )
+        .await
+    }
+
+    /// These issues with their descriptions, in no order; those that our account cannot see are missing, or all are.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when one of them does not exist.
+    pub async fn outlines(&self, keys: &[&TicketKey]) -> Result<Vec<Outlined>, Error> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let fields = ["summary", "status", "description"];
+        self.outlined(&wire::these_jql(keys), &fields, keys.len()).await
+    }
+
+    async fn outlined(&self, jql: &str, fields: &[&str], most: usize) -> Result<Vec<Outlined>, Error> {
+        let body = json!({ "jql": jql, "fields": fields, "maxResults": most });
+        let found: WireSearch<WireOutlined> = self
+            .clients
+            .on(self.instance.as_ref())?
+            .query("/rest/api/3/search/jql", &body)
+            .await?;
+        let hits = found.issues.into_iter();
+        hits.map(|hit| hit.into_outlined(self.instance.as_ref()))
+            .collect()
+    }
+
     /// Comments made at or after an instant, oldest first; the latest 2,000 at most.
     ///
     /// # Errors
@@ -147,7 +191,7 @@ impl Reader {
             if let Some(token) = &token {
                 body["nextPageToken"] = json!(token);
             }
-            let found: WireSearch = self
+            let found: WireSearch<WireStub> = self
                 .clients
                 .on(self.instance.as_ref())?
                 .query("/rest/api/3/search/jql", &body)

@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod background;
 mod bad_input;
 mod budgets;
 mod crash_loop;

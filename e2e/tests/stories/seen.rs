@@ -17,7 +17,7 @@ const CHANGING: [(&str, &str); 10] = [
     (r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "[date]"),
     (r"\b[0-9a-f]{40}\b", "[commit]"),
     (r"\b[0-9a-f]{12}\b", "[short]"),
-    (r"<(/?)([a-z_]+)-[0-9a-zA-Z]{4,32}\b", "<$1$2-[code]"),
+    (r"<(/?)([a-z_]+(?:-[a-z]+)*)-[0-9a-f]{16}\b", "<$1$2-[code]"),
     (r"http://127\.0\.0\.1:\d+", "http://[server]"),
     (r"\b\d+(\.\d+)? ?(ms|s)\b", "[time]"),
     (r"\$\d+\.\d+", "$[cost]"),
@@ -68,6 +68,16 @@ fn ends(text: &str) -> String {
         }
         _ => lines.join("\n"),
     }
+}
+
+/// What the work begins with, whole.
+pub(crate) fn first_of_work(world: &World) -> String {
+    let calls = world.model.calls();
+    let first = &calls.first().expect("the model worked").request["messages"][0]["content"];
+    let blocks = first.as_array().into_iter().flatten();
+    let texts = blocks.filter_map(|block| block["text"].as_str());
+    let text: String = texts.collect();
+    text + first.as_str().unwrap_or_default()
 }
 
 /// The last call of the work.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    BranchRecord, ChecksSummary, CommitId, FailedCheck, Job, JobRequest, PullRequestRef, Reason,
+    Background, BranchRecord, ChecksSummary, CommitId, FailedCheck, Job, JobRequest, PullRequestRef, Reason,
     RepositoryName, Rules, RulesProblem, SkipPlace, SkipReason, TicketText, Timestamp, TriggerKey,
 };
 
@@ -197,6 +197,7 @@ fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Rea
         repository,
         text,
         rules: rules.clone(),
+        background: Background::default(),
     }))
 }
 

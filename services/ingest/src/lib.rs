@@ -2,6 +2,7 @@
 //! outside, calls no model and runs no code.
 
 pub mod api;
+mod background;
 mod catch_up;
 mod collector;
 mod commands;

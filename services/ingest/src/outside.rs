@@ -24,6 +24,8 @@ pub(crate) struct Issue {
     pub(crate) comments: Vec<Comment>,
     /// The accounts that wrote comments with our marker: ours.
     pub(crate) our_accounts: BTreeSet<String>,
+    /// Issues that it is linked with.
+    pub(crate) related: Vec<jira::Related>,
 }
 
 /// A comment of an issue; raw text.
@@ -179,6 +181,55 @@ impl Outside {
         Ok(failpoint::around("ingest.github.hook_payload", read).await?)
     }
 
+    /// Issues with their descriptions.
+    pub(crate) async fn outlines(
+        &self,
+        instance: Option<&Instance>,
+        keys: &[&TicketKey],
+    ) -> Result<Vec<jira::Outlined>, ReadError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let jira = self.jira.on(instance);
+        let read = jira.outlines(keys);
+        Ok(failpoint::around("ingest.jira.outlines", read).await?)
+    }
+
+    /// Unfinished issues of a ticket's project with one of these words in their title.
+    pub(crate) async fn similar(
+        &self,
+        ticket: &TicketKey,
+        words: &[String],
+    ) -> Result<Vec<jira::Outlined>, ReadError> {
+        let short = ticket.short();
+        let Some((project, _)) = short.rsplit_once('-') else {
+            return Ok(Vec::new());
+        };
+        let jira = self.jira.on(ticket.instance());
+        let search = jira.similar(project, words);
+        Ok(failpoint::around("ingest.jira.similar", search).await?)
+    }
+
+    /// Pull requests of anybody that were closed or merged and changed since then.
+    pub(crate) async fn closed_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<github::PullRequest>, ReadError> {
+        let read = self.github.closed_pull_requests_since(repository, since);
+        Ok(failpoint::around("ingest.github.closed", read).await?)
+    }
+
+    /// What was said of a pull request.
+    pub(crate) async fn remarks(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::Remark>, ReadError> {
+        let read = self.github.remarks(repository, number);
+        Ok(failpoint::around("ingest.github.remarks", read).await?)
+    }
+
     /// The names of an account's groups; none for an account that is not known.
     pub(crate) async fn jira_groups(
         &self,
@@ -312,6 +363,7 @@ impl From<jira::Issue> for Issue {
                 .into_iter()
                 .map(|comment| comment.author_account_id)
                 .collect(),
+            related: issue.related,
         }
     }
 }

@@ -98,8 +98,11 @@ impl Router {
             .mentioning(&repository, &request.ticket)
             .await
             .map_err(must_exist)?;
-        let reason = detect::implement(&issue, &approval, rules, &open, &instructors)
+        let mut reason = detect::implement(&issue, &approval, rules, &open, &instructors)
             .map_err(|problem| Failure::Never(problem.to_string()))?;
+        if let Reason::JobRequested(job) = &mut reason {
+            job.background = self.background(&request.ticket, &issue, &repository).await;
+        }
         Ok(Verdict::follows(approval.at, actor(&approval), reason))
     }
 

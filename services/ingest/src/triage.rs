@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Job, JobRequest, Reason, Rules, Trigger, TriggerKey};
+use domain::{Background, Job, JobRequest, Reason, Rules, Trigger, TriggerKey};
 
 use crate::{
     detect,
@@ -57,6 +57,7 @@ impl Router {
             repository,
             text: pin::pin(raw, &[], entered.at, &BTreeSet::new()),
             rules: rules.clone(),
+            background: Background::default(),
         };
         self.outcome(Trigger {
             key,

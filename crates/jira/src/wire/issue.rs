@@ -4,8 +4,14 @@ use domain::{TicketKey, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{account::WireAccount, status::WireStatus, text::markdown, value::WireName};
-use crate::{Account, Comment, Error, Issue, StatusChange, TextEdit};
+use super::{
+    account::WireAccount,
+    related::{WireLink, WireLinked},
+    status::WireStatus,
+    text::markdown,
+    value::WireName,
+};
+use crate::{Account, Comment, Error, Issue, Related, StatusChange, TextEdit};
 
 #[derive(Deserialize)]
 pub(crate) struct WireIssue {
@@ -27,6 +33,24 @@ struct WireFields {
     updated: Option<String>,
     created: Option<String>,
     creator: Option<WireAccount>,
+    parent: Option<WireLinked>,
+    #[serde(default)]
+    issuelinks: Vec<WireLink>,
+    #[serde(default)]
+    subtasks: Vec<WireLinked>,
+}
+
+impl WireFields {
+    fn take_related(&mut self, key: &TicketKey) -> Vec<Related> {
+        let instance = key.instance();
+        let parent = self.parent.take().into_iter();
+        let parent = parent.filter_map(|issue| issue.into_related("parent".to_owned(), instance));
+        let links = std::mem::take(&mut self.issuelinks).into_iter();
+        let links = links.filter_map(|link| link.into_related(instance));
+        let parts = std::mem::take(&mut self.subtasks).into_iter();
+        let parts = parts.filter_map(|issue| issue.into_related("subtask".to_owned(), instance));
+        parent.chain(links).chain(parts).collect()
+    }
 }
 
 impl WireIssue {
@@ -37,7 +61,8 @@ impl WireIssue {
         comments: Vec<Comment>,
         (status_changes, text_edits): (Vec<StatusChange>, Vec<TextEdit>),
     ) -> Result<Issue, Error> {
-        let fields = self.fields;
+        let mut fields = self.fields;
+        let related = fields.take_related(key);
         let description = fields.description.as_deref();
         let description = description.map_or(Ok(String::new()), |raw| markdown(raw, "the description"))?;
         Ok(Issue {
@@ -57,6 +82,7 @@ impl WireIssue {
             creator: fields.creator.map(Account::from),
             status_changes,
             text_edits,
+            related,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use domain::Timestamp;
+use domain::{TicketKey, Timestamp};
 use time::{OffsetDateTime, macros::format_description};
 
 /// Accounts read a date in JQL in their own time zone, at most this far behind UTC.
@@ -25,6 +25,26 @@ pub(crate) fn changed_jql(project: &str, minutes: u64) -> String {
         "project = {} AND updated >= {period} ORDER BY updated ASC",
         quoted(project)
     )
+}
+
+/// The search for unfinished issues of a project whose title has one of these words, the latest change first. The words are
+/// letters and digits alone, so none of them is an operator of the text search.
+pub(crate) fn similar_jql(project: &str, words: &[String]) -> String {
+    let titles: Vec<String> = words
+        .iter()
+        .map(|word| format!("summary ~ {}", quoted(word)))
+        .collect();
+    format!(
+        "project = {} AND statusCategory != Done AND ({}) ORDER BY updated DESC",
+        quoted(project),
+        titles.join(" OR ")
+    )
+}
+
+/// The search for these issues.
+pub(crate) fn these_jql(keys: &[&TicketKey]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| quoted(&key.short())).collect();
+    format!("key in ({})", keys.join(", "))
 }
 
 fn jql_minute(at: Timestamp) -> Option<String> {

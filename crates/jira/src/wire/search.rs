@@ -2,17 +2,19 @@
 
 use domain::{Instance, TicketKey};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::{
     account::WireAccount,
+    text::markdown,
     value::{WireName, instant},
 };
-use crate::{Account, ChangedIssue, Error, IssueStub, error::capped};
+use crate::{Account, ChangedIssue, Error, IssueStub, Outlined, error::capped};
 
 #[derive(Deserialize)]
-pub(crate) struct WireSearch {
-    #[serde(default)]
-    pub(crate) issues: Vec<WireStub>,
+pub(crate) struct WireSearch<T> {
+    #[serde(default = "Vec::new")]
+    pub(crate) issues: Vec<T>,
     #[serde(rename = "nextPageToken")]
     pub(crate) next_page_token: Option<String>,
 }
@@ -31,7 +33,36 @@ struct WireStubFields {
     creator: Option<WireAccount>,
 }
 
-fn key(text: &str, instance: Option<&Instance>) -> Result<TicketKey, Error> {
+/// A hit with its text.
+#[derive(Deserialize)]
+pub(crate) struct WireOutlined {
+    key: String,
+    fields: WireOutline,
+}
+
+#[derive(Deserialize)]
+struct WireOutline {
+    #[serde(default)]
+    summary: String,
+    status: WireName,
+    description: Option<Box<RawValue>>,
+}
+
+impl WireOutlined {
+    pub(crate) fn into_outlined(self, instance: Option<&Instance>) -> Result<Outlined, Error> {
+        let description = self.fields.description.as_deref();
+        // One text that cannot be read keeps nobody from reading the others.
+        let description = description.and_then(|raw| markdown(raw, "a description").ok());
+        Ok(Outlined {
+            key: key(&self.key, instance)?,
+            summary: self.fields.summary,
+            status: self.fields.status.name,
+            description_markdown: description.unwrap_or_default(),
+        })
+    }
+}
+
+pub(super) fn key(text: &str, instance: Option<&Instance>) -> Result<TicketKey, Error> {
     TicketKey::jira_on(instance.cloned(), text).map_err(|_| Error::Malformed {
         detail: format!("key {}", capped(text)),
     })

@@ -2,8 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use super::{CommentState, FakeGitHub, PullRequestState, repository, state};
+use super::{FakeGitHub, repository, state};
 use crate::http::{RecordedRequest, lock};
+
+/// A pull request as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequestState {
+    /// Its number.
+    pub number: u64,
+    /// Its title.
+    pub title: String,
+    /// Its body.
+    pub body: String,
+    /// Its author's login.
+    pub author: String,
+    /// The branch it comes from.
+    pub head: String,
+    /// The head's commit.
+    pub head_sha: String,
+    /// The branch it goes to.
+    pub base: String,
+    /// True until it is marked ready.
+    pub draft: bool,
+    /// True while neither closed nor merged.
+    pub open: bool,
+    /// True after a person merged it.
+    pub merged: bool,
+    /// The page for people.
+    pub url: String,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// Whose review was asked for.
+    pub requested_reviewers: Vec<String>,
+}
+
+/// A comment as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentState {
+    /// Its id.
+    pub id: u64,
+    /// Who wrote it.
+    pub author: String,
+    /// Its Markdown.
+    pub body: String,
+}
 
 impl FakeGitHub {
     /// All pull requests, oldest first.

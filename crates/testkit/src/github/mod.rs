@@ -31,6 +31,7 @@ use anyhow::Context as _;
 use crate::http::{Fault, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
+pub use look::{CommentState, PullRequestState};
 pub use rulesets::Ruleset;
 
 /// The App that may only read.
@@ -70,48 +71,6 @@ pub enum Conclusion {
     Neutral,
     /// Stopped.
     Cancelled,
-}
-
-/// A pull request as a test looks at it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PullRequestState {
-    /// Its number.
-    pub number: u64,
-    /// Its title.
-    pub title: String,
-    /// Its body.
-    pub body: String,
-    /// Its author's login.
-    pub author: String,
-    /// The branch it comes from.
-    pub head: String,
-    /// The head's commit.
-    pub head_sha: String,
-    /// The branch it goes to.
-    pub base: String,
-    /// True until it is marked ready.
-    pub draft: bool,
-    /// True while neither closed nor merged.
-    pub open: bool,
-    /// True after a person merged it.
-    pub merged: bool,
-    /// The page for people.
-    pub url: String,
-    /// Its labels.
-    pub labels: Vec<String>,
-    /// Whose review was asked for.
-    pub requested_reviewers: Vec<String>,
-}
-
-/// A comment as a test looks at it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommentState {
-    /// Its id.
-    pub id: u64,
-    /// Who wrote it.
-    pub author: String,
-    /// Its Markdown.
-    pub body: String,
 }
 
 /// The stand-in. Dropping it stops the server.
@@ -290,7 +249,22 @@ impl FakeGitHub {
         state: &str,
         body: &str,
     ) -> anyhow::Result<()> {
-        self.hub.review(repository, number, by, state, body)
+        self.hub.review(repository, number, by, (state, body), &[])
+    }
+
+    /// The same with comments at lines of the head: path, line and text.
+    ///
+    /// # Errors
+    /// As for [`Self::review`].
+    pub fn review_lines(
+        &self,
+        repository: &str,
+        number: u64,
+        by: &str,
+        (state, body): (&str, &str),
+        lines: &[(&str, u64, &str)],
+    ) -> anyhow::Result<()> {
+        self.hub.review(repository, number, by, (state, body), lines)
     }
 
     /// A person comments on a pull request; gives the comment's id. Sends `issue_comment`.

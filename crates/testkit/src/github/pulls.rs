@@ -289,6 +289,22 @@ pub(super) async fn reviews(
     })
 }
 
+/// The comments at lines, of every review.
+pub(super) async fn line_comments(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, number)): NumberPath,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let of_review = |review| repo.line_comments_json(pull, review, &hub.url);
+        let items = pull.reviews.iter().flat_map(of_review);
+        Ok(page.answer(&hub, &uri.0, items.collect()))
+    })
+}
+
 pub(super) async fn labels(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,

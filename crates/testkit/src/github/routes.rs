@@ -24,6 +24,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
             post(pulls::request_reviewers),
         )
         .route("/pulls/{number}/reviews", get(pulls::reviews))
+        .route("/pulls/{number}/comments", get(pulls::line_comments))
         .route(
             "/issues/{number}/comments",
             get(comments::list).post(comments::create),

@@ -37,6 +37,16 @@ pub(super) struct Review {
     pub(super) body: String,
     pub(super) sha: String,
     pub(super) submitted: String,
+    pub(super) lines: Vec<LineComment>,
+}
+
+/// A comment of a review at a line of the head.
+#[derive(Debug, Clone)]
+pub(super) struct LineComment {
+    pub(super) id: u64,
+    pub(super) path: String,
+    pub(super) line: u64,
+    pub(super) body: String,
 }
 
 #[derive(Debug, Clone)]

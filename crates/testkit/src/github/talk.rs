@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::hub::Hub;
-use super::state::{Comment, Review};
+use super::state::{Comment, LineComment, Review};
 use crate::http::iso_now;
 
 impl Hub {
@@ -14,11 +14,18 @@ impl Hub {
         name: &str,
         number: u64,
         by: &str,
-        state: &str,
-        body: &str,
+        (state, body): (&str, &str),
+        lines: &[(&str, u64, &str)],
     ) -> anyhow::Result<()> {
         let mut world = self.world();
         let id = world.fresh_id();
+        let line = |&(path, line, body): &(&str, u64, &str)| LineComment {
+            id: world.fresh_id(),
+            path: path.to_owned(),
+            line,
+            body: body.to_owned(),
+        };
+        let lines = lines.iter().map(line).collect();
         let repo = world.repo(name)?;
         let pull = repo.pull(number)?;
         ensure!(
@@ -32,6 +39,7 @@ impl Hub {
             body: body.to_owned(),
             sha: pull.head_sha.clone(),
             submitted: iso_now(),
+            lines,
         };
         pull.reviewers.retain(|login| login != by);
         pull.reviews.push(review.clone());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::state::{Account, Comment, History, Issue, RemoteLink, Status, jira_now, status_id};
+use super::state::{Account, Comment, History, Issue, Relation, RemoteLink, Status, jira_now, status_id};
 use super::{JiraOptions, JiraTransition, adf};
 use crate::http::{RequestLog, lock};
 use crate::webhook::{Style, Webhooks};
@@ -20,6 +20,7 @@ pub(super) struct Desk {
     transitions: Vec<(String, String)>,
     named: Vec<JiraTransition>,
     issues: Mutex<Issues>,
+    relations: Mutex<Vec<Relation>>,
     pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
     /// E-mail addresses of accounts and the keys of permissions that they lack.
     pub(super) withheld: Mutex<Vec<(String, String)>>,
@@ -60,6 +61,7 @@ impl Desk {
             statuses: statuses.collect(),
             transitions: options.transitions,
             named: options.named,
+            relations: Mutex::default(),
             issues: Mutex::new(Issues {
                 next_number: options.projects.into_iter().map(|project| (project, 0)).collect(),
                 ..Issues::default()
@@ -243,6 +245,21 @@ impl Desk {
             .next_number
             .entry(project.to_owned())
             .or_default();
+    }
+
+    /// Links two issues; nothing when one of them or the kind is not there.
+    pub(super) fn relate(&self, from: &str, kind: &str, to: &str) -> Option<()> {
+        let mut issues = lock(&self.issues);
+        if !issues.by_key.contains_key(from) || !issues.by_key.contains_key(to) {
+            return None;
+        }
+        let relation = Relation::new(issues.fresh_id(), kind, from, to)?;
+        lock(&self.relations).push(relation);
+        Some(())
+    }
+
+    pub(super) fn relations(&self) -> Vec<Relation> {
+        lock(&self.relations).clone()
     }
 
     pub(super) fn has_project(&self, project: &str) -> bool {

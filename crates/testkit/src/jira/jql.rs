@@ -9,10 +9,17 @@ pub(super) struct Query {
     pub(super) project: Option<String>,
     pub(super) status: Option<String>,
     pub(super) updated_since: Option<OffsetDateTime>,
+    /// No status of the category Done.
+    pub(super) is_unfinished: bool,
+    /// The title has one of these words.
+    pub(super) title_words: Vec<String>,
+    /// One of these.
+    pub(super) keys: Vec<String>,
     pub(super) ascending: bool,
 }
 
-/// Reads `project = "X" [AND status = "Y"] [AND updated >= "yyyy-MM-dd HH:mm"|"-17m"] [ORDER BY field [ASC|DESC], …]`.
+/// Reads `project = "X" [AND status = "Y"] [AND updated >= "yyyy-MM-dd HH:mm"|"-17m"] [AND statusCategory != Done]
+/// [AND (summary ~ "word" OR …)] [AND key in ("X-1", …)] [ORDER BY field [ASC|DESC], …]`.
 pub(super) fn parse(text: &str) -> Result<Query, String> {
     let tokens = tokens(text)?;
     let order = tokens.iter().position(|token| token.is("ORDER"));
@@ -27,17 +34,48 @@ pub(super) fn parse(text: &str) -> Result<Query, String> {
         );
     }
     for (index, condition) in conditions.split(|token| token.is("AND")).enumerate() {
-        let [field, operator, value] = condition else {
-            return Err(format!("condition {} is not `field operator value`", index + 1));
-        };
-        read_condition(&mut query, &field.text, &operator.text, value)?;
+        match condition {
+            [open, words @ .., close] if open.is("(") && close.is(")") => read_titles(&mut query, words)?,
+            [field, operator, open, keys @ .., close]
+                if field.is("key")
+                    && operator.is("in")
+                    && open.is("(")
+                    && close.is(")")
+                    && !keys.is_empty() =>
+            {
+                query.keys = keys.iter().map(|key| key.text.clone()).collect();
+            }
+            [field, operator, value] => read_condition(&mut query, &field.text, &operator.text, value)?,
+            _ => return Err(format!("condition {} is not `field operator value`", index + 1)),
+        }
     }
     Ok(query)
+}
+
+fn read_titles(query: &mut Query, words: &[Token]) -> Result<(), String> {
+    for one in words.split(|token| token.is("OR")) {
+        let [field, operator, word] = one else {
+            return Err("expected `summary ~ word` between OR".to_owned());
+        };
+        if !field.is("summary") || !operator.is("~") {
+            return Err(format!(
+                "`{} {}` is not understood here",
+                field.text, operator.text
+            ));
+        }
+        // Other characters are operators of the text search.
+        if word.text.is_empty() || !word.text.chars().all(char::is_alphanumeric) {
+            return Err(format!("the text query {:?} is not understood here", word.text));
+        }
+        query.title_words.push(word.text.to_lowercase());
+    }
+    Ok(())
 }
 
 fn read_condition(query: &mut Query, field: &str, operator: &str, value: &Token) -> Result<(), String> {
     match (field.to_ascii_lowercase().as_str(), operator) {
         ("project", "=") => query.project = Some(value.text.clone()),
+        ("statuscategory", "!=") if value.is("Done") => query.is_unfinished = true,
         ("status", "=") => query.status = Some(value.text.clone()),
         ("updated", ">=") => {
             let since = period(&value.text).or_else(|| minute(&value.text));
@@ -118,11 +156,17 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                     quoted: true,
                 });
             }
+            bracket @ ('(' | ')') => tokens.push(Token {
+                text: bracket.to_string(),
+                quoted: false,
+            }),
             first => {
                 let symbol = is_symbol(first);
                 let mut word = String::from(first);
                 while let Some(next) = rest.next_if(|next| {
-                    !next.is_whitespace() && !matches!(next, '"' | '\'' | ',') && is_symbol(*next) == symbol
+                    !next.is_whitespace()
+                        && !matches!(next, '"' | '\'' | ',' | '(' | ')')
+                        && is_symbol(*next) == symbol
                 }) {
                     word.push(next);
                 }
@@ -157,6 +201,20 @@ mod tests {
     }
 
     #[test]
+    fn a_search_for_titles_and_one_for_keys_are_understood() {
+        let query = parse(
+            r#"project = "ENG" AND statusCategory != Done AND (summary ~ "Cart" OR summary ~ "total") ORDER BY updated DESC"#,
+        )
+        .unwrap();
+        assert!(query.is_unfinished && !query.ascending);
+        assert_eq!(query.title_words, ["cart", "total"]);
+        assert_eq!(
+            parse(r#"key in ("ENG-1", "ENG-2")"#).unwrap().keys,
+            ["ENG-1", "ENG-2"]
+        );
+    }
+
+    #[test]
     fn a_period_reaches_back_from_now() {
         let since = |text: &str| {
             parse(&format!("updated >= \"{text}\""))
@@ -183,6 +241,11 @@ mod tests {
             "updated >= \"-m\"",
             "updated >= \"5m\"",
             "project = \"E",
+            "(summary ~ \"a b\")",
+            "(summary ~ a OR labels ~ b)",
+            "(summary ~ a",
+            "key in ()",
+            "statusCategory != Dune",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

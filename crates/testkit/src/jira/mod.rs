@@ -8,6 +8,7 @@ mod jql;
 mod look;
 mod people;
 mod projects;
+mod related;
 mod rest;
 mod search;
 mod shape;
@@ -273,6 +274,16 @@ impl FakeJira {
             .add_comment(key, &Account::person(author), document, Vec::new())
             .map(|comment| comment.id.to_string())
             .with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// Links two tickets: `from` blocks or duplicates `to`, relates to it, or is its parent. `kind` is `Blocks`, `Duplicate`,
+    /// `Relates` or `Parent`.
+    ///
+    /// # Errors
+    /// When there is no such ticket or kind.
+    pub fn relate(&self, from: &str, kind: &str, to: &str) -> anyhow::Result<()> {
+        let done = self.desk.relate(from, kind, to);
+        done.with_context(|| format!("{from} and {to} cannot be linked as {kind}"))
     }
 
     /// A project without tickets; [`Self::create_issue`] makes its project by itself.

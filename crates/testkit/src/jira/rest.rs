@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::extract::{Body, Caller, Read};
 use super::state::{Issue, RemoteLink};
-use super::{adf, people, projects, search, transitions};
+use super::{adf, people, projects, related, search, transitions};
 use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
@@ -98,7 +98,13 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
 pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value {
     let all = wanted.iter().any(|name| name == "*all" || name == "*navigable");
     let is_wanted = |name: &str| all || wanted.iter().any(|wanted| wanted == name);
-    issue.json(&desk.statuses, is_wanted, &desk.url)
+    let mut body = issue.json(&desk.statuses, is_wanted, &desk.url);
+    for (name, value) in related::fields(desk, issue) {
+        if is_wanted(name) {
+            body["fields"][name] = value;
+        }
+    }
+    body
 }
 
 #[derive(Deserialize)]

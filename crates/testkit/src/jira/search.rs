@@ -39,6 +39,12 @@ pub(super) async fn search(
         desk.log.violation(format!("JQL {:?}: {problem}", search.jql));
         bad(format!("Error in the JQL Query: {problem}"))
     })?;
+    let unseen = query.keys.iter().find(|key| desk.issue(key).is_none());
+    if let Some(key) = unseen {
+        return Err(bad(format!(
+            "An issue with key '{key}' does not exist for field 'key'."
+        )));
+    }
     if let Some(problem) = unknown(&desk, &query) {
         return Err(bad(problem));
     }
@@ -99,10 +105,19 @@ fn unknown(desk: &Desk, query: &jql::Query) -> Option<String> {
 
 fn matches(desk: &Desk, query: &jql::Query, issue: &Issue) -> bool {
     let status = &desk.statuses[issue.status].name;
-    query
-        .project
-        .as_ref()
-        .is_none_or(|project| project.eq_ignore_ascii_case(&issue.project))
+    let title = issue.summary.to_lowercase();
+    let mut words = title.split(|c: char| !c.is_alphanumeric());
+    let is_named = query.title_words.is_empty()
+        || words.any(|word| query.title_words.iter().any(|wanted| wanted == word));
+    let is_wanted = query.keys.is_empty() || query.keys.contains(&issue.key);
+    let is_open = !query.is_unfinished || desk.statuses[issue.status].category != "done";
+    is_named
+        && is_wanted
+        && is_open
+        && query
+            .project
+            .as_ref()
+            .is_none_or(|project| project.eq_ignore_ascii_case(&issue.project))
         && query
             .status
             .as_ref()

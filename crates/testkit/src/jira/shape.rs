@@ -155,6 +155,17 @@ impl JiraTransition {
     }
 }
 
+/// An issue as others that are linked with it show it.
+pub(super) fn related(issue: &Issue, statuses: &[Status], url: &str) -> Value {
+    json!({
+        "id": issue.id.to_string(), "key": issue.key, "self": issue.link(url),
+        "fields": {
+            "summary": issue.summary, "status": statuses[issue.status].json(issue.status, url),
+            "priority": priority(url), "issuetype": issue_type(&issue.kind, url),
+        },
+    })
+}
+
 impl Issue {
     /// All fields, as the REST interface gives them.
     fn fields(&self, statuses: &[Status], url: &str) -> Value {

@@ -82,6 +82,47 @@ pub(super) struct Issue {
     pub(super) links: Vec<RemoteLink>,
 }
 
+/// The kinds of link that Jira comes with: name, and what each end is to the other.
+pub(super) const LINK_TYPES: [(&str, &str, &str); 3] = [
+    ("Blocks", "is blocked by", "blocks"),
+    ("Duplicate", "is duplicated by", "duplicates"),
+    ("Relates", "relates to", "relates to"),
+];
+
+/// What two issues are to each other.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    pub(super) id: u64,
+    pub(super) kind: RelationKind,
+    /// The one that blocks, or the parent.
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RelationKind {
+    /// One of [`LINK_TYPES`].
+    Link(usize),
+    Parent,
+}
+
+impl Relation {
+    /// `kind` is the name of a type of link, or `Parent`.
+    pub(super) fn new(id: u64, kind: &str, from: &str, to: &str) -> Option<Self> {
+        let link = LINK_TYPES
+            .iter()
+            .position(|(name, ..)| *name == kind)
+            .map(RelationKind::Link);
+        let kind = link.or((kind == "Parent").then_some(RelationKind::Parent))?;
+        Some(Self {
+            id,
+            kind,
+            from: from.to_owned(),
+            to: to.to_owned(),
+        })
+    }
+}
+
 /// A status of the workflow.
 #[derive(Debug, Clone)]
 pub(super) struct Status {

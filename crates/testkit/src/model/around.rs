@@ -34,7 +34,7 @@ pub fn around() -> Vec<(&'static str, Vec<Step>)> {
 pub fn intake(fields: &Value) -> String {
     let mut form = json!({
         "kind": "bug", "one_liner": "Do what the ticket asks for.", "root_cause": "", "criteria": [], "components": [],
-        "files": [], "class": "normal", "assumptions": [], "decision": "go", "questions": [], "decline_kind": null,
+        "files": [], "class": "normal", "assumptions": [], "decision": "go", "questions": [], "decline_kind": null, "repeats": "",
         "reason": "",
     });
     if let (Some(form), Some(fields)) = (form.as_object_mut(), fields.as_object()) {

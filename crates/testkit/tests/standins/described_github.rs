@@ -75,9 +75,17 @@ impl Caller {
         self.ask_repo("POST", route, "/issues/1/labels", labels).await;
         self.ask_repo("GET", route, "/issues/1/labels", None).await;
         self.github
-            .review("acme/shop", 1, "rita", "approved", "good")
+            .review_lines(
+                "acme/shop",
+                1,
+                "rita",
+                ("approved", "good"),
+                &[("src/a.txt", 1, "nice")],
+            )
             .unwrap();
         self.ask_repo("GET", "/pulls/{number}/reviews", "/pulls/1/reviews", None)
+            .await;
+        self.ask_repo("GET", "/pulls/{number}/comments", "/pulls/1/comments", None)
             .await;
         self.ask_repo("GET", "/pulls", "/pulls", None).await;
     }

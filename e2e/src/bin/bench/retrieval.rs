@@ -193,12 +193,10 @@ fn second_commit() -> anyhow::Result<String> {
 }
 
 fn head(branch: &str, from: &str) -> anyhow::Result<String> {
-    let mut stream = String::new();
-    writeln!(
-        stream,
+    // No empty line before the files: it would end the commit.
+    Ok(format!(
         "commit refs/heads/{branch}\ncommitter A <a@acme.example> 1 +0000\ndata 1\nx\n{from}"
-    )?;
-    Ok(stream)
+    ))
 }
 
 fn file(stream: &mut String, number: usize, note: &str) -> anyhow::Result<()> {

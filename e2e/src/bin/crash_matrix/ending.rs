@@ -7,7 +7,7 @@ use domain::{Row, RunStatus, TicketKey};
 use queue::{Bucket, Queue};
 use testkit::{fixture, github, jira};
 
-use crate::stage::{Stage, Story};
+use crate::stage::{REFUSED, Stage, Story};
 
 /// The final state of everything outside, and of the runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Ending {
             stage.model.violations(),
         ];
         Ok(Self {
-            branches: stage.github.branches(fixture::REPOSITORY).into_keys().collect(),
+            branches: branches(stage),
             pull_requests,
             files: stage.merged_files()?,
             statuses: stage.jira.status_history(&stage.key),
@@ -204,4 +204,10 @@ fn plain(text: &str) -> String {
     plain
         .replace(", # min # s after the start", "")
         .replace(", # s after the start", "")
+}
+
+/// The branches that stand there, but that of the refused pull request.
+fn branches(stage: &Stage) -> Vec<String> {
+    let all = stage.github.branches(fixture::REPOSITORY).into_keys();
+    all.filter(|branch| branch != REFUSED).collect()
 }

@@ -18,22 +18,26 @@ use crate::{
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
 /// Sites that only read: a crash before the answer leaves what a crash after it leaves.
-const READS: [&str; 26] = [
+const READS: [&str; 30] = [
     "ingest.github.changed",
     "ingest.github.checks",
+    "ingest.github.closed",
     "ingest.github.comments",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
+    "ingest.github.remarks",
     "ingest.jira.changed",
     "ingest.jira.comments",
     "ingest.jira.edits",
     "ingest.jira.groups",
     "ingest.jira.issue",
     "ingest.jira.last_move",
+    "ingest.jira.outlines",
     "ingest.jira.search",
+    "ingest.jira.similar",
     "queue.connect",
     "queue.journal.read",
     "queue.log.last",

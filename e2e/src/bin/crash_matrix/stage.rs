@@ -22,6 +22,9 @@ const SETTINGS: [(&str, &str); 6] = [
     ("REPORTER__LIST_LAG_S", "0"),
 ];
 
+/// The branch of a pull request that was refused before the story begins.
+pub(crate) const REFUSED: &str = "cart-total";
+
 /// Where nobody listens.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
@@ -125,6 +128,7 @@ impl Stage {
 
     /// What is so before the services start.
     fn set_up(&self) -> anyhow::Result<()> {
+        self.set_up_background()?;
         let jira = format!("{}/jira", self.webhooks);
         match self.story {
             Story::Straight => {
@@ -147,6 +151,23 @@ impl Stage {
         Ok(())
     }
 
+    /// What the trackers know of the ticket: another one that it is linked with, and a pull request that was refused.
+    fn set_up_background(&self) -> anyhow::Result<()> {
+        let other =
+            self.jira
+                .create_issue(fixture::PROJECT, "Correct invoices", "To the cent.", "Story", &[]);
+        self.jira.relate(&other, "Parent", &self.key)?;
+        let (shop, title) = (fixture::REPOSITORY, format!("{}: Total by quantity", self.key));
+        self.github
+            .commit(shop, REFUSED, "Try", &[("shop/cart.py", "raise SystemExit\n")])?;
+        let number = self
+            .github
+            .open_pull_request_as(shop, "rita", REFUSED, &title, "")?;
+        self.github
+            .comment_as(shop, number, "ada", "This removes the cart.")?;
+        self.github.close(shop, number, "ada")
+    }
+
     /// The services' data folder.
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
@@ -164,9 +185,11 @@ impl Stage {
         ours.map(|comment| comment.text).collect()
     }
 
-    /// Every pull request.
+    /// Every pull request but the refused one.
     pub(crate) fn pull_requests(&self) -> Vec<PullRequestState> {
-        self.github.pull_requests(fixture::REPOSITORY)
+        let mut pulls = self.github.pull_requests(fixture::REPOSITORY);
+        pulls.retain(|pull| pull.head != REFUSED);
+        pulls
     }
 
     /// The files of the default branch.

@@ -102,6 +102,10 @@ fn argument(wrong: &Argument) -> String {
              leave `demonstrations` out."
                 .to_owned()
         }
+        Argument::Citation(known) => match known.is_empty() {
+            true => "no earlier work or ticket is known that this one repeats; choose another decision".to_owned(),
+            false => format!("`repeats` must be one of: {}", known.join(", ")),
+        },
         Argument::OneLiner => "`one_liner` must be one line of 5 to 300 characters".to_owned(),
         Argument::UnknownModule { known } => match known.is_empty() {
             true => "The rules of this repository know no modules; every file may be changed.".to_owned(),

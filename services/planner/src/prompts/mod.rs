@@ -141,6 +141,8 @@ fn values(conversation: &Conversation<'_>) -> Value {
         submodules => info.map(|info| missing(&info.submodules)).unwrap_or_default(),
         lfs_files => info.map(|info: &WorkspaceInfo| missing(&info.lfs_files)).unwrap_or_default(),
         ticket => tags.ticket(conversation.ticket, conversation.request),
+        was_refused => conversation.request.background.was_refused(),
+        background => tags.background(&conversation.request.background),
         instructions,
         template => template,
         kind => kind.as_str(),

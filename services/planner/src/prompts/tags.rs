@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use domain::{CodeSeed, Intake, JobRequest, News, Plan, TicketComment, TicketKey};
+use domain::{
+    Background, BackgroundPart, CodeSeed, EarlierPullRequest, Intake, JobRequest, News, Plan,
+    PullRequestStatus, TicketComment, TicketKey,
+};
 
 const TEXT_CHARS: usize = 64 * 1024;
 const COMMENTS: usize = 50;
@@ -51,6 +54,80 @@ impl Tags<'_> {
             text.push_str(&self.comment(comment));
         }
         self.around("ticket", text.trim_end())
+    }
+
+    /// What the trackers know of the ticket beside its text; empty for nothing.
+    pub(super) fn background(&self, known: &Background) -> String {
+        let mut text = String::new();
+        for earlier in &known.earlier {
+            text.push_str(&self.earlier(earlier));
+        }
+        for ticket in &known.linked {
+            let attributes = format!(
+                " key=\"{}\" relation=\"{}\" status=\"{}\"",
+                self.attribute(&ticket.key),
+                self.attribute(&ticket.relation),
+                self.attribute(&ticket.status)
+            );
+            let content = format!("{}\n\n{}", ticket.summary, ticket.description);
+            text.push_str(&self.around_with(
+                "linked-ticket",
+                &attributes,
+                &self.text(content.trim_end(), COMMENT_CHARS),
+            ));
+        }
+        for ticket in &known.similar {
+            let attributes = format!(
+                " key=\"{}\" status=\"{}\"",
+                self.attribute(&ticket.key),
+                self.attribute(&ticket.status)
+            );
+            text.push_str(&self.around_with(
+                "similar-ticket",
+                &attributes,
+                &self.text(&ticket.summary, COMMENT_CHARS),
+            ));
+        }
+        for part in &known.unread {
+            let what = match part {
+                BackgroundPart::Earlier => "Earlier pull requests",
+                BackgroundPart::Linked => "Linked tickets",
+                BackgroundPart::Similar => "Similar tickets",
+            };
+            let _ = writeln!(text, "{what} could not be read.");
+        }
+        text
+    }
+
+    fn earlier(&self, pull: &EarlierPullRequest) -> String {
+        let attributes = format!(
+            " number=\"#{}\" state=\"{}\" author=\"{}\" branch=\"{}\"",
+            pull.number,
+            match pull.status {
+                PullRequestStatus::Merged => "merged",
+                PullRequestStatus::Closed | PullRequestStatus::Open => "closed without a merge",
+            },
+            match pull.is_ours {
+                true => "you, in an earlier run".to_owned(),
+                false => self.attribute(&pull.author),
+            },
+            self.attribute(&pull.branch)
+        );
+        let mut content = self.text(&pull.title, 1000);
+        content.push('\n');
+        for remark in &pull.said {
+            let place = match remark.place.as_str() {
+                "" => String::new(),
+                place => format!(" place=\"{}\"", self.attribute(place)),
+            };
+            let attributes = format!(" author=\"{}\"{place}", self.attribute(&remark.author));
+            content.push_str(&self.around_with(
+                "remark",
+                &attributes,
+                &self.text(&remark.text, COMMENT_CHARS),
+            ));
+        }
+        self.around_with("earlier-pull-request", &attributes, content.trim_end())
     }
 
     /// What the change must do; empty for nothing.

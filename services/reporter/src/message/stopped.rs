@@ -254,6 +254,9 @@ fn raised(shared: &SharedBudget) -> String {
 
 const fn gave_up(kind: GiveUp) -> &'static str {
     match kind {
+        GiveUp::Duplicate => {
+            "Not begun: another ticket asks for the same. If it does not, say what is different and ask again."
+        }
         GiveUp::AlreadyDone => "Nothing has to be changed: the repository does what the ticket asks for.",
         GiveUp::SpecContradictsTests => {
             "Could not be done: what the ticket asks for contradicts tests of the repository. Say which of the two is right."

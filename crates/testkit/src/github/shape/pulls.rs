@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{number_of, user, with};
 use crate::github::history;
-use crate::github::state::{Pull, Repo, Review};
+use crate::github::state::{LineComment, Pull, Repo, Review};
 
 /// A label.
 pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Value {
@@ -132,5 +132,29 @@ impl Repo {
             "pull_request_url": links.own, "submitted_at": review.submitted, "author_association": "MEMBER",
             "_links": {"html": {"href": page}, "pull_request": {"href": links.own}},
         })
+    }
+
+    /// The comments of a review at lines.
+    pub(in crate::github) fn line_comments_json(
+        &self,
+        pull: &Pull,
+        review: &Review,
+        url: &str,
+    ) -> Vec<Value> {
+        let links = self.links(pull, url);
+        let json = |comment: &LineComment| {
+            let own = format!("{}/pulls/comments/{}", self.own_url(url), comment.id);
+            let page = format!("{}#discussion_r{}", links.page, comment.id);
+            json!({
+                "url": own, "id": comment.id, "node_id": format!("PRRC_{}", comment.id),
+                "pull_request_review_id": review.id, "diff_hunk": format!("@@ -{0} +{0} @@", comment.line),
+                "path": comment.path, "line": comment.line, "original_line": comment.line, "side": "RIGHT",
+                "commit_id": review.sha, "original_commit_id": review.sha, "user": user(&review.author),
+                "body": comment.body, "created_at": review.submitted, "updated_at": review.submitted, "html_url": page,
+                "pull_request_url": links.own, "author_association": "MEMBER",
+                "_links": {"self": {"href": own}, "html": {"href": page}, "pull_request": {"href": links.own}},
+            })
+        };
+        review.lines.iter().map(json).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! The reply of the first look at a ticket.
 
 use domain::{
-    Class, Criterion, GiveUp, Intake, IntakeDecision, Question, Reply, TicketKind, TicketText,
-    acceptance_criteria, text::bare,
+    Background, Class, Criterion, GiveUp, Intake, IntakeDecision, JobRequest, Question, Reply, TicketKind,
+    TicketText, acceptance_criteria, text::bare,
 };
 use serde::Deserialize;
 
@@ -36,6 +36,8 @@ struct Form {
     decline_kind: Option<GiveUp>,
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    repeats: String,
 }
 
 #[derive(Deserialize)]
@@ -47,7 +49,8 @@ enum Word {
 }
 
 /// Reads a reply about a ticket. The ticket's own criteria are in it, whether the model lists them or not.
-pub(in crate::run) fn read(reply: &Reply, text: &TicketText) -> Result<Intake, Argument> {
+pub(in crate::run) fn read(reply: &Reply, request: &JobRequest) -> Result<Intake, Argument> {
+    let text = &request.text;
     let form: Form = structured::read(reply).map_err(Argument::Malformed)?;
     let one_liner = form.one_liner.trim();
     if !(5..=LINE_CHARS).contains(&one_liner.chars().count()) || one_liner.contains('\n') {
@@ -58,7 +61,12 @@ pub(in crate::run) fn read(reply: &Reply, text: &TicketText) -> Result<Intake, A
         Word::Ask => IntakeDecision::Ask {
             questions: ask::checked(form.questions)?,
         },
-        Word::Decline => declined(form.decline_kind, &form.reason)?,
+        Word::Decline => declined(
+            form.decline_kind,
+            &form.reason,
+            &form.repeats,
+            &request.background,
+        )?,
     };
     Ok(Intake {
         kind: form.kind,
@@ -76,15 +84,34 @@ pub(in crate::run) fn read(reply: &Reply, text: &TicketText) -> Result<Intake, A
     })
 }
 
-fn declined(kind: Option<GiveUp>, reason: &str) -> Result<IntakeDecision, Argument> {
-    let reason = reason.trim();
+fn declined(
+    kind: Option<GiveUp>,
+    reason: &str,
+    repeats: &str,
+    known: &Background,
+) -> Result<IntakeDecision, Argument> {
+    let (reason, repeats) = (reason.trim(), repeats.trim());
     let is_fit = REASON_CHARS.contains(&reason.chars().count());
-    match kind.filter(|_| is_fit) {
-        Some(kind) => Ok(IntakeDecision::Decline {
+    let kind = kind.filter(|_| is_fit).ok_or(Argument::Decline)?;
+    let known = match kind {
+        GiveUp::Duplicate => known.tickets().into_iter().map(str::to_owned).collect(),
+        // Nobody has looked at the code yet: only work that was merged counts.
+        GiveUp::AlreadyDone => known.merged(),
+        GiveUp::SpecContradictsTests
+        | GiveUp::CannotReproduce
+        | GiveUp::OutOfScope
+        | GiveUp::Blocked
+        | GiveUp::TooLarge => {
+            let reason = reason.to_owned();
+            return Ok(IntakeDecision::Decline { kind, reason });
+        }
+    };
+    match known.iter().any(|name| name == repeats) {
+        true => Ok(IntakeDecision::Decline {
             kind,
-            reason: reason.to_owned(),
+            reason: format!("{repeats}: {reason}"),
         }),
-        None => Err(Argument::Decline),
+        false => Err(Argument::Citation(known)),
     }
 }
 

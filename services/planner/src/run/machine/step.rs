@@ -124,6 +124,8 @@ pub(crate) enum Argument {
     Quote(String),
     /// The reason of a decision to decline.
     Decline,
+    /// What the ticket is said to repeat is none of these.
+    Citation(Vec<String>),
     OneLiner,
     /// A command that shows nothing of what the code does.
     Demonstration,

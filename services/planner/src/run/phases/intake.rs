@@ -64,7 +64,7 @@ fn over(intake: Option<Intake>) -> Step {
 
 fn read(state: &RunState, reply: &Reply) -> Result<Intake, Argument> {
     let request = state.request().ok_or(Argument::Decline)?;
-    forms::intake::read(reply, &request.text)
+    forms::intake::read(reply, request)
 }
 
 fn problem(state: &RunState, reply: &Reply) -> Option<Argument> {

@@ -1,8 +1,8 @@
 //! The first look at a ticket.
 
 use domain::{
-    Class, Fact, GiveUp, IntakeDecision, Job, News, Phase, Receipt, Reply, ReportOutcome, ReportRequest,
-    StopReason, TicketComment, Timestamp,
+    Class, EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, News, Phase, PullRequestStatus, Receipt,
+    Reply, ReportOutcome, ReportRequest, SimilarTicket, StopReason, TicketComment, Timestamp,
 };
 use serde_json::{Value, json};
 use testkit::model::around;
@@ -172,6 +172,51 @@ fn a_ticket_that_is_declined_ends_the_run_with_the_reason() {
         play.state.intake().unwrap().unwrap().decision,
         IntakeDecision::Decline { .. }
     ));
+}
+
+#[test]
+fn a_ticket_is_declined_as_a_repetition_of_what_is_known_and_of_nothing_else() {
+    let declined = |kind: &str, repeats: &str| {
+        look(
+            &json!({"decision": "decline", "decline_kind": kind, "repeats": repeats, "reason": "Both want the same."}),
+        )
+    };
+    let earlier = |number, status| EarlierPullRequest {
+        number,
+        title: "Total by quantity".to_owned(),
+        branch: "eng-1".to_owned(),
+        author: "rita".to_owned(),
+        is_ours: false,
+        status,
+        said: Vec::new(),
+    };
+    let ended = |kind: &str, repeats: &str| {
+        let mut asked = request(Job::Implement);
+        asked.rules.agent.intake = true;
+        asked.background.similar = vec![SimilarTicket {
+            key: "ENG-9".to_owned(),
+            summary: "The total is wrong".to_owned(),
+            status: "To Do".to_owned(),
+        }];
+        asked.background.earlier = vec![
+            earlier(4, PullRequestStatus::Merged),
+            earlier(5, PullRequestStatus::Closed),
+        ];
+        let mut play = Play::implement(asked, done());
+        play.around
+            .insert(Phase::Intake, [declined(kind, repeats), look(&json!({}))].into());
+        play.drive();
+        match play.state.intake().unwrap().unwrap().decision.clone() {
+            IntakeDecision::Decline { reason, .. } => Some(reason),
+            IntakeDecision::Go | IntakeDecision::Ask { .. } => None,
+        }
+    };
+    let said = |text: &str| Some(text.to_owned());
+    assert_eq!(ended("duplicate", "ENG-9"), said("ENG-9: Both want the same."));
+    assert_eq!(ended("already_done", "#4"), said("#4: Both want the same."));
+    assert_eq!(ended("duplicate", "ENG-10"), None, "nobody knows that ticket");
+    assert_eq!(ended("already_done", "#5"), None, "it was refused");
+    assert_eq!(ended("duplicate", ""), None);
 }
 
 #[test]

@@ -57,6 +57,7 @@ pub(crate) fn request(job: Job) -> JobRequest {
         repository: "acme/shop".parse().unwrap(),
         text,
         rules,
+        background: domain::Background::default(),
     }
 }
 

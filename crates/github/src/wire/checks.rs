@@ -1,0 +1,135 @@
+//! Check runs and commit statuses.
+
+use serde::Deserialize;
+
+use super::instant;
+use crate::{Check, CheckConclusion, CheckKind, CheckStatus};
+
+const OUTPUT_TAIL_BYTES: usize = 8 * 1024;
+
+#[derive(Deserialize)]
+pub(crate) struct WireCheckRuns {
+    pub(crate) check_runs: Vec<WireCheckRun>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireCheckRun {
+    id: u64,
+    name: String,
+    status: String,
+    conclusion: Option<String>,
+    completed_at: Option<String>,
+    html_url: Option<String>,
+    check_suite: Option<WireSuite>,
+    output: Option<WireOutput>,
+}
+
+#[derive(Deserialize)]
+struct WireSuite {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct WireOutput {
+    title: Option<String>,
+    summary: Option<String>,
+    text: Option<String>,
+}
+
+impl WireOutput {
+    fn tail(self) -> String {
+        let parts = [self.title, self.summary, self.text];
+        let whole = parts
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n");
+        tail(&whole).to_owned()
+    }
+}
+
+fn tail(text: &str) -> &str {
+    let mut from = text.len().saturating_sub(OUTPUT_TAIL_BYTES);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+impl From<WireCheckRun> for Check {
+    fn from(wire: WireCheckRun) -> Self {
+        let status = match wire.status.as_str() {
+            "completed" => CheckStatus::Completed,
+            "in_progress" => CheckStatus::InProgress,
+            _ => CheckStatus::Queued,
+        };
+        let completed = status == CheckStatus::Completed;
+        Self {
+            kind: CheckKind::Run,
+            id: wire.id,
+            name: wire.name,
+            suite: wire.check_suite.map_or(0, |suite| suite.id),
+            status,
+            conclusion: completed.then(|| check_conclusion(wire.conclusion.as_deref())),
+            completed_at: instant(wire.completed_at.as_deref()).filter(|_| completed),
+            url: wire.html_url.unwrap_or_default(),
+            output_tail: wire.output.map(WireOutput::tail).unwrap_or_default(),
+        }
+    }
+}
+
+/// An end that this code does not know counts as bad: nothing is called green by accident.
+fn check_conclusion(text: Option<&str>) -> CheckConclusion {
+    match text {
+        Some("success") => CheckConclusion::Success,
+        Some("neutral") => CheckConclusion::Neutral,
+        Some("cancelled") => CheckConclusion::Cancelled,
+        Some("skipped") => CheckConclusion::Skipped,
+        Some("timed_out") => CheckConclusion::TimedOut,
+        Some("action_required") => CheckConclusion::ActionRequired,
+        Some("stale") => CheckConclusion::Stale,
+        Some("startup_failure") => CheckConclusion::StartupFailure,
+        Some(_) | None => CheckConclusion::Failure,
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireCombinedStatus {
+    pub(crate) statuses: Vec<WireStatus>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireStatus {
+    id: u64,
+    context: String,
+    state: String,
+    description: Option<String>,
+    target_url: Option<String>,
+    updated_at: Option<String>,
+}
+
+impl From<WireStatus> for Check {
+    fn from(wire: WireStatus) -> Self {
+        let conclusion = match wire.state.as_str() {
+            "pending" => None,
+            "success" => Some(CheckConclusion::Success),
+            _ => Some(CheckConclusion::Failure),
+        };
+        Self {
+            kind: CheckKind::Status,
+            id: wire.id,
+            name: wire.context,
+            suite: 0,
+            status: if conclusion.is_some() {
+                CheckStatus::Completed
+            } else {
+                CheckStatus::InProgress
+            },
+            conclusion,
+            completed_at: instant(wire.updated_at.as_deref()).filter(|_| conclusion.is_some()),
+            url: wire.target_url.unwrap_or_default(),
+            output_tail: wire.description.unwrap_or_default(),
+        }
+    }
+}

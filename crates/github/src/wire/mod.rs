@@ -1,0 +1,25 @@
+//! GitHub's JSON, as far as it is read here, and its translation into the model; one file for each kind of answer.
+
+mod branches;
+mod checks;
+mod deliveries;
+mod people;
+mod pulls;
+mod remarks;
+mod repository;
+
+pub(crate) use branches::{WireBranch, WireBranchRule, WireRef};
+#[cfg(test)]
+pub(crate) use checks::{WireCheckRun, WireStatus};
+pub(crate) use checks::{WireCheckRuns, WireCombinedStatus};
+pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
+pub(crate) use people::{WirePermission, WireUser};
+pub(crate) use pulls::WirePullRequest;
+pub(crate) use remarks::{WireComment, WireRemark};
+pub(crate) use repository::WireRepository;
+
+use domain::Timestamp;
+
+fn instant(text: Option<&str>) -> Option<Timestamp> {
+    text.and_then(Timestamp::parse)
+}

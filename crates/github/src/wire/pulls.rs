@@ -1,0 +1,76 @@
+//! Pull requests.
+
+use domain::CommitId;
+use serde::Deserialize;
+
+use super::{
+    instant,
+    people::{WireUser, login},
+};
+use crate::{PullRequest, PullRequestState};
+
+#[derive(Deserialize)]
+pub(crate) struct WirePullRequest {
+    number: u64,
+    #[serde(default)]
+    node_id: String,
+    title: String,
+    body: Option<String>,
+    head: WireEnd,
+    base: WireEnd,
+    user: Option<WireUser>,
+    #[serde(default)]
+    html_url: String,
+    #[serde(default)]
+    draft: bool,
+    merged: Option<bool>,
+    merged_at: Option<String>,
+    merged_by: Option<WireUser>,
+    state: String,
+    updated_at: Option<String>,
+    closed_at: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireEnd {
+    #[serde(rename = "ref")]
+    branch: String,
+    sha: CommitId,
+    repo: Option<WireEndRepository>,
+}
+
+#[derive(Deserialize)]
+struct WireEndRepository {
+    full_name: String,
+}
+
+impl From<WirePullRequest> for PullRequest {
+    fn from(wire: WirePullRequest) -> Self {
+        Self {
+            number: wire.number,
+            node_id: wire.node_id,
+            title: wire.title,
+            body: wire.body.unwrap_or_default(),
+            branch: wire.head.branch,
+            head: wire.head.sha,
+            head_repository: wire
+                .head
+                .repo
+                .map(|repository| repository.full_name)
+                .unwrap_or_default(),
+            base_branch: wire.base.branch,
+            author: login(wire.user),
+            url: wire.html_url,
+            draft: wire.draft,
+            merged: wire.merged.unwrap_or(false) || wire.merged_at.is_some(),
+            merged_by: wire.merged_by.map(|user| user.login),
+            state: if wire.state == "open" {
+                PullRequestState::Open
+            } else {
+                PullRequestState::Closed
+            },
+            updated_at: instant(wire.updated_at.as_deref()),
+            closed_at: instant(wire.closed_at.as_deref()),
+        }
+    }
+}

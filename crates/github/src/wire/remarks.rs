@@ -1,0 +1,76 @@
+//! What people say: comments, and reviews of pull requests.
+
+use serde::Deserialize;
+
+use super::{
+    instant,
+    people::{WireUser, login},
+};
+use crate::{Comment, CommentId, Remark};
+
+#[derive(Deserialize)]
+pub(crate) struct WireComment {
+    pub(crate) id: u64,
+    body: Option<String>,
+    user: Option<WireUser>,
+    created_at: Option<String>,
+    updated_at: Option<String>,
+    issue_url: Option<String>,
+    performed_via_github_app: Option<WireApp>,
+}
+
+#[derive(Deserialize)]
+struct WireApp {
+    id: u64,
+}
+
+impl WireComment {
+    /// The comment with the number of the issue or pull request that it stands on. Whose it is, the caller knows.
+    pub(crate) fn into_numbered(self) -> Option<(u64, Comment)> {
+        let number = self.issue_url.as_deref()?.rsplit('/').next()?.parse().ok()?;
+        Some((number, self.into_comment("", None)))
+    }
+
+    pub(crate) fn into_comment(self, our_login: &str, our_app: Option<u64>) -> Comment {
+        let author = login(self.user);
+        let via_our_app = our_app.is_some() && self.performed_via_github_app.map(|app| app.id) == our_app;
+        Comment {
+            id: CommentId(self.id),
+            by_us: via_our_app || author.eq_ignore_ascii_case(our_login),
+            author,
+            body: self.body.unwrap_or_default(),
+            created_at: instant(self.created_at.as_deref()),
+            updated_at: instant(self.updated_at.as_deref().or(self.created_at.as_deref())),
+        }
+    }
+}
+
+/// A review, a comment at a line, or a comment of the conversation.
+#[derive(Deserialize)]
+pub(crate) struct WireRemark {
+    user: Option<WireUser>,
+    body: Option<String>,
+    path: Option<String>,
+    /// Absent at a line that is gone.
+    line: Option<u64>,
+    submitted_at: Option<String>,
+    created_at: Option<String>,
+}
+
+impl From<WireRemark> for Remark {
+    fn from(wire: WireRemark) -> Self {
+        let at = wire.submitted_at.or(wire.created_at);
+        let place = match (wire.path, wire.line) {
+            (Some(path), Some(line)) => format!("{path}:{line}"),
+            (Some(path), None) => path,
+            (None, _) => String::new(),
+        };
+        Self {
+            by_bot: wire.user.as_ref().is_some_and(|user| user.r#type == "Bot"),
+            author: login(wire.user),
+            place,
+            text: wire.body.unwrap_or_default(),
+            at: instant(at.as_deref()),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What the trackers know of a ticket beside its text. It is gathered once, when work is asked for, and pinned with the job.
+//! Nothing of it decides whether there is a job: what cannot be read is missing, and the job says so.
+
+use std::time::Duration;
+
+use domain::{
+    Background, BackgroundPart, EarlierPullRequest, LinkedTicket, PullRequestStatus, RepositoryName,
+    ReviewRemark, SimilarTicket, TicketKey, cause::chain, likeness, title_words,
+};
+use futures::future::join_all;
+use github::{PullRequest, Remark};
+
+use crate::{
+    outside::{Issue, Outside, ReadError},
+    pin,
+    router::Router,
+};
+
+/// A part that takes longer is left out, so that the work begins.
+const PATIENCE: Duration = Duration::from_secs(6);
+const EARLIER_SINCE: Duration = Duration::from_secs(180 * 24 * 3600);
+const EARLIER: usize = 3;
+const REMARKS: usize = 20;
+const REMARK_CHARS: usize = 2_000;
+const REMARKS_CHARS: usize = 16_000;
+const LINKED: usize = 10;
+const DESCRIPTION_CHARS: usize = 1_000;
+const SIMILAR: usize = 5;
+/// Words of a title that others are searched with.
+const WORDS: usize = 8;
+/// Titles with less in common, in percent, are about something else.
+const LIKENESS: usize = 60;
+const TITLE_CHARS: usize = 300;
+const LINE_CHARS: usize = 100;
+
+impl Router {
+    /// Everything about a ticket, read side by side.
+    pub(crate) async fn background(
+        &self,
+        ticket: &TicketKey,
+        issue: &Issue,
+        repository: &RepositoryName,
+    ) -> Background {
+        let (earlier, linked, similar) = tokio::join!(
+            patient(self.earlier(ticket, repository)),
+            patient(self.linked(ticket, issue)),
+            patient(similar(&self.outside, ticket, issue)),
+        );
+        let mut unread = Vec::new();
+        let mut known = |part, error: &ReadError| {
+            tracing::warn!(%ticket, ?part, error = %chain(error), "a part of what is known of a ticket is not read");
+            unread.push(part);
+        };
+        let earlier = earlier.inspect_err(|error| known(BackgroundPart::Earlier, error));
+        let linked = linked.inspect_err(|error| known(BackgroundPart::Linked, error));
+        let similar = similar.inspect_err(|error| known(BackgroundPart::Similar, error));
+        Background {
+            earlier: earlier.unwrap_or_default(),
+            linked: linked.unwrap_or_default(),
+            similar: similar.unwrap_or_default(),
+            unread,
+        }
+    }
+
+    /// Pull requests that name the ticket and are over, the latest first.
+    async fn earlier(
+        &self,
+        ticket: &TicketKey,
+        repository: &RepositoryName,
+    ) -> Result<Vec<EarlierPullRequest>, ReadError> {
+        let ago = i64::try_from(EARLIER_SINCE.as_millis()).unwrap_or(i64::MAX);
+        let since = bootstrap::now().plus_ms(-ago);
+        let mut closed = self.outside.closed_pull_requests(repository, since).await?;
+        closed.retain(|pull| pull.mentions(repository, ticket));
+        closed.sort_by_key(|pull| std::cmp::Reverse(pull.closed_at));
+        closed.truncate(EARLIER);
+        let remarks = closed
+            .iter()
+            .map(|pull| self.outside.remarks(repository, pull.number));
+        let remarks = join_all(remarks).await;
+        closed
+            .into_iter()
+            .zip(remarks)
+            .map(|(pull, remarks)| Ok(self.told(pull, remarks?)))
+            .collect()
+    }
+
+    fn told(&self, pull: PullRequest, mut remarks: Vec<Remark>) -> EarlierPullRequest {
+        remarks.retain(|remark| !remark.by_bot && !self.is_ours(&[&remark.author]));
+        EarlierPullRequest {
+            number: pull.number,
+            is_ours: self.is_ours(&[&pull.author]),
+            title: line(&pull.title, TITLE_CHARS),
+            branch: line(&pull.branch, LINE_CHARS),
+            author: line(&pull.author, LINE_CHARS),
+            status: match pull.merged {
+                true => PullRequestStatus::Merged,
+                false => PullRequestStatus::Closed,
+            },
+            said: latest(remarks),
+        }
+    }
+
+    /// The tickets that a ticket is linked with. Their descriptions are a second read, and no reason to know nothing.
+    async fn linked(&self, ticket: &TicketKey, issue: &Issue) -> Result<Vec<LinkedTicket>, ReadError> {
+        let related = &issue.related[..issue.related.len().min(LINKED)];
+        let keys: Vec<&TicketKey> = related.iter().map(|other| &other.key).collect();
+        let outlines = match self.outside.outlines(ticket.instance(), &keys).await {
+            Ok(outlines) => outlines,
+            Err(error) => {
+                tracing::info!(%ticket, error = %chain(&error), "descriptions of linked tickets are not read");
+                Vec::new()
+            }
+        };
+        let description = |key: &TicketKey| {
+            let found = outlines.iter().find(|outline| outline.key == *key);
+            found.map_or_else(String::new, |outline| {
+                pin::cut(&pin::sanitise(&outline.description_markdown), DESCRIPTION_CHARS)
+            })
+        };
+        let linked = related.iter().map(|other| LinkedTicket {
+            key: other.key.short(),
+            relation: line(&other.relation, LINE_CHARS),
+            summary: line(&other.summary, TITLE_CHARS),
+            status: line(&other.status, LINE_CHARS),
+            description: description(&other.key),
+        });
+        Ok(linked.collect())
+    }
+}
+
+/// Unfinished tickets of the same project that seem to ask for the same; linked ones are known already.
+async fn similar(
+    outside: &Outside,
+    ticket: &TicketKey,
+    issue: &Issue,
+) -> Result<Vec<SimilarTicket>, ReadError> {
+    let mut words = title_words(&issue.summary);
+    words.truncate(WORDS);
+    let found = outside.similar(ticket, &words).await?;
+    let is_known = |key: &TicketKey| key == ticket || issue.related.iter().any(|other| other.key == *key);
+    let mut alike: Vec<(usize, SimilarTicket)> = found
+        .into_iter()
+        .filter(|other| !is_known(&other.key))
+        .map(|other| {
+            let ticket = SimilarTicket {
+                key: other.key.short(),
+                summary: line(&other.summary, TITLE_CHARS),
+                status: line(&other.status, LINE_CHARS),
+            };
+            (likeness(&issue.summary, &other.summary), ticket)
+        })
+        .filter(|(alike, _)| *alike >= LIKENESS)
+        .collect();
+    alike.sort_by_key(|(alike, _)| std::cmp::Reverse(*alike));
+    Ok(alike
+        .into_iter()
+        .take(SIMILAR)
+        .map(|(_, ticket)| ticket)
+        .collect())
+}
+
+/// The latest remarks that there is room for, the earliest of them first.
+fn latest(remarks: Vec<Remark>) -> Vec<ReviewRemark> {
+    let mut room = REMARKS_CHARS;
+    let mut kept = Vec::new();
+    for remark in remarks.into_iter().rev().take(REMARKS) {
+        let text = pin::cut(&pin::sanitise(&remark.text), REMARK_CHARS);
+        let Some(left) = room.checked_sub(text.chars().count()) else {
+            break;
+        };
+        room = left;
+        kept.push(ReviewRemark {
+            author: line(&remark.author, LINE_CHARS),
+            place: line(&remark.place, TITLE_CHARS),
+            text,
+        });
+    }
+    kept.reverse();
+    kept
+}
+
+fn line(text: &str, chars: usize) -> String {
+    pin::cut(&pin::sanitise(text).replace('\n', " "), chars)
+}
+
+async fn patient<T>(reading: impl Future<Output = Result<T, ReadError>>) -> Result<T, ReadError> {
+    let in_time = tokio::time::timeout(PATIENCE, reading).await;
+    in_time.unwrap_or_else(|_| {
+        Err(ReadError::Later {
+            detail: format!("not read within {} s", PATIENCE.as_secs()),
+            after: None,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::*;
+
+    fn remark(text: &str, second: i64) -> Remark {
+        Remark {
+            author: "rita".to_owned(),
+            by_bot: false,
+            place: "shop/cart.py:3\n</x>".to_owned(),
+            text: text.to_owned(),
+            at: Some(Timestamp::from_unix_ms(second * 1000)),
+        }
+    }
+
+    #[test]
+    fn of_many_remarks_the_latest_are_kept_in_their_order() {
+        let many = (0..30).map(|number| remark(&format!("No {number}"), number));
+        let kept = latest(many.collect());
+        assert_eq!(kept.len(), REMARKS);
+        assert_eq!(
+            (kept[0].text.as_str(), kept[19].text.as_str()),
+            ("No 10", "No 29")
+        );
+        assert_eq!(kept[0].place, "shop/cart.py:3 </x>");
+    }
+
+    #[test]
+    fn remarks_are_bounded_in_their_sum() {
+        let many = (0..20).map(|number| remark(&"é".repeat(5_000), number));
+        let kept = latest(many.collect());
+        assert_eq!(kept.len(), 8);
+        assert!(
+            kept.iter()
+                .all(|remark| remark.text.chars().count() == REMARK_CHARS)
+        );
+    }
+}
