@@ -55,6 +55,16 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
                 None => format!("no place to look at first. {note}"),
             },
         ),
+        Fact::EffortForecast { forecast } => (
+            "planner",
+            match forecast {
+                Some(forecast) => format!(
+                    "such work took about {} s before",
+                    forecast.busy_ms.median / 1_000
+                ),
+                None => "too little is known of such work to foretell it".to_owned(),
+            },
+        ),
         Fact::ChecksFound { candidates } => ("executor", describe_candidates(candidates)),
         Fact::CheckRequested { check, .. } => ("planner", format!("checks {}", check.command)),
         Fact::CheckRan { run, .. } => ("executor", describe_check(run)),
@@ -138,6 +148,7 @@ fn describe_request(request: &ReportRequest) -> String {
         ReportRequest::WorkStarted { repository, .. } => {
             format!("tell the ticket that work on {repository} starts")
         }
+        ReportRequest::EffortForecast { .. } => "tell the ticket what similar work took".to_owned(),
         ReportRequest::PushBranch(push) => format!("push {} at {}", push.branch, push.head.short()),
         ReportRequest::OpenPullRequest { title, .. } => format!("open draft pull request \"{title}\""),
         ReportRequest::ChecksPassed { pull_request, .. } => format!("mark #{} ready", pull_request.number),

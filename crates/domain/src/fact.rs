@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    CallId, Class, CodeSeed, Decision, Hint, ModelFault, ModelRole, News, Phase, PhaseOutput, RecordKind,
-    Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits, Snapshot,
-    StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor, WorkspaceInfo,
+    CallId, Class, CodeSeed, Decision, Forecast, Hint, ModelFault, ModelRole, News, Phase, PhaseOutput,
+    RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits,
+    Snapshot, StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor,
+    WorkspaceInfo,
 };
 
 /// One record of a run's journal.
@@ -167,6 +168,12 @@ pub enum Fact {
         /// What else there is to say, such as why the index was not used; may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         note: String,
+    },
+    /// It was looked up what such work took before.
+    EffortForecast {
+        /// What to expect; absent: too little is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forecast: Option<Forecast>,
     },
     /// Commands that may serve as checks.
     ChecksFound {

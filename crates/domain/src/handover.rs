@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
-use crate::{ChangeSize, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, StopReason, Widened};
+use crate::{
+    ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, StopReason, Widened,
+};
 
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +132,9 @@ pub struct Description {
     /// How strong the evidence is; absent: nothing was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// What the run has taken so far; absent in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// What weakens the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,

@@ -15,6 +15,7 @@ mod fence;
 mod glob;
 mod handover;
 mod hint;
+mod history;
 mod host;
 mod ids;
 mod instance;
@@ -78,6 +79,7 @@ pub use handover::{
     Proof, RedCheck, Return,
 };
 pub use hint::{Hint, Repetition, RepetitionKind};
+pub use history::{Effort, Forecast, History, Middle, PastRun};
 pub use host::HostPattern;
 pub use ids::{CallId, ReportId, RunId};
 pub use instance::Instance;

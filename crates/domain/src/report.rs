@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BranchRef, CommitId, Description, FailedCheck, Job, ObjectRef, Plan, PullRequestRef, Question,
+    BranchRef, CommitId, Description, FailedCheck, Forecast, Job, ObjectRef, Plan, PullRequestRef, Question,
     RecordKind, ReportFence, ReportId, RepositoryName, RunFence, RunId, ScopeOf, SkipReason, StopReason,
     Stored, TicketKey, Timestamp,
 };
@@ -78,6 +78,13 @@ pub enum ReportRequest {
         job: Job,
         /// Where the change goes.
         repository: RepositoryName,
+    },
+    /// Work of this kind was done before: say what to expect.
+    EffortForecast {
+        /// Where the change goes.
+        repository: RepositoryName,
+        /// What such work took.
+        forecast: Forecast,
     },
     /// Import the pack, check it, push the branch.
     PushBranch(PushBranch),
@@ -203,6 +210,7 @@ impl ReportRequest {
             Self::DecisionNeeded(proposal) => Some(&proposal.push.head),
             Self::PlanProposed { id, .. } => Some(id),
             Self::WorkStarted { .. }
+            | Self::EffortForecast { .. }
             | Self::PushBranch(_)
             | Self::OpenPullRequest { .. }
             | Self::ChecksPassed { .. }

@@ -11,7 +11,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, Entry, Fact, Hint, Job, NewerRecord, PullRequestRecord, Reason, Receipt, Report,
+    BranchRecord, Entry, Fact, Hint, History, Job, NewerRecord, PullRequestRecord, Reason, Receipt, Report,
     ReportCursor, ReportOutcome, ReportRequest, Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason,
     Stored, Trigger, WaitsFor,
     stored::{decode, encode},
@@ -78,6 +78,7 @@ fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
     hold::<BranchRecord>("branch");
     hold::<PullRequestRecord>("pull_request");
     hold::<SlotQueue>("slots");
+    hold::<History>("history");
     hold::<StopAll>("stop_all");
     hold::<NewerRecord>("newer");
 }

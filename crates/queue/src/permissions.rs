@@ -74,7 +74,7 @@ impl Role {
     const fn buckets(self) -> &'static [Bucket] {
         match self {
             Self::Ingest => &Bucket::ALL,
-            Self::Planner => &[Bucket::Tickets, Bucket::Control, Bucket::Slots],
+            Self::Planner => &[Bucket::Tickets, Bucket::Control, Bucket::Slots, Bucket::History],
             Self::Reporter => &[
                 Bucket::Effects,
                 Bucket::Branches,
@@ -87,7 +87,7 @@ impl Role {
     /// The one service that writes a bucket; epochs in the control records come on top.
     const fn writes(self, bucket: Bucket) -> bool {
         match bucket {
-            Bucket::Tickets | Bucket::Slots => matches!(self, Self::Planner),
+            Bucket::Tickets | Bucket::Slots | Bucket::History => matches!(self, Self::Planner),
             Bucket::Effects | Bucket::Branches | Bucket::PullRequests => matches!(self, Self::Reporter),
             Bucket::Control => matches!(self, Self::Ingest),
         }

@@ -12,6 +12,7 @@ mod crash_loop;
 mod egress;
 mod endings;
 mod exits;
+mod forecast;
 mod happy;
 mod injection;
 mod instances;

@@ -31,7 +31,7 @@ async fn world() -> World {
 fn evidence(body: &str) -> &str {
     let from = body.find("### Evidence").unwrap_or_default();
     let rest = &body[from..];
-    rest.split_once("\n\n---").map_or(rest, |(before, _)| before)
+    rest.split_once("\n\nIt took ").map_or(rest, |(before, _)| before)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,6 +140,8 @@ async fn an_ordinary_change_is_read_with_its_evidence_by_the_reviewer_and_by_peo
         - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
         - `tests.test_cart.CartTest.test_every_piece_is_paid`
 
+        It took [time] of work and [n] tokens of models whose price is not known.
+
         ---
 
         For [ENG-1](http://[server]/browse/ENG-1). Written by Journeyman (run `jira:ENG-1@[n]`); a person reviews and merges.
@@ -206,6 +208,7 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
         tests.test_cart.CartTest.test_every_piece_is_paid
         Changes that weaken checks
         tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now (needs a person's approval)
+        It took [time] of work and [n] tokens of models whose price is not known.
         diff --git a/shop/cart.py b/shop/cart.py
         index b044048..23e50da 100644
         --- a/shop/cart.py
@@ -254,23 +257,23 @@ async fn a_test_that_failed_before_is_not_blamed_on_the_change() {
     let pull = only_pull_request(&world);
     settled(|| {
         assert_snapshot!(evidence(&pull.body), @r#"
-    ### Evidence
+        ### Evidence
 
-    A test that failed before passes with the change, and the others are no worse (E3).
+        A test that failed before passes with the change, and the others are no worse (E3).
 
-    | check | before | with the change |
-    |---|---|---|
-    | `python3 -m unittest -q` | fails | fails, 4 passed |
+        | check | before | with the change |
+        |---|---|---|
+        | `python3 -m unittest -q` | fails | fails, 4 passed |
 
-    **Failed before and passes now**
+        **Failed before and passes now**
 
-    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
-    - `tests.test_cart.CartTest.test_every_piece_is_paid`
+        - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+        - `tests.test_cart.CartTest.test_every_piece_is_paid`
 
-    **Fails without the change too**
+        **Fails without the change too**
 
-    - `tests.test_stock.Stock.test_stock_is_counted`
-    "#)
+        - `tests.test_stock.Stock.test_stock_is_counted`
+        "#)
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
@@ -297,19 +300,19 @@ async fn a_test_that_cannot_be_loaded_without_the_change_shows_nothing_of_it() {
     let pull = only_pull_request(&world);
     settled(|| {
         assert_snapshot!(evidence(&pull.body), @r#"
-    ### Evidence
+        ### Evidence
 
-    The existing checks fail as they did before; no test shows the change itself (E1).
+        The existing checks fail as they did before; no test shows the change itself (E1).
 
-    | check | before | with the change |
-    |---|---|---|
-    | `python3 -m unittest -q` | fails | fails, 3 passed |
+        | check | before | with the change |
+        |---|---|---|
+        | `python3 -m unittest -q` | fails | fails, 3 passed |
 
-    **Fails without the change too**
+        **Fails without the change too**
 
-    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
-    - `tests.test_cart.CartTest.test_every_piece_is_paid`
-    "#)
+        - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+        - `tests.test_cart.CartTest.test_every_piece_is_paid`
+        "#)
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
@@ -383,23 +386,23 @@ async fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
     let pull = only_pull_request(&world);
     settled(|| {
         assert_snapshot!(evidence(&pull.body), @r#"
-    ### Evidence
+        ### Evidence
 
-    A test that failed before passes with the change, and the others are no worse (E3).
+        A test that failed before passes with the change, and the others are no worse (E3).
 
-    | check | before | with the change |
-    |---|---|---|
-    | `python3 -m unittest -q` | fails | fails, 4 passed |
+        | check | before | with the change |
+        |---|---|---|
+        | `python3 -m unittest -q` | fails | fails, 4 passed |
 
-    **Failed before and passes now**
+        **Failed before and passes now**
 
-    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
-    - `tests.test_cart.CartTest.test_every_piece_is_paid`
+        - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+        - `tests.test_cart.CartTest.test_every_piece_is_paid`
 
-    **Fails in some runs of the same files only, so it shows nothing**
+        **Fails in some runs of the same files only, so it shows nothing**
 
-    - `tests.test_clock.Clock.test_the_clock_is_right`
-    "#)
+        - `tests.test_clock.Clock.test_the_clock_is_right`
+        "#)
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
@@ -425,27 +428,27 @@ async fn what_a_command_prints_only_with_the_change_is_shown_and_a_claim_that_is
     let pull = only_pull_request(&world);
     settled(|| {
         assert_snapshot!(evidence(&pull.body), @r#"
-    ### Evidence
+        ### Evidence
 
-    A command prints what the change is for, and did not before; no test shows it (E2).
+        A command prints what the change is for, and did not before; no test shows it (E2).
 
-    | check | before | with the change |
-    |---|---|---|
-    | `python3 -m unittest -q` | fails | fails, 2 passed |
+        | check | before | with the change |
+        |---|---|---|
+        | `python3 -m unittest -q` | fails | fails, 2 passed |
 
-    | command | printed before | prints with the change |
-    |---|---|---|
-    | `python3 -m shop 2>&1 \| tail -c 40` | `package and cannot be directly executed` | `cart total: 0` |
+        | command | printed before | prints with the change |
+        |---|---|---|
+        | `python3 -m shop 2>&1 \| tail -c 40` | `package and cannot be directly executed` | `cart total: 0` |
 
-    **Said by the author, and not seen when it was run with and without the change**
+        **Said by the author, and not seen when it was run with and without the change**
 
-    - `python3 -m unittest -q 2>&1 | tail -1` prints `FAILED (failures=2)`
+        - `python3 -m unittest -q 2>&1 | tail -1` prints `FAILED (failures=2)`
 
-    **Fails without the change too**
+        **Fails without the change too**
 
-    - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
-    - `tests.test_cart.CartTest.test_every_piece_is_paid`
-    "#)
+        - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
+        - `tests.test_cart.CartTest.test_every_piece_is_paid`
+        "#)
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();

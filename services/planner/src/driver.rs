@@ -1,6 +1,7 @@
 //! Performs what a run decided and says what came of it.
 
 mod check;
+mod history;
 mod limits;
 mod recover;
 
@@ -75,6 +76,7 @@ impl Driver {
         match action {
             Action::Record(fact) => {
                 telemetry::recorded(&fact);
+                self.remember(&fact, state).await;
                 Ok(fact.into())
             }
             Action::Answer { id, answer } => self.answer(state, id, &answer),
@@ -86,6 +88,7 @@ impl Driver {
                 Ok(fact.into())
             }
             Action::SetLimits => self.set_limits(state).await,
+            Action::Forecast => Ok(self.forecast(state).await.into()),
             Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
             Action::OpenWorkspace { .. }
             | Action::AskModel { .. }

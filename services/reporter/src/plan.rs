@@ -112,9 +112,9 @@ impl Effect {
 /// The repository whose rules govern a report, when the request names one.
 pub(crate) fn repository_of(request: &ReportRequest) -> Option<&RepositoryName> {
     match request {
-        ReportRequest::WorkStarted { repository, .. } | ReportRequest::OpenPullRequest { repository, .. } => {
-            Some(repository)
-        }
+        ReportRequest::WorkStarted { repository, .. }
+        | ReportRequest::EffortForecast { repository, .. }
+        | ReportRequest::OpenPullRequest { repository, .. } => Some(repository),
         ReportRequest::PushBranch(push) => Some(&push.repository),
         ReportRequest::PlanProposed { repository, .. } => Some(repository),
         ReportRequest::DecisionNeeded(asked) => Some(&asked.push.repository),
@@ -232,6 +232,7 @@ fn done(report: &Report, rules: &Rules) -> Vec<Effect> {
             labels: labels.clone(),
         }],
         ReportRequest::ChecksFailed { .. }
+        | ReportRequest::EffortForecast { .. }
         | ReportRequest::PlanProposed { .. }
         | ReportRequest::QuestionAsked { .. }
         | ReportRequest::RunStopped { .. }
@@ -247,6 +248,7 @@ fn said(request: &ReportRequest, rules: &Rules) -> Option<Say> {
         ReportRequest::PushBranch(_) | ReportRequest::AddLabels { .. } => return None,
         ReportRequest::OpenPullRequest { .. } => Say::Opened,
         ReportRequest::WorkStarted { job, repository } => Say::Started { job, repository },
+        ReportRequest::EffortForecast { forecast, .. } => Say::Forecast { forecast },
         ReportRequest::ChecksPassed { pull_request, .. } => Say::Ready { pull_request },
         ReportRequest::ChecksAbsent { pull_request, .. } => Say::Unchecked { pull_request },
         ReportRequest::ChecksFailed {

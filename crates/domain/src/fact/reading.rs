@@ -21,6 +21,7 @@ impl Fact {
             Self::ToolRequested { .. } => "tool_requested",
             Self::ToolFinished { .. } => "tool_finished",
             Self::CodeFound { .. } => "code_found",
+            Self::EffortForecast { .. } => "effort_forecast",
             Self::ChecksFound { .. } => "checks_found",
             Self::CheckRequested { .. } => "check_requested",
             Self::CheckRan { .. } => "check_ran",
@@ -79,6 +80,7 @@ impl Fact {
             | Self::BudgetRefused { .. }
             | Self::ToolFinished { .. }
             | Self::CodeFound { .. }
+            | Self::EffortForecast { .. }
             | Self::ChecksFound { .. }
             | Self::CheckRan { .. }
             | Self::ChangeInspected { .. }

@@ -222,16 +222,19 @@ pub enum Bucket {
     Control,
     /// Runs that wait for a slot: `<pool>`.
     Slots,
+    /// What earlier work took: `<repository>`.
+    History,
 }
 
 impl Bucket {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Tickets,
         Self::Effects,
         Self::Branches,
         Self::PullRequests,
         Self::Control,
         Self::Slots,
+        Self::History,
     ];
 
     /// Its name on the server.
@@ -243,6 +246,7 @@ impl Bucket {
             Self::PullRequests => "pull-requests",
             Self::Control => "control",
             Self::Slots => "slots",
+            Self::History => "history",
         }
     }
 

@@ -23,10 +23,22 @@ const DEFINITIONS: usize = 20;
 const SEARCHES: u32 = 200;
 const SAMPLE: Duration = Duration::from_millis(50);
 
-/// A text such as a ticket has.
-const TICKET: &str = "Refund of a discounted order is rounded wrongly\n\nWhen an order with several vouchers is refunded, \
-                      `compute_refund_4711` gives a cent too much. The log says: Error: rounding of currency amounts failed for \
-                      customer 17. Expected: the amount that was paid.";
+/// A text such as a ticket has: it names one definition of the repository.
+fn ticket() -> String {
+    let (number, at) = (235, 11);
+    let name = definition(number, at);
+    format!(
+        "Refund of a discounted order is rounded wrongly\n\nWhen an order with several vouchers is refunded, `compute_{name}` \
+         gives a cent too much. The log says: Error: rounding of currency amounts failed for customer 17. Expected: the amount \
+         that was paid."
+    )
+}
+
+/// The end of a definition's name.
+fn definition(number: usize, at: usize) -> String {
+    let (one, two) = (word(number + at), word(number * 3 + at * 5));
+    format!("{one}_{two}_{}", (number * DEFINITIONS + at) % 90_000)
+}
 
 /// Prints every figure.
 pub(crate) async fn all() -> anyhow::Result<()> {
@@ -52,7 +64,7 @@ pub(crate) async fn all() -> anyhow::Result<()> {
         "{new} files were indexed instead of those that changed"
     );
     figure("index_100_changed_ms", changed.number("ready_ms")?, "ms");
-    let searched = index(&repository, "second", TICKET, SEARCHES).await?;
+    let searched = index(&repository, "second", &ticket(), SEARCHES).await?;
     ensure!(
         searched.report["found"]
             .as_array()
@@ -272,7 +284,7 @@ fn text(number: usize, end: &str, note: &str) -> Result<String, std::fmt::Error>
     }
     for at in 0..DEFINITIONS {
         let (one, two) = (word(number + at), word(number * 3 + at * 5));
-        let name = format!("{one}_{two}_{}", (number * DEFINITIONS + at) % 90_000);
+        let name = definition(number, at);
         let other = format!("{two}_{one}_{}", (number * 31 + at * 17) % 90_000);
         let mark = if end == "py" { "#" } else { "//" };
         writeln!(

@@ -16,3 +16,4 @@ pub(crate) use machine::{
     Action, Allowance, Answer, Argument, CallResult, Card, Conversation, DialogSpec, IllegalFact, Item,
     Nudge, Output, RunState, known_length, no_room, tokens_of,
 };
+pub(crate) use phases::forecast::effort;

@@ -3,6 +3,7 @@
 mod budget;
 mod context;
 mod conventions;
+mod forecast;
 mod gate;
 mod implement;
 mod intake;

@@ -4,7 +4,7 @@ use domain::check::{CheckOutcome, Finding, Level, Severity};
 use domain::{CheckRow, Demonstrated, Description, Handover, TicketKey};
 
 use super::{
-    change,
+    change, effort,
     words::{code, one_line},
 };
 
@@ -42,6 +42,7 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     let open = description.objections.iter().map(|line| one_line(line));
     parts.extend(listed("Open remarks of the review by a model", open.collect()));
     parts.extend(description.unreviewed.then(|| UNREVIEWED.to_owned()));
+    parts.extend(description.effort.iter().map(effort::took));
     parts.join("\n\n")
 }
 

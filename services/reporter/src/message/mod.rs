@@ -2,7 +2,7 @@
 //! per notice.
 
 use domain::{
-    BranchRef, CommitId, Description, FailedCheck, Job, Plan, PullRequestRef, PushBranch, Question,
+    BranchRef, CommitId, Description, FailedCheck, Forecast, Job, Plan, PullRequestRef, PushBranch, Question,
     RepositoryName, RunId, SkipReason, StopReason, TicketKey, Timestamp,
 };
 
@@ -10,6 +10,7 @@ mod approval;
 mod aside;
 mod change;
 mod description;
+mod effort;
 mod moved;
 mod proposal;
 mod pull_request;
@@ -42,6 +43,8 @@ use crate::made::Made;
 pub(crate) enum Say {
     /// Work starts.
     Started { job: Job, repository: RepositoryName },
+    /// What to expect of the work.
+    Forecast { forecast: Forecast },
     /// The draft of this report is open.
     Opened,
     /// Checks passed, over to the reviewers.
@@ -108,6 +111,7 @@ impl Say {
         match self {
             Self::DecisionNeeded { .. } | Self::PlanProposed { .. } | Self::Question { .. } => true,
             Self::Started { .. }
+            | Self::Forecast { .. }
             | Self::Opened
             | Self::Ready { .. }
             | Self::Unchecked { .. }
@@ -136,6 +140,7 @@ pub(crate) fn comment(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&R
 pub(crate) fn words_of(say: &Say, made: &Made, ticket: &TicketKey, run: Option<&RunId>) -> String {
     let mut paragraphs = match say {
         Say::Started { job, repository } => vec![started(*job, repository)],
+        Say::Forecast { forecast } => vec![effort::forecast(forecast)],
         Say::Opened => vec![pull_request::opened(made.pull_request.as_ref())],
         Say::Ready { pull_request } => vec![pull_request::ready(pull_request)],
         Say::Unchecked { pull_request } => {

@@ -11,6 +11,7 @@ pub(super) const JOB: JobSpec = JobSpec {
         phases::open::PHASE,
         phases::look::PHASE,
         phases::intake::PHASE,
+        phases::forecast::PHASE,
         phases::locate::PHASE,
         phases::plan::PHASE,
         phases::approve_plan::PHASE,

@@ -68,6 +68,7 @@ impl RunState {
             code: None,
             settled: 0,
             lookups: 0,
+            forecast: None,
             raised: None,
             checks: Checks::default(),
             own: Vec::new(),
@@ -157,6 +158,10 @@ impl RunState {
             | Fact::Summarized { .. }
             | Fact::SummaryFailed { .. } => self.conversed(entry),
             Fact::CodeFound { seeds, note } => self.code_found(seeds, note),
+            Fact::EffortForecast { forecast } => {
+                self.forecast = Some(*forecast);
+                Ok(())
+            }
             Fact::ChecksFound { .. }
             | Fact::CheckRequested { .. }
             | Fact::CheckRan { .. }

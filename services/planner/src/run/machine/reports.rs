@@ -29,6 +29,7 @@ impl RunState {
                 | ReportRequest::PushBranch(_)
                 | ReportRequest::OpenPullRequest { .. }
                 | ReportRequest::WorkStarted { .. }
+                | ReportRequest::EffortForecast { .. }
                 | ReportRequest::ChecksPassed { .. }
                 | ReportRequest::ChecksAbsent { .. }
                 | ReportRequest::ChecksFailed { .. }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    CallId, Class, CodeSeed, CommitId, Decision, Fact, Job, JobRequest, News, Phase, PhaseOutput, ReportId,
-    ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunId, RunLimits, StopReason,
+    CallId, Class, CodeSeed, CommitId, Decision, Fact, Forecast, Job, JobRequest, News, Phase, PhaseOutput,
+    ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunId, RunLimits, StopReason,
     TicketLimits, Timestamp, ToolResult, WaitsFor, WorkspaceInfo,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct RunState {
     pub(crate) code: Option<(Vec<CodeSeed>, String)>,
     /// How often code was looked up.
     pub(crate) lookups: u32,
+    /// What such work took before, once that was looked up.
+    pub(crate) forecast: Option<Option<Forecast>>,
     /// The class that the ticket turned out to have.
     pub(crate) raised: Option<Class>,
     pub(crate) checks: Checks,
@@ -153,6 +155,7 @@ impl RunState {
         self.reports.iter().find_map(|report| match &report.request {
             ReportRequest::RunStopped { reason, .. } => Some(reason),
             ReportRequest::WorkStarted { .. }
+            | ReportRequest::EffortForecast { .. }
             | ReportRequest::PushBranch(_)
             | ReportRequest::OpenPullRequest { .. }
             | ReportRequest::ChecksPassed { .. }
@@ -295,6 +298,7 @@ impl RunState {
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
             | Fact::CodeFound { .. }
+            | Fact::EffortForecast { .. }
             | Fact::ChecksFound { .. }
             | Fact::CheckRequested { .. }
             | Fact::CheckRan { .. }

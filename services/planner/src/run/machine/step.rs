@@ -31,6 +31,8 @@ pub(crate) enum Action {
     },
     /// Look up code that the ticket may be about.
     FindCode,
+    /// Look up what such work took before.
+    Forecast,
     /// Look for commands that may serve as checks.
     FindChecks,
     /// Run a check in a tree of its own.
@@ -68,6 +70,7 @@ impl Action {
             | Self::SumUp { .. }
             | Self::CallTool { .. }
             | Self::FindCode
+            | Self::Forecast
             | Self::FindChecks
             | Self::RunCheck { .. }
             | Self::InspectChange

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use domain::check::ChangeReport;
 use domain::{ChangeSize, Description, Handover, JobRequest, Objection, Review};
 
+use super::forecast::effort;
 use crate::run::machine::RunState;
 use crate::run::tools::widen_scope;
 
@@ -23,6 +24,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         demonstrations: proof
             .map(|proof| proof.demonstrations.clone())
             .unwrap_or_default(),
+        effort: Some(effort(state)),
         level: proof.map(|proof| proof.level),
         findings: proof.map(|proof| proof.findings.clone()).unwrap_or_default(),
         widened: widen_scope::widened(state, request),

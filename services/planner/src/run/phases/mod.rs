@@ -8,6 +8,7 @@ pub(super) mod commit;
 mod converse;
 pub(super) mod deliver;
 mod describe;
+pub(super) mod forecast;
 pub(super) mod gate;
 pub(super) mod intake;
 pub(super) mod locate;

@@ -171,6 +171,8 @@ pub(crate) struct Play {
     pub(crate) empty: bool,
     /// Commands that fail.
     pub(crate) failing: Vec<&'static str>,
+    /// What such work took before.
+    pub(crate) forecast: Option<domain::Forecast>,
     /// What checks show.
     pub(crate) checks: Bench,
     /// What the run may spend.
@@ -204,6 +206,7 @@ impl Play {
             empty: false,
             failing: Vec::new(),
             checks: Bench::default(),
+            forecast: None,
             limits: RunLimits::default(),
             ticket_limits: None,
             refuses: None,
@@ -233,6 +236,7 @@ impl Play {
             empty: false,
             failing: Vec::new(),
             checks: Bench::default(),
+            forecast: None,
             limits: RunLimits::default(),
             ticket_limits: None,
             refuses: None,
@@ -317,6 +321,9 @@ impl Play {
                 result.exit_code = fails.then_some(1);
                 self.append(Fact::ToolFinished { id, result });
             }
+            Action::Forecast => self.append(Fact::EffortForecast {
+                forecast: self.forecast,
+            }),
             Action::FindCode => self.append(Fact::CodeFound {
                 seeds: vec![domain::CodeSeed {
                     path: "shop/cart.py".to_owned(),

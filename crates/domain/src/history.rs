@@ -1,0 +1,171 @@
+//! What earlier work on a repository took, so that people hear what to expect of the next.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Class, RecordKind, RunId, Stored};
+
+/// Runs that are kept.
+const KEPT: usize = 200;
+/// The latest of a class that a forecast is made from.
+const LATEST: usize = 50;
+/// Fewer foretell nothing.
+const FEWEST: usize = 3;
+
+/// The latest runs that brought a repository a pull request, oldest first. It is an estimate: a run may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// At most 200.
+    pub runs: Vec<PastRun>,
+}
+
+impl Stored for History {
+    const KIND: RecordKind = RecordKind::Control;
+}
+
+/// What one run took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastRun {
+    /// Which.
+    pub run: RunId,
+    /// How much work the ticket turned out to be.
+    pub class: Class,
+    /// What it took.
+    pub effort: Effort,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Time at work in milliseconds; waiting for people is left out.
+    pub busy_ms: u64,
+    /// Money for models in millionths of a dollar; absent: the price of one is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// Tokens that models read and wrote.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Lines added and removed, tests included.
+    #[serde(default)]
+    pub lines: u64,
+}
+
+/// What work of a class took before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// How many runs it is made from.
+    pub runs: u32,
+    /// Time at work in milliseconds.
+    pub busy_ms: Middle,
+    /// Money in millionths of a dollar; absent: some had no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<Middle>,
+    /// Lines added and removed.
+    pub lines: Middle,
+}
+
+/// The middle of many values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Middle {
+    /// A quarter of them is lower.
+    pub low: u64,
+    /// Half of them is lower.
+    pub median: u64,
+    /// A quarter of them is higher.
+    pub high: u64,
+}
+
+impl History {
+    /// With one more run; the same when that is in there.
+    #[must_use]
+    pub fn with(mut self, run: PastRun) -> Self {
+        if self.runs.iter().all(|known| known.run != run.run) {
+            self.runs.push(run);
+        }
+        self.runs.drain(..self.runs.len().saturating_sub(KEPT));
+        self
+    }
+
+    /// What to expect of work of a class; nothing when too few of it are known.
+    pub fn forecast(&self, class: Class) -> Option<Forecast> {
+        let of_class = self.runs.iter().rev().filter(|run| run.class == class);
+        let efforts: Vec<Effort> = of_class.take(LATEST).map(|run| run.effort).collect();
+        let all = |value: fn(&Effort) -> u64| Middle::of(efforts.iter().map(value).collect());
+        let costs: Option<Vec<u64>> = efforts.iter().map(|effort| effort.cost_micros).collect();
+        if efforts.len() < FEWEST {
+            return None;
+        }
+        Some(Forecast {
+            runs: u32::try_from(efforts.len()).unwrap_or(u32::MAX),
+            busy_ms: all(|effort| effort.busy_ms)?,
+            cost_micros: costs.and_then(Middle::of),
+            lines: all(|effort| effort.lines)?,
+        })
+    }
+}
+
+impl Middle {
+    fn of(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        let at = |quarter: usize| {
+            values
+                .get((values.len().checked_sub(1)? * quarter).div_ceil(4))
+                .copied()
+        };
+        Some(Self {
+            low: at(1)?,
+            median: at(2)?,
+            high: at(3)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn past(sequence: u64, class: Class, busy_ms: u64, cost_micros: Option<u64>) -> PastRun {
+        PastRun {
+            run: RunId::new("jira:ENG-1".parse().unwrap(), sequence),
+            class,
+            effort: Effort {
+                busy_ms,
+                cost_micros,
+                tokens: 1,
+                lines: busy_ms,
+            },
+        }
+    }
+
+    #[test]
+    fn a_forecast_is_the_middle_of_what_the_class_took_and_needs_three() {
+        let mut history = History::default();
+        for (number, busy) in (1..).zip([50, 10, 40]) {
+            assert_eq!(history.forecast(Class::Normal), None);
+            history = history.with(past(number, Class::Normal, busy, Some(busy * 2)));
+            history = history.with(past(100 + number, Class::Large, 9_000, None));
+        }
+        let forecast = history.forecast(Class::Normal).unwrap();
+        assert_eq!(forecast.runs, 3);
+        let middle = Middle {
+            low: 40,
+            median: 40,
+            high: 50,
+        };
+        assert_eq!(forecast.busy_ms, middle);
+        assert_eq!(forecast.cost_micros.unwrap().median, 80);
+        let large = history.forecast(Class::Large).unwrap();
+        assert_eq!((large.lines.high, large.cost_micros), (9_000, None));
+    }
+
+    #[test]
+    fn a_run_counts_once_and_the_oldest_go() {
+        let mut history = History::default();
+        for number in 1..=KEPT as u64 + 5 {
+            history = history.with(past(number, Class::Normal, number, None));
+            history = history.with(past(number, Class::Normal, 0, None));
+        }
+        assert_eq!(history.runs.len(), KEPT);
+        assert_eq!(history.runs[0].effort.busy_ms, 6);
+        assert_eq!(history.forecast(Class::Normal).unwrap().runs, 50);
+    }
+}

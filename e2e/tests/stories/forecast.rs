@@ -1,0 +1,33 @@
+//! What similar work took is told before the work, and what it took after it.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use testkit::fixture;
+
+use crate::{comments, end_of};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_of_the_fourth_ticket_hear_what_the_first_three_took() {
+    let world = World::start(Options::default()).await.unwrap();
+    let told = |key: &str| comments(&world, key).join("\n");
+    for number in 1..=3 {
+        let key = world.ask().unwrap();
+        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        assert!(
+            !told(&key).contains("Similar tickets"),
+            "{number} are too few: {}",
+            told(&key)
+        );
+    }
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let heard = async || told(&key).contains("the middle of 3; half of them").then_some(());
+    world.until("what similar tickets took", heard).await.unwrap();
+    let pulls = world.github.pull_requests(fixture::REPOSITORY);
+    assert_eq!(pulls.len(), 4);
+    for pull in pulls {
+        assert!(pull.body.contains("\n\nIt took "), "{}", pull.body);
+    }
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}

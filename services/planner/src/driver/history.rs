@@ -1,0 +1,75 @@
+//! What earlier work took is kept by repository, and looked up before the next. It is an estimate: nothing waits for it, and
+//! nothing fails with it.
+
+use domain::{Fact, Forecast, History, Job, PastRun, RepositoryName, StopReason, cause::chain};
+use queue::{Bucket, Error};
+
+use super::Driver;
+use crate::run::{RunState, effort};
+
+/// How often an addition is tried against others.
+const TRIES: u32 = 20;
+
+impl Driver {
+    /// What to expect of the run's work.
+    pub(super) async fn forecast(&self, state: &RunState) -> Fact {
+        let forecast = match state.request() {
+            Some(request) => self.look_up(state, &request.repository).await,
+            None => None,
+        };
+        Fact::EffortForecast { forecast }
+    }
+
+    async fn look_up(&self, state: &RunState, repository: &RepositoryName) -> Option<Forecast> {
+        let table = self.queue.table::<History>(Bucket::History);
+        let key = repository.to_string();
+        match table.get(key.as_str()).await {
+            Ok(found) => found.and_then(|(history, _)| history.forecast(state.class())),
+            Err(error) => {
+                tracing::warn!(run = %state.run, error = %chain(&error), "no forecast: the history is not read");
+                None
+            }
+        }
+    }
+
+    /// Keeps what a run took that ends with a pull request.
+    pub(super) async fn remember(&self, fact: &Fact, state: &RunState) {
+        let is_done = matches!(
+            fact,
+            Fact::RunFinished {
+                reason: StopReason::Completed
+            }
+        );
+        let Some(request) = state.request().filter(|request| request.job == Job::Implement) else {
+            return;
+        };
+        if !is_done || state.work().pull_request.is_none() {
+            return;
+        }
+        let past = PastRun {
+            run: state.run.clone(),
+            class: state.class(),
+            effort: effort(state),
+        };
+        if let Err(error) = self.add(&request.repository, past).await {
+            tracing::warn!(run = %state.run, error = %chain(&error), "what the run took is not kept");
+        }
+    }
+
+    async fn add(&self, repository: &RepositoryName, past: PastRun) -> Result<(), Error> {
+        let table = self.queue.table::<History>(Bucket::History);
+        let key = repository.to_string();
+        for _ in 0..TRIES {
+            let (known, revision) = table
+                .get(key.as_str())
+                .await?
+                .map_or((None, None), |(known, revision)| (Some(known), Some(revision)));
+            let history = known.unwrap_or_default().with(past.clone());
+            match table.put(key.as_str(), &history, revision).await {
+                Err(Error::Conflict) => {}
+                done => return done.map(drop),
+            }
+        }
+        Ok(())
+    }
+}

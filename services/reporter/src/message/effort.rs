@@ -1,0 +1,89 @@
+//! What work takes: before it, and after it.
+
+use domain::{Effort, Forecast};
+
+/// What similar work took.
+pub(super) fn forecast(forecast: &Forecast) -> String {
+    let cost = forecast.cost_micros.map_or_else(String::new, |cost| {
+        format!(" and {} for models", dollars(cost.median))
+    });
+    let (time, spread) = (forecast.busy_ms, forecast.lines);
+    format!(
+        "Similar tickets of this repository took about {}{cost} (the middle of {}; half of them {} to {}), and changed {} to {} \
+         lines.",
+        duration(time.median),
+        forecast.runs,
+        duration(time.low),
+        duration(time.high),
+        spread.low,
+        spread.high
+    )
+}
+
+/// What the work took.
+pub(super) fn took(effort: &Effort) -> String {
+    let cost = match effort.cost_micros {
+        Some(cost) => format!("{} for models", dollars(cost)),
+        None => format!(
+            "{} tokens of models whose price is not known",
+            grouped(effort.tokens)
+        ),
+    };
+    format!("It took {} of work and {cost}.", duration(effort.busy_ms))
+}
+
+/// To a hundredth of a dollar.
+fn dollars(micros: u64) -> String {
+    match micros {
+        0..5_000 => "less than $0.01".to_owned(),
+        _ => {
+            let cents = (micros + 5_000) / 10_000;
+            format!("${}.{:02}", cents / 100, cents % 100)
+        }
+    }
+}
+
+/// `28,061`.
+fn grouped(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
+    }
+}
+
+fn duration(ms: u64) -> String {
+    match ms {
+        0..60_000 => format!("{} s", ms.div_ceil(1_000)),
+        60_000..3_600_000 => format!("{} min", (ms + 30_000) / 60_000),
+        _ => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_rounded_for_people() {
+        let took = |busy_ms, cost_micros| {
+            took(&Effort {
+                busy_ms,
+                cost_micros,
+                tokens: 1_028_061,
+                lines: 3,
+            })
+        };
+        assert_eq!(
+            took(59_000, Some(0)),
+            "It took 59 s of work and less than $0.01 for models."
+        );
+        assert_eq!(
+            took(754_000, Some(804_999)),
+            "It took 13 min of work and $0.80 for models."
+        );
+        assert_eq!(
+            took(3_700_000, None),
+            "It took 1 h 1 min of work and 1,028,061 tokens of models whose price is not known."
+        );
+    }
+}
