@@ -2,8 +2,8 @@
 
 use domain::check::{ChangeReport, CheckCandidate, CheckRun, TreeKind};
 use domain::{
-    Entry, Exit, Fact, Intake, IntakeDecision, News, PhaseOutput, Plan, Receipt, ReportOutcome,
-    ReportRequest, Return, Timestamp, ToolStatus, text::visible,
+    CodeSeed, Entry, Exit, Fact, Forecast, Intake, IntakeDecision, News, PhaseOutput, Plan, Receipt,
+    ReportOutcome, ReportRequest, Return, Timestamp, ToolStatus, text::visible,
 };
 use serde_json::Value;
 
@@ -48,23 +48,8 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             "executor",
             format!("snapshot of {} changed files", snapshot.files_changed),
         ),
-        Fact::CodeFound { seeds, note } => (
-            "executor",
-            match seeds.first() {
-                Some(first) => format!("{} places to look at, first {}", seeds.len(), first.path),
-                None => format!("no place to look at first. {note}"),
-            },
-        ),
-        Fact::EffortForecast { forecast } => (
-            "planner",
-            match forecast {
-                Some(forecast) => format!(
-                    "such work took about {} s before",
-                    forecast.busy_ms.median / 1_000
-                ),
-                None => "too little is known of such work to foretell it".to_owned(),
-            },
-        ),
+        Fact::CodeFound { seeds, note } => ("executor", describe_code(seeds, note)),
+        Fact::EffortForecast { forecast } => ("planner", describe_forecast(forecast.as_ref())),
         Fact::ChecksFound { candidates } => ("executor", describe_candidates(candidates)),
         Fact::CheckRequested { check, .. } => ("planner", format!("checks {}", check.command)),
         Fact::CheckRan { run, .. } => ("executor", describe_check(run)),
@@ -184,6 +169,23 @@ fn describe_request(request: &ReportRequest) -> String {
     }
 }
 
+fn describe_code(seeds: &[CodeSeed], note: &str) -> String {
+    match seeds.first() {
+        Some(first) => format!("{} places to look at, first {}", seeds.len(), first.path),
+        None => format!("no place to look at first. {note}"),
+    }
+}
+
+fn describe_forecast(forecast: Option<&Forecast>) -> String {
+    match forecast {
+        Some(forecast) => {
+            let seconds = forecast.busy_ms.median / 1_000;
+            format!("such work took about {seconds} s before")
+        }
+        None => "too little is known of such work to foretell it".to_owned(),
+    }
+}
+
 fn describe_candidates(candidates: &[CheckCandidate]) -> String {
     match candidates.first() {
         Some(first) => format!("check: {} ({})", first.command, first.why),
@@ -270,7 +272,12 @@ fn describe_intake(intake: Option<&Intake>) -> String {
         IntakeDecision::Decline { .. } => "declines",
     };
     let (kind, class) = (intake.kind.as_str(), intake.class.as_str());
-    format!("{class} {kind}, {next}: {}", intake.one_liner)
+    let modules: Vec<&str> = intake.modules.iter().map(|module| module.name.as_str()).collect();
+    let modules = match modules.is_empty() {
+        true => String::new(),
+        false => format!(" in {}", modules.join(", ")),
+    };
+    format!("{class} {kind}{modules}, {next}: {}", intake.one_liner)
 }
 
 fn describe_return(why: &Return) -> String {

@@ -21,6 +21,9 @@ pub struct Intake {
     /// Parts of the product that are concerned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
+    /// Modules that may have to change, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<ModuleNote>,
     /// Files that may have to change; guesses that nobody has looked up.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -31,6 +34,15 @@ pub struct Intake {
     pub assumptions: Vec<String>,
     /// What happens next.
     pub decision: IntakeDecision,
+}
+
+/// Why a module may have to change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleNote {
+    /// Its name in the rules; without modules there a folder.
+    pub name: String,
+    /// One line.
+    pub why: String,
 }
 
 /// What a ticket is.

@@ -83,7 +83,7 @@ pub use history::{Effort, Forecast, History, Middle, PastRun};
 pub use host::HostPattern;
 pub use ids::{CallId, ReportId, RunId};
 pub use instance::Instance;
-pub use intake::{Class, Criterion, Intake, IntakeDecision, TicketKind};
+pub use intake::{Class, Criterion, Intake, IntakeDecision, ModuleNote, TicketKind};
 pub use invalid::InvalidId;
 pub use job::Job;
 pub use kind::RecordKind;

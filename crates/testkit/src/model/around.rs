@@ -33,7 +33,7 @@ pub fn around() -> Vec<(&'static str, Vec<Step>)> {
 #[must_use]
 pub fn intake(fields: &Value) -> String {
     let mut form = json!({
-        "kind": "bug", "one_liner": "Do what the ticket asks for.", "root_cause": "", "criteria": [], "components": [],
+        "kind": "bug", "one_liner": "Do what the ticket asks for.", "root_cause": "", "criteria": [], "components": [], "modules": [],
         "files": [], "class": "normal", "assumptions": [], "decision": "go", "questions": [], "decline_kind": null, "repeats": "",
         "reason": "",
     });

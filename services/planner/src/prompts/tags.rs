@@ -169,6 +169,9 @@ impl Tags<'_> {
         if let Some(cause) = &intake.root_cause {
             let _ = writeln!(text, "Possible cause: {cause}");
         }
+        for module in &intake.modules {
+            let _ = writeln!(text, "Module {}: {}", module.name, module.why);
+        }
         for assumption in &intake.assumptions {
             let _ = writeln!(text, "Taken for granted: {assumption}");
         }

@@ -1,8 +1,8 @@
 //! The reply of the first look at a ticket.
 
 use domain::{
-    Background, Class, Criterion, GiveUp, Intake, IntakeDecision, JobRequest, Question, Reply, TicketKind,
-    TicketText, acceptance_criteria, text::bare,
+    Background, Class, Criterion, GiveUp, Intake, IntakeDecision, JobRequest, ModuleNote, Question, Reply,
+    TicketKind, TicketText, acceptance_criteria, text::bare,
 };
 use serde::Deserialize;
 
@@ -24,6 +24,8 @@ struct Form {
     criteria: Vec<Criterion>,
     #[serde(default)]
     components: Vec<String>,
+    #[serde(default)]
+    modules: Vec<ModuleNote>,
     #[serde(default)]
     files: Vec<String>,
     class: Class,
@@ -74,6 +76,7 @@ pub(in crate::run) fn read(reply: &Reply, request: &JobRequest) -> Result<Intake
         root_cause: Some(cut(&form.root_cause)).filter(|cause| !cause.is_empty()),
         criteria: criteria(form.criteria, text)?,
         components: lines(form.components),
+        modules: modules(form.modules, request)?,
         files: lines(form.files)
             .into_iter()
             .filter(|path| is_inside(path))
@@ -82,6 +85,25 @@ pub(in crate::run) fn read(reply: &Reply, request: &JobRequest) -> Result<Intake
         assumptions: lines(form.assumptions),
         decision,
     })
+}
+
+/// The modules by their names in the rules; without any there, folders.
+fn modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNote>, Argument> {
+    let known = &request.rules.modules;
+    let is_known = |note: &ModuleNote| match known.is_empty() {
+        true => is_inside(&note.name),
+        false => known.iter().any(|module| module.name == note.name),
+    };
+    if !known.is_empty() && !found.iter().all(is_known) {
+        let known = known.iter().map(|module| module.name.clone()).collect();
+        return Err(Argument::UnknownModule { known });
+    }
+    let kept = found.into_iter().filter(is_known).take(LINES);
+    let noted = kept.map(|note| ModuleNote {
+        name: cut(&note.name),
+        why: cut(&note.why).replace('\n', " "),
+    });
+    Ok(noted.collect())
 }
 
 fn declined(

@@ -175,6 +175,30 @@ fn a_ticket_that_is_declined_ends_the_run_with_the_reason() {
 }
 
 #[test]
+fn modules_are_those_of_the_rules_and_the_work_reads_why_they_change() {
+    let mut asked = request(Job::Implement);
+    asked.rules.agent.intake = true;
+    let module = |name: &str| domain::ModuleRules {
+        name: name.to_owned(),
+        paths: vec![format!("{name}/**")],
+        description: "All of it.".to_owned(),
+        kinds: Vec::new(),
+    };
+    asked.rules.modules = vec![module("cart"), module("mail")];
+    let names = |name: &str| look(&json!({"modules": [{"name": name, "why": "It has\nthe total."}]}));
+    let mut play = Play::implement(asked, done());
+    play.around
+        .insert(Phase::Intake, [names("basket"), names("cart")].into());
+    play.until_model_call();
+    let shown = format!("{:?}", play.transcript().messages);
+    assert!(shown.contains("- mail (mail/**): All of it."), "{shown}");
+    play.until(|action| matches!(action, Action::CallTool { .. }));
+    let shown = format!("{:?}", play.transcript().messages);
+    assert!(shown.contains("Module cart: It has the total."), "{shown}");
+    assert_eq!(play.state.intake().unwrap().unwrap().modules[0].name, "cart");
+}
+
+#[test]
 fn a_ticket_is_declined_as_a_repetition_of_what_is_known_and_of_nothing_else() {
     let declined = |kind: &str, repeats: &str| {
         look(
