@@ -1,5 +1,8 @@
 //! A client of the API. It is the only way the command talks to a Journeyman.
 
+mod encode;
+mod spend;
+
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
@@ -12,6 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+use self::encode::encode;
 use crate::args;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -383,18 +387,4 @@ async fn refuse_problem(answer: reqwest::Response) -> anyhow::Result<reqwest::Re
         _ if detail.is_empty() => bail!("the API answered {status}"),
         _ => bail!("{detail}"),
     }
-}
-
-/// Percent-encodes one path segment or query value.
-fn encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    text.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }

@@ -7,6 +7,7 @@ mod folder;
 mod keys;
 mod operate;
 mod process_ticket;
+mod spend;
 mod up;
 
 use std::{
@@ -49,6 +50,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             api,
         } => client::journal(&run, json, follow, &api).await,
         Command::Runs { ticket, api } => client::runs(ticket.as_ref(), &api).await,
+        Command::Spend(asked) => spend::run(asked).await,
         Command::Stop { target, api } => client::stop(&target, &api).await,
         Command::Retry { ticket, api } => operate::retry(&ticket, &api).await,
         Command::Dead { action } => operate::dead(action).await,

@@ -23,6 +23,7 @@ mod recovery;
 mod rolling;
 mod seen;
 mod skips;
+mod spend;
 mod steering;
 mod strangers;
 

@@ -10,6 +10,7 @@ mod jobs;
 mod problem;
 mod rules;
 mod runs;
+mod spend;
 mod tickets;
 pub mod types;
 
@@ -76,6 +77,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::list))
         .routes(routes!(runs::show))
         .routes(routes!(runs::journal))
+        .routes(routes!(spend::show))
         .routes(routes!(events::of_run))
         .routes(routes!(events::of_all))
         .routes(routes!(approval::decide))

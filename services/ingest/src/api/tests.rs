@@ -12,13 +12,14 @@ use super::{auth::ApiToken, types::Role};
 use crate::hex;
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 22] = [
+const ROUTES: [(&str, &str, Role); 23] = [
     ("GET", "/v1/runs", Role::Viewer),
     ("GET", "/v1/runs/{id}", Role::Viewer),
     ("GET", "/v1/runs/{id}/journal", Role::Viewer),
     ("GET", "/v1/runs/{id}/diff", Role::Viewer),
     ("GET", "/v1/runs/{id}/events", Role::Viewer),
     ("GET", "/v1/events", Role::Viewer),
+    ("GET", "/v1/spend", Role::Viewer),
     ("GET", "/v1/tickets/{key}", Role::Viewer),
     ("GET", "/v1/dead", Role::Viewer),
     ("GET", "/v1/rules", Role::Viewer),

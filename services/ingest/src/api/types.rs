@@ -1,6 +1,6 @@
 //! What the API takes and gives, as JSON. Instants are RFC 3339 in UTC.
 
-use domain::{Decision, Job, PullRequestRef, RunSummary, StopReason, Verdict};
+use domain::{Decision, Dollars, Job, PullRequestRef, RunSummary, StopReason, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -115,6 +115,59 @@ pub struct EventsQuery {
     /// What tools print while they run too, as events `output`: `{call, text}`.
     #[serde(default)]
     pub output: bool,
+}
+
+/// Of which time to count what models took. Instants are RFC 3339; a day means its first instant, UTC.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct SpendQuery {
+    /// From this day or instant on; the first of the month unless given.
+    pub since: Option<String>,
+    /// Before this day or instant; now unless given.
+    pub until: Option<String>,
+    /// Where an earlier answer ended: its `next`.
+    pub from: Option<u64>,
+}
+
+/// What models took in a time, as far as this answer counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpendView {
+    /// The first instant that counts.
+    pub since: String,
+    /// The first one after it that does not.
+    pub until: String,
+    /// The sums; those of further answers with the same names are to be added.
+    pub lines: Vec<SpendLine>,
+    /// Where to go on, with the same times; absent: this was all.
+    pub next: Option<u64>,
+}
+
+/// What the calls of one model took on a day, for one job of a ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpendLine {
+    /// The day of the replies, UTC: `2026-11-23`.
+    pub day: String,
+    /// The owner of the repository; empty when the start of the run is not known.
+    pub organization: String,
+    /// The repository; empty when the start of the run is not known.
+    pub repository: String,
+    /// The ticket.
+    pub ticket: String,
+    /// The kind of work; empty when the start of the run is not known.
+    pub job: String,
+    /// The provider, by its name in the settings; empty in records of former releases.
+    pub provider: String,
+    /// The model, as its provider names it.
+    pub model: String,
+    /// Replies.
+    pub calls: u64,
+    /// Dollars; replies without a known price count nothing.
+    #[schema(value_type = f64)]
+    pub cost_usd: Dollars,
+    /// Tokens read and written.
+    pub tokens: u64,
+    /// Replies without a known price.
+    pub unpriced: u64,
 }
 
 /// A ticket with its runs.

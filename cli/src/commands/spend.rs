@@ -1,0 +1,170 @@
+//! What models took, summed up.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use domain::Dollars;
+use ingest::api::types::{SpendLine, SpendQuery};
+use serde::Serialize;
+
+use super::{say, say_json};
+use crate::{
+    api::Client,
+    args::{Format, Spend, SpendBy},
+};
+
+/// What one line of the table is about, and what it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Sum {
+    name: String,
+    calls: u64,
+    tokens: u64,
+    cost_usd: Dollars,
+    unpriced: u64,
+}
+
+#[derive(Serialize)]
+struct Table {
+    since: String,
+    until: String,
+    sums: Vec<Sum>,
+    total: Sum,
+}
+
+pub(super) async fn run(asked: Spend) -> anyhow::Result<ExitCode> {
+    let client = Client::from_args(&asked.api)?;
+    let query = SpendQuery {
+        since: asked.since,
+        until: asked.until,
+        from: None,
+    };
+    let found = client.spend(&query).await?;
+    let table = Table {
+        sums: sums(&found.lines, |line| name_of(line, asked.by)),
+        total: sums(&found.lines, |_| "total").pop().unwrap_or_default(),
+        since: found.since,
+        until: found.until,
+    };
+    match asked.output {
+        Format::Json => say_json(&table)?,
+        Format::Text => text(&table).iter().for_each(|line| say(line)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn name_of(line: &SpendLine, by: SpendBy) -> &str {
+    match by {
+        SpendBy::Organization => &line.organization,
+        SpendBy::Repository => &line.repository,
+        SpendBy::Ticket => &line.ticket,
+        SpendBy::Job => &line.job,
+        SpendBy::Model => &line.model,
+        SpendBy::Day => &line.day,
+    }
+}
+
+/// One for each name, in their order.
+fn sums<'a>(lines: &'a [SpendLine], name_of: impl Fn(&'a SpendLine) -> &'a str) -> Vec<Sum> {
+    let mut sums = BTreeMap::<&str, Sum>::new();
+    for line in lines {
+        let sum = sums.entry(name_of(line)).or_default();
+        let micros = sum.cost_usd.micros().saturating_add(line.cost_usd.micros());
+        sum.cost_usd = Dollars::from_micros(micros);
+        sum.calls = sum.calls.saturating_add(line.calls);
+        sum.tokens = sum.tokens.saturating_add(line.tokens);
+        sum.unpriced = sum.unpriced.saturating_add(line.unpriced);
+    }
+    let named = |(name, sum): (&str, Sum)| Sum {
+        name: name.to_owned(),
+        ..sum
+    };
+    sums.into_iter().map(named).collect()
+}
+
+fn text(table: &Table) -> Vec<String> {
+    let mut lines = vec![format!("from {} until {}", table.since, table.until)];
+    for sum in table.sums.iter().chain([&table.total]) {
+        let name = match sum.name.as_str() {
+            "" if sum.calls == 0 => "total",
+            "" => "not known",
+            name => name,
+        };
+        let unpriced = match sum.unpriced {
+            0 => String::new(),
+            calls => format!("  ({calls} calls without a known price)"),
+        };
+        lines.push(format!(
+            "{name:<32} {:>10} {:>7} calls {:>12} tokens{unpriced}",
+            sum.cost_usd.to_string(),
+            sum.calls,
+            sum.tokens
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(repository: &str, model: &str, micros: u64, unpriced: u64) -> SpendLine {
+        SpendLine {
+            day: "2026-11-23".to_owned(),
+            organization: "acme".to_owned(),
+            repository: repository.to_owned(),
+            ticket: "jira:ENG-1".to_owned(),
+            job: "implement".to_owned(),
+            provider: "main".to_owned(),
+            model: model.to_owned(),
+            calls: 2,
+            cost_usd: Dollars::from_micros(micros),
+            tokens: 10,
+            unpriced,
+        }
+    }
+
+    #[test]
+    fn lines_of_the_same_name_are_added_and_the_total_is_that_of_all() {
+        let lines = [
+            line("acme/web", "large", 1_000_000, 0),
+            line("acme/shop", "large", 250_000, 0),
+            line("acme/shop", "small", 250_000, 1),
+        ];
+        let table = Table {
+            since: "2026-11-01T00:00:00Z".to_owned(),
+            until: "2026-11-24T00:00:00Z".to_owned(),
+            sums: sums(&lines, |line| name_of(line, SpendBy::Repository)),
+            total: sums(&lines, |_| "total").pop().unwrap_or_default(),
+        };
+        let said = Vec::from_iter(table.sums.iter().chain([&table.total]).map(|sum| {
+            let micros = sum.cost_usd.micros();
+            (sum.name.as_str(), micros, sum.calls, sum.tokens, sum.unpriced)
+        }));
+        assert_eq!(
+            said,
+            [
+                ("acme/shop", 500_000, 4, 20, 1),
+                ("acme/web", 1_000_000, 2, 10, 0),
+                ("total", 1_500_000, 6, 30, 1),
+            ]
+        );
+        let shown = text(&table);
+        assert!(shown[1].starts_with("acme/shop "), "{}", shown[1]);
+        assert!(
+            shown[1].ends_with("(1 calls without a known price)"),
+            "{}",
+            shown[1]
+        );
+        assert!(shown[3].contains("$1.50"), "{}", shown[3]);
+    }
+
+    #[test]
+    fn nothing_spent_is_a_total_of_nothing() {
+        let table = Table {
+            since: String::new(),
+            until: String::new(),
+            sums: Vec::new(),
+            total: Sum::default(),
+        };
+        assert!(text(&table)[1].starts_with("total "));
+    }
+}

@@ -1,0 +1,53 @@
+//! What people are told that models took is what journals say.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use ingest::api::types::SpendQuery;
+use testkit::fixture;
+
+use crate::end_of;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_be_spent_is_the_sum_of_the_journals() {
+    let world = World::start(Options::default()).await.unwrap();
+    let mut tickets = Vec::new();
+    for _ in 0..2 {
+        let key = world.ask().unwrap();
+        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        tickets.push(format!("jira:{key}"));
+    }
+    let (mut micros, mut tokens, mut calls) = (0, 0, 0);
+    for run in world.client.runs(None).await.unwrap() {
+        for entry in world.client.journal(&run.id.parse().unwrap()).await.unwrap() {
+            if let Some(amount) = entry.fact.taken() {
+                micros += amount.cost_micros;
+                tokens += amount.tokens;
+                calls += 1;
+            }
+        }
+    }
+    let all = world.client.spend(&SpendQuery::default()).await.unwrap();
+    assert_eq!(all.next, None);
+    assert!(calls > 0 && tokens > 0);
+    let lines = &all.lines;
+    assert_eq!(lines.iter().map(|line| line.calls).sum::<u64>(), calls);
+    assert_eq!(lines.iter().map(|line| line.tokens).sum::<u64>(), tokens);
+    assert_eq!(
+        lines.iter().map(|line| line.cost_usd.micros()).sum::<u64>(),
+        micros
+    );
+    for ticket in tickets {
+        assert!(
+            lines.iter().any(|line| line.ticket == ticket),
+            "{ticket}: {lines:?}"
+        );
+    }
+    let is_known = |repository: &str| repository == fixture::REPOSITORY;
+    assert!(lines.iter().all(|line| is_known(&line.repository)), "{lines:?}");
+    let before = SpendQuery {
+        until: Some("2020-01-01".to_owned()),
+        ..SpendQuery::default()
+    };
+    assert_eq!(world.client.spend(&before).await.unwrap().lines, []);
+    world.stop().await.unwrap();
+}
