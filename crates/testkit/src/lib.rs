@@ -1,6 +1,7 @@
 //! Strict, stateful stand-ins for the outside, and real servers, for tests and the demo only.
 
 mod chaos;
+mod embeddings;
 mod eventually;
 pub mod fixture;
 pub mod github;
@@ -12,6 +13,7 @@ pub mod tls;
 mod webhook;
 
 pub use chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
+pub use embeddings::FakeEmbeddings;
 pub use eventually::eventually;
 pub use github::{FakeGitHub, GitHubOptions};
 pub use http::{Fault, FaultPoint, RecordedRequest};

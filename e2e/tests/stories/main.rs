@@ -16,6 +16,7 @@ mod forecast;
 mod happy;
 mod injection;
 mod instances;
+mod meaning;
 mod models;
 mod phases;
 mod proof;

@@ -1,6 +1,7 @@
 //! The planner's settings.
 
 mod budget;
+mod embeddings;
 mod model;
 
 use std::{collections::BTreeMap, net::SocketAddr};
@@ -10,6 +11,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use budget::{AmountSettings, BudgetSettings, CeilingSettings, PeriodSettings};
+pub use embeddings::EmbeddingSettings;
 pub use model::{ModelSettings, Price, RoleSettings, RoleTable, Thinking};
 
 /// The sections that the planner reads.

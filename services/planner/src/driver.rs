@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::budgets::Budgets;
+use crate::embeddings::Embeddings;
 use crate::executors::{CallError, Caller, Executors, commit};
 use crate::live;
 use crate::model::{self, Models};
@@ -60,6 +61,7 @@ pub(crate) struct Driver {
     pub(crate) retries: Retries,
     pub(crate) allowance: Allowance,
     pub(crate) budgets: Arc<Budgets>,
+    pub(crate) embeddings: Option<Embeddings>,
 }
 
 impl Driver {

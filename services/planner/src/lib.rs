@@ -5,6 +5,7 @@ mod budgets;
 mod checks;
 mod config;
 mod driver;
+mod embeddings;
 mod executors;
 mod live;
 mod model;
@@ -33,8 +34,8 @@ use tokio_util::{
 };
 
 pub use config::{
-    AmountSettings, BudgetSettings, CeilingSettings, Config, ModelSettings, PeriodSettings, PlannerSettings,
-    Price, RoleSettings, RoleTable, Thinking,
+    AmountSettings, BudgetSettings, CeilingSettings, Config, EmbeddingSettings, ModelSettings,
+    PeriodSettings, PlannerSettings, Price, RoleSettings, RoleTable, Thinking,
 };
 pub use executors::inspect_pools;
 use ticket::TicketDesk;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::budgets::Budgets;
 use crate::config::Config;
 use crate::driver::Driver;
+use crate::embeddings::Embeddings;
 use crate::executors::Executors;
 use crate::model::{self, Models};
 use crate::run::Retries;
@@ -56,6 +57,12 @@ pub(crate) async fn desk(
         allowance: config
             .planner
             .allowance(model::conversation_limits(&config.model)?),
+        embeddings: config
+            .model
+            .embeddings
+            .as_deref()
+            .map(Embeddings::new)
+            .transpose()?,
         budgets,
         queue: queue.clone(),
         models,

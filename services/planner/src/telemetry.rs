@@ -67,6 +67,7 @@ static MADE_SHORTER: LazyLock<Counter<u64>> =
 static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> =
     LazyLock::new(|| global::meter(METER).u64_counter(WITHOUT_LEASE).build());
 
+static EMBEDDINGS: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.embeddings.rankings"));
 static NOT_SHARED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.not_shared"));
 static BUDGETS_NEAR: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.near_limit"));
 static BUDGETS_REFUSED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.refused"));
@@ -254,6 +255,12 @@ pub(crate) fn recorded(fact: &Fact) {
 }
 
 /// Counts a ticket that is taken although Redis gives no lease.
+/// Whether places of the code were ranked by meaning.
+pub(crate) fn embedded(trouble: Option<&crate::embeddings::Trouble>) {
+    let outcome = if trouble.is_none() { "ok" } else { "failed" };
+    EMBEDDINGS.add(1, &[KeyValue::new("outcome", outcome)]);
+}
+
 pub(crate) fn without_lease() {
     TAKEN_WITHOUT_LEASE.add(1, &[]);
 }

@@ -193,6 +193,8 @@ pub struct AgentRules {
     pub class_turns: ClassTurns,
     /// Whether a ticket is looked at by the model before the work begins.
     pub intake: bool,
+    /// Whether places of the code may be ranked by a server for embeddings, where the planner has one.
+    pub embeddings: bool,
     /// Which changes are planned first.
     pub plan: Planned,
     /// Whether a second model reviews the change.
@@ -252,6 +254,7 @@ impl Default for AgentRules {
             max_turns: MOST_TURNS,
             class_turns: ClassTurns::default(),
             intake: true,
+            embeddings: true,
             plan: Planned::Large,
             auto_review: true,
             review_rounds: 1,

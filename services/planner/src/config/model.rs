@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::EmbeddingSettings;
 use bootstrap::settings::TextList;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-/// `[model]`, and each `[model.providers.<name>]`, which has the same keys except for the last five.
+/// `[model]`, and each `[model.providers.<name>]`, which has the same keys except for the last six.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettings {
@@ -81,6 +82,9 @@ pub struct ModelSettings {
     /// Prices of models by name; they come before the known ones.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
+    /// Who ranks places of the code by meaning; absent: nobody.
+    #[serde(default)]
+    pub embeddings: Option<Box<EmbeddingSettings>>,
     /// How many tokens models can read, by name; they come before the known ones.
     #[serde(default)]
     pub windows: BTreeMap<String, u64>,

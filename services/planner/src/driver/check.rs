@@ -5,8 +5,12 @@ use domain::{CallId, Fact, JobRequest, WorkspaceInfo, cause::chain};
 
 use super::recover::Cut;
 use super::{Driver, Outcome, RunState, Trouble, retried};
-use crate::executors::{CallError, Caller, SeedQuery};
+use crate::embeddings::Embeddings;
+use crate::executors::{CallError, Caller, SeedQuery, Seeds};
 use crate::live;
+
+/// Places that are ranked by their meaning; the executor gives no more.
+const CANDIDATES: u32 = 200;
 
 impl Driver {
     pub(super) async fn find_code(
@@ -22,18 +26,41 @@ impl Driver {
                 true => request.rules.dbt.projects.clone(),
                 false => Vec::new(),
             },
+            candidates: self.ranking(request).map_or(0, |_| CANDIDATES),
             ..SeedQuery::default()
         };
-        let found = self.executors.seed_context(caller, info, query).await;
-        let found = found.map(|found| Fact::CodeFound {
-            seeds: found.chunks,
-            note: found.note,
-        });
+        let text = query.text.clone();
+        let found = match self.executors.seed_context(caller, info, query).await {
+            Ok(found) => Ok(self.ranked(request, &text, found).await),
+            Err(error) => Err(error),
+        };
         let nothing = Fact::CodeFound {
             seeds: Vec::new(),
             note: String::new(),
         };
         self.or_nothing(caller, state, found, nothing).await
+    }
+
+    /// Who ranks what was found by its meaning.
+    fn ranking(&self, request: &JobRequest) -> Option<&Embeddings> {
+        self.embeddings
+            .as_ref()
+            .filter(|_| request.rules.agent.embeddings)
+    }
+
+    async fn ranked(&self, request: &JobRequest, text: &str, found: Seeds) -> Fact {
+        let (note, had_none) = (found.note.clone(), found.chunks.is_empty());
+        let seeds = match self.ranking(request) {
+            Some(embeddings) => embeddings.rank(text, found, &request.rules).await,
+            None => found.chunks,
+        };
+        // That there was no confident match is no longer so.
+        let note = if had_none && !seeds.is_empty() {
+            String::new()
+        } else {
+            note
+        };
+        Fact::CodeFound { seeds, note }
     }
 
     pub(super) async fn find_checks(

@@ -12,4 +12,4 @@ pub(crate) use client::{CallError, Caller, Executors, commit};
 pub(crate) use directory::HeldWorkspace;
 pub use inspect::inspect_pools;
 pub(crate) use pool::{OpenError, Restore};
-pub(crate) use seeds::SeedQuery;
+pub(crate) use seeds::{Candidate, SeedQuery, Seeds};

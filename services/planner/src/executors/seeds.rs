@@ -21,6 +21,19 @@ pub(crate) struct SeedQuery {
     pub(crate) modules: Vec<String>,
     /// Projects whose models are looked up.
     pub(crate) dbt: Vec<DbtProject>,
+    /// Places with their text that are wanted beside, for another ranking.
+    pub(crate) candidates: u32,
+}
+
+/// A place with its text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Candidate {
+    /// Which; without a reason.
+    pub(crate) seed: CodeSeed,
+    /// Names the content of its file.
+    pub(crate) blob: String,
+    /// Its lines.
+    pub(crate) text: String,
 }
 
 /// What was found.
@@ -28,6 +41,8 @@ pub(crate) struct SeedQuery {
 pub(crate) struct Seeds {
     /// The best first. None: no confident match.
     pub(crate) chunks: Vec<CodeSeed>,
+    /// What else may fit, the best first, those above among them.
+    pub(crate) candidates: Vec<Candidate>,
     /// What else there is to say, such as why the index was not used; may be empty.
     pub(crate) note: String,
 }
@@ -48,7 +63,7 @@ impl Executors {
             fence: Some(caller.fence.into()),
             query: first(query.text),
             modules: query.modules,
-            candidates: 0,
+            candidates: query.candidates,
             dbt: query.dbt.into_iter().map(project).collect(),
         };
         let request = self.request(caller, Some(&info.id), LIMIT, message)?;
@@ -76,7 +91,16 @@ fn first(mut text: String) -> String {
 fn seeds(answer: wire::SeedContextResponse) -> Seeds {
     Seeds {
         chunks: answer.chunks.into_iter().map(seed).collect(),
+        candidates: answer.candidates.into_iter().map(candidate).collect(),
         note: answer.note,
+    }
+}
+
+fn candidate(mut chunk: wire::SeedChunk) -> Candidate {
+    Candidate {
+        blob: std::mem::take(&mut chunk.blob),
+        text: std::mem::take(&mut chunk.text),
+        seed: seed(chunk),
     }
 }
 
@@ -119,6 +143,7 @@ mod tests {
         assert_eq!(seeds.note, "Some words.");
         let lines: Vec<_> = seeds.chunks.iter().map(|seed| seed.lines).collect();
         assert_eq!(lines, [Some((3, 9)), None]);
+        assert_eq!(seeds.candidates[0].seed.lines, Some((1, 2)));
         assert_eq!(
             (seeds.chunks[0].score, seeds.chunks[0].symbol.as_str()),
             (50, "total")

@@ -145,6 +145,7 @@ pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
             ("providers", !provider.providers.is_empty()),
             ("prices", !provider.prices.is_empty()),
             ("windows", !provider.windows.is_empty()),
+            ("embeddings", provider.embeddings.is_some()),
             (
                 "roles",
                 [&roles.fast, &roles.reviewer].iter().any(|role| role.is_set()),
@@ -166,6 +167,9 @@ pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
     if let Some((name, _)) = model.windows.iter().find(|(_, tokens)| **tokens < LEAST_WINDOW) {
         let problem = format!("a window is a number of tokens, at least {LEAST_WINDOW}");
         return Err(Error::new(format!("model.windows.{name}"), problem));
+    }
+    if let Some(embeddings) = &model.embeddings {
+        embeddings.check()?;
     }
     check_prices(model)
 }

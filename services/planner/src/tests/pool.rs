@@ -67,6 +67,7 @@ async fn the_executor_that_holds_the_workspace_is_asked_for_the_code_of_a_ticket
         text: "The total is wrong".to_owned(),
         modules: vec!["shop".to_owned()],
         dbt: Vec::new(),
+        candidates: 0,
     };
     let seeds = executors.seed_context(&caller, &opened, query).await.unwrap();
     let [seed] = seeds.chunks.as_slice() else {

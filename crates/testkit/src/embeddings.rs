@@ -1,0 +1,149 @@
+//! A server for embeddings: vectors count words of concepts, and texts that `OpenAI`'s would refuse are refused.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing::post;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::http::{Fault, RequestLog, Server, answer, header_text, lock};
+use crate::model::MODEL_API_KEY;
+
+/// The most texts of one request.
+const MOST_INPUTS: usize = 2_048;
+/// The longest text, in bytes: about 8,192 tokens.
+const LONGEST: usize = 32 * 1024;
+
+/// The stand-in. Dropping it stops the server.
+pub struct FakeEmbeddings {
+    server: Server,
+    desk: Arc<Desk>,
+}
+
+struct Desk {
+    log: Arc<RequestLog>,
+    concepts: Vec<Vec<String>>,
+    inputs: Mutex<Vec<Vec<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    model: String,
+    input: Vec<String>,
+    #[serde(default)]
+    encoding_format: Option<String>,
+    #[serde(default)]
+    dimensions: Option<usize>,
+}
+
+impl FakeEmbeddings {
+    /// Starts on a free loopback port. Words of one concept mean the same.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn start(concepts: &[&[&str]]) -> anyhow::Result<Self> {
+        let log = Arc::new(RequestLog::default());
+        let owned = |words: &&[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let desk = Arc::new(Desk {
+            log: Arc::clone(&log),
+            concepts: concepts.iter().map(owned).collect(),
+            inputs: Mutex::default(),
+        });
+        let router = Router::new()
+            .route("/v1/embeddings", post(embed))
+            .with_state(Arc::clone(&desk));
+        let server = Server::start(log, |_| Ok(router)).await?;
+        Ok(Self { server, desk })
+    }
+
+    /// The base: `<url>/v1/embeddings`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// The texts of each request so far.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<Vec<String>> {
+        lock(&self.desk.inputs).clone()
+    }
+
+    /// Answers coming requests with an error.
+    pub fn fail_next(&self, fault: Fault) {
+        self.desk.log.fail_next(fault);
+    }
+
+    /// What callers did that the real service refuses.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.desk.log.violations()
+    }
+
+    /// Stops serving and waits for requests under way.
+    pub async fn stop(self) {
+        self.server.stop().await;
+    }
+}
+
+impl Desk {
+    /// How often each concept occurs in a text, after a part that all texts share.
+    fn vector(&self, text: &str) -> Vec<f32> {
+        let text = text.to_lowercase();
+        let count = |words: &Vec<String>| -> f32 {
+            let hits: usize = words.iter().map(|word| text.matches(word.as_str()).count()).sum();
+            u8::try_from(hits).map_or(255.0, f32::from)
+        };
+        std::iter::once(1.0)
+            .chain(self.concepts.iter().map(count))
+            .collect()
+    }
+
+    fn refused(&self, problem: &str) -> Response {
+        self.log.violation(format!("embeddings: {problem}"));
+        let error = json!({"message": problem, "type": "invalid_request_error", "param": null, "code": null});
+        answer(StatusCode::BAD_REQUEST, json!({"error": error}))
+    }
+}
+
+async fn embed(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
+    if header_text(&headers, "authorization") != format!("Bearer {MODEL_API_KEY}") {
+        let error = json!({"message": "Incorrect API key provided", "type": "invalid_request_error"});
+        return answer(StatusCode::UNAUTHORIZED, json!({"error": error}));
+    }
+    let request: Request = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => return desk.refused(&error.to_string()),
+    };
+    let is_text = |text: &String| !text.is_empty() && text.len() <= LONGEST;
+    if request.input.is_empty() || request.input.len() > MOST_INPUTS || !request.input.iter().all(is_text) {
+        return desk.refused("'$.input' is invalid");
+    }
+    if request
+        .encoding_format
+        .as_deref()
+        .is_some_and(|format| format != "float")
+        || request.dimensions.is_some()
+    {
+        return desk.refused("this model does not support the parameter");
+    }
+    let vectors =
+        request.input.iter().enumerate().map(
+            |(index, text)| json!({"object": "embedding", "index": index, "embedding": desk.vector(text)}),
+        );
+    let data: Vec<Value> = vectors.collect();
+    let tokens = request.input.iter().map(|text| text.len() / 4 + 1).sum::<usize>();
+    lock(&desk.inputs).push(request.input);
+    answer(
+        StatusCode::OK,
+        json!({
+            "object": "list", "data": data, "model": request.model,
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }),
+    )
+}

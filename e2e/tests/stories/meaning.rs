@@ -1,0 +1,97 @@
+//! Places of the code are ranked by meaning, where a server for embeddings is configured.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use testkit::{FakeEmbeddings, Fault, Step, fixture, model::MODEL_API_KEY};
+
+use crate::end_of;
+
+const SUMMARY: &str = "Coupons are refused at the checkout";
+
+/// Files that all speak of the checkout; one of them of vouchers as well.
+fn files() -> Vec<(String, String)> {
+    let file = |number: usize| {
+        let (name, words) = match number {
+            7 => ("rebate", "voucher voucher voucher"),
+            _ => ("step", "address address address"),
+        };
+        let path = format!("shop/m{number}/{name}_{number}.py");
+        let text = format!(
+            "def checkout_{name}_{number}(cart):\n    \"\"\"The checkout: {words}.\"\"\"\n    return cart\n"
+        );
+        (path, text)
+    };
+    (0..12).map(file).collect()
+}
+
+/// Plays a ticket to its pull request, and gives what the work began with.
+async fn worked_on(world: &World) -> String {
+    let before = world.model.calls().len();
+    let key = world
+        .jira
+        .create_issue(fixture::PROJECT, SUMMARY, "The checkout says no.", "Bug", &[]);
+    let script = fixture::script().into_iter();
+    let script = script.map(|step| Step { expect: None, ..step });
+    world.model.set_script("", script.collect());
+    world.ask_for_work(&key).unwrap();
+    assert_eq!(end_of(world, &key, 0).await, StopReason::Completed);
+    let calls = world.model.calls().split_off(before);
+    let first = calls.first().expect("the model worked");
+    first.request["messages"][0]["content"].to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_place_that_means_what_the_ticket_says_comes_first_and_unchanged_code_is_sent_once() {
+    let embeddings = FakeEmbeddings::start(&[&["coupon", "voucher"], &["address"]])
+        .await
+        .unwrap();
+    let world = World::start(Options {
+        settings: vec![
+            ("MODEL__EMBEDDINGS__NAME", "counting".to_owned()),
+            ("MODEL__EMBEDDINGS__BASE_URL", embeddings.url()),
+            ("MODEL__EMBEDDINGS__API_KEY", MODEL_API_KEY.to_owned()),
+        ],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let files = files();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    world
+        .github
+        .commit(fixture::REPOSITORY, "main", "A checkout", &files)
+        .unwrap();
+    // The first tickets may come before the index is ready.
+    let mut shown = String::new();
+    for _ in 0..10 {
+        shown = worked_on(&world).await;
+        if shown.contains("meaning 0.") {
+            break;
+        }
+    }
+    let at = |path: &str| shown.find(path).unwrap_or(usize::MAX);
+    assert!(at("shop/m7/rebate_7.py") < at("shop/m0/step_0.py"), "{shown}");
+    assert!(at("shop/m7/rebate_7.py") < usize::MAX, "{shown}");
+
+    let before = embeddings.inputs().len();
+    worked_on(&world).await;
+    let later = embeddings.inputs().split_off(before);
+    assert!(
+        !later.is_empty() && later.iter().all(|texts| texts.len() == 1),
+        "{later:#?}"
+    );
+    assert!(
+        later.iter().all(|texts| texts[0].starts_with(SUMMARY)),
+        "{later:#?}"
+    );
+
+    embeddings.fail_next(Fault::new("/v1/embeddings", 1_000, 500));
+    let shown = worked_on(&world).await;
+    assert!(!shown.contains("meaning 0."), "{shown}");
+    assert_eq!(embeddings.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+    embeddings.stop().await;
+}

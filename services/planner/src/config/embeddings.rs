@@ -1,0 +1,76 @@
+//! `[model.embeddings]`: who compares a ticket with places of the code by their meaning.
+
+use bootstrap::settings::Error;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+/// A server with `/v1/embeddings`, as `OpenAI` describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmbeddingSettings {
+    /// The model.
+    pub name: String,
+    /// The server's address, with or without `/v1`.
+    #[serde(default = "default_base_url")]
+    pub base_url: String,
+    /// The key, sent as a bearer token; absent: none.
+    #[serde(default)]
+    pub api_key: Option<SecretString>,
+    /// The length of a vector, for models that can choose; absent: the model's own.
+    #[serde(default)]
+    pub dimensions: Option<u32>,
+    /// Texts in one request.
+    #[serde(default = "default_batch")]
+    pub batch: usize,
+    /// Limit for all requests of one ticket, in milliseconds. After it the search's own order counts.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+    /// Plain `http://` to another machine is allowed, although the key and the code can be read on the way.
+    #[serde(default)]
+    pub allow_insecure: bool,
+}
+
+fn default_base_url() -> String {
+    "https://api.openai.com/v1".to_owned()
+}
+
+fn default_batch() -> usize {
+    64
+}
+
+fn default_timeout_ms() -> u64 {
+    5_000
+}
+
+impl EmbeddingSettings {
+    /// Whether these settings can work.
+    ///
+    /// # Errors
+    /// The first one that cannot, by key.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let problem = |key: &str, problem: &str| Err(Error::new(format!("model.embeddings.{key}"), problem));
+        let base = self.base_url.as_str();
+        if self.name.is_empty() {
+            return problem("name", "must be set");
+        }
+        if !base.starts_with("http://") && !base.starts_with("https://") {
+            return problem("base_url", "must be an http:// or https:// address");
+        }
+        if domain::is_readable_on_the_way(base) && !self.allow_insecure {
+            return problem(
+                "base_url",
+                "sends code unencrypted to another machine: use https://, or set allow_insecure = true",
+            );
+        }
+        if !(1..=2048).contains(&self.batch) {
+            return problem("batch", "must be 1 to 2048");
+        }
+        if self.dimensions == Some(0) {
+            return problem("dimensions", "must be at least 1");
+        }
+        if self.timeout_ms == 0 {
+            return problem("timeout_ms", "must be at least 1");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! Places of the code are ranked once more by their meaning, where a server for embeddings is configured. It is never waited
+//! for longer than its limit, and nothing fails with it: the search's own order counts then.
+
+mod rank;
+mod wire;
+
+use std::{
+    num::NonZeroUsize,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::{CodeSeed, Rules, cause::chain};
+use futures::future::try_join_all;
+use lru::LruCache;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use secrecy::ExposeSecret as _;
+
+use crate::config::EmbeddingSettings;
+use crate::executors::{Candidate, Seeds};
+use crate::telemetry;
+
+/// Vectors that are kept in memory: with 1,536 numbers each 50 MB.
+const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
+/// Of a ticket no more is compared, in characters: servers refuse texts that are too long for their model.
+const QUERY_CHARS: usize = 8_000;
+const AT_ONCE: usize = 4;
+
+type Vector = Arc<[f32]>;
+
+/// Content and lines of a chunk.
+type Chunk = (String, Option<(u32, u32)>);
+
+/// Why there are no vectors.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The request failed.
+    #[error("the server for embeddings cannot be reached")]
+    Http(#[from] reqwest::Error),
+    /// The server said no.
+    #[error("the server for embeddings answered {0}")]
+    Status(u16),
+    /// The answer is not what was asked for.
+    #[error("the server for embeddings gave an answer that cannot be read: {0}")]
+    Unreadable(&'static str),
+    /// It took too long.
+    #[error("the server for embeddings did not answer within {0} ms")]
+    Late(u64),
+}
+
+/// A server for embeddings, and the vectors that are known.
+pub(crate) struct Embeddings {
+    http: reqwest::Client,
+    url: String,
+    settings: EmbeddingSettings,
+    known: Mutex<LruCache<Chunk, Vector>>,
+}
+
+impl Embeddings {
+    /// A client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the key is no header value or TLS cannot be set up.
+    pub(crate) fn new(settings: &EmbeddingSettings) -> anyhow::Result<Self> {
+        // The first one wins; another service of the same process may have been faster.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &settings.api_key {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| {
+                    anyhow::anyhow!("model.embeddings.api_key holds characters that no header can carry")
+                })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            .connect_timeout(Duration::from_millis(settings.timeout_ms))
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        let base = settings.base_url.trim_end_matches('/');
+        let version = if base.ends_with("/v1") { "" } else { "/v1" };
+        Ok(Self {
+            http,
+            url: format!("{base}{version}/embeddings"),
+            settings: settings.clone(),
+            known: Mutex::new(LruCache::new(KEPT)),
+        })
+    }
+
+    /// The best places for a text, of what the search found. As they were when the server does not help.
+    pub(crate) async fn rank(&self, text: &str, found: Seeds, rules: &Rules) -> Vec<CodeSeed> {
+        if found.candidates.is_empty() {
+            return found.chunks;
+        }
+        let limit = Duration::from_millis(self.settings.timeout_ms);
+        let compared = tokio::time::timeout(limit, self.vectors(text, &found.candidates)).await;
+        let compared = compared.unwrap_or(Err(Trouble::Late(self.settings.timeout_ms)));
+        telemetry::embedded(compared.as_ref().err());
+        match compared {
+            Ok((query, vectors)) => rank::best(&query, &found, &vectors, rules),
+            Err(trouble) => {
+                tracing::warn!(error = %chain(&trouble), "places of the code are not ranked by meaning");
+                found.chunks
+            }
+        }
+    }
+
+    /// The vector of a text and one for each candidate.
+    async fn vectors(&self, text: &str, candidates: &[Candidate]) -> Result<(Vector, Vec<Vector>), Trouble> {
+        let query: String = text.chars().take(QUERY_CHARS).collect();
+        let new: Vec<&Candidate> = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            candidates
+                .iter()
+                .filter(|one| known.get(&key(one)).is_none())
+                .collect()
+        };
+        let mut texts = vec![query];
+        texts.extend(new.iter().map(|one| format!("{}\n{}", one.seed.path, one.text)));
+        let batches: Vec<&[String]> = texts.chunks(self.settings.batch).collect();
+        let mut vectors = Vec::new();
+        for some in batches.chunks(AT_ONCE) {
+            let asked: Vec<_> = some.iter().map(|batch| self.embed(batch)).collect();
+            vectors.extend(try_join_all(asked).await?.into_iter().flatten());
+        }
+        let mut vectors = vectors.into_iter();
+        let query = vectors.next().ok_or(Trouble::Unreadable("no vector"))?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (one, vector) in new.into_iter().zip(vectors) {
+            known.put(key(one), vector);
+        }
+        let all = candidates.iter().map(|one| known.get(&key(one)).cloned());
+        let all: Option<Vec<Vector>> = all.collect();
+        let all = all.filter(|all| all.iter().all(|vector| vector.len() == query.len()));
+        Ok((
+            query,
+            all.ok_or(Trouble::Unreadable("vectors of different lengths"))?,
+        ))
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vector>, Trouble> {
+        let body = wire::Request {
+            model: &self.settings.name,
+            input: texts,
+            encoding_format: "float",
+            dimensions: self.settings.dimensions,
+        };
+        let response = self.http.post(&self.url).json(&body).send().await?;
+        if !response.status().is_success() {
+            return Err(Trouble::Status(response.status().as_u16()));
+        }
+        wire::read(response, texts.len()).await
+    }
+}
+
+fn key(candidate: &Candidate) -> Chunk {
+    (candidate.blob.clone(), candidate.seed.lines)
+}

@@ -1,0 +1,80 @@
+//! `/v1/embeddings`, as `OpenAI` describes it and compatible servers speak it.
+
+use futures::StreamExt as _;
+use serde::{Deserialize, Serialize};
+
+use super::{Trouble, Vector};
+
+/// An answer is not larger, in bytes: 2,048 vectors of 3,072 numbers with 10 digits.
+const MOST: usize = 64 << 20;
+
+#[derive(Serialize)]
+pub(super) struct Request<'a> {
+    pub(super) model: &'a str,
+    pub(super) input: &'a [String],
+    pub(super) encoding_format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) dimensions: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Embedding>,
+}
+
+#[derive(Deserialize)]
+struct Embedding {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+/// The vectors in the order of the texts.
+pub(super) async fn read(response: reqwest::Response, texts: usize) -> Result<Vec<Vector>, Trouble> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        body.extend_from_slice(&chunk?);
+        if body.len() > MOST {
+            return Err(Trouble::Unreadable("it is too large"));
+        }
+    }
+    let answer = serde_json::from_slice(&body).map_err(|_| Trouble::Unreadable("no such JSON"))?;
+    ordered(answer, texts)
+}
+
+fn ordered(answer: Answer, texts: usize) -> Result<Vec<Vector>, Trouble> {
+    let mut data = answer.data;
+    data.sort_by_key(|one| one.index);
+    let is_whole = data.len() == texts && data.iter().enumerate().all(|(at, one)| one.index == at);
+    if !is_whole {
+        return Err(Trouble::Unreadable("not one vector for each text"));
+    }
+    let is_number = |vector: &[f32]| !vector.is_empty() && vector.iter().all(|number| number.is_finite());
+    if !data.iter().all(|one| is_number(&one.embedding)) {
+        return Err(Trouble::Unreadable("a vector without numbers"));
+    }
+    Ok(data.into_iter().map(|one| one.embedding.into()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(json: &str, texts: usize) -> Result<usize, Trouble> {
+        ordered(serde_json::from_str(json).unwrap(), texts).map(|all| all.len())
+    }
+
+    #[test]
+    fn an_answer_is_taken_only_when_each_text_has_its_vector() {
+        let good = r#"{"data": [{"index": 1, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]}"#;
+        assert_eq!(given(good, 2).unwrap(), 2);
+        for (json, texts) in [
+            (good, 3),
+            (r#"{"data": [{"index": 1, "embedding": [1.0]}]}"#, 1),
+            (r#"{"data": [{"index": 0, "embedding": []}]}"#, 1),
+            (r#"{"data": [{"index": 0, "embedding": [1e40]}]}"#, 1),
+        ] {
+            assert!(given(json, texts).is_err(), "{json}");
+        }
+    }
+}
