@@ -256,8 +256,8 @@ pub(crate) fn recorded(fact: &Fact) {
 
 /// Counts a ticket that is taken although Redis gives no lease.
 /// Whether places of the code were ranked by meaning.
-pub(crate) fn embedded(trouble: Option<&crate::embeddings::Trouble>) {
-    let outcome = if trouble.is_none() { "ok" } else { "failed" };
+pub(crate) fn embedded(is_ranked: bool) {
+    let outcome = if is_ranked { "ok" } else { "failed" };
     EMBEDDINGS.add(1, &[KeyValue::new("outcome", outcome)]);
 }
 

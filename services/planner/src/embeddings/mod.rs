@@ -96,7 +96,7 @@ impl Embeddings {
         let limit = Duration::from_millis(self.settings.timeout_ms);
         let compared = tokio::time::timeout(limit, self.vectors(text, &found.candidates)).await;
         let compared = compared.unwrap_or(Err(Trouble::Late(self.settings.timeout_ms)));
-        telemetry::embedded(compared.as_ref().err());
+        telemetry::embedded(compared.is_ok());
         match compared {
             Ok((query, vectors)) => rank::best(&query, &found, &vectors, rules),
             Err(trouble) => {
