@@ -40,6 +40,10 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             "executor",
             format!("workspace restored at {}", workspace.executor),
         ),
+        Fact::WentBack { .. } => (
+            "executor",
+            "went back to the state that was proven best".to_owned(),
+        ),
         Fact::ModelReplied { reply, .. } => ("model", describe_reply(reply)),
         Fact::ModelFailed { detail, .. } => ("model", format!("failed: {detail}")),
         Fact::ToolRequested { call, .. } => ("planner", format!("{} {}", call.name, arguments(&call.input))),

@@ -87,6 +87,13 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
+    /// The work ended worse than it was before: the workspace has the state that was proven best again.
+    WentBack {
+        /// Where.
+        workspace: WorkspaceInfo,
+        /// That state.
+        snapshot: Snapshot,
+    },
     /// What the run may spend, as rules and settings have it when the model is asked first.
     LimitsSet {
         /// The limits.

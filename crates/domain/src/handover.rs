@@ -156,6 +156,9 @@ pub struct Description {
     /// Whether the review was begun and did not come to its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreviewed: bool,
+    /// Whether the work went on after this state and ended worse.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub went_back: bool,
 }
 
 /// One check, before and after the change.

@@ -149,6 +149,50 @@ async fn a_reviewers_objection_goes_back_once_and_what_it_repeats_is_in_the_pull
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn work_that_ends_worse_after_an_objection_is_given_up_for_the_change_that_was_proven() {
+    let world = world().await;
+    let objection = json!({"objections": [{
+        "path": "shop/cart.py", "line": 20, "trigger": "A line with no price", "why": "The total is not a number.",
+        "weight": "blocking"
+    }]});
+    world
+        .model
+        .set_script_of(around::REVIEW, "", vec![Step::call("submit_review", objection)]);
+    let finish = || fixture::finish("cart", "Count every piece in the cart's total");
+    let mut script = fixture::script();
+    let worse = json!({"command": "sed -i 's/return full/return 1 + full/' shop/cart.py"});
+    script.push(Step::call("run_command", worse).expecting("The total is not a number."));
+    script.push(finish());
+    for _ in 0..3 {
+        script.push(finish().expecting("test_an_empty_cart_costs_nothing"));
+    }
+    world.model.set_script("", script);
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    let file = world
+        .github
+        .file(fixture::REPOSITORY, &pull.head, "shop/cart.py")
+        .unwrap();
+    assert!(
+        file.contains("line.price * line.quantity") && !file.contains("1 + full"),
+        "{file}"
+    );
+    assert!(
+        pull.body.contains("the state that was proven best is delivered") && pull.body.contains("(E3)"),
+        "{}",
+        pull.body
+    );
+    assert!(
+        pull.body.contains("The total is not a number."),
+        "the objection stays: {}",
+        pull.body
+    );
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_conversation_makes_room_and_its_change_is_right() {
     let read = |number: usize| {
         let command = format!("seq {number} 700 # {number}");

@@ -100,7 +100,8 @@ impl Driver {
             | Action::FindChecks
             | Action::RunCheck { .. }
             | Action::InspectChange
-            | Action::TakeSnapshot => self.work(action, state, fence).await,
+            | Action::TakeSnapshot
+            | Action::GoBack { .. } => self.work(action, state, fence).await,
         }
     }
 
@@ -155,6 +156,9 @@ impl Driver {
                 }
                 (Action::InspectChange, Some(info)) => self.inspect_change(&caller, state, info).await,
                 (Action::TakeSnapshot, Some(info)) => self.snapshot(&caller, state, info).await,
+                (Action::GoBack { snapshot }, Some(info)) => {
+                    self.go_back(&caller, state, info, snapshot).await
+                }
                 _ => Err(self.impossible(state, "an action needs the open workspace")),
             }
         };

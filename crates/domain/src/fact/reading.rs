@@ -13,6 +13,7 @@ impl Fact {
             Self::WorkspaceOpened { .. } => "workspace_opened",
             Self::WorkspaceFailed { .. } => "workspace_failed",
             Self::WorkspaceRestored { .. } => "workspace_restored",
+            Self::WentBack { .. } => "went_back",
             Self::LimitsSet { .. } => "limits_set",
             Self::ModelRequested { .. } => "model_requested",
             Self::ModelReplied { .. } => "model_replied",
@@ -74,6 +75,7 @@ impl Fact {
             | Self::CheckRequested { .. } => false,
             Self::RunStarted { .. }
             | Self::WorkspaceOpened { .. }
+            | Self::WentBack { .. }
             | Self::WorkspaceFailed { .. }
             | Self::ModelReplied { .. }
             | Self::ModelFailed { .. }

@@ -1,6 +1,6 @@
 //! What a failed call to an executor comes to.
 
-use domain::{CallId, Fact, cause::chain};
+use domain::{CallId, Fact, Snapshot, WorkspaceInfo, cause::chain};
 
 use super::{Driver, Outcome, Trouble};
 use crate::executors::{CallError, Caller, OpenError, Restore};
@@ -56,6 +56,32 @@ impl Driver {
                 snapshot,
                 repository: None,
             })),
+            Err(error) => workspace_failed(state.next_id(), error),
+        }
+    }
+}
+
+impl Driver {
+    /// Opens the workspace anew with an earlier state of the change.
+    pub(super) async fn go_back(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        info: &WorkspaceInfo,
+        snapshot: Snapshot,
+    ) -> Result<Outcome, Trouble> {
+        let Some(request) = state.request() else {
+            return Err(self.impossible(state, "no request"));
+        };
+        let pack = self.queue.objects().get(&snapshot.pack).await?;
+        let restore = Restore {
+            snapshot: snapshot.clone(),
+            pack,
+        };
+        self.executors.close(caller, &info.executor, &info.id).await;
+        let opened = self.slots.open(caller, request, Some(&info.base), Some(&restore));
+        match opened.await {
+            Ok(workspace) => Ok(Fact::WentBack { workspace, snapshot }.into()),
             Err(error) => workspace_failed(state.next_id(), error),
         }
     }

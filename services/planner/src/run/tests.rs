@@ -1,5 +1,6 @@
 //! Stories of runs: facts in, action out.
 
+mod best;
 mod budget;
 mod context;
 mod conventions;

@@ -9,6 +9,8 @@ use super::{
 };
 
 const LIST: usize = 20;
+const WENT_BACK: &str =
+    "The work went on after this state and ended worse, so the state that was proven best is delivered.";
 const UNREVIEWED: &str =
     "**Not reviewed by a model.** The review did not come to its end: a budget or its turns were used up.";
 
@@ -41,6 +43,7 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     parts.extend(scope(description));
     let open = description.objections.iter().map(|line| one_line(line));
     parts.extend(listed("Open remarks of the review by a model", open.collect()));
+    parts.extend(description.went_back.then(|| WENT_BACK.to_owned()));
     parts.extend(description.unreviewed.then(|| UNREVIEWED.to_owned()));
     parts.extend(description.effort.iter().map(effort::took));
     parts.join("\n\n")

@@ -18,6 +18,7 @@ pub(super) const JOB: JobSpec = JobSpec {
         phases::work::PHASE,
         phases::tidy::PHASE,
         phases::prove::PHASE,
+        phases::keep::PHASE,
         phases::review::PHASE,
         phases::commit::PHASE,
         phases::gate::PHASE,

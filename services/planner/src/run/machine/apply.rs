@@ -69,6 +69,8 @@ impl RunState {
             settled: 0,
             lookups: 0,
             forecast: None,
+            best: None,
+            went_back: false,
             raised: None,
             checks: Checks::default(),
             own: Vec::new(),
@@ -145,6 +147,7 @@ impl RunState {
                 snapshot,
                 repository,
             } => self.restored(workspace, snapshot.as_ref(), repository.as_ref()),
+            Fact::WentBack { workspace, snapshot } => self.went_back(workspace, snapshot, entry.position),
             Fact::LimitsSet { .. }
             | Fact::ModelRequested { .. }
             | Fact::ModelReplied { .. }
@@ -214,6 +217,9 @@ impl RunState {
         self.own.clear();
         self.settled = position;
         self.outputs.push(output.clone());
+        if matches!(output, PhaseOutput::Prove { .. } | PhaseOutput::Review { .. }) {
+            self.keep_best();
+        }
         Ok(())
     }
 
@@ -295,6 +301,11 @@ impl RunState {
     /// Back to the work: what came of it is void, and so is what a person decided about it.
     fn returned(&mut self, why: &Return) -> Applied {
         self.own.clear();
+        if matches!(why, Return::Feedback { .. } | Return::Replan { .. }) {
+            // What people want now is something else.
+            self.best = None;
+        }
+        self.went_back = false;
         self.outputs.retain(|output| output.outlasts(why));
         self.checks.forget_change();
         self.decision = None;

@@ -1,6 +1,7 @@
 //! What every job is made of: the state that a journal tells, its legal arrows, and the steps.
 
 mod apply;
+mod best;
 mod budget;
 mod card;
 mod context;

@@ -8,6 +8,7 @@ use domain::{
     TicketLimits, Timestamp, ToolResult, WaitsFor, WorkspaceInfo,
 };
 
+use super::best::Best;
 use super::budget::Spending;
 use super::work::{UNTOUCHED, Work};
 use super::{Call, CallResult, CallState, Checks, Dialog, DialogSpec, Input, Retry, Turn};
@@ -43,6 +44,10 @@ pub(crate) struct RunState {
     /// The class that the ticket turned out to have.
     pub(crate) raised: Option<Class>,
     pub(crate) checks: Checks,
+    /// The state that was proven best since people last asked for something else.
+    pub(crate) best: Option<Best>,
+    /// Whether the work ended worse than that.
+    pub(crate) went_back: bool,
     /// Tool calls of the planner's own since the last output.
     pub(crate) own: Vec<Call>,
     pub(crate) reports: Vec<ReportState>,
@@ -297,6 +302,7 @@ impl RunState {
             | Fact::BudgetRefused { .. }
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
+            | Fact::WentBack { .. }
             | Fact::CodeFound { .. }
             | Fact::EffortForecast { .. }
             | Fact::ChecksFound { .. }

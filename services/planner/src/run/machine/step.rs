@@ -2,8 +2,8 @@
 
 use domain::check::CheckSpec;
 use domain::{
-    BranchRef, CallId, Fact, Outside, ReportId, ReportOutcome, ReportRequest, StopReason, Timestamp,
-    ToolCall, WaitsFor,
+    BranchRef, CallId, Fact, Outside, ReportId, ReportOutcome, ReportRequest, Snapshot, StopReason,
+    Timestamp, ToolCall, WaitsFor,
 };
 
 use serde_json::Value;
@@ -41,6 +41,8 @@ pub(crate) enum Action {
     InspectChange,
     /// Keep the workspace's changes.
     TakeSnapshot,
+    /// Give the workspace an earlier state of the change.
+    GoBack { snapshot: Snapshot },
     /// Hand a recorded report to the reporter.
     SendReport {
         id: ReportId,
@@ -75,6 +77,7 @@ impl Action {
             | Self::RunCheck { .. }
             | Self::InspectChange
             | Self::TakeSnapshot
+            | Self::GoBack { .. }
             | Self::SendReport { .. } => false,
         }
     }

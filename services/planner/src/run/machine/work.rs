@@ -84,6 +84,17 @@ impl Work {
         Ok(())
     }
 
+    /// The workspace has an earlier snapshot.
+    pub(super) fn went_back(&mut self, info: &WorkspaceInfo, snapshot: &Snapshot, position: u64) {
+        self.workspace = Workspace::Open(Box::new(info.clone()));
+        self.snapshot = Some(snapshot.clone());
+        self.snapshot_position = position;
+        self.branch.clone_from(&snapshot.branch);
+        self.head.clone_from(&snapshot.head);
+        self.dirty = false;
+        self.unkept = None;
+    }
+
     pub(super) fn failed(&mut self, detail: &str, setup: bool) {
         let lost = match std::mem::take(&mut self.workspace) {
             Workspace::Open(info) => Some(info),

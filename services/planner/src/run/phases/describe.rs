@@ -32,6 +32,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         unnoticed: proof.map(|proof| proof.unnoticed.clone()).unwrap_or_default(),
         unrepaired: proof.map(|proof| proof.unrepaired.clone()).unwrap_or_default(),
         objections: objections(state),
+        went_back: state.went_back,
         unreviewed: state.review().is_some_and(|review| !review.is_complete),
     }
 }

@@ -11,6 +11,7 @@ mod describe;
 pub(super) mod forecast;
 pub(super) mod gate;
 pub(super) mod intake;
+pub(super) mod keep;
 pub(super) mod locate;
 pub(super) mod look;
 pub(super) mod open;

@@ -171,6 +171,8 @@ pub(crate) struct Play {
     pub(crate) empty: bool,
     /// Commands that fail.
     pub(crate) failing: Vec<&'static str>,
+    /// The commit of the next snapshot.
+    pub(crate) kept: char,
     /// What such work took before.
     pub(crate) forecast: Option<domain::Forecast>,
     /// What checks show.
@@ -207,6 +209,7 @@ impl Play {
             failing: Vec::new(),
             checks: Bench::default(),
             forecast: None,
+            kept: 'c',
             limits: RunLimits::default(),
             ticket_limits: None,
             refuses: None,
@@ -237,6 +240,7 @@ impl Play {
             failing: Vec::new(),
             checks: Bench::default(),
             forecast: None,
+            kept: 'c',
             limits: RunLimits::default(),
             ticket_limits: None,
             refuses: None,
@@ -344,6 +348,10 @@ impl Play {
             Action::InspectChange => self.append(Fact::ChangeInspected {
                 report: Some(Box::new(self.checks.change.clone())),
             }),
+            Action::GoBack { snapshot } => {
+                let workspace = self.workspace.clone();
+                self.append(Fact::WentBack { workspace, snapshot });
+            }
             Action::TakeSnapshot => {
                 let snapshot = self.snapshot();
                 self.append(Fact::SnapshotTaken {
@@ -473,7 +481,7 @@ impl Play {
             base: commit('b'),
             branch: self.committed.map(|_| pull_request().branch),
             head: self.committed.map(commit),
-            commit: commit('c'),
+            commit: commit(self.kept),
             pack: ObjectRef {
                 sha256: "0".repeat(64),
                 size_bytes: 1,

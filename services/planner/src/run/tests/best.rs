@@ -1,0 +1,111 @@
+//! The best proven state of a change is kept.
+
+use domain::check::Level;
+use domain::{Fact, Job, Phase, ReportRequest, Snapshot, StopReason, Verdict};
+
+use super::play::{Play, change, decided, done, request, review, tools};
+use super::prove::Bench;
+use crate::run::Action;
+
+/// A change whose test shows it, and to which the reviewer objects once.
+fn objected(turns: u32, asked: impl FnOnce(&mut domain::Rules)) -> (Play, Snapshot) {
+    let mut wanted = request(Job::Implement);
+    wanted.rules.agent.auto_review = true;
+    wanted.rules.agent.review_rounds = 1;
+    wanted.rules.agent.max_turns = turns;
+    asked(&mut wanted.rules);
+    let mut play = Play::implement(wanted, (0..8).flat_map(|_| done()));
+    let objection = review(&[("shop/cart.py", 3, "an empty cart")]);
+    play.around.insert(Phase::Review, [objection].into());
+    play.checks = Bench {
+        is_there: true,
+        without: vec!["test_empty_cart"],
+        ..Bench::default()
+    };
+    play.checks.change.test_files = vec!["tests/test_cart.py".to_owned()];
+    play.until(|action| matches!(action, Action::Record(Fact::Returned { .. })));
+    let best = play.state.work().snapshot.clone().unwrap();
+    play.kept = 'e';
+    (play, best)
+}
+
+fn went_back_to(play: &Play) -> Option<&Snapshot> {
+    play.entries.iter().find_map(|entry| match &entry.fact {
+        Fact::WentBack { snapshot, .. } => Some(snapshot),
+        _ => None,
+    })
+}
+
+fn description(play: &mut Play) -> domain::Description {
+    play.pushed();
+    play.drive();
+    match play.last_request() {
+        ReportRequest::OpenPullRequest {
+            description: Some(description),
+            ..
+        } => (**description).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn work_that_ends_worse_than_it_was_is_given_up_for_the_best_proven_state() {
+    let (mut play, best) = objected(60, |_| {});
+    play.checks.head = vec!["test_totals"];
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(went_back_to(&play), Some(&best));
+    let proof = play.state.proof().unwrap();
+    assert_eq!((proof.level, proof.rows[0].broken.len()), (Level::E3, 0));
+    let said = description(&mut play);
+    assert!(said.went_back);
+    assert_eq!(said.objections.len(), 1, "nobody met what the reviewer said");
+}
+
+#[test]
+fn a_limit_that_ends_the_work_after_a_proof_leaves_the_proven_state_and_is_said() {
+    let (mut play, best) = objected(4, |_| {});
+    play.replies = (0..4).map(|_| tools(&change())).collect();
+    play.checks.head = vec!["test_totals"];
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(went_back_to(&play), Some(&best));
+    assert_eq!(play.state.cut_short(), Some(&StopReason::TurnLimit { turns: 4 }));
+    let said = description(&mut play);
+    assert_eq!(
+        said.handover.title, "Correct the totals",
+        "as the model described that state"
+    );
+    assert_eq!(said.level, Some(Level::E3));
+}
+
+#[test]
+fn work_that_goes_on_and_is_as_good_stays() {
+    let (mut play, _) = objected(60, |_| {});
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(went_back_to(&play), None);
+    assert!(!description(&mut play).went_back);
+}
+
+#[test]
+fn what_people_asked_for_since_counts_more_than_an_earlier_proof() {
+    let (mut play, _) = objected(60, |rules| rules.agent.approval = domain::Approval::BeforePush);
+    assert_eq!(play.drive(), Action::Wait);
+    play.shown();
+    assert_eq!(play.drive(), Action::Wait);
+    play.append(decided(Verdict::Revise));
+    play.checks.head = vec!["test_totals"];
+    play.kept = 'f';
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(went_back_to(&play), None);
+    assert_eq!(play.state.proof().unwrap().rows[0].broken, ["test_totals"]);
+}
+
+#[test]
+fn a_run_that_went_back_is_the_same_after_a_restart() {
+    let (mut play, _) = objected(60, |_| {});
+    play.checks.head = vec!["test_totals"];
+    play.drive();
+    let again = crate::run::RunState::fold(&play.state.run, &play.entries)
+        .unwrap()
+        .unwrap();
+    assert_eq!(format!("{again:?}"), format!("{:?}", play.state));
+}
