@@ -7,6 +7,7 @@ mod folder;
 mod keys;
 mod operate;
 mod process_ticket;
+mod progress;
 mod spend;
 mod up;
 
@@ -116,7 +117,7 @@ fn escaped(json: &str) -> String {
 
 #[expect(clippy::print_stdout, reason = "what a command prints is its result")]
 fn print_line(line: &str) {
-    println!("{line}");
+    progress::beside(|| println!("{line}"));
 }
 
 #[expect(
@@ -124,7 +125,7 @@ fn print_line(line: &str) {
     reason = "the operator must hear it whatever the log settings are"
 )]
 fn say_error(line: &str) {
-    eprintln!("{}", domain::text::visible(line));
+    progress::beside(|| eprintln!("{}", domain::text::visible(line)));
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ where
     }
 }
 
-/// A token that is cancelled by the first SIGTERM or SIGINT; the second signal ends the process with code 130.
+/// A token that is cancelled by the first signal of [`signals`]; the second signal ends the process with code 130.
 pub fn shutdown_signal() -> CancellationToken {
     let [shutdown, at_once] = signals();
     tokio::spawn(async move {
@@ -109,21 +109,24 @@ pub fn shutdown_signal() -> CancellationToken {
     shutdown
 }
 
-/// Two tokens, cancelled by the first and by the second SIGTERM or SIGINT: for who has children to end.
+/// Two tokens, cancelled by the first and by the second SIGTERM, SIGINT or SIGHUP (the terminal was closed): for who has
+/// children to end.
 pub fn signals() -> [CancellationToken; 2] {
     let tokens = [CancellationToken::new(), CancellationToken::new()];
     let [first, second] = tokens.clone();
     tokio::spawn(async move {
-        let (Ok(mut terminate), Ok(mut interrupt)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-        else {
+        let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = (
+            signal(SignalKind::terminate()),
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::hangup()),
+        ) else {
             tracing::error!("signals cannot be heard");
             return;
         };
-        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = hangup.recv() => {} }
         tracing::info!("shutting down");
         first.cancel();
-        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = hangup.recv() => {} }
         second.cancel();
     });
     tokens

@@ -247,17 +247,19 @@ async fn a_question_without_anybody_to_answer_ends_the_run_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interruption_stops_the_run_and_leaves_the_folder_as_it_was() {
-    let waits = json!({"command": "sleep 50", "timeout_s": 60});
-    let scene = Scene::start(vec![Step::call("run_command", waits)]).await;
-    let arguments = ["try", TEXT];
-    let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
-    first.says("run_command sleep 50").await;
-    first.signal(Signal::INT);
-    let ran = first.ended().await;
-    assert_eq!(ran.code, Some(130), "{ran:?}");
-    assert!(ran.out.contains("run finished: stopped"), "{ran:?}");
-    assert_eq!(scene.branches(), "trunk");
+async fn an_interruption_or_a_closed_terminal_stops_the_run_and_leaves_the_folder_as_it_was() {
+    for signal in [Signal::INT, Signal::HUP] {
+        let waits = json!({"command": "sleep 50", "timeout_s": 60});
+        let scene = Scene::start(vec![Step::call("run_command", waits)]).await;
+        let arguments = ["try", TEXT];
+        let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
+        first.says("run_command sleep 50").await;
+        first.signal(signal);
+        let ran = first.ended().await;
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        assert!(ran.out.contains("run finished: stopped"), "{ran:?}");
+        assert_eq!(scene.branches(), "trunk");
+    }
 }
 
 /// Runs a command with a terminal of its own, on which these lines were typed.

@@ -12,7 +12,7 @@ use git::Alone;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{folder::Settings, say_error},
+    super::{folder::Settings, progress::Progress, say_error},
     dataset::Instance,
     grade::{self, Change, Grade, blocking},
     leak,
@@ -34,6 +34,7 @@ pub(super) struct Session {
     max_cost: Option<u64>,
     planned: usize,
     shutdown: CancellationToken,
+    progress: Progress,
 }
 
 struct State {
@@ -71,6 +72,7 @@ impl Session {
             max_cost,
             planned,
             shutdown,
+            progress: Progress::bar(planned),
         }
     }
 
@@ -113,13 +115,22 @@ impl Session {
         let Some(record) = record else { return Ok(()) };
         let mut state = self.state();
         state.over += 1;
+        self.progress.step();
         say_error(&format!(
             "[{}/{}] {}",
             state.over,
             self.planned,
             table::run(&record)
         ));
-        state.store.add(record)
+        state.store.add(record)?;
+        let records = &state.store.records;
+        let spent: u64 = records.iter().map(|record| record.cost_micros).sum();
+        let resolved = records.iter().filter(|record| record.resolved).count();
+        self.progress.now(&format!(
+            "{resolved} resolved, {}",
+            crate::timeline::dollars(spent)
+        ));
+        Ok(())
     }
 
     /// Whether there is time and money for one more. Runs of this evaluation that were resumed count too.

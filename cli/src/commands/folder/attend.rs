@@ -15,7 +15,7 @@ use futures::{Stream, TryStreamExt};
 use ingest::api::types::TextBody;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{say, say_error};
+use super::super::{progress::Progress, say, say_error};
 use crate::{api::Client, timeline};
 
 /// How long a run that was stopped may take to end.
@@ -84,6 +84,8 @@ struct Visit<'a> {
     start: Option<Timestamp>,
     asked: Option<Asked>,
     came: Attended,
+    /// Absent while a person types.
+    progress: Option<Progress>,
 }
 
 impl<'a> Visit<'a> {
@@ -94,6 +96,7 @@ impl<'a> Visit<'a> {
             start: None,
             asked: None,
             came: Attended::default(),
+            progress: Some(Progress::spinner()),
         }
     }
 
@@ -107,6 +110,7 @@ impl<'a> Visit<'a> {
             if let Some(line) = timeline::line(&entry, start) {
                 say(&line);
             }
+            self.show(&entry.fact);
             if let Fact::Parked { waits_for } = entry.fact {
                 self.attend(waits_for).await?;
             } else {
@@ -117,6 +121,21 @@ impl<'a> Visit<'a> {
             }
         }
         anyhow::bail!("the live journal ended before the run did")
+    }
+
+    /// What the run does now, and what it has cost.
+    fn show(&self, fact: &Fact) {
+        let doing = match fact {
+            Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => "the model",
+            Fact::ToolRequested { call, .. } => call.name.as_str(),
+            Fact::CheckRequested { check, .. } => check.command.as_str(),
+            Fact::WorkspaceRequested { .. } => "the workspace",
+            _ => return,
+        };
+        if let Some(progress) = &self.progress {
+            let cost = timeline::dollars(self.came.cost.micros);
+            progress.now(&format!("{cost}  {doing}"));
+        }
     }
 
     fn note(&mut self, fact: Fact) {
@@ -152,6 +171,7 @@ impl<'a> Visit<'a> {
             WaitsFor::Report | WaitsFor::Retry | WaitsFor::Slot => None,
         };
         let Some(asked) = asked else { return Ok(()) };
+        self.progress = None;
         let is_answered = match asked {
             Asked::Questions(questions) => self.answer(&questions).await?,
             Asked::Change(head) => {
@@ -166,6 +186,7 @@ impl<'a> Visit<'a> {
         if !is_answered {
             self.client.stop_run(&self.run).await?;
         }
+        self.progress = Some(Progress::spinner());
         Ok(())
     }
 

@@ -1,0 +1,86 @@
+//! What moves at the end of a terminal while something is under way. Where standard error is no terminal nothing is shown.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+const TICK: Duration = Duration::from_millis(100);
+const SPINNER: &str = "{spinner} {elapsed} {msg}";
+const BAR: &str = "{bar:30} {pos}/{len} {elapsed} {msg}";
+
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// It is gone when this is dropped. There is one at a time.
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    /// For what has no known end.
+    pub(super) fn spinner() -> Self {
+        Self::start(ProgressBar::new_spinner(), SPINNER)
+    }
+
+    /// For so many parts.
+    pub(super) fn bar(parts: usize) -> Self {
+        Self::start(ProgressBar::new(parts as u64), BAR)
+    }
+
+    fn start(bar: ProgressBar, template: &str) -> Self {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(TICK);
+        *shown() = Some(bar.clone());
+        Self(bar)
+    }
+
+    /// What is done now.
+    pub(super) fn now(&self, words: &str) {
+        self.0.set_message(domain::text::visible(words));
+    }
+
+    /// One part is done.
+    pub(super) fn step(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        *shown() = None;
+        self.0.finish_and_clear();
+    }
+}
+
+/// Prints something above what moves.
+pub(super) fn beside(print: impl FnOnce()) {
+    let bar = shown().clone();
+    match bar {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_printed_with_and_without_something_that_moves() {
+        let mut printed = 0;
+        beside(|| printed += 1);
+        let progress = Progress::bar(2);
+        progress.now("one");
+        progress.step();
+        beside(|| printed += 1);
+        drop(progress);
+        beside(|| printed += 1);
+        assert_eq!(printed, 3);
+    }
+}
