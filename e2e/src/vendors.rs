@@ -118,10 +118,11 @@ impl Vendors {
     /// When the workflow forbids it.
     pub fn ask_for_note(&self, number: usize) -> anyhow::Result<String> {
         let marker = note_marker(number);
-        let summary = format!("Write a note {marker}");
+        // Not in the title: other tickets are shown the titles of similar ones.
+        let description = format!("One line {marker}.");
         let key = self
             .jira
-            .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);
+            .create_issue(fixture::PROJECT, "Write a note", &description, "Task", &[]);
         self.model.set_script(&marker, fixture::note_script(&key));
         self.ask_for_work(&key)?;
         Ok(key)

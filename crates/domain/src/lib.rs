@@ -91,7 +91,7 @@ pub use lane::Lane;
 pub use link::{is_readable_on_the_way, is_safe_link};
 pub use live::LiveOutput;
 pub use model::{Block, ModelFault, Reply, ReplyStop, ToolCall, Usage};
-pub use naming::{Named, Naming};
+pub use naming::{AUTHOR_ADDRESS, AUTHOR_NAME, Named, Naming};
 pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;

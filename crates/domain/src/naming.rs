@@ -1,6 +1,11 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
-use crate::{CommitStyle, Handover, Rules, TicketKey, text::capped};
+use crate::{CommitStyle, Handover, Rules, RunId, TicketKey, text::capped};
+
+/// Name of the author and committer of every commit of ours.
+pub const AUTHOR_NAME: &str = "Journeyman";
+/// Address of the author and committer of every commit of ours.
+pub const AUTHOR_ADDRESS: &str = "journeyman@users.noreply.github.com";
 
 /// Characters of a description within a branch's name.
 const SLUG: usize = 48;
@@ -130,6 +135,19 @@ impl<'a> Naming<'a> {
             subject = format!("{subject} ({key})");
         }
         format!("{subject}\n\n{}", body.trim()).trim_end().to_owned()
+    }
+
+    /// What stands at the end of the message of a commit that a run makes: the run, and who is named by the rules.
+    pub fn trailers(&self, run: &RunId) -> Vec<String> {
+        let commits = &self.rules.commits;
+        let run = format!("Journeyman-Run: {run}");
+        let others = commits.co_authors.iter();
+        let others = others.map(|who| format!("Co-authored-by: {}", who.trim()));
+        let own = format!("Signed-off-by: {AUTHOR_NAME} <{AUTHOR_ADDRESS}>");
+        std::iter::once(run)
+            .chain(others)
+            .chain(commits.sign_off.then_some(own))
+            .collect()
     }
 
     /// Whether a branch's name follows the pattern.
@@ -331,5 +349,25 @@ mod tests {
         name.chars()
             .all(|c| c.is_ascii_alphanumeric() || "-/".contains(c))
             && !name.ends_with(['-', '/'])
+    }
+
+    #[test]
+    fn a_commit_names_its_run_and_whom_the_rules_name() {
+        let ticket: TicketKey = "jira:ENG-12".parse().unwrap();
+        let mut rules = Rules::default();
+        let run = RunId::new(ticket.clone(), 57);
+        assert_eq!(
+            Naming::new(&rules, &ticket).trailers(&run),
+            ["Journeyman-Run: jira:ENG-12@57"]
+        );
+        rules.commits.co_authors = vec!["Ada Lovelace <ada@acme.example>".to_owned()];
+        rules.commits.sign_off = true;
+        assert_eq!(
+            Naming::new(&rules, &ticket).trailers(&run)[1..],
+            [
+                "Co-authored-by: Ada Lovelace <ada@acme.example>",
+                "Signed-off-by: Journeyman <journeyman@users.noreply.github.com>"
+            ]
+        );
     }
 }

@@ -195,6 +195,29 @@ fn rules_of_a_folder_cover_its_tickets_and_no_others() {
 }
 
 #[test]
+fn co_authors_have_a_name_and_an_address() {
+    let checked = |who: &[&str]| {
+        let mut rules = domain::Rules::default();
+        rules.repo.owner = "acme".to_owned();
+        rules.repo.name = "shop".to_owned();
+        rules.commits.co_authors = who.iter().map(|who| (*who).to_owned()).collect();
+        rules.check().map_err(|problem| problem.key)
+    };
+    assert_eq!(checked(&["Ada Lovelace <ada@acme.example>"]), Ok(()));
+    let many = ["A <a@b.example>"; 6];
+    let wrong: [&[&str]; 5] = [
+        &["ada@acme.example"],
+        &["Ada <ada>"],
+        &["Ada <a@b>\nSigned-off-by: Eve <e@f>"],
+        &["Ada <a@b> <c@d>"],
+        &many,
+    ];
+    for who in wrong {
+        assert_eq!(checked(who), Err("commits.co_authors"), "{who:?}");
+    }
+}
+
+#[test]
 fn modules_of_the_rules_have_a_name_of_their_own_and_paths() {
     let check = |modules: serde_json::Value| {
         let repo = serde_json::json!({"owner": "acme", "name": "shop"});

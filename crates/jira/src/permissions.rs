@@ -21,7 +21,7 @@ pub const READER: [Needed; 2] = [
     needed(
         "BROWSE_PROJECTS",
         "Browse projects",
-        "the ticket, its comments and history; the search",
+        "the ticket, its comments and history, what it is linked with; the search",
     ),
     needed(
         "USER_PICKER",

@@ -7,7 +7,7 @@ use testkit::fixture;
 use crate::{comment_with, end_of};
 
 /// Room for one ticket, and for the change of another one, but not for its end.
-const TOKENS: u64 = 60_000;
+const TOKENS: u64 = 66_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_budget_of_a_repository_stops_the_second_ticket_with_a_draft_and_the_third_before_it_begins_and_both_are_told()
@@ -34,7 +34,7 @@ async fn the_budget_of_a_repository_stops_the_second_ticket_with_a_draft_and_the
         budget.spent <= TOKENS && budget.spent + budget.needs > TOKENS,
         "{budget:?}"
     );
-    let told = comment_with(&world, &second, "acme/shop may use 60000 tokens a month (UTC)").await;
+    let told = comment_with(&world, &second, "acme/shop may use 66000 tokens a month (UTC)").await;
     assert!(
         told.contains("There is room again from") && told.contains("planner.budget.repository.month.tokens"),
         "{told}"
@@ -51,7 +51,7 @@ async fn the_budget_of_a_repository_stops_the_second_ticket_with_a_draft_and_the
     let third = world.ask().unwrap();
     let told = comment_with(&world, &third, "It goes on at").await;
     assert!(
-        told.contains("acme/shop may use 60000 tokens a month (UTC)"),
+        told.contains("acme/shop may use 66000 tokens a month (UTC)"),
         "{told}"
     );
     let calls = world.model.calls().len();

@@ -85,13 +85,13 @@ async fn the_same_project_and_path_on_two_instances_are_two_things() {
 
     // The same key, so the same branch, on both.
     let here = world.ask_for_note(1).unwrap();
-    let summary = format!("Write a note {}", note_marker(2));
+    let description = format!("One line {}.", note_marker(2));
     world
         .model
         .set_script(&note_marker(2), fixture::note_script(&here));
     let key = there
         .jira
-        .create_issue(fixture::PROJECT, &summary, "One line.", "Task", &[]);
+        .create_issue(fixture::PROJECT, "Write a note", &description, "Task", &[]);
     assert_eq!(key, here);
     there.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let tickets: [TicketKey; 2] =

@@ -1,5 +1,6 @@
 //! Repository rules: what a team writes in YAML about one repository, or about all of them.
 
+mod commits;
 mod layout;
 mod sections;
 
@@ -8,10 +9,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
+pub use commits::{CommitRules, CommitStyle};
 pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, ExecutorRules,
-    JiraRules, Planned, PullRequestRules, RepoRules, SkipRules, TicketBudgetRules, TriageRules,
+    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, ExecutorRules, JiraRules, Planned,
+    PullRequestRules, RepoRules, SkipRules, TicketBudgetRules, TriageRules,
 };
 use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
@@ -209,6 +211,9 @@ impl Rules {
             return problem("executor.network", "must be at most 50 hosts");
         }
         self.check_modules()?;
+        if !self.commits.has_legal_authors() {
+            return problem("commits.co_authors", "must be at most 5, each `Name <address>`");
+        }
         let key = &self.jira.project_key;
         if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
             return problem("jira.project_key", "must be a Jira project key such as ENG");

@@ -95,48 +95,6 @@ impl Default for PullRequestRules {
     }
 }
 
-/// Commit messages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CommitRules {
-    /// How the first line reads.
-    pub style: CommitStyle,
-    /// A conventional commit must name its scope.
-    pub scope_required: bool,
-    /// The message must contain the ticket's key.
-    pub ticket_in_message: bool,
-}
-
-impl Default for CommitRules {
-    fn default() -> Self {
-        Self {
-            style: CommitStyle::Conventional,
-            scope_required: false,
-            ticket_in_message: true,
-        }
-    }
-}
-
-/// How the first line of a commit message reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CommitStyle {
-    /// `type(scope): description`, by the Conventional Commits specification.
-    Conventional,
-    /// Any sentence.
-    Plain,
-}
-
-impl CommitStyle {
-    /// The name in the rules and for the model.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Conventional => "conventional",
-            Self::Plain => "plain",
-        }
-    }
-}
-
 /// When to leave a ticket alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

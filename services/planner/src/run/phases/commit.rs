@@ -33,7 +33,11 @@ fn next(state: &RunState) -> Step {
         return back(state, Return::Refused { detail });
     }
     if state.own(COMMIT_CHANGES).is_none() {
-        let message = naming.commit_message(named, &handover.summary);
+        let trailers = naming.trailers(&state.run).join("\n");
+        let message = format!(
+            "{}\n\n{trailers}",
+            naming.commit_message(named, &handover.summary)
+        );
         return wanted(state, COMMIT_CHANGES, &json!({ "message": message }));
     }
     if work.dirty {

@@ -41,7 +41,10 @@ fn a_run_goes_from_ticket_to_pull_request() {
     };
     assert_eq!(base_branch, "main");
     assert_eq!(title, "fix: Correct the totals (ENG-12)");
-    assert_eq!(description.handover.summary, "Totals are right again.");
+    assert_eq!(
+        description.handover.summary,
+        "Totals are right again.\n\nJourneyman-Run: jira:ENG-12@57"
+    );
     play.opened();
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
@@ -63,7 +66,9 @@ fn the_branch_and_the_commit_are_named_by_the_rules() {
         })
         .collect();
     let branch = json!({"branch_name": "fix/ENG-12-correct-the-totals"});
-    let message = json!({"message": "fix: Correct the totals (ENG-12)\n\nTotals are right again."});
+    let message = json!({
+        "message": "fix: Correct the totals (ENG-12)\n\nTotals are right again.\n\nJourneyman-Run: jira:ENG-12@57"
+    });
     assert_eq!(own, [("create_branch", &branch), ("commit_changes", &message)]);
 }
 
