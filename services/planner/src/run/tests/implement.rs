@@ -41,10 +41,7 @@ fn a_run_goes_from_ticket_to_pull_request() {
     };
     assert_eq!(base_branch, "main");
     assert_eq!(title, "fix: Correct the totals (ENG-12)");
-    assert_eq!(
-        description.handover.summary,
-        "Totals are right again.\n\nJourneyman-Run: jira:ENG-12@57"
-    );
+    assert_eq!(description.handover.summary, "Totals are right again.");
     play.opened();
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
