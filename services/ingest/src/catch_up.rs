@@ -5,13 +5,11 @@ use domain::{Origin, RepositoryName, Rules, Source, TicketKey, Timestamp, cause:
 use queue::{Appended, DeadLetter};
 
 use crate::{
-    detect,
-    events::jira::{Entered, nobody},
+    kinds::{comment::Comment, text::TextWritten},
     memory::Memory,
     outcome::{Failure, Outcome},
     reconcile::OVERLAP_MS,
     router::Router,
-    said::{Command, Order, Remark, comment_key},
 };
 
 /// After so many tickets that could not be read, and none that could, the rest waits for the next round.
@@ -125,10 +123,11 @@ impl Router {
                 outcomes.push(outcome);
             }
         }
-        if !rules.triage.labels.is_empty()
-            && let Some(entered) = self.entered(issue, since, rules).await?
-        {
-            outcomes.push(self.triage(entered, rules).await?);
+        if !rules.triage.labels.is_empty() {
+            let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();
+            if let Some(written) = TextWritten::from_poll(issue, last_edit, since) {
+                outcomes.push(self.take(&written, Source::Poll).await?);
+            }
         }
         Ok(outcomes)
     }
@@ -141,45 +140,14 @@ impl Router {
         memory: &mut Memory,
     ) -> Result<Option<Outcome>, Failure> {
         let is_ours = comment.by_us || !comment.marker.is_empty();
-        let key = comment_key(&comment.id);
-        let remembered = format!("{ticket} {}", key.as_str());
+        let said = Comment::from_jira_poll(ticket, comment);
+        let remembered = format!("{ticket} {}", said.key().as_str());
         if is_ours || memory.knows(&remembered) {
             return Ok(None);
         }
-        let order = Order {
-            ticket: ticket.clone(),
-            key,
-            at: comment.created,
-            actor: comment.author.clone(),
-            source: Source::Poll,
-        };
-        let outcome = self
-            .jira_remark(Remark::of(&comment.text), order, &comment.author_account_id)
-            .await?;
+        let outcome = self.take(&said, Source::Poll).await?;
         memory.settle(remembered);
         Ok(Some(outcome))
-    }
-
-    /// The ticket's creation, or else the last edit of its text, since the last look.
-    async fn entered(
-        &self,
-        issue: &jira::ChangedIssue,
-        since: Timestamp,
-        rules: &Rules,
-    ) -> Result<Option<Entered>, Failure> {
-        let entered = |changelog: Option<String>, at: Timestamp, by: Option<jira::Account>| Entered {
-            ticket: issue.key.clone(),
-            status: issue.status.clone(),
-            changelog,
-            at,
-            actor: by.unwrap_or_else(nobody),
-            source: Source::Poll,
-        };
-        if let Some(edit) = self.outside.text_edits_since(&issue.key, since).await?.pop() {
-            return Ok(Some(entered(Some(edit.id.to_string()), edit.at, edit.by)));
-        }
-        let is_new = issue.created >= since && !detect::asks_for_work(&issue.status, rules);
-        Ok(is_new.then(|| entered(None, issue.created, issue.creator.clone())))
     }
 
     /// Reads the comments of a repository's pull requests and issues since the last look, for orders that no webhook
@@ -193,24 +161,13 @@ impl Router {
         let comments = self.outside.repository_comments(repository, look.since).await?;
         let (mut round, mut orders) = (Round::default(), 0);
         for (number, comment) in comments {
-            let remembered = format!("{repository} comment:{}", comment.id);
-            let Some(command) = Command::of(&comment.body).filter(|_| !memory.knows(&remembered)) else {
+            let said = Comment::from_github_poll(repository, number, comment, look.now);
+            let remembered = format!("{repository} {}", said.key().as_str());
+            if !said.is_order() || memory.knows(&remembered) {
                 continue;
-            };
+            }
             orders += 1;
-            let at = comment.created_at.unwrap_or(look.now);
-            let order = Order {
-                ticket: TicketKey::GitHub {
-                    repository: repository.clone(),
-                    number,
-                },
-                key: comment_key(comment.id),
-                at,
-                actor: comment.author,
-                source: Source::Poll,
-            };
-            let ticket = order.ticket.clone();
-            match self.github_command(command, (repository, number), order).await {
+            match self.take(&said, Source::Poll).await {
                 Ok(outcome) => {
                     round.recovered += news(&[outcome]);
                     memory.settle(remembered);
@@ -218,8 +175,8 @@ impl Router {
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) => round.left.push(Left {
                     finding: remembered,
-                    ticket: Some(ticket),
-                    at,
+                    ticket: None,
+                    at: said.at(),
                     failure,
                 }),
             }

@@ -1,7 +1,7 @@
 //! Who may instruct Journeyman on Jira: ask for work, give orders, and be followed in comments.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -65,23 +65,6 @@ impl Instructors {
             (Who::Nobody, _) | (Who::Members(_), None | Some("")) => Ok(false),
             (Who::Members(group), Some(account)) => self.is_member(outside, instance, group, account).await,
         }
-    }
-
-    /// Those of these accounts that are.
-    pub(crate) async fn among<'a>(
-        &self,
-        outside: &Outside,
-        instance: Option<&Instance>,
-        accounts: impl Iterator<Item = &'a str> + Send,
-    ) -> Result<BTreeSet<String>, ReadError> {
-        let mut found = BTreeSet::new();
-        let distinct: BTreeSet<&str> = accounts.collect();
-        for account in distinct {
-            if self.include(outside, instance, Some(account)).await? {
-                found.insert(account.to_owned());
-            }
-        }
-        Ok(found)
     }
 
     async fn is_member(

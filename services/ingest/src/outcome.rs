@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::{Trigger, cause::chain};
 use queue::{Appended, Disposition};
 
-use crate::{events, outside::ReadError};
+use crate::{outside::ReadError, payload};
 
 /// How long an event may wait for the record of its pull request.
 const EARLY_LIMIT_MS: i64 = 10 * 60 * 1000;
@@ -27,6 +27,41 @@ pub(crate) enum Outcome {
     NoChecks,
     /// Nothing follows from it.
     Nothing(String),
+}
+
+impl Outcome {
+    /// Its place in the ticket's log; absent: nothing is there.
+    pub(crate) const fn sequence(&self) -> Option<u64> {
+        match self {
+            Self::Appended {
+                appended: Appended::New(sequence) | Appended::Known(sequence),
+                ..
+            }
+            | Self::Known(sequence) => Some(*sequence),
+            Self::NoChecks | Self::Nothing(_) => None,
+        }
+    }
+
+    /// Why nothing is there.
+    pub(crate) fn why_nothing(&self) -> &str {
+        match self {
+            Self::Nothing(why) => why,
+            Self::NoChecks => "no check has reported",
+            Self::Appended { .. } | Self::Known(_) => "it is known already",
+        }
+    }
+
+    /// For the operator.
+    pub(crate) fn log(&self) {
+        match self {
+            Self::Appended { trigger, appended } => {
+                tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), ?appended, "trigger appended");
+            }
+            Self::Known(sequence) => tracing::debug!(sequence, "known already"),
+            Self::NoChecks => tracing::debug!("no check reports yet"),
+            Self::Nothing(why) => tracing::debug!(why, "nothing follows"),
+        }
+    }
 }
 
 /// Why a finding has no outcome.
@@ -83,8 +118,8 @@ impl From<queue::Error> for Failure {
     }
 }
 
-impl From<events::Unreadable> for Failure {
-    fn from(error: events::Unreadable) -> Self {
+impl From<payload::Unreadable> for Failure {
+    fn from(error: payload::Unreadable) -> Self {
         Self::Never(error.to_string())
     }
 }

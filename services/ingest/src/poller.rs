@@ -8,14 +8,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    catch_up::news,
-    detect::Approval,
-    memory::Memory,
-    outcome::Failure,
-    outside::Ready,
-    pulls::OpenPullRequests,
-    request::{Asked, Request},
-    router::{Router, entry_key},
+    catch_up::news, kinds::work::Work, memory::Memory, outcome::Failure, outside::Ready,
+    pulls::OpenPullRequests, router::Router,
 };
 
 /// Polls Jira for tickets that ask for work and for what changed, GitHub for our pull requests and orders in comments.
@@ -155,7 +149,7 @@ impl Poller {
             .ready(&rules.jira, &rules.agent.status)
             .await?;
         for found in ready {
-            match self.poll_ticket(&found, rules).await {
+            match self.poll_ticket(&found).await {
                 Ok(()) => {}
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) if failure.may_pass() => {
@@ -179,32 +173,23 @@ impl Poller {
         Ok(())
     }
 
-    async fn poll_ticket(&mut self, found: &Ready, rules: &Rules) -> Result<(), Failure> {
+    async fn poll_ticket(&mut self, found: &Ready) -> Result<(), Failure> {
         let moved = self
             .router
             .outside
             .last_move(&found.ticket, &found.status)
             .await?;
-        let changelog = moved.as_ref().map(|moved| moved.id.to_string());
-        let key = entry_key(&found.ticket, changelog.as_deref());
-        let remembered = format!("{} {}", found.ticket, key.as_str());
+        let work = Work::from_poll(
+            found.ticket.clone(),
+            found.status.clone(),
+            moved,
+            bootstrap::now(),
+        );
+        let remembered = format!("{} {}", found.ticket, work.key().as_str());
         if self.memory.knows(&remembered) {
             return Ok(());
         }
-        let request = Request {
-            ticket: found.ticket.clone(),
-            key,
-            source: Source::Poll,
-            asked: Asked::Entered(Approval {
-                changelog,
-                at: moved
-                    .as_ref()
-                    .and_then(|moved| moved.at)
-                    .unwrap_or_else(bootstrap::now),
-                by: moved.and_then(|moved| moved.by),
-            }),
-        };
-        let outcome = self.router.job_for_issue(request, rules).await?;
+        let outcome = self.router.take(&work, Source::Poll).await?;
         self.add(news(&[outcome]), "jira");
         self.memory.settle(remembered);
         Ok(())

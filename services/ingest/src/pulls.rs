@@ -19,7 +19,10 @@ use tokio::time::Instant;
 
 use crate::{
     catch_up::news,
-    detect,
+    kinds::{
+        checks::{ChecksAbsent, ChecksChanged},
+        closed::{Closed, is_closed},
+    },
     outcome::{Failure, Outcome},
     router::Router,
 };
@@ -252,22 +255,17 @@ impl OpenPullRequests {
         let Some(tracked) = self.open.get_mut(place) else {
             return Ok(0);
         };
-        if detect::closing(now).is_none() {
+        if !is_closed(now) {
             tracked.has_head(&now.head);
             return Ok(0);
         }
         let Some(record) = self.still_open(router, place).await? else {
             return Ok(0);
         };
-        // A listing does not tell who merged.
-        let now = router.outside.pull_request(&place.0, place.1).await?;
-        let Some(closing) = detect::closing(&now) else {
+        let outcome = router.take(&Closed::from_poll(&record), Source::Poll).await?;
+        if matches!(outcome, Outcome::Nothing(_)) {
             return Ok(0);
-        };
-        let ours = &record.pull_request;
-        let outcome = router
-            .closed(&record.ticket, ours, &closing, Source::Poll)
-            .await?;
+        }
         self.open.remove(place);
         Ok(news(&[outcome]))
     }
@@ -332,8 +330,8 @@ impl OpenPullRequests {
         let Some(record) = self.still_open(router, place).await? else {
             return Ok(0);
         };
-        let (ticket, ours) = (&record.ticket, &record.pull_request);
-        let mut outcome = router.checks(ticket, ours, &head, Source::Poll).await?;
+        let changed = ChecksChanged::from_poll(&record, head.clone());
+        let mut outcome = router.take(&changed, Source::Poll).await?;
         let Some(tracked) = self.open.get_mut(place) else {
             return Ok(0);
         };
@@ -341,7 +339,9 @@ impl OpenPullRequests {
             && may_lack_checks(router, &place.0)
             && tracked.is_silent_for(self.settle)
         {
-            outcome = router.no_checks(ticket, ours, &head).await?;
+            outcome = router
+                .take(&ChecksAbsent::from_poll(&record, head), Source::Poll)
+                .await?;
         }
         if matches!(outcome, Outcome::Appended { .. } | Outcome::Known(_)) {
             tracked.looked(true);

@@ -13,7 +13,7 @@ use super::{
     runs::{find, ticket_key},
     types::{Accepted, ProblemView, RunState},
 };
-use crate::{outcome::Outcome, router::Router, said::Order};
+use crate::{kinds::comment::Retry, outcome::Outcome, router::Router};
 
 pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
 
@@ -83,30 +83,27 @@ pub(super) async fn retry_ticket(
 
 /// The same for every caller.
 pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> Answer {
-    let order = Order {
+    let retry = Retry {
         ticket,
         key: TriggerKey::new(format!("retry:{}", uuid::Uuid::new_v4())),
         at: bootstrap::now(),
-        actor,
-        source: Source::Api,
+        by: actor,
     };
-    let (ticket, key) = (order.ticket.to_string(), order.key.as_str().to_owned());
-    match Box::pin(router.retry(order)).await? {
-        Outcome::Nothing(why) => Err(Problem::Conflict(why)),
-        Outcome::NoChecks => Err(Problem::Conflict("no check has reported".to_owned())),
-        Outcome::Known(sequence)
-        | Outcome::Appended {
-            appended: Appended::New(sequence) | Appended::Known(sequence),
-            ..
-        } => {
-            let body = Accepted {
-                ticket,
-                key,
-                sequence,
-            };
-            Ok((StatusCode::ACCEPTED, Json(body)))
-        }
-    }
+    let outcome = Box::pin(router.take(&retry, Source::Api)).await?;
+    accepted(&retry.ticket, &retry.key, &outcome)
+}
+
+/// The place of a trigger, or why there is none.
+pub(super) fn accepted(ticket: &TicketKey, key: &TriggerKey, outcome: &Outcome) -> Answer {
+    let Some(sequence) = outcome.sequence() else {
+        return Err(Problem::Conflict(outcome.why_nothing().to_owned()));
+    };
+    let body = Accepted {
+        ticket: ticket.to_string(),
+        key: key.as_str().to_owned(),
+        sequence,
+    };
+    Ok((StatusCode::ACCEPTED, Json(body)))
 }
 
 pub(super) async fn append(
@@ -124,7 +121,9 @@ pub(super) async fn append(
         actor: Some(actor),
         reason,
     };
-    let appended = router.append(&trigger).await?;
+    let Outcome::Appended { appended, .. } = router.append(trigger).await? else {
+        return Err(Problem::Internal("a trigger was not appended".to_owned()));
+    };
     let (Appended::New(sequence) | Appended::Known(sequence)) = appended;
     let body = Accepted {
         ticket: ticket.to_string(),

@@ -16,8 +16,10 @@ use super::{
     types::{JobAccepted, JobBody, ProblemView, TextBody},
 };
 use crate::{
-    detect,
-    request::{Asked, Request},
+    kinds::{
+        Follows,
+        work::{self, Work},
+    },
     router::Router,
 };
 
@@ -50,19 +52,25 @@ pub(super) async fn dispatch(
         let (Appended::New(sequence) | Appended::Known(sequence)) = appended.0;
         return Ok(accepted(ticket, &key, sequence));
     }
-    let request = Request {
-        ticket: ticket.clone(),
-        key: key.clone(),
-        source: Source::Api,
-        asked: Asked::Ordered {
-            at: bootstrap::now(),
-            by: caller.name,
-        },
+    let repository = body.repository.as_deref().map(str::parse).transpose()?;
+    let work = Work::ordered(
+        ticket.clone(),
+        key.clone(),
+        repository,
+        bootstrap::now(),
+        caller.name,
+    );
+    let follows = match Box::pin(router.judge(&work, Source::Api)).await? {
+        Ok(Follows {
+            reason: Reason::Skipped(reason),
+            ..
+        }) => return Err(Problem::Conflict(skip_text(&reason))),
+        Ok(follows) => follows,
+        Err(outcome) => return Err(Problem::Conflict(outcome.why_nothing().to_owned())),
     };
-    match Box::pin(router.dispatch(request, &rules)).await? {
-        Err(reason) => Err(Problem::Conflict(skip_text(&reason))),
-        Ok(Appended::New(sequence) | Appended::Known(sequence)) => Ok(accepted(ticket, &key, sequence)),
-    }
+    let appended = router.append(follows.into_trigger(Source::Api)).await?;
+    let sequence = appended.sequence().unwrap_or_default();
+    Ok(accepted(ticket, &key, sequence))
 }
 
 fn is_startable(ticket: &TicketKey, job: Job) -> Result<(), Problem> {
@@ -89,7 +97,7 @@ fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<T
 /// The job of a folder's ticket, or the skip rule that forbids it.
 fn in_folder(text: TextBody, rules: &Rules) -> Result<Reason, Problem> {
     let invalid = |problem: domain::RulesProblem| Problem::Unprocessable(problem.to_string());
-    match detect::in_folder(text.summary, text.description, rules).map_err(invalid)? {
+    match work::in_folder(text.summary, text.description, rules).map_err(invalid)? {
         Reason::Skipped(reason) => Err(Problem::Conflict(skip_text(&reason))),
         reason => Ok(reason),
     }

@@ -5,16 +5,16 @@ use axum::{
     extract::{Path, State, rejection::JsonRejection},
     http::StatusCode,
 };
-use domain::{Reason, Row, SkipPlace, SkipReason, TicketKey};
+use domain::{Reason, Row, SkipPlace, SkipReason, Source, TicketKey, TriggerKey};
 use queue::{Bucket, Found};
 
 use super::{
     Admin, ApiState, Operator, Problem, Viewer,
-    decisions::{Answer, append},
+    decisions::{Answer, accepted},
     runs::ticket_key,
     types::{Accepted, CommentBody, ProblemView, TicketView},
 };
-use crate::remarks::said;
+use crate::kinds::comment::Comment;
 
 /// Shows one ticket with its runs.
 #[utoipa::path(get, path = "/v1/tickets/{key}",
@@ -75,15 +75,10 @@ pub(super) async fn comment(
             "comment on {ticket} itself; only a folder's tickets take comments here"
         )));
     }
-    if !router.has_listeners(&ticket).await? {
-        return Err(Problem::Conflict(
-            "no run is under way that could read it".to_owned(),
-        ));
-    }
-    let news = said(&caller.name, bootstrap::now(), &body.text, true);
-    let key = format!("comment:{}", uuid::Uuid::new_v4());
-    let reason = Reason::NewsArrived(news);
-    Ok(append(router, &ticket, key, caller.name, reason).await?.1)
+    let key = TriggerKey::new(format!("comment:{}", uuid::Uuid::new_v4()));
+    let said = Comment::from_api(ticket.clone(), key.clone(), caller.name, body.text);
+    let outcome = Box::pin(router.take(&said, Source::Api)).await?;
+    accepted(&ticket, &key, &outcome)
 }
 
 /// Forgets a ticket that nobody works on: its triggers, reports, journals, row, ledger, branches and dead letters. What stands on Jira

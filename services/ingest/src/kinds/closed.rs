@@ -1,0 +1,129 @@
+//! A pull request of ours was merged or closed.
+
+use domain::{PullRequestRecord, PullRequestRef, Reason, RepositoryName, TicketKey, Timestamp, TriggerKey};
+use github::PullRequest;
+
+use super::{Follows, Kind, Verdict};
+use crate::{
+    facts::{Facts, Need, Person},
+    payload::{Hook, Unreadable, github as wire},
+    pin,
+};
+
+/// A pull request was merged or closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Closed {
+    repository: RepositoryName,
+    number: u64,
+    of: Of,
+}
+
+/// Whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Of {
+    /// That of a branch, closed by somebody, says a webhook.
+    Branch { branch: String, by: String },
+    /// Ours.
+    Ours(TicketKey, PullRequestRef),
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Closed>, Unreadable> {
+    let Hook::GitHub { event: "pull_request", .. } = hook else {
+        return Ok(None);
+    };
+    let wire::PullRequestPayload { action, pull_request, repository, sender } = hook.read()?;
+    let is_from_here = pull_request
+        .head
+        .repo
+        .is_none_or(|head| head.full_name == repository.full_name);
+    if action != "closed" || !is_from_here {
+        return Ok(None);
+    }
+    if pull_request.closed_at.as_deref().and_then(Timestamp::parse).is_none() {
+        return Err(hook.broken("closed_at is not a time"));
+    }
+    let is_merged = pull_request.merged.unwrap_or(false);
+    let by = pull_request.merged_by.filter(|_| is_merged).unwrap_or(sender).login;
+    Ok(Some(Closed {
+        repository: hook.repository(repository),
+        number: pull_request.number,
+        of: Of::Branch {
+            branch: pull_request.head.r#ref,
+            by,
+        },
+    }))
+}
+
+impl Closed {
+    /// A pull request of ours that a listing shows as closed.
+    pub(crate) fn from_poll(record: &PullRequestRecord) -> Self {
+        let ours = record.pull_request.clone();
+        Self {
+            repository: ours.repository.clone(),
+            number: ours.number,
+            of: Of::Ours(record.ticket.clone(), ours),
+        }
+    }
+}
+
+impl Kind for Closed {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let (ticket, ours, told) = match &self.of {
+            Of::Ours(ticket, ours) => (ticket, ours, None),
+            Of::Branch { branch, by } => {
+                let person = Person::GitHub {
+                    repository: self.repository.clone(),
+                    login: by.clone(),
+                };
+                if facts.is_ours(&person) {
+                    return Ok(Verdict::nothing("our own account did it"));
+                }
+                let Some(record) = facts.branch(&self.repository, branch)? else {
+                    return Ok(Verdict::nothing("not a branch of ours"));
+                };
+                let of_the_record = record.pull_request.as_ref();
+                let Some(ours) = of_the_record.filter(|ours| ours.number == self.number) else {
+                    return Ok(Verdict::nothing("another pull request of the branch"));
+                };
+                (&record.ticket, ours, Some(by))
+            }
+        };
+        // The webhook may come late, and a listing does not tell who merged: what counts is how the pull request is now.
+        let now = facts.pull_request(&self.repository, &self.number)?;
+        let Some(at) = now.closed_at else {
+            return Ok(Verdict::nothing("the pull request is open again"));
+        };
+        let merged_by = now.merged_by.as_ref();
+        // Only its webhook tells who closed a pull request without merging it.
+        let by = match now.merged {
+            true => merged_by.or(told),
+            false => told.or(merged_by),
+        };
+        let by = by.map_or("somebody", String::as_str);
+        let (key, reason) = closed(ours, now.merged, by, at);
+        Ok(Verdict::from(Follows {
+            ticket: ticket.clone(),
+            key,
+            at,
+            actor: Some(by.to_owned()),
+            reason,
+        }))
+    }
+}
+
+/// Whether the pull request is over.
+pub(crate) const fn is_closed(pull_request: &PullRequest) -> bool {
+    pull_request.closed_at.is_some()
+}
+
+fn closed(ours: &PullRequestRef, merged: bool, by: &str, at: Timestamp) -> (TriggerKey, Reason) {
+    let PullRequestRef { repository, number, .. } = ours;
+    let (by, pull_request) = (pin::cut(&pin::sanitise(by), 100), ours.clone());
+    if merged {
+        let key = TriggerKey::new(format!("merged:{repository}#{number}"));
+        return (key, Reason::PullRequestMerged { pull_request, by });
+    }
+    // Whole seconds: GitHub's payloads and listings do not agree on fractions.
+    let key = TriggerKey::new(format!("closed:{repository}#{number}:{}", at.unix_s()));
+    (key, Reason::PullRequestClosed { pull_request, by })
+}

@@ -1,0 +1,333 @@
+//! Somebody commented: an order, or words for the runs that are under way.
+
+use domain::{
+    Job, News, PullRequestRef, Reason, RepositoryName, Row, RunStatus, StopReason, TicketComment, TicketKey,
+    Timestamp, TriggerKey,
+};
+
+use super::{Follows, Kind, Verdict, work::Work};
+use crate::{
+    facts::{Facts, Need, Person},
+    payload::{Hook, Unreadable, github, jira::markdown},
+    pin,
+};
+
+/// A new comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Comment {
+    place: Place,
+    key: TriggerKey,
+    at: Timestamp,
+    author: Person,
+    /// Markdown.
+    text: String,
+}
+
+/// Where it was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Ticket(TicketKey),
+    /// On an issue or a pull request.
+    GitHub(RepositoryName, u64),
+}
+
+/// An order in a comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// End every live run of the ticket.
+    Stop,
+    /// Try again.
+    Retry,
+}
+
+impl Command {
+    /// The order that a comment gives: its first line is the command and nothing else.
+    fn of(comment: &str) -> Option<Self> {
+        match comment.trim().lines().next()?.trim() {
+            "/stop" => Some(Self::Stop),
+            "/retry" => Some(Self::Retry),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadable> {
+    match hook {
+        Hook::Jira { instance, payload } if payload.webhook_event == "comment_created" => {
+            let (Some(comment), Some(_), Some(_)) = (&payload.comment, &payload.issue, payload.timestamp)
+            else {
+                return Ok(None);
+            };
+            let (ticket, at) = payload.ticket_and_time(*instance)?;
+            let author = comment.author.as_ref().map_or_else(|| payload.actor(), Into::into);
+            Ok(Some(Comment {
+                key: comment_key(comment.id.text()),
+                at,
+                author: Person::Jira {
+                    instance: ticket.instance().cloned(),
+                    account: author,
+                },
+                place: Place::Ticket(ticket),
+                text: markdown(&comment.body).unwrap_or_default(),
+            }))
+        }
+        Hook::GitHub { event: "issue_comment", .. } => Ok(from_github(hook.read::<github::CommentPayload>()?, hook)),
+        Hook::Jira { .. } | Hook::GitHub { .. } => Ok(None),
+    }
+}
+
+fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comment> {
+    let at = Timestamp::parse(&payload.comment.created_at)?;
+    let repository = hook.repository(payload.repository);
+    (payload.action == "created").then(|| Comment {
+        key: comment_key(payload.comment.id),
+        at,
+        author: Person::GitHub {
+            repository: repository.clone(),
+            login: payload.comment.user.login,
+        },
+        place: Place::GitHub(repository, payload.issue.number),
+        text: payload.comment.body,
+    })
+}
+
+fn comment_key(id: impl std::fmt::Display) -> TriggerKey {
+    TriggerKey::new(format!("comment:{id}"))
+}
+
+impl Comment {
+    /// A comment on a Jira ticket that a poll found.
+    pub(crate) fn from_jira_poll(ticket: &TicketKey, comment: &jira::Comment) -> Self {
+        Self {
+            place: Place::Ticket(ticket.clone()),
+            key: comment_key(&comment.id),
+            at: comment.created,
+            author: Person::Jira {
+                instance: ticket.instance().cloned(),
+                account: jira::Account {
+                    id: comment.author_account_id.clone(),
+                    display_name: comment.author.clone(),
+                },
+            },
+            text: comment.text.clone(),
+        }
+    }
+
+    /// A comment on an issue or a pull request that a poll found.
+    pub(crate) fn from_github_poll(
+        repository: &RepositoryName,
+        number: u64,
+        comment: ::github::Comment,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            place: Place::GitHub(repository.clone(), number),
+            key: comment_key(comment.id),
+            at: comment.created_at.unwrap_or(now),
+            author: Person::GitHub {
+                repository: repository.clone(),
+                login: comment.author,
+            },
+            text: comment.body,
+        }
+    }
+
+    /// What a caller of the API says on a ticket.
+    pub(crate) fn from_api(ticket: TicketKey, key: TriggerKey, by: String, text: String) -> Self {
+        Self {
+            place: Place::Ticket(ticket),
+            key,
+            at: bootstrap::now(),
+            author: Person::Api { name: by },
+            text,
+        }
+    }
+
+    pub(crate) const fn key(&self) -> &TriggerKey {
+        &self.key
+    }
+
+    pub(crate) const fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Whether it gives an order.
+    pub(crate) fn is_order(&self) -> bool {
+        Command::of(&self.text).is_some()
+    }
+
+    /// The ticket that it was said on. A pull request of ours stands for its ticket.
+    fn ticket(&self, facts: &Facts) -> Result<(TicketKey, Option<PullRequestRef>), Need> {
+        match &self.place {
+            Place::Ticket(ticket) => Ok((ticket.clone(), None)),
+            Place::GitHub(repository, number) => Ok(match facts.record(repository, number)? {
+                Some(record) => (record.ticket.clone(), Some(record.pull_request.clone())),
+                None => {
+                    let (repository, number) = (repository.clone(), *number);
+                    (TicketKey::GitHub { repository, number }, None)
+                }
+            }),
+        }
+    }
+
+    /// Words become news for the ticket's live runs. Without one there is nobody to read them: a later run reads the
+    /// ticket with all its comments.
+    fn pass_on(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let (ticket, pull_request) = self.ticket(facts)?;
+        if matches!(self.place, Place::GitHub(..)) && pull_request.is_none() {
+            return Ok(Verdict::nothing("not said on a ticket or a pull request of ours"));
+        }
+        if !*facts.listeners(&ticket)? {
+            return Ok(Verdict::nothing("no run is under way that could read it"));
+        }
+        let may_instruct = *facts.authority(&self.author)?;
+        let news = News::Comment {
+            comment: TicketComment {
+                author: pin::words(self.author.name()),
+                at: self.at,
+                text: pin::words(&self.text),
+                may_instruct,
+            },
+            pull_request,
+        };
+        Ok(self.follows(ticket, Reason::NewsArrived(news)))
+    }
+
+    fn obey(&self, command: Command, facts: &Facts) -> Result<Verdict, Need> {
+        if !*facts.authority(&self.author)? {
+            tracing::info!(key = self.key.as_str(), "order refused: its author may not give any");
+            return Ok(Verdict::nothing("the author may not give orders"));
+        }
+        let (ticket, _) = self.ticket(facts)?;
+        match command {
+            Command::Stop => Ok(self.follows(ticket, Reason::StopRequested { run: None })),
+            Command::Retry => Ok(Verdict::Becomes(Box::new(Retry {
+                ticket,
+                key: self.key.clone(),
+                at: self.at,
+                by: self.author.name().to_owned(),
+            }))),
+        }
+    }
+
+    fn follows(&self, ticket: TicketKey, reason: Reason) -> Verdict {
+        Verdict::from(Follows {
+            ticket,
+            key: self.key.clone(),
+            at: self.at,
+            actor: Some(self.author.name().to_owned()),
+            reason,
+        })
+    }
+}
+
+impl Kind for Comment {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        if facts.is_ours(&self.author) {
+            return Ok(Verdict::nothing("our own account said it"));
+        }
+        match Command::of(&self.text) {
+            Some(command) => self.obey(command, facts),
+            None => self.pass_on(facts),
+        }
+    }
+}
+
+/// Somebody who may asks to try again: what waits at once, what failed from the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) ticket: TicketKey,
+    pub(crate) key: TriggerKey,
+    pub(crate) at: Timestamp,
+    pub(crate) by: String,
+}
+
+impl Kind for Retry {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        Ok(match left_to_do(facts.row(&self.ticket)?) {
+            Left::GoOn => Verdict::from(Follows {
+                ticket: self.ticket.clone(),
+                key: self.key.clone(),
+                at: self.at,
+                actor: Some(self.by.clone()),
+                reason: Reason::RetryRequested,
+            }),
+            Left::Nothing => Verdict::nothing("nothing has failed that could be tried again"),
+            Left::Again if matches!(self.ticket, TicketKey::Folder { .. }) => {
+                Verdict::nothing("a ticket of a folder is started again with its text")
+            }
+            Left::Again => {
+                let (ticket, key, by) = (self.ticket.clone(), self.key.clone(), self.by.clone());
+                Verdict::Becomes(Box::new(Work::ordered(ticket, key, None, self.at, by)))
+            }
+        })
+    }
+}
+
+/// What a retry would do now.
+#[derive(Debug, PartialEq, Eq)]
+enum Left {
+    /// A run waits, or the ticket is quarantined: it goes on.
+    GoOn,
+    /// The last run failed: the job is asked for again.
+    Again,
+    /// Nothing has failed.
+    Nothing,
+}
+
+fn left_to_do(row: &Row) -> Left {
+    if row.quarantined.is_some() || row.waiting_for_retry().next().is_some() {
+        return Left::GoOn;
+    }
+    let last = row.runs.iter().rev().find(|run| run.job == Job::Implement);
+    match last.map(|run| &run.status) {
+        Some(RunStatus::Finished { reason }) if *reason != StopReason::Completed => Left::Again,
+        Some(_) | None => Left::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Lane, Pending, RunId, Timestamp, WaitsFor};
+
+    use super::*;
+
+    #[test]
+    fn an_order_stands_alone_on_the_first_line() {
+        assert_eq!(Command::of("  /stop\nit goes nowhere"), Some(Command::Stop));
+        assert_eq!(Command::of("/retry "), Some(Command::Retry));
+        for text in ["please /stop", "/stopper", "/retry now", "", "`/stop`"] {
+            assert_eq!(Command::of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_retry_goes_on_or_starts_again_or_does_nothing() {
+        let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
+        let with = |status: RunStatus| {
+            let mut row = Row::default();
+            row.open(
+                Pending::new(run.clone(), Job::Implement, Lane::Talk),
+                Timestamp::default(),
+            );
+            row.run_mut(&run).unwrap().status = status;
+            row
+        };
+        let finished = |reason| with(RunStatus::Finished { reason });
+        let parked = |waits_for| with(RunStatus::Parked { waits_for });
+        assert_eq!(left_to_do(&Row::default()), Left::Nothing);
+        assert_eq!(left_to_do(&with(RunStatus::Active)), Left::Nothing);
+        assert_eq!(left_to_do(&parked(WaitsFor::Report)), Left::Nothing);
+        assert_eq!(left_to_do(&finished(StopReason::Completed)), Left::Nothing);
+        assert_eq!(left_to_do(&parked(WaitsFor::Retry)), Left::GoOn);
+        assert_eq!(
+            left_to_do(&finished(StopReason::TurnLimit { turns: 50 })),
+            Left::Again
+        );
+        let quarantined = Row {
+            quarantined: Some("stuck".to_owned()),
+            ..Row::default()
+        };
+        assert_eq!(left_to_do(&quarantined), Left::GoOn);
+    }
+}

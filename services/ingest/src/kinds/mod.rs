@@ -1,0 +1,105 @@
+//! The kinds of events, one file each: how a webhook and a poll tell of it, its key, and what follows from it.
+
+use domain::{Reason, TicketKey, Timestamp, Trigger, TriggerKey};
+
+use crate::{
+    facts::{Facts, Need},
+    payload::{Hook, Unreadable},
+};
+
+/// Something that happened outside.
+pub(crate) trait Kind: std::fmt::Debug + Send + Sync {
+    /// What follows from it.
+    ///
+    /// # Errors
+    /// What has to be read before that can be said; it is asked again with that.
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need>;
+}
+
+/// What one webhook tells; usually one event or none.
+pub(crate) type Events = Vec<Box<dyn Kind>>;
+
+/// What follows from an event.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// A reason for a ticket's log.
+    Follows(Box<Follows>),
+    /// The ticket's log has it, at this sequence.
+    Known(u64),
+    /// No check has reported on the commit yet.
+    NoChecks,
+    /// Nothing; why not, for the log.
+    Nothing(String),
+    /// Another event stands for it.
+    Becomes(Box<dyn Kind>),
+    /// The facts for it come soon, or it never was ours.
+    Early(String),
+    /// It cannot be handled.
+    Never(String),
+    /// No rules name the ticket's project, and some are needed.
+    Unruled(TicketKey),
+}
+
+/// A reason for a ticket's log.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Follows {
+    pub(crate) ticket: TicketKey,
+    pub(crate) key: TriggerKey,
+    pub(crate) at: Timestamp,
+    /// Who acted, as the outside names them.
+    pub(crate) actor: Option<String>,
+    pub(crate) reason: Reason,
+}
+
+impl Verdict {
+    pub(crate) fn nothing(why: impl Into<String>) -> Self {
+        Self::Nothing(why.into())
+    }
+}
+
+impl From<Follows> for Verdict {
+    fn from(follows: Follows) -> Self {
+        Self::Follows(Box::new(follows))
+    }
+}
+
+impl Follows {
+    pub(crate) fn into_trigger(self, source: domain::Source) -> Trigger {
+        Trigger {
+            ticket: self.ticket,
+            key: self.key,
+            at: self.at,
+            source,
+            actor: self.actor,
+            reason: self.reason,
+        }
+    }
+}
+
+/// Each kind is a module with a function `from_webhook`, which gives the events of its kind in a webhook.
+macro_rules! kinds {
+    ($($kind:ident),+ $(,)?) => {
+        $(pub(crate) mod $kind;)+
+
+        /// Every event that a webhook tells.
+        ///
+        /// # Errors
+        /// [`Unreadable`] when the webhook is not what it claims to be.
+        pub(crate) fn from_webhook(hook: &Hook<'_>) -> Result<Events, Unreadable> {
+            let mut events = Events::new();
+            $(events.extend($kind::from_webhook(hook)?.into_iter().map(|event| Box::new(event) as Box<dyn Kind>));)+
+            Ok(events)
+        }
+    };
+}
+
+kinds! {
+    work,
+    text,
+    comment,
+    checks,
+    closed,
+}
+
+#[cfg(test)]
+mod tests;

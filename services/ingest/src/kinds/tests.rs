@@ -1,0 +1,743 @@
+//! Tables of decisions: what follows from an event under which facts, and that every door gives the same event.
+
+use std::collections::BTreeSet;
+
+use bootstrap::rules::{Connections, RulesBook};
+use domain::{
+    BranchRecord, CommitId, Conclusion, Job, Origin, PullRequestRecord, PullRequestRef, PullRequestStatus,
+    Reason, RepositoryName, RunId, SkipPlace, SkipReason, Source, TicketKey, Timestamp, TriggerKey,
+};
+use github::{Check, CheckConclusion, CheckKind, CheckStatus, PullRequest};
+use queue::WebhookDelivery;
+use serde_json::{Value, json};
+
+use super::{
+    Follows, Kind, Verdict,
+    checks::{ChecksAbsent, ChecksChanged},
+    closed::Closed,
+    comment::Comment,
+    from_webhook,
+    text::TextWritten,
+    work::Work,
+};
+use crate::{
+    facts::{Facts, Need, Person},
+    outside::Issue,
+    payload::{Hook, Unreadable},
+    standing::Approval,
+};
+
+const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
+const READY: &str = "Ready for Agent";
+
+fn facts_with(rules: &str, source: Source) -> Facts {
+    let file = ("shop.yaml".to_owned(), rules.to_owned());
+    let book = RulesBook::parse(&[file], &Connections::default());
+    assert!(book.problems().is_empty(), "{:?}", book.problems());
+    let ours = BTreeSet::from(["journeyman[bot]".to_owned()]);
+    Facts::new(source, book.into(), ours.into(), "agents".to_owned())
+}
+
+fn facts() -> Facts {
+    let rules =
+        "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\ntriage:\n  labels: [bug, question]\n";
+    facts_with(rules, Source::Webhook)
+}
+
+fn repository() -> RepositoryName {
+    "acme/shop".parse().expect("repository")
+}
+
+fn ticket() -> TicketKey {
+    TicketKey::jira("ENG-12").expect("ticket")
+}
+
+fn commit() -> CommitId {
+    SHA.parse().expect("commit")
+}
+
+fn events(source: &Origin, event: &str, body: &Value) -> Result<Vec<Box<dyn Kind>>, Unreadable> {
+    let delivery = WebhookDelivery {
+        source: source.clone(),
+        id: "d".to_owned(),
+        event: event.to_owned(),
+        received_at: Timestamp::default(),
+        body: body.to_string().into(),
+    };
+    from_webhook(&Hook::open(&delivery)?)
+}
+
+fn github(event: &str, body: &Value) -> Vec<Box<dyn Kind>> {
+    events(&Origin::GitHub(None), event, body).expect("readable")
+}
+
+fn jira(body: &Value) -> Vec<Box<dyn Kind>> {
+    events(&Origin::Jira(None), "jira", body).expect("readable")
+}
+
+/// What follows, when every fact is there.
+fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
+    match event.decide(facts) {
+        Ok(verdict) => verdict,
+        Err(need) => panic!("{need:?} is missing"),
+    }
+}
+
+fn follows(event: &dyn Kind, facts: &Facts) -> Follows {
+    match decided(event, facts) {
+        Verdict::Follows(follows) => *follows,
+        other => panic!("nothing follows: {other:?}"),
+    }
+}
+
+fn nothing(event: &dyn Kind, facts: &Facts) -> String {
+    match decided(event, facts) {
+        Verdict::Nothing(why) => why,
+        other => panic!("something follows: {other:?}"),
+    }
+}
+
+fn ada() -> jira::Account {
+    jira::Account {
+        id: "a1".to_owned(),
+        display_name: "Ada".to_owned(),
+    }
+}
+
+fn jira_person(account: jira::Account) -> Person {
+    Person::Jira {
+        instance: None,
+        account,
+    }
+}
+
+fn moved() -> Value {
+    json!({"webhookEvent": "jira:issue_updated", "timestamp": 50, "user": {"accountId": "a1", "displayName": "Ada"},
+        "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Fix it"}},
+        "changelog": {"id": "7", "items": [{"field": "assignee", "toString": "Bob"},
+            {"field": "status", "fromString": "To Do", "toString": READY}]}})
+}
+
+fn issue() -> Issue {
+    Issue {
+        summary: "Fix the cart".to_owned(),
+        description: "It rounds".to_owned(),
+        status: READY.to_owned(),
+        moves: vec![jira::StatusChange {
+            id: jira::ChangelogId("7".to_owned()),
+            to: READY.to_owned(),
+            at: Some(Timestamp::from_unix_ms(50)),
+            by: Some(ada()),
+        }],
+        ..Issue::default()
+    }
+}
+
+/// Everything that work on the ticket needs, as a change leaves it.
+fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> Facts {
+    let (mut facts, mut issue, mut open) = (facts(), issue(), Vec::new());
+    change(&mut issue, &mut open);
+    facts.put_known(ticket(), TriggerKey::new("changelog:7"), None);
+    facts.put_issue(ticket(), Ok(issue));
+    facts.put_authority(jira_person(ada()), true);
+    let nameless = |id: &str| {
+        jira_person(jira::Account {
+            id: id.to_owned(),
+            display_name: String::new(),
+        })
+    };
+    facts.put_authority(nameless("a1"), true);
+    facts.put_authority(nameless("eve"), false);
+    facts.put_open(repository(), ticket(), open);
+    facts
+}
+
+#[test]
+fn webhook_and_poll_tell_of_the_same_move_into_the_status() {
+    let told = jira(&moved());
+    let facts = asked(|_, _| {});
+    let polled = Work::from_poll(
+        ticket(),
+        READY.to_owned(),
+        issue().moves.pop(),
+        Timestamp::default(),
+    );
+    let both = [follows(&*told[0], &facts), follows(&polled, &facts)];
+    assert_eq!(told.len(), 1);
+    assert_eq!(both[0], both[1]);
+    assert_eq!(both[0].key, TriggerKey::new("changelog:7"));
+    assert_eq!(both[0].actor.as_deref(), Some("Ada"));
+    let Reason::JobRequested(job) = &both[0].reason else {
+        panic!("no job")
+    };
+    assert_eq!(
+        (job.job, job.repository.to_string()),
+        (Job::Implement, "acme/shop".to_owned())
+    );
+    assert_eq!(job.text.summary, "Fix the cart");
+    assert_eq!(job.text.sha256.len(), 64);
+}
+
+#[test]
+fn an_issue_created_in_the_status_asks_for_work_and_one_created_elsewhere_for_a_triage() {
+    let created = |status: &str| {
+        json!({"webhookEvent": "jira:issue_created", "timestamp": 5, "user": {"accountId": "a1", "displayName": "Ada"},
+            "issue": {"key": "ENG-12", "fields": {"status": {"name": status}}}})
+    };
+    let mut facts = asked(|issue, _| issue.moves.clear());
+    facts.put_known(ticket(), TriggerKey::new("created:jira:ENG-12"), None);
+    facts.put_known(ticket(), TriggerKey::new("triage:created"), None);
+    let reasons = |status: &str| -> Vec<Option<Job>> {
+        let verdicts = jira(&created(status))
+            .into_iter()
+            .map(|event| decided(&*event, &facts));
+        let follows = verdicts.filter_map(|verdict| match verdict {
+            Verdict::Follows(follows) => Some(follows.reason.job()),
+            _ => None,
+        });
+        follows.collect()
+    };
+    assert_eq!(reasons(READY), [Some(Job::Implement)]);
+    assert_eq!(reasons("To Do"), [Some(Job::Triage)]);
+}
+
+#[test]
+fn nothing_is_read_for_a_status_that_asks_for_nothing_or_what_our_own_account_did() {
+    let mut elsewhere = moved();
+    elsewhere["changelog"]["items"][1]["toString"] = json!("Done");
+    assert_eq!(
+        nothing(&*jira(&elsewhere)[0], &facts()),
+        "status \"Done\" asks for nothing"
+    );
+    let mut ours = moved();
+    ours["user"] = json!({"accountId": "j", "displayName": "journeyman[bot]"});
+    assert_eq!(nothing(&*jira(&ours)[0], &facts()), "our own account did it");
+    let known = facts_with("repo:\n  owner: acme\n  name: shop\n", Source::Webhook);
+    assert!(matches!(
+        decided(&*jira(&moved())[0], &known),
+        Verdict::Unruled(_)
+    ));
+    assert_eq!(nothing(&*jira(&elsewhere)[0], &known), "no rules for the project");
+}
+
+#[test]
+fn what_the_log_knows_costs_no_reads() {
+    let mut facts = facts();
+    let event = &jira(&moved())[0];
+    let key = TriggerKey::new("changelog:7");
+    assert_eq!(
+        event.decide(&facts).unwrap_err(),
+        Need::Known(ticket(), key.clone())
+    );
+    facts.put_known(ticket(), key, Some(5));
+    assert!(matches!(decided(&**event, &facts), Verdict::Known(5)));
+}
+
+#[test]
+fn work_is_skipped_with_the_rule_that_forbids_it() {
+    let reason =
+        |change: fn(&mut Issue, &mut Vec<PullRequest>)| match follows(&*jira(&moved())[0], &asked(change))
+            .reason
+        {
+            Reason::Skipped(reason) => reason,
+            other => panic!("not skipped: {other:?}"),
+        };
+    let phrase = |place| SkipReason::Phrase {
+        phrase: "[AGENT-SKIP]".to_owned(),
+        place,
+    };
+    let edit = |id: &str, at: i64, by: &str| jira::TextEdit {
+        id: jira::ChangelogId(id.to_owned()),
+        at: Timestamp::from_unix_ms(at),
+        by: Some(jira::Account {
+            id: by.to_owned(),
+            display_name: by.to_uppercase(),
+        }),
+        before: vec![(jira::TextField::Summary, "As it was".to_owned())],
+    };
+    let comment = crate::outside::Comment {
+        author: "Ada".to_owned(),
+        author_id: "a1".to_owned(),
+        created: Timestamp::from_unix_ms(9),
+        updated: Timestamp::from_unix_ms(9),
+        text: "no: [AGENT-SKIP]".to_owned(),
+    };
+    assert_eq!(
+        reason(|issue, _| issue.summary = "x [AGENT-SKIP]".to_owned()),
+        phrase(SkipPlace::Summary)
+    );
+    assert_eq!(
+        reason(|issue, _| issue.description = "[AGENT-SKIP] y".to_owned()),
+        phrase(SkipPlace::Description)
+    );
+    let labeled = reason(|issue, _| issue.labels = vec!["skip-dispatch".to_owned()]);
+    let label = "skip-dispatch".to_owned();
+    assert_eq!(labeled, SkipReason::Label { label });
+    let exists = reason(|_, open| open.push(pull_request()));
+    assert!(matches!(exists, SkipReason::PullRequestExists { author, .. } if author == "sam"));
+    let verdict = |edits, comments| {
+        let facts = asked(|issue, _| (issue.edits, issue.comments) = (edits, comments));
+        follows(&*jira(&moved())[0], &facts).reason
+    };
+    let said = phrase(SkipPlace::Comment {
+        author: "Ada".to_owned(),
+    });
+    assert_eq!(verdict(vec![], vec![comment]), Reason::Skipped(said));
+    let is_job = |reason: &Reason| matches!(reason, Reason::JobRequested(_));
+    assert!(is_job(&verdict(vec![edit("6", 49, "eve")], vec![])), "before");
+    assert!(
+        is_job(&verdict(vec![edit("7", 50, "eve")], vec![])),
+        "by the move itself"
+    );
+    assert!(
+        is_job(&verdict(vec![edit("8", 51, "a1")], vec![])),
+        "by an instructor"
+    );
+    let changed = Reason::Skipped(SkipReason::TextChanged { by: "EVE".to_owned() });
+    assert_eq!(verdict(vec![edit("8", 51, "eve")], vec![]), changed);
+    assert_eq!(verdict(vec![edit("8", 50, "eve")], vec![]), changed);
+}
+
+#[test]
+fn a_ticket_that_left_the_status_is_told_after_a_webhook_and_passed_over_by_a_poll() {
+    let facts = asked(|issue, _| issue.status = "Done".to_owned());
+    let left = follows(&*jira(&moved())[0], &facts).reason;
+    assert!(matches!(left, Reason::Skipped(SkipReason::StatusLeft { status, .. }) if status == "Done"));
+    let mut polled = facts;
+    polled.source = Source::Poll;
+    assert_eq!(
+        nothing(&*jira(&moved())[0], &polled),
+        "the ticket has left the status"
+    );
+}
+
+#[test]
+fn an_unreadable_ticket_and_one_that_nobody_may_ask_for_are_told() {
+    let mut unreadable = facts();
+    unreadable.put_known(ticket(), TriggerKey::new("changelog:7"), None);
+    unreadable.put_issue(ticket(), Err("too deep".to_owned()));
+    let reason = follows(&*jira(&moved())[0], &unreadable).reason;
+    assert_eq!(reason, Reason::Skipped(SkipReason::Unreadable));
+    let mut refused = facts();
+    refused.put_known(ticket(), TriggerKey::new("changelog:7"), None);
+    refused.put_issue(ticket(), Ok(issue()));
+    refused.put_authority(jira_person(ada()), false);
+    let reason = follows(&*jira(&moved())[0], &refused).reason;
+    let (actor, group) = ("Ada".to_owned(), "agents".to_owned());
+    assert_eq!(reason, Reason::Skipped(SkipReason::NotAllowed { actor, group }));
+}
+
+#[test]
+fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
+    let told = jira(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
+        "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
+        "changelog": {"id": "9", "items": [{"field": "description"}]}}));
+    let edit = jira::TextEdit {
+        id: jira::ChangelogId("9".to_owned()),
+        at: Timestamp::from_unix_ms(60),
+        by: Some(ada()),
+        before: Vec::new(),
+    };
+    let changed = jira::ChangedIssue {
+        key: ticket(),
+        status: "To Do".to_owned(),
+        created: Timestamp::default(),
+        updated: Timestamp::from_unix_ms(60),
+        creator: Some(ada()),
+    };
+    let polled =
+        TextWritten::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
+    let with = |edits: Vec<jira::TextEdit>, labels: Vec<String>| {
+        let mut facts = asked(|issue, _| (issue.edits, issue.labels) = (edits, labels));
+        facts.put_known(ticket(), TriggerKey::new("triage:9"), None);
+        facts
+    };
+    let facts = with(vec![edit.clone()], vec![]);
+    assert_eq!(follows(&*told[0], &facts), follows(&polled, &facts));
+    assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::Triage));
+    let later = jira::TextEdit {
+        id: jira::ChangelogId("10".to_owned()),
+        at: Timestamp::from_unix_ms(61),
+        ..edit
+    };
+    assert_eq!(
+        nothing(&polled, &with(vec![later], vec![])),
+        "a later edit of the text stands for it"
+    );
+    assert_eq!(
+        nothing(&polled, &with(vec![], vec!["triaged".to_owned()])),
+        "the ticket is triaged"
+    );
+    assert!(TextWritten::from_poll(&changed, None, Timestamp::from_unix_ms(55)).is_none());
+}
+
+fn said(text: &str) -> Vec<Box<dyn Kind>> {
+    github(
+        "issue_comment",
+        &json!({"action": "created", "issue": {"number": 7}, "repository": {"full_name": "acme/shop"},
+            "comment": {"id": 31, "body": text, "user": {"login": "rita"}, "created_at": "2026-11-21T10:00:00Z"}}),
+    )
+}
+
+fn rita() -> Person {
+    Person::GitHub {
+        repository: repository(),
+        login: "rita".to_owned(),
+    }
+}
+
+#[test]
+fn an_order_counts_from_those_who_may_write_and_on_our_pull_request_for_its_ticket() {
+    let mut facts = facts();
+    facts.put_record(repository(), 7, Some(record()));
+    let mut refused = facts.clone();
+    facts.put_authority(rita(), true);
+    refused.put_authority(rita(), false);
+    let stop = follows(&*said("/stop")[0], &facts);
+    assert_eq!((stop.ticket, stop.key), (ticket(), TriggerKey::new("comment:31")));
+    assert_eq!(stop.reason, Reason::StopRequested { run: None });
+    assert_eq!(
+        nothing(&*said("/stop")[0], &refused),
+        "the author may not give orders"
+    );
+    let at = Timestamp::parse("2026-11-21T10:00:00Z");
+    let comment = github::Comment {
+        id: github::CommentId(31),
+        author: "rita".to_owned(),
+        created_at: at,
+        body: "/stop".to_owned(),
+        updated_at: at,
+        by_us: false,
+    };
+    let polled = Comment::from_github_poll(&repository(), 7, comment, Timestamp::default());
+    assert_eq!(follows(&polled, &facts), follows(&*said("/stop")[0], &facts));
+}
+
+#[test]
+fn words_become_news_for_runs_that_listen() {
+    let mut facts = facts();
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_authority(rita(), false);
+    let mut alone = facts.clone();
+    facts.put_listeners(ticket(), true);
+    alone.put_listeners(ticket(), false);
+    let Reason::NewsArrived(domain::News::Comment {
+        comment,
+        pull_request,
+    }) = follows(&*said("Round up, please.")[0], &facts).reason
+    else {
+        panic!("no news")
+    };
+    assert_eq!(
+        (comment.text.as_str(), comment.may_instruct),
+        ("Round up, please.", false)
+    );
+    assert_eq!(pull_request, Some(ours()));
+    let why = nothing(&*said("Round up, please.")[0], &alone);
+    assert_eq!(why, "no run is under way that could read it");
+}
+
+fn ours() -> PullRequestRef {
+    PullRequestRef {
+        repository: repository(),
+        number: 7,
+        url: "https://forge.example/acme/shop/pull/7".to_owned(),
+        branch: "feat/ENG-12-x".to_owned(),
+    }
+}
+
+fn record() -> PullRequestRecord {
+    PullRequestRecord {
+        pull_request: ours(),
+        ticket: ticket(),
+        head: Some(commit()),
+        status: PullRequestStatus::Open,
+    }
+}
+
+fn branch() -> BranchRecord {
+    BranchRecord {
+        repository: repository(),
+        branch: "feat/ENG-12-x".to_owned(),
+        ticket: ticket(),
+        run: RunId::new(ticket(), 1),
+        head: commit(),
+        pull_request: Some(ours()),
+    }
+}
+
+fn pull_request() -> PullRequest {
+    PullRequest {
+        number: 7,
+        node_id: String::new(),
+        title: String::new(),
+        body: String::new(),
+        branch: "feat/ENG-12-x".to_owned(),
+        head: commit(),
+        head_repository: "acme/shop".to_owned(),
+        base_branch: "main".to_owned(),
+        author: "sam".to_owned(),
+        url: "https://forge.example/acme/shop/pull/7".to_owned(),
+        draft: true,
+        merged: false,
+        merged_by: None,
+        state: github::PullRequestState::Open,
+        updated_at: None,
+        closed_at: None,
+    }
+}
+
+fn check(id: u64, end: Option<CheckConclusion>) -> Check {
+    Check {
+        kind: CheckKind::Run,
+        id,
+        name: format!("test {id}"),
+        suite: 1,
+        status: if end.is_some() {
+            CheckStatus::Completed
+        } else {
+            CheckStatus::InProgress
+        },
+        conclusion: end,
+        completed_at: end.map(|_| Timestamp::from_unix_ms(1_000)),
+        url: String::new(),
+        output_tail: "é".repeat(5_000),
+    }
+}
+
+fn checked(now: PullRequest, checks: Vec<Check>) -> Facts {
+    let mut facts = facts();
+    facts.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(branch()));
+    facts.put_pull_request(repository(), 7, now);
+    facts.put_checks(repository(), commit(), checks);
+    facts
+}
+
+fn check_run() -> Vec<Box<dyn Kind>> {
+    github(
+        "check_run",
+        &json!({"action": "completed", "repository": {"full_name": "acme/shop"},
+            "check_run": {"head_sha": SHA, "check_suite": {"head_branch": "feat/ENG-12-x"}}}),
+    )
+}
+
+#[test]
+fn the_three_kinds_of_ci_events_and_a_poll_say_the_same() {
+    let repository = json!({"full_name": "acme/shop"});
+    let suite = json!({"action": "completed", "repository": repository,
+        "check_suite": {"head_sha": SHA, "head_branch": "feat/ENG-12-x"}});
+    let status = json!({"sha": SHA, "state": "failure", "branches": [{"name": "feat/ENG-12-x"}],
+        "repository": repository});
+    let facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
+    let run = follows(&*check_run()[0], &facts);
+    assert_eq!(follows(&*github("check_suite", &suite)[0], &facts), run);
+    assert_eq!(follows(&*github("status", &status)[0], &facts), run);
+    assert_eq!(
+        follows(&ChecksChanged::from_poll(&record(), commit()), &facts),
+        run
+    );
+    assert_eq!((run.ticket, run.reason.job()), (ticket(), Some(Job::FixCi)));
+    let started = json!({"action": "created", "repository": repository,
+        "check_run": {"head_sha": SHA, "check_suite": {"head_branch": null}}});
+    assert!(
+        github("check_run", &started).is_empty(),
+        "a check that only starts"
+    );
+}
+
+#[test]
+fn checks_count_only_when_all_are_complete_and_on_the_open_head() {
+    let verdict = |now: PullRequest, checks| decided(&*check_run()[0], &checked(now, checks));
+    assert!(matches!(verdict(pull_request(), vec![]), Verdict::NoChecks));
+    let running = vec![check(1, Some(CheckConclusion::Success)), check(2, None)];
+    assert!(
+        matches!(verdict(pull_request(), running), Verdict::Nothing(why) if why == "checks are not complete")
+    );
+    let old = PullRequest {
+        head: "a".repeat(40).parse().expect("commit"),
+        ..pull_request()
+    };
+    let over = PullRequest {
+        closed_at: Some(Timestamp::default()),
+        ..pull_request()
+    };
+    for now in [old, over] {
+        let verdict = verdict(now, vec![]);
+        assert!(matches!(verdict, Verdict::Nothing(why) if why == "not the open head of the pull request"));
+    }
+    let mut early = facts();
+    let unrecorded = BranchRecord {
+        pull_request: None,
+        ..branch()
+    };
+    early.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(unrecorded));
+    assert!(matches!(decided(&*check_run()[0], &early), Verdict::Early(_)));
+    let mut foreign = facts();
+    foreign.put_branch(repository(), "feat/ENG-12-x".to_owned(), None);
+    assert_eq!(nothing(&*check_run()[0], &foreign), "not a branch of ours");
+}
+
+#[test]
+fn one_bad_end_makes_a_failure_that_names_it_and_keeps_the_end_of_its_log() {
+    use CheckConclusion::{Cancelled, Neutral, Skipped, Success, TimedOut};
+    let summary = |ends: &[CheckConclusion]| {
+        let checks = (1..).zip(ends).map(|(id, end)| check(id, Some(*end))).collect();
+        match follows(&*check_run()[0], &checked(pull_request(), checks)).reason {
+            Reason::ChecksCompleted(summary) => summary,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        summary(&[Success, Skipped, Neutral]).conclusion,
+        Conclusion::Success
+    );
+    let failed = summary(&[Success, TimedOut, Cancelled]);
+    assert_eq!(failed.conclusion, Conclusion::Failure);
+    let names: Vec<_> = failed.failed.iter().map(|failed| failed.name.as_str()).collect();
+    assert_eq!(names, ["test 2", "test 3"]);
+    assert!(
+        failed
+            .failed
+            .iter()
+            .all(|failed| failed.log_tail.len() <= 8 * 1024)
+    );
+}
+
+#[test]
+fn the_key_of_checks_ignores_their_order_and_changes_with_a_new_attempt() {
+    use CheckConclusion::{Failure, Success};
+    let key = |checks: Vec<Check>| follows(&*check_run()[0], &checked(pull_request(), checks)).key;
+    let (one, two) = (check(1, Some(Success)), check(2, Some(Failure)));
+    let first = key(vec![one.clone(), two.clone()]);
+    assert_eq!(first, key(vec![two, one.clone()]));
+    assert_ne!(first, key(vec![one, check(3, Some(Failure))]));
+    assert!(first.as_str().starts_with(&format!("checks:acme/shop:{SHA}:")));
+    let absent = follows(&ChecksAbsent::from_poll(&record(), commit()), &facts());
+    assert_eq!(
+        absent.key,
+        TriggerKey::new(format!("checks:acme/shop:{SHA}:absent"))
+    );
+}
+
+fn closing(merged: &Value, head: &str) -> Value {
+    json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "sam"},
+        "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": head}},
+            "merged": merged, "merged_by": {"login": "mia"}, "closed_at": "2026-11-21T10:00:00Z"}})
+}
+
+#[test]
+fn webhook_and_poll_give_a_closed_pull_request_the_same_key() {
+    let over = |merged: bool| PullRequest {
+        merged,
+        merged_by: merged.then(|| "mia".to_owned()),
+        closed_at: Some(Timestamp::from_unix_ms(1_700_000_000_500)),
+        ..pull_request()
+    };
+    for (merged, by, key) in [
+        (true, "mia", "merged:acme/shop#7"),
+        (false, "sam", "closed:acme/shop#7:1700000000"),
+    ] {
+        let facts = checked(over(merged), vec![]);
+        let told = follows(
+            &*github("pull_request", &closing(&json!(merged), "acme/shop"))[0],
+            &facts,
+        );
+        let polled = follows(&Closed::from_poll(&record()), &facts);
+        assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
+        assert_eq!(
+            (told.key, told.actor.as_deref()),
+            (TriggerKey::new(key), Some(by))
+        );
+    }
+    let open = checked(pull_request(), vec![]);
+    let why = nothing(
+        &*github("pull_request", &closing(&json!(null), "acme/shop"))[0],
+        &open,
+    );
+    assert_eq!(why, "the pull request is open again");
+    let fork = github("pull_request", &closing(&json!(true), "evil/shop"));
+    assert!(fork.is_empty(), "a pull request from a fork is never ours");
+}
+
+#[test]
+fn another_pull_request_of_the_branch_is_not_ours() {
+    let mut facts = facts();
+    let other = BranchRecord {
+        pull_request: Some(PullRequestRef { number: 8, ..ours() }),
+        ..branch()
+    };
+    facts.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(other));
+    let why = nothing(
+        &*github("pull_request", &closing(&json!(true), "acme/shop"))[0],
+        &facts,
+    );
+    assert_eq!(why, "another pull request of the branch");
+}
+
+#[test]
+fn updates_without_a_change_of_interest_are_no_events() {
+    for payload in [
+        json!({"webhookEvent": "jira:issue_updated", "issue": {"key": "ENG-1"}}),
+        json!({"webhookEvent": "comment_created"}),
+        json!({"webhookEvent": "jira:issue_updated", "changelog": {"id": "1", "items": []}}),
+    ] {
+        assert!(jira(&payload).is_empty(), "{payload}");
+    }
+    assert!(github("ping", &json!({})).is_empty());
+}
+
+#[test]
+fn a_payload_of_another_shape_is_unreadable_and_the_error_does_not_quote_it() {
+    let github = |event: &str, body: &Value| events(&Origin::GitHub(None), event, body);
+    for (name, payload) in [
+        ("check_run", json!({})),
+        ("check_suite", json!([1, 2])),
+        ("status", json!({"sha": "x", "state": 1})),
+        ("pull_request", json!({"action": "closed"})),
+        ("issue_comment", json!({"action": "created"})),
+    ] {
+        assert!(github(name, &payload).is_err(), "{name}");
+    }
+    let told = github("status", &json!({"sha": "secret", "state": 1}))
+        .unwrap_err()
+        .to_string();
+    assert!(!told.contains("secret"), "{told}");
+    let pull = json!({"action": "closed", "pull_request": {"number": "seven"}});
+    let told = github("pull_request", &pull).unwrap_err().to_string();
+    assert!(
+        told.contains("at pull_request") && !told.contains("seven"),
+        "{told}"
+    );
+    let without = |path: &str, value: Value| {
+        let mut payload = moved();
+        *payload.pointer_mut(path).expect("there") = value;
+        payload
+    };
+    for payload in [
+        json!({}),
+        json!([]),
+        json!("x"),
+        json!({"webhookEvent": 5}),
+        without("/issue/key", json!("../../etc")),
+        without("/issue", Value::Null),
+        without("/timestamp", Value::Null),
+    ] {
+        assert!(
+            events(&Origin::Jira(None), "jira", &payload).is_err(),
+            "{payload}"
+        );
+    }
+}
+
+#[test]
+fn a_key_of_jira_s_changelog_may_be_a_number() {
+    let mut payload = moved();
+    payload["changelog"]["id"] = json!(7);
+    let approval = Approval {
+        changelog: Some("7".to_owned()),
+        at: Timestamp::from_unix_ms(50),
+        by: Some(ada()),
+    };
+    let same = Work::entered(ticket(), READY.to_owned(), approval);
+    assert_eq!(format!("{:?}", jira(&payload)[0]), format!("{same:?}"));
+}

@@ -1,0 +1,150 @@
+//! A ticket's text was written or changed: its triage, when the rules of its repository say so.
+
+use std::collections::BTreeSet;
+
+use domain::{Background, Job, JobRequest, Reason, TicketKey, Timestamp, TriggerKey};
+
+use super::{Follows, Kind, Verdict};
+use crate::{
+    facts::{Facts, Need, Person},
+    outside::Issue,
+    payload::{Hook, Unreadable, jira::nobody},
+    pin, skip,
+    standing::asks_for_work,
+};
+
+/// A ticket was created, or its text was edited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TextWritten {
+    ticket: TicketKey,
+    /// Changelog id of the edit; absent: the ticket was created, in this status.
+    changelog: Option<String>,
+    status: String,
+    at: Timestamp,
+    /// Without an id when Jira does not say who it was.
+    by: jira::Account,
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unreadable> {
+    let Hook::Jira { instance, payload } = hook else {
+        return Ok(None);
+    };
+    let (status, changelog) = match payload.webhook_event.as_str() {
+        // A move of the ticket is another kind, whatever else was changed with it.
+        "jira:issue_updated" => match payload.changelog.as_ref() {
+            Some(changelog) if changelog.status().is_none() && changelog.is_edit() => {
+                (String::new(), Some(changelog.id()))
+            }
+            Some(_) | None => return Ok(None),
+        },
+        "jira:issue_created" => match payload.status() {
+            Some(status) => (status, None),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let (ticket, at) = payload.ticket_and_time(*instance)?;
+    Ok(Some(TextWritten {
+        ticket,
+        changelog,
+        status,
+        at,
+        by: payload.actor(),
+    }))
+}
+
+impl TextWritten {
+    /// The last edit of a ticket's text that a poll found, or its creation; absent: neither was since then.
+    pub(crate) fn from_poll(
+        issue: &jira::ChangedIssue,
+        last_edit: Option<jira::TextEdit>,
+        since: Timestamp,
+    ) -> Option<Self> {
+        let written = |changelog: Option<String>, at: Timestamp, by: Option<jira::Account>| Self {
+            ticket: issue.key.clone(),
+            changelog,
+            status: issue.status.clone(),
+            at,
+            by: by.unwrap_or_else(nobody),
+        };
+        match last_edit {
+            Some(edit) => Some(written(Some(edit.id.to_string()), edit.at, edit.by)),
+            None => (issue.created >= since).then(|| written(None, issue.created, issue.creator.clone())),
+        }
+    }
+
+    fn key(&self) -> TriggerKey {
+        let what = self.changelog.as_deref().unwrap_or("created");
+        TriggerKey::new(format!("triage:{what}"))
+    }
+}
+
+impl Kind for TextWritten {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let person = Person::Jira {
+            instance: self.ticket.instance().cloned(),
+            account: self.by.clone(),
+        };
+        let Some(rules) = facts.rules(&self.ticket) else {
+            return Ok(Verdict::nothing("no rules for the project"));
+        };
+        if rules.triage.labels.is_empty() {
+            return Ok(Verdict::nothing("nothing follows from the ticket's text"));
+        }
+        if self.changelog.is_none() && asks_for_work(&self.status, rules) {
+            return Ok(Verdict::nothing("the new ticket asks for work at once"));
+        }
+        if facts.is_ours(&person) {
+            return Ok(Verdict::nothing("our own account did it"));
+        }
+        let key = self.key();
+        if let Some(sequence) = facts.known(&self.ticket, &key)? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        if !*facts.authority(&person)? {
+            tracing::info!(ticket = %self.ticket, "no triage: who wrote the text may not ask for it");
+            return Ok(Verdict::nothing("who wrote the text may not ask for a triage"));
+        }
+        let issue = match facts.issue(&self.ticket)? {
+            Ok(issue) => issue,
+            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+        };
+        if issue.labels.contains(&rules.triage.done_label) {
+            return Ok(Verdict::nothing("the ticket is triaged"));
+        }
+        if has_later_text(issue, self.changelog.as_deref(), self.at) {
+            return Ok(Verdict::nothing("a later edit of the text stands for it"));
+        }
+        let raw = skip::text_of(issue);
+        if skip::skip(&raw, &[], rules, &[]).is_some() {
+            return Ok(Verdict::nothing("a skip rule forbids work on the ticket"));
+        }
+        let repository = match rules.repository() {
+            Ok(repository) => repository,
+            Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+        };
+        let request = JobRequest {
+            job: Job::Triage,
+            repository,
+            text: pin::pin(raw, &[], self.at, &BTreeSet::new()),
+            rules: rules.clone(),
+            background: Background::default(),
+        };
+        Ok(Verdict::from(Follows {
+            key,
+            ticket: self.ticket.clone(),
+            at: self.at,
+            actor: Some(self.by.display_name.clone()).filter(|name| !name.is_empty()),
+            reason: Reason::JobRequested(Box::new(request)),
+        }))
+    }
+}
+
+/// Whether the text was changed again after the edit `changelog`, or after the creation, at `at`.
+fn has_later_text(issue: &Issue, changelog: Option<&str>, at: Timestamp) -> bool {
+    match (changelog, issue.edits.last()) {
+        (Some(id), Some(last)) => last.id.0 != id && last.at >= at,
+        (None, Some(last)) => last.at >= at,
+        (_, None) => false,
+    }
+}

@@ -1,0 +1,354 @@
+//! Somebody asks for work on a ticket: it entered the status that asks for it, or somebody said so who may.
+
+use std::collections::BTreeSet;
+
+use domain::{
+    Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, Source, TicketKey,
+    TicketText, Timestamp, TriggerKey,
+};
+use github::PullRequest;
+
+use super::{Follows, Kind, Verdict};
+use crate::{
+    facts::{Facts, Need, Person},
+    outside::Issue,
+    payload::{
+        Hook, Unreadable,
+        jira::{Payload, nobody},
+    },
+    pin,
+    skip::{self, text_of},
+    standing::{Approval, Standing, asks_for_work, changed_by, standing},
+};
+
+/// Work on a ticket is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Work {
+    ticket: TicketKey,
+    key: TriggerKey,
+    /// For a ticket whose project does not say it.
+    repository: Option<RepositoryName>,
+    asked: Asked,
+}
+
+/// How work was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    /// The ticket came into the status, as a webhook or a search tells; who did it has to be looked at.
+    Entered { status: String, approval: Approval },
+    /// Somebody asked who may.
+    Ordered { at: Timestamp, by: String },
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Work>, Unreadable> {
+    let Hook::Jira { instance, payload } = hook else {
+        return Ok(None);
+    };
+    let Some((status, changelog)) = entered(payload) else {
+        return Ok(None);
+    };
+    let (ticket, at) = payload.ticket_and_time(*instance)?;
+    let by = Some(payload.actor()).filter(|actor| !actor.id.is_empty());
+    Ok(Some(Work::entered(ticket, status, Approval { changelog, at, by })))
+}
+
+/// The status that an issue came into, by a move or by its creation, and the changelog of the move.
+fn entered(payload: &Payload) -> Option<(String, Option<String>)> {
+    match payload.webhook_event.as_str() {
+        "jira:issue_updated" => {
+            let (id, status) = payload.changelog.as_ref()?.status()?;
+            Some((status, Some(id)))
+        }
+        "jira:issue_created" => Some((payload.status()?, None)),
+        _ => None,
+    }
+}
+
+impl Work {
+    /// The ticket entered a status: by the move of the approval's changelog, or by its creation.
+    pub(crate) fn entered(ticket: TicketKey, status: String, approval: Approval) -> Self {
+        let key = match &approval.changelog {
+            Some(id) => TriggerKey::new(format!("changelog:{id}")),
+            None => TriggerKey::new(format!("created:{ticket}")),
+        };
+        Self {
+            ticket,
+            key,
+            repository: None,
+            asked: Asked::Entered { status, approval },
+        }
+    }
+
+    /// A ticket that a search found in a status, with the move that brought it there; absent: it was created there.
+    pub(crate) fn from_poll(
+        ticket: TicketKey,
+        status: String,
+        moved: Option<jira::StatusChange>,
+        now: Timestamp,
+    ) -> Self {
+        let approval = Approval {
+            changelog: moved.as_ref().map(|moved| moved.id.to_string()),
+            at: moved.as_ref().and_then(|moved| moved.at).unwrap_or(now),
+            by: moved.and_then(|moved| moved.by),
+        };
+        Self::entered(ticket, status, approval)
+    }
+
+    /// Somebody asked who may.
+    pub(crate) fn ordered(
+        ticket: TicketKey,
+        key: TriggerKey,
+        repository: Option<RepositoryName>,
+        at: Timestamp,
+        by: String,
+    ) -> Self {
+        Self {
+            ticket,
+            key,
+            repository,
+            asked: Asked::Ordered { at, by },
+        }
+    }
+
+    pub(crate) const fn key(&self) -> &TriggerKey {
+        &self.key
+    }
+
+    fn rules<'a>(&self, facts: &'a Facts) -> Option<&'a Rules> {
+        match &self.repository {
+            Some(repository) => facts.book.for_repository(repository),
+            None => facts.rules(&self.ticket),
+        }
+    }
+
+    /// Why nothing follows, before anything is read.
+    fn uninteresting(&self, facts: &Facts) -> Option<Verdict> {
+        let Asked::Entered { status, approval } = &self.asked else {
+            return None;
+        };
+        if approval.by.as_ref().is_some_and(|by| facts.is_ours(&self.person(by))) {
+            return Some(Verdict::nothing("our own account did it"));
+        }
+        match self.rules(facts) {
+            Some(rules) if !asks_for_work(status, rules) => {
+                Some(Verdict::nothing(format!("status {status:?} asks for nothing")))
+            }
+            None if !asks_anybody(status, facts) => Some(Verdict::nothing("no rules for the project")),
+            Some(_) | None => None,
+        }
+    }
+
+    fn person(&self, account: &jira::Account) -> Person {
+        Person::Jira {
+            instance: self.ticket.instance().cloned(),
+            account: account.clone(),
+        }
+    }
+
+    /// Who asks for the work and since when the text counts; or what follows instead, when nobody does who may.
+    fn approval(
+        &self,
+        issue: &Issue,
+        rules: &Rules,
+        facts: &Facts,
+    ) -> Result<Result<Approval, Verdict>, Need> {
+        let told = match &self.asked {
+            Asked::Entered { approval, .. } => approval.clone(),
+            Asked::Ordered { at, by } => {
+                let by = Some(jira::Account {
+                    id: String::new(),
+                    display_name: by.clone(),
+                });
+                let changelog = None;
+                return Ok(Ok(Approval {
+                    changelog,
+                    at: *at,
+                    by,
+                }));
+            }
+        };
+        let approval = match standing(issue, told.clone(), rules) {
+            Standing::Asks(approval) => approval,
+            Standing::Repeated => {
+                return Ok(Err(Verdict::nothing("a later move into the status asks for it")));
+            }
+            // Searches lag behind, webhooks are promises.
+            Standing::Left { .. } if facts.source == Source::Poll => {
+                return Ok(Err(Verdict::nothing("the ticket has left the status")));
+            }
+            Standing::Left { status } => {
+                let wanted = rules.agent.status.clone();
+                let reason = SkipReason::StatusLeft { wanted, status };
+                return Ok(Err(self.skipped(&told, reason)));
+            }
+        };
+        let account = approval.by.clone().unwrap_or_else(nobody);
+        let person = self.person(&account);
+        if approval.by.is_some() && (facts.is_ours(&person) || issue.our_accounts.contains(&account.id)) {
+            return Ok(Err(Verdict::nothing("our own account did it")));
+        }
+        if *facts.authority(&person)? {
+            return Ok(Ok(approval));
+        }
+        tracing::info!(ticket = %self.ticket, "no work: who asks for it may not");
+        let reason = SkipReason::NotAllowed {
+            actor: name(approval.by.as_ref()),
+            group: facts.group.clone(),
+        };
+        Ok(Err(self.skipped(&approval, reason)))
+    }
+
+    fn skipped(&self, approval: &Approval, reason: SkipReason) -> Verdict {
+        self.follows(approval.at, actor(approval), Reason::Skipped(reason))
+    }
+
+    fn follows(&self, at: Timestamp, actor: Option<String>, reason: Reason) -> Verdict {
+        Verdict::from(Follows {
+            ticket: self.ticket.clone(),
+            key: self.key.clone(),
+            at,
+            actor,
+            reason,
+        })
+    }
+
+    fn unreadable(&self, detail: &str) -> Verdict {
+        tracing::error!(ticket = %self.ticket, detail, "the ticket cannot be read");
+        let (at, actor) = match &self.asked {
+            Asked::Entered { approval, .. } => (approval.at, actor(approval)),
+            Asked::Ordered { at, by } => (*at, Some(by.clone())),
+        };
+        self.follows(at, actor, Reason::Skipped(SkipReason::Unreadable))
+    }
+
+    /// The accounts whose comments, or edits since the approval, count as instructions.
+    fn instructors(
+        &self,
+        issue: &Issue,
+        approval: &Approval,
+        facts: &Facts,
+    ) -> Result<BTreeSet<String>, Need> {
+        let authors = issue.comments.iter().map(|comment| comment.author_id.as_str());
+        let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
+        let editors = editors.filter_map(|edit| Some(edit.by.as_ref()?.id.as_str()));
+        let people: BTreeSet<&str> = authors.chain(editors).collect();
+        let mut instructors = BTreeSet::new();
+        for id in people {
+            let account = jira::Account {
+                id: id.to_owned(),
+                display_name: String::new(),
+            };
+            if *facts.authority(&self.person(&account))? {
+                instructors.insert(id.to_owned());
+            }
+        }
+        Ok(instructors)
+    }
+}
+
+impl Kind for Work {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        if let Some(verdict) = self.uninteresting(facts) {
+            return Ok(verdict);
+        }
+        let Some(rules) = self.rules(facts) else {
+            return Ok(Verdict::Unruled(self.ticket.clone()));
+        };
+        // What the log knows costs no reads.
+        if let Some(sequence) = facts.known(&self.ticket, &self.key)? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        let mut issue = match facts.issue(&self.ticket)? {
+            Ok(issue) => issue.clone(),
+            Err(detail) => return Ok(self.unreadable(detail)),
+        };
+        let approval = match self.approval(&issue, rules, facts)? {
+            Ok(approval) => approval,
+            Err(verdict) => return Ok(verdict),
+        };
+        let ours = &facts.own_accounts;
+        issue
+            .comments
+            .retain(|comment| !ours.contains(&comment.author_id) && !ours.contains(&comment.author));
+        let instructors = self.instructors(&issue, &approval, facts)?;
+        let repository = match rules.repository() {
+            Ok(repository) => repository,
+            Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+        };
+        let open = facts.open(&repository, &self.ticket)?;
+        let reason = implement(&issue, &approval, rules, open, &instructors, repository);
+        Ok(self.follows(approval.at, actor(&approval), reason))
+    }
+}
+
+fn actor(approval: &Approval) -> Option<String> {
+    let name = approval.by.as_ref()?.display_name.clone();
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// True when some repository, or the default, asks for work by this status.
+fn asks_anybody(status: &str, facts: &Facts) -> bool {
+    asks_for_work(status, &Rules::default())
+        || facts
+            .book
+            .repositories()
+            .any(|rules| asks_for_work(status, rules))
+}
+
+/// The job that a ticket asks for, or why there is none. `instructors` are the accounts, of those that the issue names,
+/// whose words count as instructions.
+fn implement(
+    issue: &Issue,
+    approval: &Approval,
+    rules: &Rules,
+    open: &[PullRequest],
+    instructors: &BTreeSet<String>,
+    repository: RepositoryName,
+) -> Reason {
+    if let Some(edit) = changed_by(issue, approval, instructors) {
+        return Reason::Skipped(SkipReason::TextChanged {
+            by: name(edit.by.as_ref()),
+        });
+    }
+    let raw = text_of(issue);
+    if let Some(reason) = skip::skip(&raw, &issue.comments, rules, open) {
+        return Reason::Skipped(reason);
+    }
+    let text = pin::pin(raw, &issue.comments, approval.at, instructors);
+    requested(repository, text, rules)
+}
+
+/// The job of a ticket of a folder, which is this text and nothing else; or the skip rule that forbids it.
+pub(crate) fn in_folder(summary: String, description: String, rules: &Rules) -> Result<Reason, RulesProblem> {
+    let raw = TicketText {
+        summary,
+        description,
+        ..TicketText::default()
+    };
+    if let Some(reason) = skip::skip(&raw, &[], rules, &[]) {
+        return Ok(Reason::Skipped(reason));
+    }
+    let text = pin::pin(raw, &[], Timestamp::default(), &BTreeSet::new());
+    Ok(requested(rules.repository()?, text, rules))
+}
+
+fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Reason {
+    Reason::JobRequested(Box::new(JobRequest {
+        job: Job::Implement,
+        repository,
+        text,
+        rules: rules.clone(),
+        background: Background::default(),
+    }))
+}
+
+/// An account as people know it, cleaned; `somebody` when there is no name.
+fn name(account: Option<&jira::Account>) -> String {
+    let name = account.map_or("", |account| account.display_name.as_str());
+    let clean = pin::cut(&pin::sanitise(name), 100);
+    if clean.trim().is_empty() {
+        "somebody".to_owned()
+    } else {
+        clean
+    }
+}

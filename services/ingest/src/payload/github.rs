@@ -1,0 +1,103 @@
+//! GitHub's payloads.
+
+use domain::{CommitId, RepositoryName};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+pub(crate) struct Repository {
+    pub(crate) full_name: RepositoryName,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CheckRunPayload {
+    pub(crate) action: String,
+    pub(crate) check_run: CheckRun,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CheckRun {
+    pub(crate) head_sha: CommitId,
+    pub(crate) check_suite: Suite,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Suite {
+    pub(crate) head_branch: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CheckSuitePayload {
+    pub(crate) action: String,
+    pub(crate) check_suite: CheckSuite,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CheckSuite {
+    pub(crate) head_sha: CommitId,
+    pub(crate) head_branch: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct StatusPayload {
+    pub(crate) sha: CommitId,
+    pub(crate) state: String,
+    pub(crate) branches: Vec<Branch>,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Branch {
+    pub(crate) name: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PullRequestPayload {
+    pub(crate) action: String,
+    pub(crate) pull_request: PullRequest,
+    pub(crate) repository: Repository,
+    pub(crate) sender: User,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PullRequest {
+    pub(crate) number: u64,
+    pub(crate) head: Head,
+    /// May be null.
+    pub(crate) merged: Option<bool>,
+    pub(crate) merged_by: Option<User>,
+    pub(crate) closed_at: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Head {
+    pub(crate) r#ref: String,
+    pub(crate) repo: Option<Repository>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CommentPayload {
+    pub(crate) action: String,
+    pub(crate) issue: Issue,
+    pub(crate) comment: Comment,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Issue {
+    pub(crate) number: u64,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Comment {
+    pub(crate) id: u64,
+    pub(crate) body: String,
+    pub(crate) user: User,
+    pub(crate) created_at: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct User {
+    pub(crate) login: String,
+}

@@ -1,0 +1,164 @@
+//! Jira's payload: one shape for every event.
+
+use domain::{Instance, TicketKey, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Unreadable;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Payload {
+    pub(crate) webhook_event: String,
+    pub(crate) timestamp: Option<i64>,
+    pub(crate) user: Option<User>,
+    pub(crate) issue: Option<Issue>,
+    pub(crate) changelog: Option<Changelog>,
+    pub(crate) comment: Option<Comment>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Comment {
+    pub(crate) id: Id,
+    pub(crate) author: Option<User>,
+    #[serde(default)]
+    pub(crate) body: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct User {
+    pub(crate) account_id: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) display_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Issue {
+    pub(crate) key: String,
+    #[serde(default)]
+    pub(crate) fields: Fields,
+}
+
+#[derive(Default, Deserialize)]
+pub(crate) struct Fields {
+    pub(crate) status: Option<Named>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Changelog {
+    pub(crate) id: Id,
+    #[serde(default)]
+    pub(crate) items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Id {
+    Text(String),
+    Number(u64),
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Item {
+    pub(crate) field: String,
+    #[serde(rename = "toString")]
+    pub(crate) to: Option<String>,
+}
+
+impl Payload {
+    /// The issue, and when it happened.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when one of them is missing or not what it should be.
+    pub(crate) fn ticket_and_time(
+        &self,
+        instance: Option<&Instance>,
+    ) -> Result<(TicketKey, Timestamp), Unreadable> {
+        let broken = |problem: &str| Unreadable {
+            event: self.webhook_event.chars().take(60).collect(),
+            problem: problem.to_owned(),
+        };
+        let issue = self
+            .issue
+            .as_ref()
+            .ok_or_else(|| broken("the issue is missing"))?;
+        let at = self.timestamp.ok_or_else(|| broken("the timestamp is missing"))?;
+        let ticket = TicketKey::jira_on(instance.cloned(), &issue.key);
+        let ticket = ticket.map_err(|invalid| broken(&invalid.to_string()))?;
+        Ok((ticket, Timestamp::from_unix_ms(at)))
+    }
+
+    /// The status that the issue has.
+    pub(crate) fn status(&self) -> Option<String> {
+        Some(self.issue.as_ref()?.fields.status.as_ref()?.name.clone())
+    }
+
+    /// Who did it.
+    pub(crate) fn actor(&self) -> jira::Account {
+        self.user.as_ref().map_or_else(nobody, Into::into)
+    }
+}
+
+impl Changelog {
+    pub(crate) fn id(&self) -> String {
+        self.id.text()
+    }
+
+    /// The status that the issue was moved to, with the id of the change.
+    pub(crate) fn status(&self) -> Option<(String, String)> {
+        let moved = self.items.iter().rev().find(|item| item.field == "status")?;
+        Some((self.id(), moved.to.clone()?))
+    }
+
+    /// Whether the issue's text was changed.
+    pub(crate) fn is_edit(&self) -> bool {
+        self.items
+            .iter()
+            .any(|item| matches!(item.field.as_str(), "summary" | "description"))
+    }
+}
+
+impl Id {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
+impl From<&User> for jira::Account {
+    fn from(user: &User) -> Self {
+        Self {
+            id: user
+                .account_id
+                .clone()
+                .or_else(|| user.name.clone())
+                .unwrap_or_default(),
+            display_name: user.display_name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Somebody whom Jira does not name.
+pub(crate) const fn nobody() -> jira::Account {
+    jira::Account {
+        id: String::new(),
+        display_name: String::new(),
+    }
+}
+
+/// A text that is either plain or a document.
+pub(crate) fn markdown(text: &Value) -> Option<String> {
+    match text {
+        Value::String(text) => Some(text.clone()),
+        document @ Value::Object(_) => Some(jira::adf::to_markdown(document)),
+        _ => None,
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether a ticket that is said to have come into the status that asks for work still asks for it, and who asked.
+
+use std::collections::BTreeSet;
+
+use domain::{Rules, Timestamp};
+
+use crate::outside::Issue;
+
+/// The act that asks for work: what the ticket said at that moment is what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Approval {
+    /// The changelog id of the move, where it was one.
+    pub(crate) changelog: Option<String>,
+    pub(crate) at: Timestamp,
+    /// Absent when Jira does not know any more.
+    pub(crate) by: Option<jira::Account>,
+}
+
+/// True when this status asks for work under these rules. Jira compares status names without case.
+pub(crate) fn asks_for_work(status: &str, rules: &Rules) -> bool {
+    status.to_lowercase() == rules.agent.status.to_lowercase()
+}
+
+/// Where a ticket stands that is said to have come into the status that asks for work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is there.
+    Asks(Approval),
+    /// It is in another status by now.
+    Left {
+        /// That one.
+        status: String,
+    },
+    /// It came there once more since; that later move asks for work.
+    Repeated,
+}
+
+/// Compares what a webhook or a search told with what Jira says now. `told.changelog` is absent for a ticket created in
+/// the status.
+pub(crate) fn standing(issue: &Issue, told: Approval, rules: &Rules) -> Standing {
+    if !asks_for_work(&issue.status, rules) {
+        return Standing::Left {
+            status: issue.status.clone(),
+        };
+    }
+    let entries = || issue.moves.iter().filter(|entry| asks_for_work(&entry.to, rules));
+    let is_told = |entry: &&jira::StatusChange| Some(&entry.id.0) == told.changelog.as_ref();
+    match (entries().next_back(), entries().find(is_told), &told.changelog) {
+        (Some(last), Some(entry), _) if last.id == entry.id => Standing::Asks(Approval {
+            at: last.at.unwrap_or(told.at),
+            by: last.by.clone(),
+            changelog: told.changelog,
+        }),
+        (Some(_), Some(_), _) | (Some(_), None, None) => Standing::Repeated,
+        (None, _, None) => Standing::Asks(Approval {
+            changelog: None,
+            at: issue.created.unwrap_or(told.at),
+            by: issue.creator.clone().or(told.by),
+        }),
+        // The changelog does not show the move yet; the signed webhook says who made it.
+        (_, None, Some(_)) | (None, Some(_), _) => Standing::Asks(told),
+    }
+}
+
+/// Who changed the ticket's text after it was approved without a right to.
+pub(crate) fn changed_by<'a>(
+    issue: &'a Issue,
+    approval: &Approval,
+    instructors: &BTreeSet<String>,
+) -> Option<&'a jira::TextEdit> {
+    issue.edits.iter().find(|edit| {
+        let is_later = edit.at >= approval.at && Some(&edit.id.0) != approval.changelog.as_ref();
+        let may = edit.by.as_ref().is_some_and(|by| instructors.contains(&by.id));
+        is_later && !may
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READY: &str = "Ready for Agent";
+
+    fn person(id: &str) -> jira::Account {
+        jira::Account {
+            id: id.to_owned(),
+            display_name: id.to_uppercase(),
+        }
+    }
+
+    fn told(changelog: Option<&str>) -> Approval {
+        Approval {
+            changelog: changelog.map(str::to_owned),
+            at: Timestamp::from_unix_ms(50),
+            by: Some(person("told")),
+        }
+    }
+
+    fn moved(id: &str, to: &str, at: i64) -> jira::StatusChange {
+        jira::StatusChange {
+            id: jira::ChangelogId(id.to_owned()),
+            to: to.to_owned(),
+            at: Some(Timestamp::from_unix_ms(at)),
+            by: Some(person("read")),
+        }
+    }
+
+    fn at(status: &str, moves: Vec<jira::StatusChange>) -> Issue {
+        Issue {
+            status: status.to_owned(),
+            moves,
+            creator: Some(person("maker")),
+            created: Some(Timestamp::from_unix_ms(3)),
+            ..Issue::default()
+        }
+    }
+
+    #[test]
+    fn a_ticket_asks_for_work_by_its_last_move_into_the_status_and_only_while_it_is_there() {
+        let standing = |issue: &Issue, changelog| standing(issue, told(changelog), &Rules::default());
+        let by = |standing: Standing| match standing {
+            Standing::Asks(approval) => approval.by.map(|by| by.id),
+            Standing::Left { .. } | Standing::Repeated => None,
+        };
+        let once = vec![moved("1", READY, 5)];
+        assert_eq!(
+            by(standing(&at(READY, once.clone()), Some("1"))).as_deref(),
+            Some("read")
+        );
+        let twice = vec![moved("1", READY, 5), moved("2", "To Do", 6), moved("3", READY, 7)];
+        assert_eq!(standing(&at(READY, twice.clone()), Some("1")), Standing::Repeated);
+        assert_eq!(standing(&at(READY, twice.clone()), None), Standing::Repeated);
+        assert_eq!(
+            by(standing(&at(READY, twice), Some("3"))).as_deref(),
+            Some("read")
+        );
+        let left = Standing::Left {
+            status: "Done".to_owned(),
+        };
+        assert_eq!(standing(&at("Done", once), Some("1")), left);
+        // Jira's changelog may lag behind its webhook.
+        assert_eq!(
+            by(standing(&at(READY, Vec::new()), Some("1"))).as_deref(),
+            Some("told")
+        );
+        assert_eq!(
+            by(standing(&at(READY, Vec::new()), None)).as_deref(),
+            Some("maker")
+        );
+    }
+
+    #[test]
+    fn a_status_asks_for_work_whatever_its_case() {
+        assert!(asks_for_work("ready for AGENT", &Rules::default()));
+        assert!(!asks_for_work("In Progress", &Rules::default()));
+    }
+}
