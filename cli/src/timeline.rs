@@ -3,7 +3,7 @@
 use domain::check::{ChangeReport, CheckCandidate, CheckRun, TreeKind};
 use domain::{
     CodeSeed, Entry, Exit, Fact, Forecast, Intake, IntakeDecision, News, PhaseOutput, Plan, Receipt,
-    ReportOutcome, ReportRequest, Return, Timestamp, ToolStatus, text::visible,
+    ReportOutcome, Return, Timestamp, ToolStatus, text::visible,
 };
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         ),
         Fact::Returned { why } => ("planner", describe_return(why)),
         Fact::SnapshotFailed { reason, .. } => ("executor", format!("no snapshot: {reason}")),
-        Fact::ReportRequested { request, .. } => ("planner", format!("asks: {}", describe_request(request))),
+        Fact::ReportRequested { request, .. } => ("planner", format!("asks: {}", request.summary())),
         Fact::ReportSettled { outcome, .. } => ("reporter", describe_outcome(outcome)),
         Fact::Decided { decision, by } => (
             "person",
@@ -130,47 +130,6 @@ fn describe_result(status: ToolStatus, content: &str) -> String {
         ToolStatus::Interrupted => "interrupted",
     };
     format!("{status}: {content}")
-}
-
-fn describe_request(request: &ReportRequest) -> String {
-    match request {
-        ReportRequest::WorkStarted { repository, .. } => {
-            format!("tell the ticket that work on {repository} starts")
-        }
-        ReportRequest::EffortForecast { .. } => "tell the ticket what similar work took".to_owned(),
-        ReportRequest::PushBranch(push) => format!("push {} at {}", push.branch, push.head.short()),
-        ReportRequest::OpenPullRequest { title, .. } => format!("open draft pull request \"{title}\""),
-        ReportRequest::ChecksPassed { pull_request, .. } => format!("mark #{} ready", pull_request.number),
-        ReportRequest::ChecksAbsent { pull_request, .. } => format!(
-            "no check reports on #{}: mark it ready if none is configured",
-            pull_request.number
-        ),
-        ReportRequest::ChecksFailed { pull_request, .. } => {
-            format!("tell that CI of #{} is red", pull_request.number)
-        }
-        ReportRequest::Merged { pull_request, by } => {
-            format!("#{} was merged by {by}: close the ticket", pull_request.number)
-        }
-        ReportRequest::Closed { pull_request, by } => {
-            format!("#{} was closed by {by}: tell the ticket", pull_request.number)
-        }
-        ReportRequest::DecisionNeeded(asked) => {
-            format!("ask a person to decide about {}", asked.push.head.short())
-        }
-        ReportRequest::PlanProposed { id, .. } => format!("ask a person to decide about plan {}", id.short()),
-        ReportRequest::QuestionAsked { questions } => {
-            let texts: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
-            format!("ask on the ticket: {}", texts.join(" "))
-        }
-        ReportRequest::RunStopped { reason, .. } => format!("tell the ticket: {}", reason.as_str()),
-        ReportRequest::RetryScheduled { due, .. } => {
-            format!("tell the ticket that it is tried again at {due}")
-        }
-        ReportRequest::Quarantined { .. } => "tell the ticket that it is quarantined".to_owned(),
-        ReportRequest::Unreadable { what } => format!("tell the ticket that a {what} could not be read"),
-        ReportRequest::AddLabels { labels } => format!("label the ticket {}", labels.join(", ")),
-        ReportRequest::Skipped(_) => "tell the ticket why it is skipped".to_owned(),
-    }
 }
 
 fn describe_code(seeds: &[CodeSeed], note: &str) -> String {

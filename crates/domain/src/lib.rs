@@ -35,7 +35,7 @@ mod origin;
 mod phase;
 mod plan;
 mod question;
-mod report;
+pub mod report;
 mod repository;
 mod review;
 mod row;

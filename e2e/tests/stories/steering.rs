@@ -1,6 +1,8 @@
 //! People steer: decisions at the gate, stops.
 
-use domain::{Fact, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey, Verdict, WaitsFor};
+use domain::{
+    Fact, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey, Verdict, WaitsFor, report,
+};
 use e2e::{Options, World};
 use insta::assert_snapshot;
 use serde_json::json;
@@ -66,7 +68,7 @@ async fn no_work_begins_before_a_person_approves_the_plan() {
     let journal = world.client.journal(&run).await.unwrap();
     let asked = journal.iter().find_map(|entry| match &entry.fact {
         Fact::ReportRequested {
-            request: ReportRequest::PlanProposed { id, .. },
+            request: ReportRequest::PlanProposed(report::PlanProposed { id, .. }),
             ..
         } => Some(id.short().to_owned()),
         _ => None,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use domain::{
     Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled, Row,
-    RunStatus, Source, StopReason, Trigger, TriggerKey,
+    RunStatus, Source, StopReason, Trigger, TriggerKey, report,
 };
 use futures::StreamExt as _;
 use queue::{Bucket, Queue};
@@ -235,9 +235,9 @@ fn settled(report: &Report) -> Option<Trigger> {
             branch: push.branch.clone(),
             head: push.head.clone(),
         },
-        ReportRequest::OpenPullRequest {
+        ReportRequest::OpenPullRequest(report::OpenPullRequest {
             repository, branch, ..
-        } => Receipt::PullRequestOpened(PullRequestRef {
+        }) => Receipt::PullRequestOpened(PullRequestRef {
             repository: repository.clone(),
             number: 7,
             url: "https://github.example/acme/shop/pull/7".to_owned(),
@@ -511,7 +511,7 @@ async fn a_ticket_that_brings_planners_down_is_set_aside_until_somebody_asks_for
     let letters = world.queue.dead_letters().list(10).await.unwrap();
     assert_eq!((letters.len(), letters[0].1.what.as_str()), (1, "ticket"));
     let reports = world.queue.reports().read_after(&ticket(), 0).await.unwrap();
-    let told = |(_, report): &&(u64, Report)| matches!(report.request, ReportRequest::Quarantined { .. });
+    let told = |(_, report): &&(u64, Report)| matches!(report.request, ReportRequest::Quarantined(_));
     assert_eq!(reports.iter().filter(told).count(), 1);
     world.trigger("comment:9", Reason::RetryRequested).await;
     let row = world.finished(1).await;

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use bootstrap::rules::{self, RulesStore};
-use domain::{FenceStamp, Job, Report, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey};
+use domain::{
+    FenceStamp, Job, Report, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey, report,
+};
 use queue::Queue;
 use secrecy::SecretString;
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer};
@@ -174,10 +176,10 @@ async fn a_reporter_frozen_at_any_await_and_overtaken_leaves_one_of_each() {
         let started = report(
             &ticket,
             2,
-            ReportRequest::WorkStarted {
+            ReportRequest::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: "acme/shop".parse().unwrap(),
-            },
+            }),
         );
         let label = "later".to_owned();
         let skipped = report(&ticket, 4, ReportRequest::Skipped(SkipReason::Label { label }));

@@ -1,6 +1,6 @@
 //! What effects made: their receipts in the ledger.
 
-use domain::{CommitId, ObjectRef, PullRequestRef, Receipt, ReportRequest};
+use domain::{CommitId, ObjectRef, PullRequestRef};
 use serde::{Deserialize, Serialize};
 
 /// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
@@ -70,23 +70,6 @@ impl Made {
         self.comment = later.comment.or(self.comment.take());
         self.shown = later.shown.or(self.shown.take());
         self.awaited = later.awaited.or(self.awaited.take());
-    }
-
-    /// What the asker gets when every effect is done.
-    pub(crate) fn into_receipt(self, request: &ReportRequest) -> Receipt {
-        if let (ReportRequest::DecisionNeeded(_), Some(Shown { head, diff, .. })) = (request, self.shown) {
-            return Receipt::DecisionAsked { head, diff };
-        }
-        match (request, self.pushed, self.pull_request) {
-            (ReportRequest::PushBranch(push), Some(head), _) => Receipt::Pushed {
-                branch: push.branch.clone(),
-                head,
-            },
-            (ReportRequest::OpenPullRequest { .. }, _, Some(pull_request)) => {
-                Receipt::PullRequestOpened(pull_request)
-            }
-            _ => Receipt::Told,
-        }
     }
 }
 

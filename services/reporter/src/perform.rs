@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    effects::{Asked, Outside},
+    effects::{Asked, Effect, Outside, Thread},
     ledger::{self, Claim, Intent, Ledger},
     made::{How, Made, Settled},
     message,
     outgoing::Outgoing,
-    plan::{Effect, named, plan, repository_of},
+    reports::{self, named, plan},
     telemetry,
     trouble::Trouble,
 };
@@ -68,7 +68,7 @@ impl Performer {
         let book: Arc<RulesBook> = self.rules.book();
         let rules = rules_of(&book, report);
         let effects = plan(report, rules.unwrap_or(&Rules::default()));
-        let is_told_only = effects.iter().all(is_telling);
+        let is_told_only = effects.iter().all(|effect| effect.only_tells());
         let mut made = Made::default();
         let mut failed: Option<ReportOutcome> = None;
         let nothing = Outgoing::default();
@@ -86,7 +86,7 @@ impl Performer {
                 Err(trouble) => {
                     let outcome = settled(report, trouble, patience)?;
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
-                    if !is_telling(effect) {
+                    if !effect.only_tells() {
                         return Ok(Performed {
                             outcome,
                             untold: None,
@@ -96,7 +96,7 @@ impl Performer {
                 }
             }
         }
-        let done = ReportOutcome::Done(made.into_receipt(&report.request));
+        let done = ReportOutcome::Done(reports::receipt(&report.request, made));
         Ok(match failed {
             Some(outcome) if is_told_only => Performed {
                 outcome,
@@ -117,14 +117,16 @@ impl Performer {
     async fn measured(
         &self,
         asked: &Asked<'_>,
-        effect: &Effect,
+        effect: &dyn Effect,
         fence: ReportFence,
     ) -> Result<Made, Trouble> {
         let started = Instant::now();
-        let settled = match effect {
-            Effect::Comment { ticket, say } => Box::pin(self.tell(asked, ticket, say, fence)).await,
-            _ => Box::pin(self.once(asked, effect, fence)).await,
+        // Erased: the compiler follows types only so deep.
+        let settling: BoxFuture<'_, _> = match effect.tells_in() {
+            Some(thread) => Box::pin(self.tell(asked, thread, effect, fence)),
+            None => Box::pin(self.once(asked, effect, fence)),
         };
+        let settled = settling.await;
         telemetry::effect(effect.name(), started.elapsed(), &settled);
         settled.map(|settled| settled.made)
     }
@@ -133,7 +135,7 @@ impl Performer {
     pub(crate) async fn once(
         &self,
         asked: &Asked<'_>,
-        effect: &Effect,
+        effect: &dyn Effect,
         fence: ReportFence,
     ) -> Result<Settled, Trouble> {
         let mut intent = match self.ledger.claim(&asked.report.ticket, asked.id, fence).await? {
@@ -149,7 +151,7 @@ impl Performer {
             return self.settle(intent, made, How::Found).await;
         }
         self.ledger.attempt(&mut intent, bootstrap::now()).await?;
-        let create: BoxFuture<'_, _> = Box::pin(self.outside.create(asked, effect));
+        let create: BoxFuture<'_, _> = effect.create(&self.outside, asked);
         match failpoint::around_kind("reporter.effect.create", effect.name(), create).await {
             Ok(made) => match self.settle(intent, made.clone(), How::Created).await {
                 Err(superseded @ Trouble::Ledger(ledger::Error::Superseded)) => {
@@ -174,7 +176,11 @@ impl Performer {
         if theirs.is_none_or(|theirs| theirs == *ours) {
             return;
         }
-        match self.outside.delete_comment(&asked.report.ticket, ours).await {
+        match self
+            .outside
+            .delete_comment(&Thread::of(&asked.report.ticket), ours)
+            .await
+        {
             Ok(()) => tracing::warn!(comment = %ours, "comment came second; deleted"),
             Err(error) => {
                 tracing::warn!(
@@ -191,7 +197,7 @@ impl Performer {
     async fn find(
         &self,
         asked: &Asked<'_>,
-        effect: &Effect,
+        effect: &dyn Effect,
         intent: &Intent,
     ) -> Result<Option<Made>, Trouble> {
         let open_until = intent.open_since.map(|since| since.plus(self.windows.unknown));
@@ -213,9 +219,8 @@ impl Performer {
         }
     }
 
-    async fn look(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Option<Made>, Trouble> {
-        // Erased: the compiler follows types only so deep.
-        let look: BoxFuture<'_, _> = Box::pin(self.outside.look(asked, effect));
+    async fn look(&self, asked: &Asked<'_>, effect: &dyn Effect) -> Result<Option<Made>, Trouble> {
+        let look: BoxFuture<'_, _> = effect.look(&self.outside, asked);
         failpoint::around_kind("reporter.effect.look", effect.name(), look).await
     }
 
@@ -234,27 +239,9 @@ impl Performer {
 }
 
 fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
-    match repository_of(&report.request) {
+    match report.request.repository() {
         Some(repository) => book.for_repository(repository),
         None => book.for_ticket(&report.ticket),
-    }
-}
-
-/// Whether the effect only tells people of what is there anyway.
-fn is_telling(effect: &Effect) -> bool {
-    match effect {
-        Effect::PushBranch(_)
-        | Effect::ShowChange(_)
-        | Effect::OpenPullRequest(_)
-        | Effect::MarkReady { .. }
-        | Effect::MarkReadyUnchecked { .. }
-        | Effect::AddLabels { .. } => false,
-        // Our own index: what keeps it from being written leaves the report unsettled anyway.
-        Effect::RecordEnd { .. } => true,
-        Effect::Unassign { .. }
-        | Effect::LinkPullRequest { .. }
-        | Effect::Transition { .. }
-        | Effect::Comment { .. } => true,
     }
 }
 
@@ -293,7 +280,7 @@ pub(crate) fn words(outcome: &ReportOutcome) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, ReportRequest, RunId, TicketKey};
+    use domain::{Job, ReportRequest, RunId, TicketKey, report};
 
     use super::*;
     use crate::trouble::Account;
@@ -307,10 +294,10 @@ mod tests {
             run: Some(run),
             fence: domain::RunFence::default(),
             at: domain::Timestamp::default(),
-            request: ReportRequest::WorkStarted {
+            request: ReportRequest::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: repository.parse().unwrap(),
-            },
+            }),
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use domain::{ReportFence, TicketKey, Timestamp, cause::chain};
+use domain::{ReportFence, Rules, TicketKey, Timestamp, cause::chain};
 
 use crate::{
     board::{Board, Entry},
-    effects::Asked,
+    effects::{Asked, Effect, Thread},
     ledger,
     made::{How, Made, Settled},
-    message::{self, Say},
+    message,
     outgoing::Outgoing,
     perform::Performer,
-    plan::Effect,
+    reports::{self, Heard, Told},
     scan, telemetry,
     trouble::Trouble,
 };
@@ -22,25 +22,35 @@ impl Performer {
     pub(crate) async fn tell(
         &self,
         asked: &Asked<'_>,
-        ticket: &TicketKey,
-        say: &Say,
+        thread: &Thread,
+        effect: &dyn Effect,
         fence: ReportFence,
     ) -> Result<Settled, Trouble> {
-        let run = asked.report.run.as_ref();
-        if say.calls_a_person() {
-            let text = Outgoing::without_credentials(&message::comment(say, asked.made, ticket, run));
+        let (ticket, request) = (&asked.report.ticket, &asked.report.request);
+        let again = asked.rules.map_or_else(
+            || Rules::default().agent.status,
+            |rules| rules.agent.status.clone(),
+        );
+        let told = Told {
+            made: asked.made,
+            ticket,
+            run: asked.report.run.as_ref(),
+            again: &again,
+        };
+        if reports::heard(request) == Heard::Apart {
+            let text = Outgoing::without_credentials(&reports::comment(request, &told));
             let asked = Asked {
                 text: &text,
                 ..*asked
             };
-            let settled = self.write(&asked, ticket, say, fence).await?;
+            let settled = Box::pin(self.once(&asked, effect, fence)).await?;
             if settled.how != How::Known {
                 self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
                     .await?;
             }
             return Ok(settled);
         }
-        let is_start = matches!(say, Say::Started { .. });
+        let is_start = reports::heard(request) == Heard::AtStart;
         let (report, at) = (asked.report.id.clone(), asked.report.at);
         let board = self
             .change_board(ticket, fence, |board| {
@@ -51,8 +61,9 @@ impl Performer {
                     moved: board.unmoved.clone().or(asked.made.moved.clone()),
                     ..asked.made.clone()
                 };
-                let text = scan::redact(&message::words_of(say, &made, ticket, run)).into_owned();
-                let run = run.cloned();
+                let told = Told { made: &made, ..told };
+                let text = scan::redact(&reports::words(request, &told)).into_owned();
+                let run = told.run.cloned();
                 board.add(
                     Entry {
                         report,
@@ -78,35 +89,22 @@ impl Performer {
             text: &text,
             ..*asked
         };
-        self.show(&asked, ticket, say, fence).await
-    }
-
-    async fn write(
-        &self,
-        asked: &Asked<'_>,
-        ticket: &TicketKey,
-        say: &Say,
-        fence: ReportFence,
-    ) -> Result<Settled, Trouble> {
-        let effect = Effect::Comment {
-            ticket: ticket.clone(),
-            say: say.clone(),
-        };
-        Box::pin(self.once(asked, &effect, fence)).await
+        self.show(&asked, thread, effect, fence).await
     }
 
     /// Makes the status comment say what the board says.
     async fn show(
         &self,
         asked: &Asked<'_>,
-        ticket: &TicketKey,
-        say: &Say,
+        thread: &Thread,
+        effect: &dyn Effect,
         fence: ReportFence,
     ) -> Result<Settled, Trouble> {
-        let settled = self.write(asked, ticket, say, fence).await?;
+        let ticket = &asked.report.ticket;
+        let settled = Box::pin(self.once(asked, effect, fence)).await?;
         let comment = settled.made.comment.as_deref().unwrap_or_default();
         if settled.how != How::Created {
-            let edit = self.outside.edit_comment(ticket, comment, asked.text, asked.id);
+            let edit = self.outside.edit_comment(thread, comment, asked.text, asked.id);
             let edited = failpoint::around("reporter.comment.edit", edit).await;
             if let Err(Trouble::Missing(detail)) = edited {
                 // Somebody deleted it, so the next try writes a new one.
@@ -142,7 +140,9 @@ impl Performer {
             if let Some(board) = self.ledger.newest_board(ticket).await? {
                 let comment = kept.as_deref().unwrap_or(comment);
                 let text = Outgoing::without_credentials(&message::status(&board));
-                self.outside.edit_comment(ticket, comment, &text, &id).await?;
+                self.outside
+                    .edit_comment(&Thread::of(ticket), comment, &text, &id)
+                    .await?;
             }
             Ok::<_, Trouble>(())
         };
@@ -166,7 +166,8 @@ impl Performer {
         let (due, later): (Vec<_>, Vec<_>) =
             board.watched.into_iter().partition(|watched| watched.due <= now);
         if !due.is_empty() {
-            let listed = self.outside.our_comments(ticket);
+            let thread = Thread::of(ticket);
+            let listed = self.outside.our_comments(&thread);
             let ours = failpoint::around("reporter.comment.list", listed).await?;
             for watched in &due {
                 let same: Vec<&str> = ours
@@ -203,8 +204,9 @@ impl Performer {
                 self.show_newest(ticket, oldest).await;
             }
         }
+        let thread = Thread::of(ticket);
         for double in doubles {
-            let deleted = self.outside.delete_comment(ticket, double);
+            let deleted = self.outside.delete_comment(&thread, double);
             failpoint::around("reporter.comment.delete", deleted).await?;
         }
         if !doubles.is_empty() {

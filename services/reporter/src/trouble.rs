@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use domain::{Report, cause::chain};
 
-use crate::{ledger, message, plan::repository_of};
+use crate::{ledger, message};
 
 /// An account that writes. Which section of the settings holds it follows from the instance that is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Account {
 impl Account {
     /// The section that the operator has to look at.
     pub(crate) fn section(self, report: &Report) -> String {
-        let instance = match (self, repository_of(&report.request)) {
+        let instance = match (self, report.request.repository()) {
             (Self::GitHub, Some(repository)) => repository.instance(),
             (Self::GitHub, None) | (Self::Jira, _) => report.ticket.instance(),
         };

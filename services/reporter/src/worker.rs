@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use domain::{
     Reason, RecordKind, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, ReportRequest,
-    ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey, cause::chain,
+    ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey, cause::chain, report,
 };
 use queue::{DeadLetter, Queue, Token, Unreadable};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -260,7 +260,7 @@ impl Worker {
         self.queue.dead_letters().bury(&letter, &unreadable).await?;
         let id = ReportId::unreadable(RecordKind::Report, ticket, sequence);
         let what = RecordKind::Report;
-        let request = ReportRequest::Unreadable { what };
+        let request = ReportRequest::Unreadable(report::Unreadable { what });
         let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
         if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use domain::{
     AnyRecord, BranchRecord, Job, PullRequestRef, PullRequestStatus, Receipt, Report, ReportId,
-    ReportOutcome, ReportRequest, SkipReason, TicketKey,
+    ReportOutcome, ReportRequest, SkipReason, TicketKey, report,
 };
 use queue::{Bucket, Key};
 use rig::{Rig, git, try_git};
@@ -26,21 +26,21 @@ use serde_json::{Value, json};
 use testkit::{Fault, eventually, jira};
 
 fn started() -> ReportRequest {
-    ReportRequest::WorkStarted {
+    ReportRequest::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
-    }
+    })
 }
 
 fn draft_of(branch: &str) -> ReportRequest {
-    ReportRequest::OpenPullRequest {
+    ReportRequest::OpenPullRequest(report::OpenPullRequest {
         repository: "acme/shop".parse().unwrap(),
         branch: branch.to_owned(),
         base_branch: "main".to_owned(),
         title: "fix: totals (ENG-1)".to_owned(),
         body: "Rounds totals. cc @ann".to_owned(),
         description: None,
-    }
+    })
 }
 
 fn refusal(outcome: &ReportOutcome) -> &str {
@@ -70,19 +70,19 @@ async fn a_ticket_is_carried_to_done_once_although_every_report_comes_twice() {
     let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = rig.settled(&opened).await else {
         panic!("not opened")
     };
-    let passed = ReportRequest::ChecksPassed {
+    let passed = ReportRequest::ChecksPassed(report::ChecksPassed {
         pull_request: pull_request.clone(),
         head,
-    };
+    });
     let passed = rig.report(8, passed);
     assert_eq!(rig.settled(&passed).await, ReportOutcome::Done(Receipt::Told));
     rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
     let merged = rig.report(
         10,
-        ReportRequest::Merged {
+        ReportRequest::Merged(report::Merged {
             pull_request: pull_request.clone(),
             by: "ann".into(),
-        },
+        }),
     );
     assert_eq!(rig.settled(&merged).await, ReportOutcome::Done(Receipt::Told));
 
@@ -252,10 +252,10 @@ async fn a_draft_whose_head_moved_stays_a_draft() {
     let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = outcome else {
         panic!("{outcome:?}")
     };
-    let request = ReportRequest::ChecksPassed {
+    let request = ReportRequest::ChecksPassed(report::ChecksPassed {
         pull_request,
         head: base,
-    };
+    });
     let outcome = rig.settled(&rig.report(6, request)).await;
     assert!(refusal(&outcome).contains("draft"), "{outcome:?}");
     assert!(rig.github.pull_requests("acme/shop")[0].draft);
@@ -316,11 +316,11 @@ async fn red_checks_are_told_by_name_and_the_draft_stays() {
         log_tail: String::new(),
     };
     let head = "a".repeat(40).parse().unwrap();
-    let request = ReportRequest::ChecksFailed {
+    let request = ReportRequest::ChecksFailed(report::ChecksFailed {
         pull_request,
         head,
         failed: vec![failed],
-    };
+    });
     assert_eq!(
         rig.settled(&rig.report(2, request)).await,
         ReportOutcome::Done(Receipt::Told)

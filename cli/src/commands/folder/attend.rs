@@ -9,7 +9,7 @@ use std::{
 
 use domain::{
     CommitId, Entry, Fact, Plan, Question, Receipt, ReportOutcome, ReportRequest, RunId, StopReason,
-    TicketKey, Timestamp, Verdict, WaitsFor,
+    TicketKey, Timestamp, Verdict, WaitsFor, report,
 };
 use futures::{Stream, TryStreamExt};
 use ingest::api::types::TextBody;
@@ -144,11 +144,15 @@ impl<'a> Visit<'a> {
                 self.came.cost.add(reply.cost_micros)
             }
             Fact::ReportRequested { request, .. } => match request {
-                ReportRequest::QuestionAsked { questions } => self.asked = Some(Asked::Questions(questions)),
+                ReportRequest::QuestionAsked(report::QuestionAsked { questions }) => {
+                    self.asked = Some(Asked::Questions(questions))
+                }
                 ReportRequest::DecisionNeeded(proposal) => {
                     self.asked = Some(Asked::Change(proposal.push.head));
                 }
-                ReportRequest::PlanProposed { id, plan, .. } => self.asked = Some(Asked::Plan(id, plan)),
+                ReportRequest::PlanProposed(report::PlanProposed { id, plan, .. }) => {
+                    self.asked = Some(Asked::Plan(id, plan))
+                }
                 _ => {}
             },
             Fact::ReportSettled {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{
     Entry, Fact, Origin, Reason, Report, ReportId, RunFence, RunId, SkipReason, Source, TicketKey, Timestamp,
-    Trigger, TriggerKey,
+    Trigger, TriggerKey, report,
 };
 use queue::{Queue, Settings, WebhookDelivery};
 use servers::NatsServer;
@@ -107,10 +107,10 @@ pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> Report {
         run: None,
         fence: RunFence::new(1, 1, 1),
         at: Timestamp::from_unix_ms(1_790_000_000_000),
-        request: domain::ReportRequest::WorkStarted {
+        request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: domain::Job::Implement,
             repository: "acme/shop".parse().unwrap(),
-        },
+        }),
     }
 }
 

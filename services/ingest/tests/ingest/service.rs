@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
 use domain::{
     Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipPlace, SkipReason, Source, StopReason,
-    TicketKey, Trigger, TriggerKey, WaitsFor,
+    TicketKey, Trigger, TriggerKey, WaitsFor, report,
 };
 use futures::StreamExt;
 use queue::Bucket;
@@ -895,10 +895,10 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
         run: None,
         fence: domain::RunFence::default(),
         at: domain::Timestamp::default(),
-        request: domain::ReportRequest::WorkStarted {
+        request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: Job::Implement,
             repository: "acme/shop".parse().unwrap(),
-        },
+        }),
     };
     // Nobody runs the reports' waker here: what comes is the sweeper's.
     h.queue.reports().append(&report).await.unwrap();

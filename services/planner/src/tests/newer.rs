@@ -19,7 +19,7 @@ impl World {
         let is_aside = |report: &Report| {
             matches!(
                 report.request,
-                ReportRequest::Unreadable { .. } | ReportRequest::Quarantined { .. }
+                ReportRequest::Unreadable(_) | ReportRequest::Quarantined(_)
             )
         };
         assert!(!reports.iter().any(|(_, report)| is_aside(report)), "{reports:?}");

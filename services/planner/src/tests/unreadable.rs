@@ -3,7 +3,7 @@
 use super::*;
 
 fn told(reports: &[(u64, Report)]) -> usize {
-    let is_told = |report: &Report| matches!(report.request, ReportRequest::Unreadable { .. });
+    let is_told = |report: &Report| matches!(report.request, ReportRequest::Unreadable(_));
     reports.iter().filter(|(_, report)| is_told(report)).count()
 }
 

@@ -15,7 +15,9 @@ mod tests;
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{RecordKind, Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger, cause::chain};
+use domain::{
+    RecordKind, Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger, cause::chain, report,
+};
 use lease::{Lease, Leases};
 use queue::{Bucket, DeadLetter, Queue, Token};
 use tokio_util::sync::CancellationToken;
@@ -172,9 +174,9 @@ impl TicketDesk {
         }
         let now = bootstrap::now();
         let id = ReportId::quarantine(ticket, row.cursor);
-        let request = ReportRequest::Quarantined {
+        let request = ReportRequest::Quarantined(report::Quarantined {
             reason: reason.to_owned(),
-        };
+        });
         let notice = Report::notice(id, ticket.clone(), fence, now, request);
         self.queue.reports().append(&notice).await?;
         let letter = DeadLetter {

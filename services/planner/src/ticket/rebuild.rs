@@ -2,7 +2,7 @@
 
 use domain::{
     Entry, Fact, Receipt, RecordKind, Report, ReportId, ReportOutcome, ReportRequest, Row, RunId, RunStatus,
-    TicketKey, Trigger, cause::chain,
+    TicketKey, Trigger, cause::chain, report,
 };
 use queue::{Bucket, DeadLetter, Found, Queue, Revision, Unreadable};
 
@@ -49,7 +49,7 @@ impl Session<'_> {
             .await?;
         let id = ReportId::unreadable(RecordKind::Trigger, ticket, sequence);
         let what = RecordKind::Trigger;
-        let request = ReportRequest::Unreadable { what };
+        let request = ReportRequest::Unreadable(report::Unreadable { what });
         let notice = Report::notice(id, ticket.clone(), self.fence, now, request);
         let reports = queue.reports();
         self.outlast("a notice", || reports.append(&notice)).await?;

@@ -1,21 +1,32 @@
 //! Put labels on the ticket.
 
+use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::Outside;
+use super::{Asked, Effect, Outside};
 use crate::{made::Made, outgoing::Outgoing, policy::Place, trouble::Trouble};
 
-/// Adds them; those that are there stay.
-pub(super) async fn create(
-    outside: &Outside,
-    ticket: &TicketKey,
-    labels: &[String],
-) -> Result<Made, Trouble> {
-    let checked = labels
-        .iter()
-        .map(|label| Outgoing::by_the_model(label.clone(), Place::Label))
-        .collect::<Result<Vec<_>, _>>()?;
-    outside.label(ticket, &checked).await?;
-    tracing::info!(%ticket, labels = labels.len(), "ticket labeled");
-    Ok(Made::default())
+/// Put labels on the ticket; those that are there stay.
+#[derive(Debug)]
+pub(crate) struct AddLabels {
+    pub(crate) ticket: TicketKey,
+    pub(crate) labels: Vec<String>,
+}
+
+#[async_trait]
+impl Effect for AddLabels {
+    fn name(&self) -> &'static str {
+        "add_labels"
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        let checked = self
+            .labels
+            .iter()
+            .map(|label| Outgoing::by_the_model(label.clone(), Place::Label))
+            .collect::<Result<Vec<_>, _>>()?;
+        outside.label(&self.ticket, &checked).await?;
+        tracing::info!(ticket = %self.ticket, labels = self.labels.len(), "ticket labeled");
+        Ok(Made::default())
+    }
 }

@@ -2,7 +2,7 @@
 
 use domain::{PullRequestRef, TicketKey};
 
-use super::Outside;
+use super::{Outside, Thread, thread::github_id};
 use crate::{draft::Draft, message, outgoing::Outgoing, trouble::Trouble};
 
 const MARKER_START: &str = "<!-- journeyman:effect=";
@@ -12,17 +12,17 @@ impl Outside {
     /// Writes a comment with a marker; gives its id.
     pub(super) async fn write_comment(
         &self,
-        ticket: &TicketKey,
+        thread: &Thread,
         text: &Outgoing,
         marker: &str,
     ) -> Result<String, Trouble> {
-        Ok(match ticket {
-            TicketKey::Jira { .. } => {
+        Ok(match thread {
+            Thread::Jira(issue) => {
                 let jira = &self.jira;
-                jira.comment(ticket, text.as_str(), marker).await?.to_string()
+                jira.comment(issue, text.as_str(), marker).await?.to_string()
             }
-            TicketKey::Folder { .. } => return Err(untold(ticket)),
-            TicketKey::GitHub { repository, number } => {
+            Thread::Nowhere(ticket) => return Err(untold(ticket)),
+            Thread::GitHub(repository, number) => {
                 let body = marked(text, marker);
                 self.github.comment(repository, *number, &body).await?.to_string()
             }
@@ -32,21 +32,21 @@ impl Outside {
     /// Replaces the text of a comment of ours; its marker stays.
     pub(crate) async fn edit_comment(
         &self,
-        ticket: &TicketKey,
+        thread: &Thread,
         comment: &str,
         text: &Outgoing,
         marker: &str,
     ) -> Result<(), Trouble> {
-        match ticket {
-            TicketKey::Jira { .. } => {
+        match thread {
+            Thread::Jira(issue) => {
                 let comment = jira::CommentId(comment.to_owned());
                 let jira = &self.jira;
-                Ok(jira.update_comment(ticket, &comment, text.as_str()).await?)
+                Ok(jira.update_comment(issue, &comment, text.as_str()).await?)
             }
-            TicketKey::Folder { .. } => Err(untold(ticket)),
-            TicketKey::GitHub { repository, .. } => {
+            Thread::Nowhere(ticket) => Err(untold(ticket)),
+            Thread::GitHub(repository, _) => {
                 let body = marked(text, marker);
-                let comment = super::comment::github_id(comment)?;
+                let comment = github_id(comment)?;
                 Ok(self.github.update_comment(repository, comment, &body).await?)
             }
         }

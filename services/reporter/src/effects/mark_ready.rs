@@ -1,13 +1,62 @@
 //! Take a draft out of draft.
 
+use async_trait::async_trait;
 use domain::{CiRequired, CommitId, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
-use super::{Outside, ci};
+use super::{Asked, Effect, Outside, ci};
 use crate::{made::Made, message, trouble::Trouble};
 
+/// Take a draft out of draft.
+#[derive(Debug)]
+pub(crate) struct MarkReady {
+    pub(crate) pull_request: PullRequestRef,
+    /// The commit whose checks passed; another head is refused.
+    pub(crate) head: CommitId,
+}
+
+#[async_trait]
+impl Effect for MarkReady {
+    fn name(&self) -> &'static str {
+        "mark_ready"
+    }
+
+    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        look(outside, &asked.report.ticket, &self.pull_request).await
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        create(outside, &self.pull_request, &self.head).await
+    }
+}
+
+/// Take a draft out of draft on which no check reports, unless something is configured to.
+#[derive(Debug)]
+pub(crate) struct MarkReadyUnchecked {
+    pub(crate) pull_request: PullRequestRef,
+    /// The commit without checks; another head is refused.
+    pub(crate) head: CommitId,
+    /// What the rules say.
+    pub(crate) required: CiRequired,
+}
+
+#[async_trait]
+impl Effect for MarkReadyUnchecked {
+    fn name(&self) -> &'static str {
+        "mark_ready_unchecked"
+    }
+
+    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        look(outside, &asked.report.ticket, &self.pull_request).await
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        create_unchecked(outside, &self.pull_request, &self.head, self.required).await
+    }
+}
+
 /// Done when it is no draft, or closed: then there is nothing to hand over.
-pub(super) async fn look(
+async fn look(
     outside: &Outside,
     ticket: &TicketKey,
     draft: &PullRequestRef,
@@ -35,7 +84,7 @@ async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRe
 }
 
 /// Marks it without a check, unless one is configured to report on it.
-pub(super) async fn create_unchecked(
+async fn create_unchecked(
     outside: &Outside,
     draft: &PullRequestRef,
     head: &CommitId,
@@ -57,11 +106,7 @@ pub(super) async fn create_unchecked(
 }
 
 /// Marks it, if the commit that was judged is still its head.
-pub(super) async fn create(
-    outside: &Outside,
-    draft: &PullRequestRef,
-    head: &CommitId,
-) -> Result<Made, Trouble> {
+async fn create(outside: &Outside, draft: &PullRequestRef, head: &CommitId) -> Result<Made, Trouble> {
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)

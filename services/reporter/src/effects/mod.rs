@@ -11,18 +11,63 @@ mod push_branch;
 mod record_end;
 mod remote_link;
 mod show_change;
+mod thread;
 mod transition;
 mod unassign;
 
-use std::sync::Arc;
+use std::{fmt::Debug, sync::Arc};
 
+use async_trait::async_trait;
 use domain::{BranchRecord, PullRequestRef, Report, RepositoryName, Rules, TicketKey, Trigger};
 use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
-    inspect::Inspector, made::Made, message, mirror::Mirrors, outgoing::Outgoing, plan::Effect,
-    policy::LimitSettings, trouble::Trouble,
+    inspect::Inspector, made::Made, message, mirror::Mirrors, outgoing::Outgoing, policy::LimitSettings,
+    trouble::Trouble,
 };
+
+pub(crate) use comment::Comment;
+pub(crate) use labels::AddLabels;
+pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
+pub(crate) use pull_request::OpenPullRequest;
+pub(crate) use push_branch::PushBranch;
+pub(crate) use record_end::RecordEnd;
+pub(crate) use remote_link::LinkPullRequest;
+pub(crate) use show_change::ShowChange;
+pub(crate) use thread::Thread;
+pub(crate) use transition::Transition;
+pub(crate) use unassign::Unassign;
+
+/// One outward write. A new one is a file, a line here, a failpoint and a row in the table of faults.
+#[async_trait]
+pub(crate) trait Effect: Debug + Send + Sync {
+    /// Its kind: the name in the ledger, of its failpoints and in metrics. It never changes.
+    fn name(&self) -> &'static str;
+
+    /// Whether it only tells people of what is there anyway: that it failed does not undo what the report did.
+    fn only_tells(&self) -> bool {
+        false
+    }
+
+    /// Whether the outside itself refuses or absorbs a repetition. Where it does not, an attempt of unknown outcome is
+    /// looked for until its window has passed.
+    fn absorbs_repetition(&self) -> bool {
+        true
+    }
+
+    /// The thread that gets the words of the report, for the effect that writes them.
+    fn tells_in(&self) -> Option<&Thread> {
+        None
+    }
+
+    /// What it made, when the outside shows that it is done. Not needed where a repetition changes nothing.
+    async fn look(&self, _: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        Ok(None)
+    }
+
+    /// Does it. Call only after the attempt is in the ledger.
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble>;
+}
 
 /// Everything that reaches outside.
 pub(crate) struct Outside {
@@ -52,50 +97,6 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Outside {
-    /// What the effect made, when the outside shows that it is done.
-    pub(crate) async fn look(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Option<Made>, Trouble> {
-        match effect {
-            Effect::PushBranch(push) => push_branch::look(self, push).await,
-            // Looking at the same objects again gives the same text, which is kept under the name of its content.
-            Effect::ShowChange(_) => Ok(None),
-            Effect::OpenPullRequest(draft) => pull_request::look(self, asked, draft).await,
-            // Repeating the link replaces it by itself.
-            Effect::LinkPullRequest { .. } => Ok(None),
-            Effect::MarkReady { pull_request, .. } | Effect::MarkReadyUnchecked { pull_request, .. } => {
-                mark_ready::look(self, &asked.report.ticket, pull_request).await
-            }
-            Effect::Transition { issue, goals } => transition::look(self, issue, goals).await,
-            // Repeating either changes nothing.
-            Effect::AddLabels { .. } | Effect::Unassign { .. } | Effect::RecordEnd { .. } => Ok(None),
-            Effect::Comment { ticket, .. } => comment::look(self, asked, ticket).await,
-        }
-    }
-
-    /// Does it. Call only after the attempt is in the ledger.
-    pub(crate) async fn create(&self, asked: &Asked<'_>, effect: &Effect) -> Result<Made, Trouble> {
-        match effect {
-            Effect::PushBranch(push) => Box::pin(push_branch::create(self, asked, push)).await,
-            Effect::ShowChange(push) => Box::pin(show_change::create(self, asked, push)).await,
-            Effect::OpenPullRequest(draft) => pull_request::create(self, asked, draft).await,
-            Effect::LinkPullRequest { issue } => remote_link::create(self, asked, issue).await,
-            Effect::MarkReady { pull_request, head } => mark_ready::create(self, pull_request, head).await,
-            Effect::MarkReadyUnchecked {
-                pull_request,
-                head,
-                required,
-            } => mark_ready::create_unchecked(self, pull_request, head, *required).await,
-            // What stays a draft is not handed over.
-            Effect::Transition { .. } if asked.made.awaited.is_some() => Ok(Made::default()),
-            Effect::Transition { issue, goals } => transition::create(self, issue, goals).await,
-            Effect::AddLabels { ticket, labels } => labels::create(self, ticket, labels).await,
-            Effect::Unassign { issue } => unassign::create(self, issue).await,
-            Effect::RecordEnd { pull_request, status } => {
-                record_end::create(self, asked, pull_request, *status).await
-            }
-            Effect::Comment { ticket, .. } => comment::create(self, asked, ticket).await,
-        }
-    }
-
     fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {
         let TicketKey::Jira { .. } = ticket else {
             return None;

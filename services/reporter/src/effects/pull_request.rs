@@ -1,17 +1,33 @@
 //! Open the draft pull request, or adopt the open one of the same branch.
 
+use async_trait::async_trait;
 use domain::{BranchRecord, PullRequestRecord, PullRequestStatus, cause::chain};
 use github::PullRequestState;
 
-use super::{Asked, Outside, patch};
+use super::{Asked, Effect, Outside, patch};
 use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, policy::Place, trouble::Trouble};
 
+/// Open the draft, or adopt the open one of the same branch.
+#[derive(Debug)]
+pub(crate) struct OpenPullRequest(pub(crate) Draft);
+
+#[async_trait]
+impl Effect for OpenPullRequest {
+    fn name(&self) -> &'static str {
+        "open_pull_request"
+    }
+
+    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        look(outside, asked, &self.0).await
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        create(outside, asked, &self.0).await
+    }
+}
+
 /// Done when one is open for the branch.
-pub(super) async fn look(
-    outside: &Outside,
-    asked: &Asked<'_>,
-    draft: &Draft,
-) -> Result<Option<Made>, Trouble> {
+async fn look(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Option<Made>, Trouble> {
     if draft.repository.local_folder().is_some() {
         return Ok(None);
     }
@@ -48,7 +64,7 @@ async fn is_ours(
 }
 
 /// Opens it, always as a draft.
-pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Made, Trouble> {
+async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Made, Trouble> {
     if let Some(place) = outside.mirrors.place(&draft.repository)? {
         return patch::create(outside, asked, draft, place).await;
     }

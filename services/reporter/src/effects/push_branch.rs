@@ -1,8 +1,9 @@
 //! Inspect and push a branch.
 
-use domain::{Approval, BranchRecord, CommitId, PushBranch, Reason, Rules, RunId, Verdict as Answer};
+use async_trait::async_trait;
+use domain::{Approval, BranchRecord, CommitId, PushBranch as Push, Reason, Rules, RunId, Verdict as Answer};
 
-use super::{Asked, Outside};
+use super::{Asked, Effect, Outside};
 use crate::{
     inspect::{Rendered, Task, Verdict},
     made::Made,
@@ -11,8 +12,27 @@ use crate::{
     trouble::Trouble,
 };
 
+/// Import, check and push a branch.
+#[derive(Debug)]
+pub(crate) struct PushBranch(pub(crate) Push);
+
+#[async_trait]
+impl Effect for PushBranch {
+    fn name(&self) -> &'static str {
+        "push_branch"
+    }
+
+    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        look(outside, &self.0).await
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        create(outside, asked, &self.0).await
+    }
+}
+
 /// Done when the remote branch is at the head.
-pub(super) async fn look(outside: &Outside, push: &PushBranch) -> Result<Option<Made>, Trouble> {
+async fn look(outside: &Outside, push: &Push) -> Result<Option<Made>, Trouble> {
     let head = outside
         .mirrors
         .remote_head(&push.repository, &push.branch)
@@ -21,7 +41,7 @@ pub(super) async fn look(outside: &Outside, push: &PushBranch) -> Result<Option<
 }
 
 /// Checks everything before anything is recorded, and records the branch before it is pushed.
-pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<Made, Trouble> {
+async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Made, Trouble> {
     let rules = usable_rules(asked, push)?;
     if rules.agent.approval == Approval::BeforePush && !is_approved(outside, asked, &push.head).await? {
         return Err(Trouble::Refused(message::not_approved(&push.head)));
@@ -44,7 +64,7 @@ pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBran
 }
 
 /// The repository's rules, if they are for this ticket: a planner names both, so they are compared here.
-fn usable_rules<'a>(asked: &Asked<'a>, push: &PushBranch) -> Result<&'a Rules, Trouble> {
+fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble> {
     let no_rules = || Trouble::Refused(message::no_usable_rules(&push.repository));
     let rules = asked.rules.ok_or_else(no_rules)?;
     if rules.cover(&asked.report.ticket) {
@@ -73,7 +93,7 @@ fn approves(reason: &Reason, run: &RunId, head: &CommitId) -> bool {
 
 /// Somebody else's branch is neither taken nor overwritten: the remote's branch is not there yet, or has our record for
 /// this ticket.
-async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<(), Trouble> {
+async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<(), Trouble> {
     if outside
         .own_branch(&asked.report.ticket, &push.repository, &push.branch)
         .await?
@@ -104,7 +124,7 @@ fn made(head: CommitId) -> Made {
 pub(super) async fn inspected(
     outside: &Outside,
     asked: &Asked<'_>,
-    push: &PushBranch,
+    push: &Push,
     show: bool,
 ) -> Result<(Option<Rendered>, Vec<domain::Outside>), Trouble> {
     let rules = usable_rules(asked, push)?;
@@ -142,7 +162,7 @@ pub(super) async fn inspected(
 }
 
 /// The router finds the ticket of a pushed branch by this record, so it stands before the push.
-async fn record(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<(), Trouble> {
+async fn record(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<(), Trouble> {
     let run = asked
         .report
         .run

@@ -1,23 +1,38 @@
 //! Write into the index of our pull requests that one is over.
 
+use async_trait::async_trait;
 use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
 
-use super::{Asked, Outside};
+use super::{Asked, Effect, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Repeating it changes nothing.
-pub(super) async fn create(
-    outside: &Outside,
-    asked: &Asked<'_>,
-    pull_request: &PullRequestRef,
-    status: PullRequestStatus,
-) -> Result<Made, Trouble> {
-    let over = PullRequestRecord {
-        pull_request: pull_request.clone(),
-        ticket: asked.report.ticket.clone(),
-        head: None,
-        status,
-    };
-    outside.pull_requests.keep(&over).await?;
-    Ok(Made::default())
+/// Write into our index that a pull request is over, so that nobody asks about it again. What keeps it from being written
+/// leaves the report unsettled anyway.
+#[derive(Debug)]
+pub(crate) struct RecordEnd {
+    pub(crate) pull_request: PullRequestRef,
+    /// How it ended.
+    pub(crate) status: PullRequestStatus,
+}
+
+#[async_trait]
+impl Effect for RecordEnd {
+    fn name(&self) -> &'static str {
+        "record_end"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let over = PullRequestRecord {
+            pull_request: self.pull_request.clone(),
+            ticket: asked.report.ticket.clone(),
+            head: None,
+            status: self.status,
+        };
+        outside.pull_requests.keep(&over).await?;
+        Ok(Made::default())
+    }
 }

@@ -1,16 +1,36 @@
 //! Link the pull request on the Jira issue.
 
+use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::{Asked, Outside};
+use super::{Asked, Effect, Outside};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Links it; a repetition replaces the link.
-pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, issue: &TicketKey) -> Result<Made, Trouble> {
-    let Some(pull_request) = &asked.made.pull_request else {
-        return Err(Trouble::Failed(message::nothing_to_link()));
-    };
-    let title = Outgoing::without_credentials(&message::remote_link_title(pull_request));
-    outside.link_pull_request(issue, pull_request, &title).await?;
-    Ok(Made::default())
+/// Link the pull request of the report on the Jira issue; a repetition replaces the link.
+#[derive(Debug)]
+pub(crate) struct LinkPullRequest {
+    /// The Jira issue.
+    pub(crate) issue: TicketKey,
+}
+
+#[async_trait]
+impl Effect for LinkPullRequest {
+    fn name(&self) -> &'static str {
+        "link_pull_request"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let Some(pull_request) = &asked.made.pull_request else {
+            return Err(Trouble::Failed(message::nothing_to_link()));
+        };
+        let title = Outgoing::without_credentials(&message::remote_link_title(pull_request));
+        outside
+            .link_pull_request(&self.issue, pull_request, &title)
+            .await?;
+        Ok(Made::default())
+    }
 }

@@ -1,30 +1,42 @@
 //! Keep what a push would change, for people who decide about it.
 
-use domain::PushBranch;
+use async_trait::async_trait;
 
-use super::{Asked, Outside, push_branch::inspected};
+use super::{Asked, Effect, Outside, push_branch::inspected};
 use crate::{
     made::{Made, Shown},
     message,
     trouble::Trouble,
 };
 
-/// Looks at the change as a push of it would, so that nobody is asked about what could not be pushed.
-pub(super) async fn create(outside: &Outside, asked: &Asked<'_>, push: &PushBranch) -> Result<Made, Trouble> {
-    let (rendered, _) = inspected(outside, asked, push, true).await?;
-    let rendered = rendered.ok_or_else(|| Trouble::Failed(message::no_difference()))?;
-    let excerpt = message::excerpt(&rendered.text);
-    let shown = Shown {
-        head: push.head.clone(),
-        files: rendered.files,
-        diff: outside.objects.put(rendered.text.into()).await?,
-        excerpt: excerpt.text,
-        hidden_lines: excerpt.hidden_lines,
-        hidden_files: excerpt.hidden_files.into_iter().take(200).collect(),
-    };
-    tracing::info!(repository = %push.repository, head = %push.head, files = shown.files, "change shown for a decision");
-    Ok(Made {
-        shown: Some(shown),
-        ..Made::default()
-    })
+/// Look at a change as a push of it would, so that nobody is asked about what could not be pushed. Looking again gives the
+/// same text, which is kept under the name of its content.
+#[derive(Debug)]
+pub(crate) struct ShowChange(pub(crate) domain::PushBranch);
+
+#[async_trait]
+impl Effect for ShowChange {
+    fn name(&self) -> &'static str {
+        "show_change"
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let push = &self.0;
+        let (rendered, _) = inspected(outside, asked, push, true).await?;
+        let rendered = rendered.ok_or_else(|| Trouble::Failed(message::no_difference()))?;
+        let excerpt = message::excerpt(&rendered.text);
+        let shown = Shown {
+            head: push.head.clone(),
+            files: rendered.files,
+            diff: outside.objects.put(rendered.text.into()).await?,
+            excerpt: excerpt.text,
+            hidden_lines: excerpt.hidden_lines,
+            hidden_files: excerpt.hidden_files.into_iter().take(200).collect(),
+        };
+        tracing::info!(repository = %push.repository, head = %push.head, files = shown.files, "change shown for a decision");
+        Ok(Made {
+            shown: Some(shown),
+            ..Made::default()
+        })
+    }
 }

@@ -1,20 +1,49 @@
 //! Move a Jira issue.
 
+use async_trait::async_trait;
 use domain::{TicketKey, cause::chain};
-use jira::Transition;
+use jira::Transition as Offered;
 
-use super::Outside;
+use super::{Asked, Effect, Outside};
 use crate::{
     made::{Made, Moved},
     trouble::Trouble,
 };
 
+/// Move a Jira issue.
+#[derive(Debug)]
+pub(crate) struct Transition {
+    /// The Jira issue.
+    pub(crate) issue: TicketKey,
+    /// Acceptable statuses, the best one first.
+    pub(crate) goals: Vec<String>,
+}
+
+#[async_trait]
+impl Effect for Transition {
+    fn name(&self) -> &'static str {
+        "transition"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        look(outside, &self.issue, &self.goals).await
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        if asked.made.awaited.is_some() {
+            // What stays a draft is not handed over.
+            return Ok(Made::default());
+        }
+        create(outside, &self.issue, &self.goals).await
+    }
+}
+
 /// Done when the issue has one of the statuses.
-pub(super) async fn look(
-    outside: &Outside,
-    issue: &TicketKey,
-    goals: &[String],
-) -> Result<Option<Made>, Trouble> {
+async fn look(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Option<Made>, Trouble> {
     let status = outside.jira.status(issue).await?.name;
     let is_done = goals.iter().any(|goal| goal.eq_ignore_ascii_case(&status));
     Ok(is_done.then(|| made(Moved::To(status))))
@@ -22,7 +51,7 @@ pub(super) async fn look(
 
 /// Takes the first transition to a goal that Jira accepts; that there is none, or that Jira refuses each, is an answer
 /// too.
-pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Made, Trouble> {
+async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Made, Trouble> {
     let jira = &outside.jira;
     let wanted = goals.first().cloned().unwrap_or_default();
     let offered = jira.transitions(issue).await?;
@@ -69,8 +98,8 @@ pub(super) async fn create(outside: &Outside, issue: &TicketKey, goals: &[String
 
 /// Every transition that leads to a goal: better goals first, then what asks for the fewest fields. A transition's own
 /// name says nothing about where it leads.
-fn candidates<'a>(offered: &'a [Transition], goals: &[String]) -> Vec<&'a Transition> {
-    let rank = |transition: &Transition| {
+fn candidates<'a>(offered: &'a [Offered], goals: &[String]) -> Vec<&'a Offered> {
+    let rank = |transition: &Offered| {
         goals
             .iter()
             .position(|goal| transition.to.name.eq_ignore_ascii_case(goal))
@@ -84,7 +113,7 @@ fn candidates<'a>(offered: &'a [Transition], goals: &[String]) -> Vec<&'a Transi
 }
 
 /// What to tell of the best candidate: Jira's reason, and the fields that a person has to fill in.
-fn refused(wanted: String, refusals: &[(&Transition, jira::Error)]) -> Moved {
+fn refused(wanted: String, refusals: &[(&Offered, jira::Error)]) -> Moved {
     let (transition, error) = match refusals.first() {
         Some((transition, error)) => (Some(*transition), chain(error)),
         None => (None, String::new()),
@@ -109,8 +138,8 @@ mod tests {
 
     use super::*;
 
-    fn offered(names: &[(&str, &str)]) -> Vec<Transition> {
-        let transition = |(index, (name, to)): (usize, &(&str, &str))| Transition {
+    fn offered(names: &[(&str, &str)]) -> Vec<Offered> {
+        let transition = |(index, (name, to)): (usize, &(&str, &str))| Offered {
             id: index.to_string(),
             name: (*name).to_owned(),
             to: Status {
@@ -122,7 +151,7 @@ mod tests {
         names.iter().enumerate().map(transition).collect()
     }
 
-    fn order(offered: &[Transition], goals: &[&str]) -> Vec<String> {
+    fn order(offered: &[Offered], goals: &[&str]) -> Vec<String> {
         let goals: Vec<String> = goals.iter().map(|goal| (*goal).to_owned()).collect();
         let candidates = candidates(offered, &goals);
         candidates

@@ -54,7 +54,7 @@ pub(crate) fn excerpt(diff: &str) -> Excerpt {
 }
 
 /// What the change is, how much it is and what was shown of it; then the change itself and how to decide.
-pub(super) fn decision_needed(
+pub(crate) fn decision_needed(
     push: &PushBranch,
     ticket: &TicketKey,
     (description, shown): (Option<&Description>, Option<&Shown>),

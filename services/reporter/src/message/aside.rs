@@ -2,7 +2,7 @@
 
 use super::words::code;
 
-pub(super) fn quarantined(reason: &str) -> Vec<String> {
+pub(crate) fn quarantined(reason: &str) -> Vec<String> {
     vec![
         format!(
             "Journeyman has paused this ticket: {}. Nothing more happens here until an operator reviews it.",
@@ -12,7 +12,7 @@ pub(super) fn quarantined(reason: &str) -> Vec<String> {
     ]
 }
 
-pub(super) fn unreadable(what: &str) -> Vec<String> {
+pub(crate) fn unreadable(what: &str) -> Vec<String> {
     vec![
         format!("Journeyman could not read a {} about this ticket and has set it aside.", code(what)),
         "Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator \

@@ -3,7 +3,7 @@
 use domain::{Effort, Forecast};
 
 /// What similar work took.
-pub(super) fn forecast(forecast: &Forecast) -> String {
+pub(crate) fn forecast(forecast: &Forecast) -> String {
     let cost = forecast.cost_micros.map_or_else(String::new, |cost| {
         format!(" and {} for models", dollars(cost.median))
     });

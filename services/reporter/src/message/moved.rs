@@ -7,7 +7,7 @@ use crate::made::Moved;
 
 /// How to ask for the job again. `moved`: what became of the last move; a ticket that never left the status cannot be
 /// moved back to it.
-pub(super) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) -> String {
+pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) -> String {
     let again = harmless(again);
     match (ticket, moved) {
         (TicketKey::Jira { .. }, Some(Moved::Unavailable { .. } | Moved::Refused { .. })) => {

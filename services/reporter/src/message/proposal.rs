@@ -5,7 +5,7 @@ use domain::{CommitId, Plan, RepositoryName, RunId};
 use super::words::{code, harmless, quoted};
 
 /// The whole plan, and how to decide.
-pub(super) fn proposed(
+pub(crate) fn proposed(
     repository: &RepositoryName,
     id: &CommitId,
     plan: &Plan,

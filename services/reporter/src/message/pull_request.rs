@@ -58,7 +58,7 @@ pub(crate) fn remote_link_title(pull_request: &PullRequestRef) -> String {
     format!("Pull request {}#{}", pull_request.repository, pull_request.number)
 }
 
-pub(super) fn opened(pull_request: Option<&PullRequestRef>) -> String {
+pub(crate) fn opened(pull_request: Option<&PullRequestRef>) -> String {
     match pull_request {
         Some(pull_request) => {
             format!(
@@ -70,7 +70,7 @@ pub(super) fn opened(pull_request: Option<&PullRequestRef>) -> String {
     }
 }
 
-pub(super) fn ready(pull_request: &PullRequestRef) -> String {
+pub(crate) fn ready(pull_request: &PullRequestRef) -> String {
     format!(
         "All checks passed: {} is ready for review. Please review and merge it; Journeyman never merges.",
         link(pull_request)
@@ -78,7 +78,7 @@ pub(super) fn ready(pull_request: &PullRequestRef) -> String {
 }
 
 /// `awaited` is what should have reported.
-pub(super) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
+pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
     let link = link(pull_request);
     match awaited {
         None => format!(
@@ -93,7 +93,7 @@ pub(super) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) ->
     }
 }
 
-pub(super) fn checks_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> Vec<String> {
+pub(crate) fn checks_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> Vec<String> {
     let list: Vec<String> = failed.iter().take(20).map(failed_check).collect();
     vec![
         format!("Checks failed on {}. It stays a draft.", link(pull_request)),

@@ -4,7 +4,7 @@ use domain::Question;
 
 use super::words::{harmless, quoted};
 
-pub(super) fn asked(questions: &[Question]) -> Vec<String> {
+pub(crate) fn asked(questions: &[Question]) -> Vec<String> {
     let mut paragraphs = vec![match questions.len() {
         1 => "Journeyman needs an answer before it can go on:".to_owned(),
         _ => "Journeyman needs answers before it can go on:".to_owned(),

@@ -4,7 +4,7 @@ use domain::{SkipPlace, SkipReason};
 
 use super::words::{code, harmless, is_web_link, person};
 
-pub(super) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
+pub(crate) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
     match reason {
         SkipReason::Phrase { phrase, place } => vec![format!(
             "Journeyman leaves this ticket alone: {} is in {}. Remove it first. {retry}",

@@ -7,7 +7,7 @@ use domain::{
 
 use super::words::{code, fenced, harmless, link, person, quoted};
 
-pub(super) fn stopped(
+pub(crate) fn stopped(
     job: Job,
     reason: &StopReason,
     pull_request: Option<&PullRequestRef>,
@@ -28,7 +28,7 @@ pub(super) fn stopped(
     paragraphs
 }
 
-pub(super) fn retry_scheduled(
+pub(crate) fn retry_scheduled(
     job: Job,
     reason: &StopReason,
     count: (u32, u32),

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use domain::{BranchRecord, PushBranch, Reason, Receipt, Report, ReportOutcome, ReportRequest, TicketKey};
+use domain::{
+    BranchRecord, PushBranch, Reason, Receipt, Report, ReportOutcome, ReportRequest, TicketKey, report,
+};
 use queue::Bucket;
 use secrecy::SecretString;
 use testkit::{Fault, eventually, jira};
@@ -44,15 +46,15 @@ async fn play(rig: &Rig) -> PushBranch {
     let head = push.head.clone();
     done(
         8,
-        ReportRequest::ChecksPassed {
+        ReportRequest::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request.clone(),
             head,
-        },
+        }),
     )
     .await;
     rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
     let by = "ann".to_owned();
-    done(10, ReportRequest::Merged { pull_request, by }).await;
+    done(10, ReportRequest::Merged(report::Merged { pull_request, by })).await;
     push
 }
 
@@ -396,7 +398,7 @@ async fn rows_of_the_ledger_that_nobody_can_read_are_found_out_anew_and_nothing_
         rows.put(key, &broken(), Some(revision)).await.unwrap();
     }
     let reason = "just so".to_owned();
-    let later = rig.report(3, ReportRequest::Quarantined { reason });
+    let later = rig.report(3, ReportRequest::Quarantined(report::Quarantined { reason }));
     assert_eq!(rig.settled(&later).await, done);
     let key = rig.ticket.short();
     let comments = rig.jira.comments(&key);

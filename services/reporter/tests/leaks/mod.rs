@@ -1,6 +1,6 @@
 //! No credential leaves in what people read, and no pull request of a person is taken for ours.
 
-use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason};
+use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason, report};
 
 use crate::{draft_of, refusal, rig::Rig};
 
@@ -11,12 +11,12 @@ fn token() -> String {
 }
 
 fn stopped(reason: StopReason) -> ReportRequest {
-    ReportRequest::RunStopped {
+    ReportRequest::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason,
         pull_request: None,
         branch: None,
-    }
+    })
 }
 
 async fn pushed(rig: &Rig) {
@@ -31,11 +31,11 @@ async fn a_credential_in_a_title_a_body_or_a_label_is_refused_to_the_model() {
     pushed(&rig).await;
     let said = |title: &str, body: &str| {
         let mut request = draft_of(BRANCH);
-        if let ReportRequest::OpenPullRequest {
+        if let ReportRequest::OpenPullRequest(report::OpenPullRequest {
             title: here,
             body: there,
             ..
-        } = &mut request
+        }) = &mut request
         {
             (*here, *there) = (title.to_owned(), body.to_owned());
         }
@@ -45,9 +45,9 @@ async fn a_credential_in_a_title_a_body_or_a_label_is_refused_to_the_model() {
         (said(&format!("fix: {}", token()), "Body."), "the title"),
         (said("fix: totals", &format!("```\n{}\n```", token())), "the body"),
         (
-            ReportRequest::AddLabels {
+            ReportRequest::AddLabels(report::AddLabels {
                 labels: vec![token()],
-            },
+            }),
             "a label",
         ),
     ];
@@ -105,7 +105,7 @@ async fn a_pull_request_that_a_person_opened_from_our_branch_is_not_adopted() {
         branch: BRANCH.to_owned(),
     };
     let head = rig.github.branches("acme/shop")[BRANCH].parse().unwrap();
-    let passed = ReportRequest::ChecksPassed { pull_request, head };
+    let passed = ReportRequest::ChecksPassed(report::ChecksPassed { pull_request, head });
     let outcome = rig.settled(&rig.report(6, passed)).await;
     assert!(
         refusal(&outcome).contains("not opened for this ticket"),

@@ -1,6 +1,6 @@
 //! Pull requests on which no check reports.
 
-use domain::{Receipt, ReportOutcome, ReportRequest};
+use domain::{Receipt, ReportOutcome, ReportRequest, report};
 use testkit::github::Ruleset;
 
 use crate::{
@@ -19,7 +19,10 @@ async fn told(rig: &mut Rig) -> (bool, String) {
     let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = opened else {
         panic!("{opened:?}")
     };
-    let absent = rig.report(6, ReportRequest::ChecksAbsent { pull_request, head });
+    let absent = rig.report(
+        6,
+        ReportRequest::ChecksAbsent(report::ChecksAbsent { pull_request, head }),
+    );
     assert_eq!(rig.settled(&absent).await, ReportOutcome::Done(Receipt::Told));
     rig.deliver_everything_again(&[&absent]).await;
     let is_draft = rig.github.pull_requests("acme/shop")[0].draft;

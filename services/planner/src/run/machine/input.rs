@@ -1,6 +1,6 @@
 //! What a run works on.
 
-use domain::{Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger};
+use domain::{Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger, report};
 
 /// What a run works on.
 #[derive(Clone, Debug)]
@@ -20,35 +20,37 @@ impl Input {
             Reason::ChecksCompleted(checks) => {
                 let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
                 match checks.conclusion {
-                    Conclusion::Success => {
-                        tell(Job::MarkReady, ReportRequest::ChecksPassed { pull_request, head })
-                    }
-                    Conclusion::Absent => {
-                        tell(Job::MarkReady, ReportRequest::ChecksAbsent { pull_request, head })
-                    }
+                    Conclusion::Success => tell(
+                        Job::MarkReady,
+                        ReportRequest::ChecksPassed(report::ChecksPassed { pull_request, head }),
+                    ),
+                    Conclusion::Absent => tell(
+                        Job::MarkReady,
+                        ReportRequest::ChecksAbsent(report::ChecksAbsent { pull_request, head }),
+                    ),
                     Conclusion::Failure => tell(
                         Job::FixCi,
-                        ReportRequest::ChecksFailed {
+                        ReportRequest::ChecksFailed(report::ChecksFailed {
                             pull_request,
                             head,
                             failed: checks.failed.clone(),
-                        },
+                        }),
                     ),
                 }
             }
             Reason::PullRequestMerged { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::Merged {
+                ReportRequest::Merged(report::Merged {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
-                },
+                }),
             ),
             Reason::PullRequestClosed { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::Closed {
+                ReportRequest::Closed(report::Closed {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
-                },
+                }),
             ),
             Reason::Skipped(_)
             | Reason::StopRequested { .. }

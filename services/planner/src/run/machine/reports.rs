@@ -20,29 +20,10 @@ impl RunState {
                 .open_call_mut()
                 .filter(|call| call.call.id == answers)
                 .ok_or("it answers no open call")?;
-            match request {
-                ReportRequest::AddLabels { .. } | ReportRequest::QuestionAsked { .. } => {
-                    call.report = Some(id.clone());
-                }
-                ReportRequest::DecisionNeeded(_)
-                | ReportRequest::PlanProposed { .. }
-                | ReportRequest::PushBranch(_)
-                | ReportRequest::OpenPullRequest { .. }
-                | ReportRequest::WorkStarted { .. }
-                | ReportRequest::EffortForecast { .. }
-                | ReportRequest::ChecksPassed { .. }
-                | ReportRequest::ChecksAbsent { .. }
-                | ReportRequest::ChecksFailed { .. }
-                | ReportRequest::Merged { .. }
-                | ReportRequest::Closed { .. }
-                | ReportRequest::RunStopped { .. }
-                | ReportRequest::RetryScheduled { .. }
-                | ReportRequest::Quarantined { .. }
-                | ReportRequest::Unreadable { .. }
-                | ReportRequest::Skipped(_) => return Err("such a report answers no tool call"),
-            }
+            legal(request.answers_call(), "such a report answers no tool call")?;
+            call.report = Some(id.clone());
         }
-        if let (ReportRequest::RetryScheduled { .. }, Some(retry)) = (request, &mut self.retry) {
+        if let (ReportRequest::RetryScheduled(_), Some(retry)) = (request, &mut self.retry) {
             retry.told = true;
         }
         if request.asks_about().is_some() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::{
     CallId, Class, CodeSeed, CommitId, Decision, Fact, Forecast, Job, JobRequest, News, Phase, PhaseOutput,
     ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunId, RunLimits, StopReason,
-    TicketLimits, Timestamp, ToolResult, WaitsFor, WorkspaceInfo,
+    TicketLimits, Timestamp, ToolResult, WaitsFor, WorkspaceInfo, report,
 };
 
 use super::best::Best;
@@ -158,24 +158,8 @@ impl RunState {
     /// Why the run is about to end, once the ticket is being told.
     pub(crate) fn closing(&self) -> Option<&StopReason> {
         self.reports.iter().find_map(|report| match &report.request {
-            ReportRequest::RunStopped { reason, .. } => Some(reason),
-            ReportRequest::WorkStarted { .. }
-            | ReportRequest::EffortForecast { .. }
-            | ReportRequest::PushBranch(_)
-            | ReportRequest::OpenPullRequest { .. }
-            | ReportRequest::ChecksPassed { .. }
-            | ReportRequest::ChecksAbsent { .. }
-            | ReportRequest::ChecksFailed { .. }
-            | ReportRequest::Merged { .. }
-            | ReportRequest::Closed { .. }
-            | ReportRequest::DecisionNeeded(_)
-            | ReportRequest::PlanProposed { .. }
-            | ReportRequest::RetryScheduled { .. }
-            | ReportRequest::Quarantined { .. }
-            | ReportRequest::Unreadable { .. }
-            | ReportRequest::AddLabels { .. }
-            | ReportRequest::QuestionAsked { .. }
-            | ReportRequest::Skipped(_) => None,
+            ReportRequest::RunStopped(report::RunStopped { reason, .. }) => Some(reason),
+            _ => None,
         })
     }
 

@@ -3,7 +3,7 @@
 use domain::check::CheckSpec;
 use domain::{
     BranchRef, CallId, Fact, Outside, ReportId, ReportOutcome, ReportRequest, Snapshot, StopReason,
-    Timestamp, ToolCall, WaitsFor,
+    Timestamp, ToolCall, WaitsFor, report,
 };
 
 use serde_json::Value;
@@ -269,12 +269,12 @@ impl RunState {
         };
         Fact::ReportRequested {
             id: self.next_id().into(),
-            request: ReportRequest::RunStopped {
+            request: ReportRequest::RunStopped(report::RunStopped {
                 job: self.job(),
                 reason,
                 pull_request,
                 branch,
-            },
+            }),
             answers: None,
         }
     }
@@ -283,12 +283,12 @@ impl RunState {
 impl Retry {
     /// Tells the ticket when the run is tried again.
     pub(crate) fn report(&self, job: domain::Job) -> ReportRequest {
-        ReportRequest::RetryScheduled {
+        ReportRequest::RetryScheduled(report::RetryScheduled {
             job,
             reason: self.reason.clone(),
             attempt: self.attempt,
             most: self.most,
             due: self.due,
-        }
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! A person decides about the plan before the work, where the rules want it.
 
-use domain::{Approval, CommitId, JobRequest, Plan, ReportRequest, Return, StopReason};
+use domain::{Approval, CommitId, JobRequest, Plan, ReportRequest, Return, StopReason, report};
 
 use super::approval::approved;
 use crate::run::machine::{PhaseSpec, RunState, Step, hash};
@@ -28,10 +28,12 @@ fn id(state: &RunState) -> Option<CommitId> {
 }
 
 fn decide(state: &RunState, request: &JobRequest, plan: &Plan, id: &CommitId) -> Step {
-    let proposal = || ReportRequest::PlanProposed {
-        repository: request.repository.clone(),
-        id: id.clone(),
-        plan: Box::new(plan.clone()),
+    let proposal = || {
+        ReportRequest::PlanProposed(report::PlanProposed {
+            repository: request.repository.clone(),
+            id: id.clone(),
+            plan: Box::new(plan.clone()),
+        })
     };
     let revise = |by, feedback| Return::Replan { by, feedback };
     let refused = |detail| Step::Close(StopReason::ReportRefused { detail });

@@ -1,6 +1,8 @@
 //! The branch is pushed and the pull request opened.
 
-use domain::{JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, ScopeOf, WaitsFor};
+use domain::{
+    JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, ScopeOf, WaitsFor, report,
+};
 
 use super::back::back;
 use super::describe::describe;
@@ -23,7 +25,7 @@ fn next(state: &RunState) -> Step {
             .cut_short()
             .map_or(Step::Over, |reason| Step::Close(reason.clone()));
     }
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::OpenPullRequest { .. });
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::OpenPullRequest(_));
     match state.last_report(is_it) {
         Some(asked) => settled(state, asked),
         None => open(state, request),
@@ -59,14 +61,14 @@ fn open(state: &RunState, request: &JobRequest) -> Step {
     };
     let naming = Naming::new(&request.rules, state.run.ticket());
     let title = naming.title(naming.of(handover, &request.text.kind));
-    let wanted = ReportRequest::OpenPullRequest {
+    let wanted = ReportRequest::OpenPullRequest(report::OpenPullRequest {
         repository: request.repository.clone(),
         branch: branch.clone(),
         base_branch: request.rules.target_branch().to_owned(),
         title,
         body: String::new(),
         description: Some(Box::new(describe(state, request, handover))),
-    };
+    });
     ask(state, wanted, None).into()
 }
 

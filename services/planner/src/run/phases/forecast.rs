@@ -1,6 +1,6 @@
 //! The ticket hears what such work took before, where enough of it is known.
 
-use domain::{Effort, ReportRequest};
+use domain::{Effort, ReportRequest, report};
 
 use crate::run::machine::{Action, PhaseSpec, RunState, Step, ask};
 
@@ -10,7 +10,7 @@ fn next(state: &RunState) -> Step {
     let Some(request) = state.request() else {
         return Step::Over;
     };
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::EffortForecast { .. });
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::EffortForecast(_));
     match state.forecast {
         // A former release began the work without it.
         None if state.is_at_work() => Step::Over,
@@ -19,7 +19,7 @@ fn next(state: &RunState) -> Step {
             let repository = request.repository.clone();
             ask(
                 state,
-                ReportRequest::EffortForecast { repository, forecast },
+                ReportRequest::EffortForecast(report::EffortForecast { repository, forecast }),
                 None,
             )
             .into()

@@ -2,7 +2,7 @@
 
 use domain::{
     Fact, GiveUp, Intake, IntakeDecision, ModelRole, Phase, PhaseOutput, Question, Reply, ReportOutcome,
-    ReportRequest, StopReason, WaitsFor,
+    ReportRequest, StopReason, WaitsFor, report,
 };
 
 use super::converse::{Progress, converse, postponed};
@@ -88,10 +88,15 @@ fn declined(kind: GiveUp, reason: &str) -> Step {
 
 /// The questions go to the ticket, and the run waits for an answer.
 fn put(state: &RunState, questions: &[Question]) -> Step {
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAsked { .. });
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAsked(_));
     let Some(asked) = state.last_report(is_it) else {
         let questions = questions.to_vec();
-        return ask(state, ReportRequest::QuestionAsked { questions }, None).into();
+        return ask(
+            state,
+            ReportRequest::QuestionAsked(report::QuestionAsked { questions }),
+            None,
+        )
+        .into();
     };
     // It was asked after the last look.
     let looks = state.turns_of(&DIALOG).last().map_or(0, |turn| turn.after + 1);

@@ -39,7 +39,7 @@ fn next(state: &RunState) -> Step {
 
 fn is_labeled(state: &RunState) -> bool {
     state.reports.iter().any(|report| {
-        matches!(report.request, ReportRequest::AddLabels { .. })
+        matches!(report.request, ReportRequest::AddLabels(_))
             && matches!(report.outcome, Some(ReportOutcome::Done(_)))
     })
 }

@@ -1,7 +1,7 @@
 //! The best proven state of a change is kept.
 
 use domain::check::Level;
-use domain::{Fact, Job, Phase, ReportRequest, Snapshot, StopReason, Verdict};
+use domain::{Fact, Job, Phase, ReportRequest, Snapshot, StopReason, Verdict, report};
 
 use super::play::{Play, change, decided, done, request, review, tools};
 use super::prove::Bench;
@@ -40,10 +40,10 @@ fn description(play: &mut Play) -> domain::Description {
     play.pushed();
     play.drive();
     match play.last_request() {
-        ReportRequest::OpenPullRequest {
+        ReportRequest::OpenPullRequest(report::OpenPullRequest {
             description: Some(description),
             ..
-        } => (**description).clone(),
+        }) => (**description).clone(),
         other => panic!("{other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! What a run may spend.
 
 use domain::{
-    Budget, Dollars, Fact, Hint, Job, Reply, ReportRequest, RunLimits, StopReason, ToolStatus, Usage,
+    Budget, Dollars, Fact, Hint, Job, Reply, ReportRequest, RunLimits, StopReason, ToolStatus, Usage, report,
 };
 use serde_json::json;
 
@@ -101,10 +101,7 @@ fn the_model_is_told_at_half_and_at_four_fifths_and_a_change_is_a_draft_at_the_e
     assert_eq!(play.state.cut_short(), Some(&spent));
     play.pushed();
     play.drive();
-    assert!(matches!(
-        play.last_request(),
-        ReportRequest::OpenPullRequest { .. }
-    ));
+    assert!(matches!(play.last_request(), ReportRequest::OpenPullRequest(_)));
     play.opened();
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.reason(), &spent);
@@ -261,7 +258,8 @@ fn a_review_that_cannot_be_paid_is_left_out_and_said() {
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     play.pushed();
     assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest { description, .. } = play.last_request() else {
+    let ReportRequest::OpenPullRequest(report::OpenPullRequest { description, .. }) = play.last_request()
+    else {
         panic!("{:?}", play.last_request())
     };
     assert!(

@@ -1,6 +1,6 @@
 //! What the rules of a repository want of every change.
 
-use domain::{Fact, FileChange, FileRole, Job, JobRequest, ReportRequest, Return};
+use domain::{Fact, FileChange, FileRole, Job, JobRequest, ReportRequest, Return, report};
 
 use super::play::{Play, done, request};
 use crate::run::Action;
@@ -39,10 +39,10 @@ fn repairs_run_before_the_commit_and_one_that_fails_is_named_and_stops_nothing()
     );
     play.pushed();
     assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest {
+    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
         description: Some(said),
         ..
-    } = play.last_request()
+    }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };

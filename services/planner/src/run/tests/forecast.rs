@@ -8,7 +8,7 @@ use crate::run::Action;
 fn told(play: &Play) -> usize {
     let asked = play.state.reports.iter();
     asked
-        .filter(|report| matches!(report.request, ReportRequest::EffortForecast { .. }))
+        .filter(|report| matches!(report.request, ReportRequest::EffortForecast(_)))
         .count()
 }
 

@@ -2,7 +2,7 @@
 
 use domain::{
     Entry, Fact, GiveUp, Job, News, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason,
-    TicketComment, Timestamp, ToolResult, ToolStatus, Verdict, WaitsFor, WorkspaceInfo,
+    TicketComment, Timestamp, ToolResult, ToolStatus, Verdict, WaitsFor, WorkspaceInfo, report,
 };
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn a_run_goes_from_ticket_to_pull_request() {
     assert_eq!(play.drive(), Action::Wait);
     assert!(matches!(
         &play.state.reports[0].request,
-        ReportRequest::WorkStarted { .. }
+        ReportRequest::WorkStarted(_)
     ));
     let ReportRequest::PushBranch(push) = play.last_request() else {
         panic!("{:?}", play.last_request())
@@ -30,12 +30,12 @@ fn a_run_goes_from_ticket_to_pull_request() {
     );
     play.pushed();
     assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest {
+    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
         base_branch,
         title,
         description: Some(description),
         ..
-    } = play.last_request()
+    }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };
@@ -130,7 +130,7 @@ fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
             summary: "Nothing to do.".to_owned()
         }
     );
-    assert!(matches!(play.last_request(), ReportRequest::RunStopped { .. }));
+    assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
 }
 
 #[test]
@@ -155,7 +155,9 @@ fn a_model_that_gives_up_ends_the_run_with_its_evidence() {
         evidence: "cart.py line 3 does it.".to_owned(),
     };
     assert_eq!(play.reason(), &reason);
-    assert!(matches!(play.last_request(), ReportRequest::RunStopped { reason: told, .. } if *told == reason));
+    assert!(
+        matches!(play.last_request(), ReportRequest::RunStopped(report::RunStopped { reason: told, .. }) if *told == reason)
+    );
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn a_question_waits_for_somebody_who_may_instruct_and_is_asked_once() {
     let mut play = Play::with([question(), question(), end("Nothing.")]);
     assert_eq!(play.drive(), Action::Wait);
     assert!(
-        matches!(play.last_request(), ReportRequest::QuestionAsked { questions } if questions.len() == 1)
+        matches!(play.last_request(), ReportRequest::QuestionAsked(report::QuestionAsked { questions }) if questions.len() == 1)
     );
     play.settle(ReportOutcome::Done(Receipt::Told));
     assert_eq!(play.drive(), Action::Wait);

@@ -2,7 +2,7 @@
 
 use domain::{
     Class, EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, News, Phase, PullRequestStatus, Receipt,
-    Reply, ReportOutcome, ReportRequest, SimilarTicket, StopReason, TicketComment, Timestamp,
+    Reply, ReportOutcome, ReportRequest, SimilarTicket, StopReason, TicketComment, Timestamp, report,
 };
 use serde_json::{Value, json};
 use testkit::model::around;
@@ -144,7 +144,7 @@ fn what_only_people_know_is_asked_before_the_work_and_the_answer_is_read_by_it()
     let mut play = play(&[look(&json!({"decision": "ask", "questions": questions}))]);
     assert_eq!(play.drive(), Action::Wait);
     assert!(
-        matches!(play.last_request(), ReportRequest::QuestionAsked { questions } if questions[0].text == "Gross or net?")
+        matches!(play.last_request(), ReportRequest::QuestionAsked(report::QuestionAsked { questions }) if questions[0].text == "Gross or net?")
     );
     play.settle(ReportOutcome::Done(Receipt::Told));
     assert_eq!(play.drive(), Action::Wait);

@@ -1,7 +1,8 @@
 //! A large change is planned first.
 
 use domain::{
-    Approval, Decision, Fact, Job, Phase, Planned, Receipt, ReportOutcome, ReportRequest, StopReason, Verdict,
+    Approval, Decision, Fact, Job, Phase, Planned, Receipt, ReportOutcome, ReportRequest, StopReason,
+    Verdict, report,
 };
 use serde_json::json;
 
@@ -66,7 +67,7 @@ fn gated() -> Play {
 }
 
 fn decided(play: &Play, verdict: Verdict) -> Fact {
-    let ReportRequest::PlanProposed { id, .. } = play.last_request() else {
+    let ReportRequest::PlanProposed(report::PlanProposed { id, .. }) = play.last_request() else {
         panic!("{:?}", play.last_request())
     };
     let decision = Decision {

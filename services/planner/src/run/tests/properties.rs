@@ -84,7 +84,7 @@ fn whole_run(
             }),
             ReportRequest::PushBranch(_) => play.pushed(),
             ReportRequest::DecisionNeeded(_) => play.shown(),
-            ReportRequest::QuestionAsked { .. } => play.settle(ReportOutcome::Done(Receipt::Told)),
+            ReportRequest::QuestionAsked(_) => play.settle(ReportOutcome::Done(Receipt::Told)),
             _ => play.opened(),
         }
     }
@@ -100,7 +100,7 @@ fn hear(play: &mut Play) {
         (Some("retry"), _) => play.retry(),
         (Some("answer"), _) => play.append(answered(play.state.position)),
         (_, ReportRequest::PushBranch(_)) => play.pushed(),
-        (_, ReportRequest::QuestionAsked { .. }) => play.settle(ReportOutcome::Done(Receipt::Told)),
+        (_, ReportRequest::QuestionAsked(_)) => play.settle(ReportOutcome::Done(Receipt::Told)),
         _ => play.opened(),
     }
 }
@@ -151,7 +151,7 @@ fn interjections(play: &Play, number: u64) -> Vec<Fact> {
                 branch: push.branch.clone(),
                 head: push.head.clone(),
             },
-            ReportRequest::OpenPullRequest { .. } => Receipt::PullRequestOpened(pull_request()),
+            ReportRequest::OpenPullRequest(_) => Receipt::PullRequestOpened(pull_request()),
             _ => Receipt::Told,
         }),
     });

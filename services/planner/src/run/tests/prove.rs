@@ -4,7 +4,7 @@ use domain::check::{
     ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Level,
     Severity, TestReport, TreeKind,
 };
-use domain::{Fact, ReportRequest, SandboxLevel, Verdict};
+use domain::{Fact, ReportRequest, SandboxLevel, Verdict, report};
 
 use serde_json::json;
 
@@ -149,10 +149,10 @@ fn a_test_that_fails_without_the_change_and_passes_with_it_is_the_strongest_evid
     assert_eq!(level(&play), Some(Level::E3));
     play.pushed();
     assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest {
+    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
         description: Some(said),
         ..
-    } = play.last_request()
+    }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };

@@ -1,6 +1,6 @@
 //! A model that does the same again and again.
 
-use domain::{Fact, Hint, Job, RepetitionKind, Reply, ReportRequest, StopReason, TreeId};
+use domain::{Fact, Hint, Job, RepetitionKind, Reply, ReportRequest, StopReason, TreeId, report};
 use serde_json::{Value, json};
 
 use super::play::{Play, change, commit, request, tools};
@@ -62,7 +62,8 @@ fn a_change_that_exists_is_delivered_as_a_draft() {
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     play.pushed();
     play.drive();
-    let ReportRequest::OpenPullRequest { description, .. } = play.last_request() else {
+    let ReportRequest::OpenPullRequest(report::OpenPullRequest { description, .. }) = play.last_request()
+    else {
         panic!("{:?}", play.last_request())
     };
     let early = description.as_ref().and_then(|said| said.cut_short.as_ref());

@@ -1,6 +1,6 @@
 //! What fails and is tried again, or ends the run.
 
-use domain::{Fact, Job, Reason, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason};
+use domain::{Fact, Job, Reason, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason, report};
 use serde_json::json;
 
 use super::play::{Play, done, pull_request, reply, request, stop_requested, tools};
@@ -13,7 +13,7 @@ fn a_failure_that_may_pass_is_tried_again_five_times_and_then_told() {
         assert_eq!(play.fail_once(), Action::Wait);
         assert!(play.is_parked_for("retry"));
         assert!(matches!(play.last_request(),
-            ReportRequest::RetryScheduled { attempt: told, most: 5, .. } if *told == attempt));
+            ReportRequest::RetryScheduled(report::RetryScheduled { attempt: told, most: 5, .. }) if *told == attempt));
         play.retry();
         assert!(
             !play.state.accepts(&Fact::Retried { by: None }),
@@ -23,7 +23,7 @@ fn a_failure_that_may_pass_is_tried_again_five_times_and_then_told() {
     assert_eq!(play.fail_once(), Action::Rest);
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
     assert!(play.reason().breaks_circuit());
-    assert!(matches!(play.last_request(), ReportRequest::RunStopped { .. }));
+    assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_hand_over_that_failed_in_the_end_is_tried_again() {
     assert_eq!(play.drive(), Action::Wait);
     play.retry();
     assert_eq!(play.drive(), Action::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::Merged { .. }));
+    assert!(matches!(play.last_request(), ReportRequest::Merged(_)));
     play.settle(ReportOutcome::Done(Receipt::Told));
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);

@@ -1,6 +1,6 @@
 //! A second model reviews the change.
 
-use domain::{Fact, Job, Phase, Reply, ReportRequest, Return};
+use domain::{Fact, Job, Phase, Reply, ReportRequest, Return, report};
 use serde_json::json;
 
 use super::play::{Play, done, end, request, review, tools};
@@ -34,10 +34,10 @@ fn objections(play: &mut Play) -> Vec<String> {
     play.pushed();
     play.drive();
     match play.last_request() {
-        ReportRequest::OpenPullRequest {
+        ReportRequest::OpenPullRequest(report::OpenPullRequest {
             description: Some(description),
             ..
-        } => description.objections.clone(),
+        }) => description.objections.clone(),
         other => panic!("{other:?}"),
     }
 }

@@ -1,6 +1,8 @@
 //! Where a ticket of a kind may change files.
 
-use domain::{FileChange, FileRole, Job, ModuleRules, Outside, Proposal, ReportRequest, ToolStatus, Verdict};
+use domain::{
+    FileChange, FileRole, Job, ModuleRules, Outside, Proposal, ReportRequest, ToolStatus, Verdict, report,
+};
 use serde_json::{Value, json};
 
 use super::play::{Play, decided, finish, request, tools};
@@ -76,10 +78,10 @@ fn a_write_to_a_module_of_other_tickets_is_refused_until_the_model_says_why_it_n
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     play.pushed();
     assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest {
+    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
         description: Some(said),
         ..
-    } = play.last_request()
+    }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };

@@ -2,7 +2,7 @@
 
 use domain::{
     Amount, Budget, BudgetOf, Dollars, Fact, Hint, Job, Period, Phase, Reply, ReportRequest, SharedBudget,
-    StopReason, TicketLimits, Timestamp, WaitsFor,
+    StopReason, TicketLimits, Timestamp, WaitsFor, report,
 };
 use serde_json::json;
 
@@ -69,7 +69,8 @@ fn a_run_without_a_change_waits_for_the_end_of_the_period_tells_so_and_goes_on_t
         due(&play) > Timestamp::from_unix_ms(RESETS),
         "not before the period is over"
     );
-    let ReportRequest::RetryScheduled { reason: told, .. } = play.last_request() else {
+    let ReportRequest::RetryScheduled(report::RetryScheduled { reason: told, .. }) = play.last_request()
+    else {
         panic!("{:?}", play.last_request())
     };
     assert_eq!(*told, reason);
@@ -85,7 +86,7 @@ fn a_run_does_not_wait_for_what_never_comes() {
     let mut play = refusing(0, reason.clone(), done());
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.reason(), &reason);
-    assert!(matches!(play.last_request(), ReportRequest::RunStopped { .. }));
+    assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Runs of one report.
 
-use domain::{ChecksSummary, Conclusion, Job, Reason, Receipt, ReportOutcome, ReportRequest, StopReason};
+use domain::{
+    ChecksSummary, Conclusion, Job, Reason, Receipt, ReportOutcome, ReportRequest, StopReason, report,
+};
 
 use super::play::{Play, commit, pull_request, request};
 use crate::run::Action;
@@ -46,6 +48,6 @@ fn a_job_that_cannot_be_done_yet_is_told_to_the_ticket() {
     assert_eq!(play.drive(), Action::Rest);
     assert!(matches!(
         play.last_request(),
-        ReportRequest::RunStopped { job: Job::Answer, .. }
+        ReportRequest::RunStopped(report::RunStopped { job: Job::Answer, .. })
     ));
 }

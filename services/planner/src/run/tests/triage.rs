@@ -1,6 +1,6 @@
 //! Labels for a new ticket.
 
-use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason};
+use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason, report};
 use serde_json::{Value, json};
 
 use super::play::{Play, end, request, stop_requested, tools};
@@ -27,9 +27,9 @@ fn a_triage_puts_allowed_labels_on_the_ticket_and_needs_no_workspace() {
     assert!(play.last_result().content.contains("Choose from: bug, docs"));
     assert_eq!(
         play.last_request(),
-        &ReportRequest::AddLabels {
+        &ReportRequest::AddLabels(report::AddLabels {
             labels: vec!["bug".to_owned(), "triaged".to_owned()]
-        }
+        })
     );
     let shown = play.transcript();
     assert_eq!(shown.tools.len(), 1);

@@ -1,6 +1,6 @@
 //! The model puts labels on the ticket.
 
-use domain::{JobRequest, ReportRequest};
+use domain::{JobRequest, ReportRequest, report};
 use serde_json::Value;
 
 use crate::run::machine::{Answer, Argument, Call, RunState, Step, Tool, answer, ask};
@@ -19,7 +19,12 @@ fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
         Err(wrong) => answer(state, call, Answer::Argument(wrong)).into(),
         Ok(mut labels) => {
             labels.push(rules.done_label.clone());
-            ask(state, ReportRequest::AddLabels { labels }, Some(call)).into()
+            ask(
+                state,
+                ReportRequest::AddLabels(report::AddLabels { labels }),
+                Some(call),
+            )
+            .into()
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The model asks the people of the ticket. The run waits for their answer and holds nothing meanwhile.
 
-use domain::{JobRequest, Question, ReportRequest};
+use domain::{JobRequest, Question, ReportRequest, report};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,14 +22,19 @@ fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
         return answer(state, call, Answer::AskedAlready).into();
     }
     match parse(&call.call.input) {
-        Ok(questions) => ask(state, ReportRequest::QuestionAsked { questions }, Some(call)).into(),
+        Ok(questions) => ask(
+            state,
+            ReportRequest::QuestionAsked(report::QuestionAsked { questions }),
+            Some(call),
+        )
+        .into(),
         Err(wrong) => answer(state, call, Answer::Argument(wrong)).into(),
     }
 }
 
 fn was_asked(state: &RunState) -> bool {
     let mut known = state.reports.iter().filter(|report| !report.is_void);
-    known.any(|report| matches!(report.request, ReportRequest::QuestionAsked { .. }))
+    known.any(|report| matches!(report.request, ReportRequest::QuestionAsked(_)))
 }
 
 #[derive(Deserialize)]

@@ -2,15 +2,18 @@
 
 use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{
-    Budget, BudgetOf, ChangeSize, CheckRow, CommitId, Demonstrated, FileChange, FileNote, FileRole, Handover,
-    ObjectRef, Period, PlanStep, Repetition, RepetitionKind, SharedBudget, SkipPlace, Timestamp,
+    BranchRef, Budget, BudgetOf, ChangeSize, CheckRow, CommitId, Demonstrated, Description, FailedCheck,
+    FileChange, FileNote, FileRole, Handover, Job, ObjectRef, Period, Plan, PlanStep, PullRequestRef,
+    PushBranch, Repetition, RepetitionKind, ReportRequest, RunId, SharedBudget, SkipPlace, SkipReason,
+    StopReason, TicketKey, Timestamp, report,
 };
 use insta::assert_snapshot;
 
-use super::*;
+use super::Told;
 use crate::{
     draft::Draft,
-    made::{Moved, Shown},
+    made::{Made, Moved, Shown},
+    message::*,
 };
 
 fn jira() -> TicketKey {
@@ -41,11 +44,35 @@ fn draft(title: &str, body: &str) -> Draft {
     }
 }
 
-fn said(say: &Say) -> String {
+fn opens() -> ReportRequest {
+    ReportRequest::OpenPullRequest(report::OpenPullRequest {
+        repository: "acme/shop".parse().unwrap(),
+        branch: "feat/ENG-12-x".to_owned(),
+        base_branch: "main".to_owned(),
+        title: "Count".to_owned(),
+        body: String::new(),
+        description: None,
+    })
+}
+
+fn comment(request: &ReportRequest, made: &Made, ticket: &TicketKey, run: Option<&RunId>) -> String {
+    let again = "Ready for Agent";
+    super::comment(
+        request,
+        &Told {
+            made,
+            ticket,
+            run,
+            again,
+        },
+    )
+}
+
+fn said(say: &ReportRequest) -> String {
     comment(say, &Made::default(), &jira(), Some(&run()))
 }
 
-fn said_after(say: &Say, moved: Moved) -> String {
+fn said_after(say: &ReportRequest, moved: Moved) -> String {
     comment(
         say,
         &Made {
@@ -57,29 +84,28 @@ fn said_after(say: &Say, moved: Moved) -> String {
     )
 }
 
-fn merged() -> Say {
-    Say::Merged {
+fn merged() -> ReportRequest {
+    ReportRequest::Merged(report::Merged {
         pull_request: pull_request(),
         by: "ann".to_owned(),
-    }
+    })
 }
 
 fn stopped_by(reason: StopReason) -> String {
-    said(&Say::Stopped {
+    said(&ReportRequest::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason,
         pull_request: None,
         branch: None,
-        again: "Ready for Agent".to_owned(),
-    })
+    }))
 }
 
 #[test]
 fn started() {
-    let say = Say::Started {
+    let say = ReportRequest::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
-    };
+    });
     assert_snapshot!(said(&say), @"
     Journeyman has started to work on this ticket in `acme/shop`.
 
@@ -93,7 +119,7 @@ fn opened() {
         pull_request: Some(pull_request()),
         ..Made::default()
     };
-    assert_snapshot!(comment(&Say::Opened, &made, &jira(), Some(&run())), @"
+    assert_snapshot!(comment(&opens(), &made, &jira(), Some(&run())), @"
     Draft [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is open. It becomes ready for review when its checks pass.
 
     Journeyman, run `jira:ENG-12@57`
@@ -102,7 +128,7 @@ fn opened() {
 
 #[test]
 fn ready() {
-    assert_snapshot!(said(&Say::Ready { pull_request: pull_request() }), @"
+    assert_snapshot!(said(&ReportRequest::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), head: "a".repeat(40).parse().unwrap() })), @"
     All checks passed: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review. Please review and merge it; Journeyman never merges.
 
     Journeyman, run `jira:ENG-12@57`
@@ -120,7 +146,7 @@ fn checks_failed() {
         failed("test (3.11)", "https://ci.example/1"),
         failed("lint`s", "javascript:alert(1)"),
     ];
-    assert_snapshot!(said(&Say::ChecksFailed { pull_request: pull_request(), failed }), @"
+    assert_snapshot!(said(&ReportRequest::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, head: "a".repeat(40).parse().unwrap() })), @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
     - `test (3.11)` ([log](<https://ci.example/1>))
@@ -157,13 +183,12 @@ fn a_ticket_that_was_not_moved_is_asked_for_work_in_another_way() {
             asks_for: Vec::new(),
         },
     ];
-    let stopped = Say::Stopped {
+    let stopped = ReportRequest::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::Superseded,
         pull_request: Some(pull_request()),
         branch: None,
-        again: "Ready for Agent".to_owned(),
-    };
+    });
     for moved in unmoved {
         let text = said_after(&stopped, moved);
         assert!(
@@ -175,11 +200,10 @@ fn a_ticket_that_was_not_moved_is_asked_for_work_in_another_way() {
 
 #[test]
 fn closed() {
-    let say = Say::Closed {
+    let say = ReportRequest::Closed(report::Closed {
         pull_request: pull_request(),
         by: "ann".into(),
-        again: "Ready for Agent".into(),
-    };
+    });
     assert_snapshot!(said(&say), @"
     `ann` closed [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) without merging it, so nothing more happens here.
 
@@ -227,10 +251,10 @@ fn asked_about(diff: &str, files: usize, description: Option<Box<Description>>) 
         ..Made::default()
     };
     comment(
-        &Say::DecisionNeeded {
+        &ReportRequest::DecisionNeeded(domain::Proposal {
             push: push(),
             description,
-        },
+        }),
         &made,
         &jira(),
         Some(&run()),
@@ -267,11 +291,11 @@ fn plan_proposed() {
         risks: Vec::new(),
         not_doing: vec!["Taxes".to_owned()],
     };
-    let say = Say::PlanProposed {
+    let say = ReportRequest::PlanProposed(report::PlanProposed {
         repository: "acme/shop".parse().unwrap(),
         id: "a".repeat(40).parse().unwrap(),
         plan: Box::new(plan),
-    };
+    });
     assert_snapshot!(comment(&say, &Made::default(), &jira(), Some(&run())), @"
     A plan for `acme/shop` waits for your decision before the work begins: plan `aaaaaaaaaaaa`.
 
@@ -496,7 +520,7 @@ fn stopped_without_a_change() {
 
 #[test]
 fn a_branch_that_was_pushed_without_a_pull_request_is_named() {
-    let say = Say::Stopped {
+    let say = ReportRequest::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::ReportFailed {
             detail: "GitHub denied it: the App lacks the permission pull_requests: write".to_owned(),
@@ -506,8 +530,7 @@ fn a_branch_that_was_pushed_without_a_pull_request_is_named() {
             repository: "acme/shop".parse().unwrap(),
             branch: "feat/ENG-12-x".to_owned(),
         }),
-        again: "Ready for Agent".to_owned(),
-    };
+    });
     assert_snapshot!(said(&say), @"
     Journeyman stopped: GitHub or Jira did not accept what it had to write there.
 
@@ -521,13 +544,12 @@ fn a_branch_that_was_pushed_without_a_pull_request_is_named() {
 
 #[test]
 fn stopped_at_the_turn_limit_with_a_draft() {
-    let say = Say::Stopped {
+    let say = ReportRequest::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::TurnLimit { turns: 50 },
         pull_request: Some(pull_request()),
         branch: None,
-        again: "Ready for Agent".to_owned(),
-    };
+    });
     assert_snapshot!(said(&say), @"
     Journeyman stopped: the limit of 50 model turns was reached before the work was done.
 
@@ -651,13 +673,13 @@ fn a_run_that_waits_for_a_budget_says_when_it_goes_on() {
         needs: 40,
         resets: Timestamp::parse("2026-11-24T00:00:00Z"),
     };
-    let say = Say::RetryScheduled {
+    let say = ReportRequest::RetryScheduled(report::RetryScheduled {
         job: Job::Implement,
         reason: StopReason::SharedBudgetSpent(budget),
         attempt: 1,
         most: 5,
         due: Timestamp::parse("2026-11-24T00:02:00Z").unwrap_or_default(),
-    };
+    });
     assert_snapshot!(said(&say), @"
     The implement run pauses: the repository `acme/shop` may use 1000 tokens a day (UTC); used or set aside so far: 990 tokens; the next call of the model may take up to 40 tokens.
 
@@ -702,17 +724,7 @@ fn every_reason_to_stop_has_its_first_sentence() {
 
 #[test]
 fn skipped() {
-    let skipped = |reason| {
-        comment(
-            &Say::Skipped {
-                reason,
-                again: "Ready".into(),
-            },
-            &Made::default(),
-            &jira(),
-            None,
-        )
-    };
+    let skipped = |reason| comment(&ReportRequest::Skipped(reason), &Made::default(), &jira(), None);
     let comments = [
         skipped(SkipReason::Phrase {
             phrase: "[AGENT-SKIP]".into(),
@@ -742,16 +754,16 @@ fn skipped() {
         skipped(SkipReason::TextChanged { by: "eve".into() }),
         skipped(SkipReason::Unreadable),
     ];
-    assert_snapshot!(comments.join("\n"), @"
-    Journeyman leaves this ticket alone: `[AGENT-SKIP]` is in a comment by `@ann`. Remove it first. To try again, move the ticket back to **Ready**.
-    Journeyman leaves this ticket alone: it has the label `skip-dispatch`. Remove the label first. To try again, move the ticket back to **Ready**.
-    Journeyman leaves this ticket alone: [a pull request](<https://github.example/x/pull/1>) by `bob` is open for it. Close that one first. To try again, move the ticket back to **Ready**.
-    Journeyman did not start work that `@eve` asked for: only members of the Jira group **agents** may ask for it. A member can start it. To try again, move the ticket back to **Ready**.
-    Journeyman did not start work that `ann` asked for: nobody is set up who may. An operator names the Jira group whose members may ask for work in the setting `ingest.jira_trigger_group`. To try again, move the ticket back to **Ready**.
-    Journeyman did not start work: when it heard that the ticket was moved to **Ready**, the ticket was in **Done** already. To try again, move the ticket back to **Ready**.
-    Journeyman did not start work: `eve`, who may not ask for work, changed the ticket's text after it was asked for. Read the text again. To try again, move the ticket back to **Ready**.
-    Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for example with fewer nested lists. To try again, move the ticket back to **Ready**.
-    ");
+    assert_snapshot!(comments.join("\n"), @r#"
+    Journeyman leaves this ticket alone: `[AGENT-SKIP]` is in a comment by `@ann`. Remove it first. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman leaves this ticket alone: it has the label `skip-dispatch`. Remove the label first. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman leaves this ticket alone: [a pull request](<https://github.example/x/pull/1>) by `bob` is open for it. Close that one first. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work that `@eve` asked for: only members of the Jira group **agents** may ask for it. A member can start it. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work that `ann` asked for: nobody is set up who may. An operator names the Jira group whose members may ask for work in the setting `ingest.jira_trigger_group`. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work: when it heard that the ticket was moved to **Ready**, the ticket was in **Done** already. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work: `eve`, who may not ask for work, changed the ticket's text after it was asked for. Read the text again. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for example with fewer nested lists. To try again, move the ticket back to **Ready for Agent**.
+    "#);
 }
 
 #[test]
@@ -788,13 +800,13 @@ fn titles_and_bodies_stay_within_the_limits() {
 #[test]
 fn a_wait_for_a_retry_says_when_and_how_to_shorten_it() {
     let detail = "the model provider is overloaded or in trouble (529)".to_owned();
-    let say = Say::RetryScheduled {
+    let say = ReportRequest::RetryScheduled(report::RetryScheduled {
         job: Job::Implement,
         reason: StopReason::ModelFailed { detail },
         attempt: 2,
         most: 5,
         due: domain::Timestamp::from_unix_ms(1_700_000_000_000),
-    };
+    });
     assert_snapshot!(said(&say), @"
     The implement run pauses: the model provider failed (`the model provider is overloaded or in trouble (529)`).
 
@@ -807,7 +819,7 @@ fn a_wait_for_a_retry_says_when_and_how_to_shorten_it() {
 #[test]
 fn a_quarantine_says_why_and_how_to_end_it() {
     let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
-    assert_snapshot!(comment(&Say::Quarantined { reason }, &Made::default(), &jira(), None), @"
+    assert_snapshot!(comment(&ReportRequest::Quarantined(report::Quarantined { reason }), &Made::default(), &jira(), None), @"
     Journeyman has paused this ticket: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator reviews it.
 
     To try again from where it stands, comment `/retry`.
@@ -816,8 +828,8 @@ fn a_quarantine_says_why_and_how_to_end_it() {
 
 #[test]
 fn what_could_not_be_read_is_owned_up_to_with_what_to_do() {
-    let what = "trigger".to_owned();
-    assert_snapshot!(comment(&Say::Unreadable { what }, &Made::default(), &jira(), None), @"
+    let what = domain::RecordKind::Trigger;
+    assert_snapshot!(comment(&ReportRequest::Unreadable(report::Unreadable { what }), &Made::default(), &jira(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).

@@ -1,0 +1,96 @@
+//! Where text goes: one place for each kind of thread that people talk in.
+
+use domain::{RepositoryName, TicketKey};
+
+use super::{Outside, letters::marker_of};
+use crate::{message, trouble::Trouble};
+
+/// A thread that people talk in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Thread {
+    /// The comments of a Jira issue.
+    Jira(TicketKey),
+    /// The conversation of a GitHub issue or pull request.
+    GitHub(RepositoryName, u64),
+    /// Nobody talks there: no tracker has the tickets of folders.
+    Nowhere(TicketKey),
+}
+
+impl Thread {
+    /// The thread of a ticket.
+    pub(crate) fn of(ticket: &TicketKey) -> Self {
+        match ticket {
+            TicketKey::Jira { .. } => Self::Jira(ticket.clone()),
+            TicketKey::GitHub { repository, number } => Self::GitHub(repository.clone(), *number),
+            TicketKey::Folder { .. } => Self::Nowhere(ticket.clone()),
+        }
+    }
+}
+
+/// A comment by our own account that carries a marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ours {
+    /// Its id outside.
+    pub(crate) id: String,
+    /// Its marker.
+    pub(crate) marker: String,
+}
+
+impl Outside {
+    /// The comments of ours in a thread that carry a marker, oldest first.
+    pub(crate) async fn our_comments(&self, thread: &Thread) -> Result<Vec<Ours>, Trouble> {
+        match thread {
+            Thread::Jira(issue) => {
+                let comments = self.jira.list_comments(issue).await?;
+                Ok(comments
+                    .into_iter()
+                    .filter(|comment| comment.by_us && !comment.marker.is_empty())
+                    .map(|comment| Ours {
+                        id: comment.id.to_string(),
+                        marker: comment.marker,
+                    })
+                    .collect())
+            }
+            Thread::Nowhere(_) => Ok(Vec::new()),
+            Thread::GitHub(repository, number) => {
+                let comments = self.github.list_comments(repository, *number).await?;
+                Ok(comments
+                    .iter()
+                    .filter(|comment| comment.by_us)
+                    .filter_map(|comment| {
+                        Some(Ours {
+                            id: comment.id.to_string(),
+                            marker: marker_of(&comment.body)?.to_owned(),
+                        })
+                    })
+                    .collect())
+            }
+        }
+    }
+
+    /// Deletes a comment of ours; one that is gone already is a success.
+    pub(crate) async fn delete_comment(&self, thread: &Thread, comment: &str) -> Result<(), Trouble> {
+        let deleted = match thread {
+            Thread::Jira(issue) => {
+                let comment = jira::CommentId(comment.to_owned());
+                let deleted = self.jira.delete_comment(issue, &comment).await;
+                deleted.map_err(Trouble::from)
+            }
+            Thread::Nowhere(_) => Ok(()),
+            Thread::GitHub(repository, _) => {
+                let comment = github_id(comment)?;
+                let deleted = self.github.delete_comment(repository, comment).await;
+                deleted.map_err(Trouble::from)
+            }
+        };
+        match deleted {
+            Ok(()) | Err(Trouble::Missing(_)) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+}
+
+pub(super) fn github_id(comment: &str) -> Result<github::CommentId, Trouble> {
+    let id = comment.parse().map(github::CommentId);
+    id.map_err(|_| Trouble::Failed(message::no_comment_of_github()))
+}

@@ -1,0 +1,21 @@
+//! CI is green: over to the reviewers.
+
+use domain::report::ChecksPassed;
+
+use super::{Asked, Effects, Kind, Told};
+use crate::{effects::MarkReady, message};
+
+impl Kind for ChecksPassed {
+    fn effects(&self, asked: &Asked<'_>) -> Effects {
+        let mut effects: Effects = vec![Box::new(MarkReady {
+            pull_request: self.pull_request.clone(),
+            head: self.head.clone(),
+        })];
+        effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
+        effects
+    }
+
+    fn words(&self, _: &Told<'_>) -> Vec<String> {
+        vec![message::ready(&self.pull_request)]
+    }
+}

@@ -1,0 +1,19 @@
+//! A person closed the pull request without merging it.
+
+use domain::{PullRequestStatus, report::Closed};
+
+use super::{Asked, Effects, Kind, Told};
+use crate::{effects::RecordEnd, message};
+
+impl Kind for Closed {
+    fn effects(&self, _: &Asked<'_>) -> Effects {
+        vec![Box::new(RecordEnd {
+            pull_request: self.pull_request.clone(),
+            status: PullRequestStatus::Closed,
+        })]
+    }
+
+    fn words(&self, told: &Told<'_>) -> Vec<String> {
+        vec![message::closed(&self.by, &self.pull_request), told.try_again()]
+    }
+}

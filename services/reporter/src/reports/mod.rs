@@ -1,0 +1,180 @@
+//! The kinds of reports, one file each: what is done for it under the rules, what people hear, and what the asker gets. Pure.
+
+use std::fmt::Debug;
+
+use domain::{Receipt, Report, ReportRequest, Rules, RunId, TicketKey};
+
+use crate::{
+    effects::{Comment, Effect, Thread, Transition},
+    made::Made,
+    message,
+};
+
+/// Effects in their order.
+pub(crate) type Effects = Vec<Box<dyn Effect>>;
+
+/// A kind of report.
+pub(crate) trait Kind: Debug {
+    /// What is done, in order, before people hear of it.
+    fn effects(&self, _: &Asked<'_>) -> Effects {
+        Effects::new()
+    }
+
+    /// Where people hear of it.
+    fn heard(&self) -> Heard {
+        Heard::InStatus
+    }
+
+    /// What they hear, as paragraphs of Markdown; empty ones are left out.
+    fn words(&self, told: &Told<'_>) -> Vec<String>;
+
+    /// What the asker gets when everything is done.
+    fn receipt(&self, _: Made) -> Receipt {
+        Receipt::Told
+    }
+}
+
+/// Where people hear of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Nowhere.
+    Nowhere,
+    /// In the ticket's one status comment.
+    InStatus,
+    /// In the status comment, which begins anew.
+    AtStart,
+    /// In a comment of its own: it calls a person, and an edited comment would notify nobody on GitHub.
+    Apart,
+}
+
+/// A report and the rules that govern it.
+pub(crate) struct Asked<'a> {
+    pub(crate) report: &'a Report,
+    pub(crate) rules: &'a Rules,
+}
+
+/// What is known when people are told.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    /// What the effects of the report made.
+    pub(crate) made: &'a Made,
+    pub(crate) ticket: &'a TicketKey,
+    pub(crate) run: Option<&'a RunId>,
+    /// The status that asks for work.
+    pub(crate) again: &'a str,
+}
+
+impl Told<'_> {
+    /// How to ask for the work once more.
+    fn try_again(&self) -> String {
+        message::try_again(self.ticket, self.again, self.made.moved.as_ref())
+    }
+}
+
+impl Asked<'_> {
+    /// One effect that a Jira issue alone can have.
+    fn on_jira<E: Effect + 'static>(&self, effect: impl FnOnce(TicketKey) -> E) -> Option<Box<dyn Effect>> {
+        let ticket = &self.report.ticket;
+        matches!(ticket, TicketKey::Jira { .. }).then(|| Box::new(effect(ticket.clone())) as Box<dyn Effect>)
+    }
+
+    /// The ticket's move to the first of these statuses that can be reached; none for those that are not configured.
+    fn moved(&self, goals: &[&str]) -> Option<Box<dyn Effect>> {
+        let configured = goals.iter().filter(|goal| !goal.is_empty());
+        let goals: Vec<String> = configured.map(|goal| (*goal).to_owned()).collect();
+        if goals.is_empty() {
+            return None;
+        }
+        self.on_jira(|issue| Transition { issue, goals })
+    }
+}
+
+/// Each kind of report is a module that implements [`Kind`] for the type of its request.
+macro_rules! reports {
+    ($($module:ident: $variant:ident),+ $(,)?) => {
+        $(mod $module;)+
+
+        fn kind(request: &ReportRequest) -> &dyn Kind {
+            match request {
+                $(ReportRequest::$variant(report) => report,)+
+            }
+        }
+    };
+}
+
+reports! {
+    work_started: WorkStarted,
+    effort_forecast: EffortForecast,
+    push_branch: PushBranch,
+    open_pull_request: OpenPullRequest,
+    checks_passed: ChecksPassed,
+    checks_absent: ChecksAbsent,
+    checks_failed: ChecksFailed,
+    merged: Merged,
+    closed: Closed,
+    decision_needed: DecisionNeeded,
+    plan_proposed: PlanProposed,
+    question_asked: QuestionAsked,
+    run_stopped: RunStopped,
+    retry_scheduled: RetryScheduled,
+    quarantined: Quarantined,
+    unreadable: Unreadable,
+    add_labels: AddLabels,
+    skipped: Skipped,
+}
+
+/// The effects of a report, in order: what is done, then what is told.
+pub(crate) fn plan(report: &Report, rules: &Rules) -> Effects {
+    let kind = kind(&report.request);
+    let mut effects = kind.effects(&Asked { report, rules });
+    // A ticket of a folder has no place for comments: its people read the journal.
+    let has_place = !matches!(report.ticket, TicketKey::Folder { .. });
+    if has_place && kind.heard() != Heard::Nowhere {
+        effects.push(Box::new(Comment {
+            thread: Thread::of(&report.ticket),
+        }));
+    }
+    effects
+}
+
+/// The effects with the names that they have in the ledger. The second of a kind has another name than the first: they
+/// are two things to do, and one row for both would leave one of them undone.
+pub(crate) fn named(effects: &[Box<dyn Effect>]) -> impl Iterator<Item = (String, &dyn Effect)> {
+    effects.iter().enumerate().map(|(index, effect)| {
+        let same = effects[..index]
+            .iter()
+            .filter(|earlier| earlier.name() == effect.name());
+        let name = match same.count() {
+            0 => effect.name().to_owned(),
+            earlier => format!("{}.{}", effect.name(), earlier + 1),
+        };
+        (name, &**effect)
+    })
+}
+
+/// Where people hear of a report.
+pub(crate) fn heard(request: &ReportRequest) -> Heard {
+    kind(request).heard()
+}
+
+/// What people hear of a report, as Markdown.
+pub(crate) fn words(request: &ReportRequest, told: &Told<'_>) -> String {
+    let mut paragraphs = kind(request).words(told);
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs.join("\n\n")
+}
+
+/// The same as a comment of its own.
+pub(crate) fn comment(request: &ReportRequest, told: &Told<'_>) -> String {
+    message::signed(&words(request, told), told.run)
+}
+
+/// What the asker gets when every effect is done.
+pub(crate) fn receipt(request: &ReportRequest, made: Made) -> Receipt {
+    kind(request).receipt(made)
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod wording_tests;

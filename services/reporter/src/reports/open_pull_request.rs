@@ -1,0 +1,35 @@
+//! A draft pull request is to be opened.
+
+use domain::{Receipt, report::OpenPullRequest};
+
+use super::{Asked, Effects, Kind, Told};
+use crate::{
+    draft::Draft,
+    effects::{self, LinkPullRequest},
+    made::Made,
+    message,
+};
+
+impl Kind for OpenPullRequest {
+    fn effects(&self, asked: &Asked<'_>) -> Effects {
+        let draft = Draft {
+            repository: self.repository.clone(),
+            branch: self.branch.clone(),
+            base_branch: self.base_branch.clone(),
+            title: self.title.clone(),
+            body: self.body.clone(),
+            description: self.description.clone(),
+        };
+        let mut effects: Effects = vec![Box::new(effects::OpenPullRequest(draft))];
+        effects.extend(asked.on_jira(|issue| LinkPullRequest { issue }));
+        effects
+    }
+
+    fn words(&self, told: &Told<'_>) -> Vec<String> {
+        vec![message::opened(told.made.pull_request.as_ref())]
+    }
+
+    fn receipt(&self, made: Made) -> Receipt {
+        made.pull_request.map_or(Receipt::Told, Receipt::PullRequestOpened)
+    }
+}

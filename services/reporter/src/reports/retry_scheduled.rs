@@ -1,0 +1,12 @@
+//! A run failed for a reason that may pass and is tried again.
+
+use domain::report::RetryScheduled;
+
+use super::{Kind, Told};
+use crate::message;
+
+impl Kind for RetryScheduled {
+    fn words(&self, _: &Told<'_>) -> Vec<String> {
+        message::retry_scheduled(self.job, &self.reason, (self.attempt, self.most), self.due)
+    }
+}

@@ -1,0 +1,22 @@
+//! A run ended without its goal.
+
+use domain::report::RunStopped;
+
+use super::{Asked, Effects, Kind, Told};
+use crate::{effects::Unassign, message};
+
+impl Kind for RunStopped {
+    /// What failed again and again is taken from its assignee, so that giving it back asks for work.
+    fn effects(&self, asked: &Asked<'_>) -> Effects {
+        let unassigned = asked.on_jira(|issue| Unassign { issue });
+        unassigned
+            .filter(|_| self.reason.breaks_circuit())
+            .into_iter()
+            .collect()
+    }
+
+    fn words(&self, told: &Told<'_>) -> Vec<String> {
+        let (draft, branch) = (self.pull_request.as_ref(), self.branch.as_ref());
+        message::stopped(self.job, &self.reason, draft, branch, &told.try_again())
+    }
+}

@@ -1,0 +1,181 @@
+//! Which effects each report has.
+
+use domain::{
+    CommitId, Job, ObjectRef, Proposal, PullRequestRef, PushBranch, RepositoryName, RunFence, RunId,
+    SkipReason, Timestamp, report,
+};
+
+use super::*;
+
+fn report(ticket: &str, request: ReportRequest) -> Report {
+    let ticket: TicketKey = ticket.parse().unwrap();
+    let run = RunId::new(ticket.clone(), 7);
+    Report {
+        id: run.call(3).into(),
+        ticket,
+        run: Some(run),
+        fence: RunFence::default(),
+        at: Timestamp::default(),
+        request,
+    }
+}
+
+fn names(ticket: &str, rules: &Rules, request: ReportRequest) -> Vec<&'static str> {
+    plan(&report(ticket, request), rules)
+        .iter()
+        .map(|effect| effect.name())
+        .collect()
+}
+
+fn pull_request() -> PullRequestRef {
+    PullRequestRef {
+        repository: "acme/shop".parse().unwrap(),
+        number: 5,
+        url: "https://github.example/acme/shop/pull/5".to_owned(),
+        branch: "feat/ENG-12-x".to_owned(),
+    }
+}
+
+fn commit() -> CommitId {
+    "a".repeat(40).parse().unwrap()
+}
+
+fn push(repository: RepositoryName) -> PushBranch {
+    PushBranch {
+        scope: None,
+        repository,
+        branch: "feat/ENG-12-x".to_owned(),
+        base: commit(),
+        head: commit(),
+        pack: ObjectRef {
+            sha256: "0".repeat(64),
+            size_bytes: 1,
+        },
+        expected: None,
+    }
+}
+
+#[test]
+fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
+    let rules = Rules::default();
+    let repository: RepositoryName = "acme/shop".parse().unwrap();
+    let of = |request| names("jira:ENG-12", &rules, request);
+    assert_eq!(
+        of(ReportRequest::WorkStarted(report::WorkStarted {
+            job: Job::Implement,
+            repository: repository.clone()
+        })),
+        ["transition", "comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::OpenPullRequest(report::OpenPullRequest {
+            repository: repository.clone(),
+            branch: "b".into(),
+            base_branch: "main".into(),
+            title: "t".into(),
+            body: "b".into(),
+            description: None,
+        })),
+        ["open_pull_request", "link_pull_request", "comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::ChecksPassed(report::ChecksPassed {
+            pull_request: pull_request(),
+            head: commit()
+        })),
+        ["mark_ready", "comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::ChecksFailed(report::ChecksFailed {
+            pull_request: pull_request(),
+            head: commit(),
+            failed: vec![]
+        })),
+        ["comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::Merged(report::Merged {
+            pull_request: pull_request(),
+            by: "ann".into()
+        })),
+        ["record_end", "transition", "comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::Closed(report::Closed {
+            pull_request: pull_request(),
+            by: "ann".into()
+        })),
+        ["record_end", "comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::DecisionNeeded(Proposal {
+            push: push(repository),
+            description: None
+        })),
+        ["show_change", "comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::Skipped(SkipReason::Label { label: "skip".into() })),
+        ["comment"]
+    );
+}
+
+#[test]
+fn two_effects_of_one_kind_have_two_names() {
+    let issue = || TicketKey::jira("ENG-1").unwrap();
+    let comment = || Comment {
+        thread: Thread::of(&issue()),
+    };
+    let unassign = crate::effects::Unassign { issue: issue() };
+    let effects: Effects = vec![
+        Box::new(comment()),
+        Box::new(unassign),
+        Box::new(comment()),
+        Box::new(comment()),
+    ];
+    let names: Vec<String> = named(&effects).map(|(name, _)| name).collect();
+    assert_eq!(names, ["comment", "unassign", "comment.2", "comment.3"]);
+}
+
+#[test]
+fn a_review_status_moves_the_ticket_at_hand_over() {
+    let mut rules = Rules::default();
+    rules.agent.review_status = "In Review".to_owned();
+    let request = ReportRequest::ChecksPassed(report::ChecksPassed {
+        pull_request: pull_request(),
+        head: commit(),
+    });
+    assert_eq!(
+        names("jira:ENG-12", &rules, request),
+        ["mark_ready", "transition", "comment"]
+    );
+}
+
+#[test]
+fn a_github_ticket_is_neither_moved_nor_linked() {
+    let rules = Rules::default();
+    let request = ReportRequest::Merged(report::Merged {
+        pull_request: pull_request(),
+        by: "ann".into(),
+    });
+    assert_eq!(
+        names("github:acme/shop#7", &rules, request),
+        ["record_end", "comment"]
+    );
+}
+
+#[test]
+fn the_configured_done_status_is_tried_first() {
+    let mut rules = Rules::default();
+    rules.agent.done_status = "Shipped".to_owned();
+    let request = ReportRequest::Merged(report::Merged {
+        pull_request: pull_request(),
+        by: "ann".into(),
+    });
+    let effects = plan(&report("jira:ENG-12", request), &rules);
+    let goals = format!("{:?}", effects[1]);
+    assert!(
+        goals.contains(r#"goals: ["Shipped", "done""#) && goals.contains("resolved"),
+        "{goals}"
+    );
+}

@@ -1,0 +1,12 @@
+//! A record about the ticket could not be read.
+
+use domain::report::Unreadable;
+
+use super::{Kind, Told};
+use crate::message;
+
+impl Kind for Unreadable {
+    fn words(&self, _: &Told<'_>) -> Vec<String> {
+        message::unreadable(&self.what.to_string())
+    }
+}
