@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, RecordKind, RepositoryName, RunId, Stored, TicketKey};
+use crate::{CommitId, FailureClass, RecordKind, RepositoryName, RunId, Stored, TicketKey};
 
 /// A pull request that Journeyman opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,27 @@ pub struct ChecksSummary {
     pub conclusion: Conclusion,
     /// Those that failed, with the end of their logs; at most 20.
     pub failed: Vec<FailedCheck>,
+    /// Why nothing is done about it, when it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrepaired: Option<RepairEnd>,
+}
+
+/// Why failed checks are left to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairEnd {
+    /// The rules do not want it.
+    Off,
+    /// None of them is about the change.
+    NotOurs,
+    /// The same commit was tried as often as is allowed.
+    PerHead,
+    /// The pull request was repaired as often as is allowed.
+    PerPullRequest,
+    /// The same failure came again after a repair of it.
+    Repeated,
+    /// What the ticket asked for is not known any more.
+    Forgotten,
 }
 
 /// One failed check.
@@ -90,6 +111,26 @@ pub struct FailedCheck {
     pub url: String,
     /// The end of its output, capped at 8 KiB.
     pub log_tail: String,
+    /// What kind of failure it is.
+    #[serde(default, skip_serializing_if = "FailureClass::is_real")]
+    pub class: FailureClass,
+    /// The step that failed, where the system tells.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub step: String,
+    /// What matters of its log, for the model; at most 24,000 characters.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub log: String,
+}
+
+impl FailedCheck {
+    /// What is known of its output: what matters of its log, else the end of what it reports.
+    pub fn output(&self) -> &str {
+        if self.log.is_empty() {
+            &self.log_tail
+        } else {
+            &self.log
+        }
+    }
 }
 
 /// Which ticket a head branch belongs to; recorded before the branch is pushed.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Continuous integration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CiRules {
     /// The system, told to the model.
@@ -13,6 +13,25 @@ pub struct CiRules {
     /// Whether a pull request on which no check reports stays a draft.
     #[serde(skip_serializing_if = "CiRequired::is_auto")]
     pub required: CiRequired,
+    /// Whether failed checks of our pull requests are repaired.
+    #[serde(skip_serializing_if = "is_true")]
+    pub repair: bool,
+}
+
+impl Default for CiRules {
+    fn default() -> Self {
+        Self {
+            system: String::new(),
+            auto_fix: Vec::new(),
+            required: CiRequired::default(),
+            repair: true,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_true(value: &bool) -> bool {
+    *value
 }
 
 /// Whether a pull request on which no check reports stays a draft. In YAML `auto`, `true` or `false`.

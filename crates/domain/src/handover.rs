@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
 use crate::{
-    ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, StopReason, Widened,
+    ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, StopReason, ThreadReply,
+    Widened,
 };
 
 /// How the model ended its work.
@@ -60,6 +61,9 @@ pub struct Handover {
     /// Commands whose output shows the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demonstrations: Vec<Demonstration>,
+    /// Replies to the comments of a review, where the work is about one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replies: Vec<ThreadReply>,
 }
 
 /// A command whose output shows the change, as the model says.

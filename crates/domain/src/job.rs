@@ -24,11 +24,13 @@ pub enum Job {
     MarkReady,
     /// Close the ticket of a merged pull request.
     Finish,
+    /// Take a pull request back to draft that a person pushed to.
+    BackToDraft,
 }
 
 impl Job {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Implement,
         Self::Triage,
         Self::Answer,
@@ -37,6 +39,7 @@ impl Job {
         Self::Review,
         Self::MarkReady,
         Self::Finish,
+        Self::BackToDraft,
     ];
 
     /// Where the job waits for its turn, when it is about this repository.
@@ -47,7 +50,7 @@ impl Job {
             },
             Self::Answer => Lane::Talk,
             Self::Triage | Self::Review => Lane::Review,
-            Self::MarkReady | Self::Finish => Lane::Upkeep,
+            Self::MarkReady | Self::Finish | Self::BackToDraft => Lane::Upkeep,
         }
     }
 
@@ -62,6 +65,7 @@ impl Job {
             Self::Review => "review",
             Self::MarkReady => "mark_ready",
             Self::Finish => "finish",
+            Self::BackToDraft => "back_to_draft",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Journeyman's nouns and rules. No runtime, no I/O, no clock: everything here is data and pure functions.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod about;
 mod background;
 mod budget;
 pub mod cause;
@@ -11,6 +12,7 @@ mod commit;
 mod control;
 mod criteria;
 mod fact;
+mod failure;
 mod fence;
 mod glob;
 mod handover;
@@ -57,6 +59,7 @@ mod trigger;
 mod waiting;
 mod workspace;
 
+pub use about::{About, Disposition, ReviewRound, ReviewThread, ThreadReply};
 pub use background::{
     Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,
     title_words,
@@ -65,13 +68,14 @@ pub use budget::{Budget, Dollars, RunLimits};
 pub use cause::Cause;
 pub use change::{
     BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
-    PullRequestStatus,
+    PullRequestStatus, RepairEnd,
 };
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
 pub use control::{NewerRecord, StopAll};
 pub use criteria::acceptance_criteria;
 pub use fact::{Entry, Fact};
+pub use failure::{FailureClass, classify, fingerprint};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use glob::covers;
 pub use handover::{

@@ -128,7 +128,12 @@ impl<'a> Naming<'a> {
                     "" => String::new(),
                     scope => format!("({scope})"),
                 };
-                format!("{}{scope}: {title}", self.known(named.kind))
+                let kind = match is_type(named.kind) {
+                    // What a commit is may be told more exactly than what a branch is for.
+                    true => named.kind,
+                    false => self.known(named.kind),
+                };
+                format!("{kind}{scope}: {title}")
             }
         };
         if self.rules.commits.ticket_in_message && !has_word(&subject, &key) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Background, ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, RecordKind,
+    About, Background, ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, RecordKind,
     ReportSettled, RepositoryName, Rules, RunId, SkipReason, Stored, TicketKey, TicketText, Timestamp,
 };
 
@@ -68,6 +68,15 @@ pub enum Reason {
     JobRequested(Box<JobRequest>),
     /// All checks of our pull request's head are complete.
     ChecksCompleted(ChecksSummary),
+    /// A person pushed to the branch of our open pull request.
+    HeadMoved {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Its head now.
+        head: CommitId,
+        /// Who pushed.
+        by: String,
+    },
     /// A person merged our pull request.
     PullRequestMerged {
         /// The pull request.
@@ -108,6 +117,7 @@ impl Reason {
                 Conclusion::Success | Conclusion::Absent => Job::MarkReady,
                 Conclusion::Failure => Job::FixCi,
             }),
+            Self::HeadMoved { .. } => Some(Job::BackToDraft),
             Self::PullRequestMerged { .. } | Self::PullRequestClosed { .. } => Some(Job::Finish),
             Self::Skipped(_)
             | Self::StopRequested { .. }
@@ -136,12 +146,12 @@ impl Reason {
 
     fn pull_request(&self) -> Option<&PullRequestRef> {
         match self {
+            Self::JobRequested(request) => Some(request.about.pull_request()?.0),
             Self::ChecksCompleted(checks) => Some(&checks.pull_request),
-            Self::PullRequestMerged { pull_request, .. } | Self::PullRequestClosed { pull_request, .. } => {
-                Some(pull_request)
-            }
-            Self::JobRequested(_)
-            | Self::Skipped(_)
+            Self::HeadMoved { pull_request, .. }
+            | Self::PullRequestMerged { pull_request, .. }
+            | Self::PullRequestClosed { pull_request, .. } => Some(pull_request),
+            Self::Skipped(_)
             | Self::StopRequested { .. }
             | Self::RetryRequested
             | Self::Decided(_)
@@ -165,6 +175,9 @@ pub struct JobRequest {
     /// What is known of the ticket beside its text.
     #[serde(default, skip_serializing_if = "Background::is_empty")]
     pub background: Background,
+    /// What it is about beside the ticket.
+    #[serde(default, skip_serializing_if = "About::is_ticket")]
+    pub about: About,
 }
 
 /// A person's decision at an approval gate.

@@ -16,7 +16,8 @@ mod writer;
 pub use error::Error;
 pub use model::{
     Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, GitRemote, HookDelivery,
-    Identity, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, conclusion, mentions,
+    Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
+    ReviewState, conclusion, mentions,
 };
 pub use reader::Reader;
 pub use settings::{Settings, readers, writers};

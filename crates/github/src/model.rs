@@ -116,6 +116,14 @@ pub struct Check {
     pub output_tail: String,
 }
 
+impl Check {
+    /// The job of GitHub Actions that it is; its address ends in `/actions/runs/1/job/2`.
+    pub fn actions_job(&self) -> Option<u64> {
+        let (_, job) = self.url.split_once("/actions/runs/")?.1.split_once("/job/")?;
+        job.split(['/', '?', '#']).next()?.parse().ok()
+    }
+}
+
 /// All checks taken together; `None` while one is not complete, or when there is none.
 pub fn conclusion(checks: &[Check]) -> Option<Conclusion> {
     let ends: Option<Vec<CheckConclusion>> = checks.iter().map(|check| check.conclusion).collect();
@@ -286,6 +294,55 @@ pub struct Remark {
     pub text: String,
     /// When it was said.
     pub at: Option<Timestamp>,
+}
+
+/// How a review judges a pull request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewState {
+    /// It may be merged.
+    Approved,
+    /// It may not be merged as it is.
+    ChangesRequested,
+    /// No judgement.
+    Commented,
+    /// Somebody took it back.
+    Dismissed,
+}
+
+/// A submitted review.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Review {
+    /// Its id.
+    pub id: u64,
+    /// Login of its author.
+    pub author: String,
+    /// True when the author is a program.
+    pub by_bot: bool,
+    /// Its judgement.
+    pub state: ReviewState,
+    /// Markdown; may be empty.
+    pub body: String,
+    /// When it was submitted.
+    pub at: Option<Timestamp>,
+    /// Its comments on lines.
+    pub comments: Vec<LineComment>,
+}
+
+/// A comment of a review on a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineComment {
+    /// Its id.
+    pub id: u64,
+    /// Login of its author.
+    pub author: String,
+    /// The file.
+    pub path: String,
+    /// The line in the new file; absent when it is gone.
+    pub line: Option<u64>,
+    /// Markdown.
+    pub body: String,
+    /// The comment that it replies to.
+    pub in_reply_to: Option<u64>,
 }
 
 /// One attempt of GitHub to deliver a webhook to our App.

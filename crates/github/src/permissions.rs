@@ -59,7 +59,7 @@ const fn needed(name: &'static str, title: &'static str, level: Level, reason: &
 }
 
 /// What the App of `[github_reader]` needs.
-pub const READER: [Needed; 5] = [
+pub const READER: [Needed; 6] = [
     needed(
         "metadata",
         "Metadata",
@@ -67,6 +67,7 @@ pub const READER: [Needed; 5] = [
         "the repository; whether a person may write",
     ),
     needed("checks", "Checks", Level::Read, "the check runs of a commit"),
+    needed("actions", "Actions", Level::Read, "the logs of failed jobs"),
     needed(
         "statuses",
         "Commit statuses",
@@ -100,7 +101,7 @@ pub const WRITER: [Needed; 4] = [
         "pull_requests",
         "Pull requests",
         Level::Write,
-        "opening the draft, marking it ready",
+        "opening the draft, marking it ready, back to draft; requesting and answering reviews",
     ),
     needed(
         "issues",

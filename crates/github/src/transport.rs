@@ -4,6 +4,7 @@ use std::{collections::hash_map::RandomState, error::Error as StdError, hash::Bu
 
 use domain::{Cause, cause::chain};
 use http::{HeaderMap, HeaderValue, header};
+use http_body_util::BodyExt as _;
 use octocrab::Octocrab;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -201,6 +202,39 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
         })
     } else {
         Err(refusal(call, status, hints, &message(&body)))
+    }
+}
+
+/// The last `keep` bytes of a text at another address. What is not UTF-8 of it is replaced.
+pub(crate) async fn fetch(crab: &Octocrab, url: &str, keep: usize) -> Result<String, Error> {
+    let fetching = async {
+        let response = crab._get(url).await.map_err(|error| failure(error, false))?;
+        let status = response.status().as_u16();
+        if !(200..300).contains(&status) {
+            let what = "the text that GitHub redirects to".to_owned();
+            return Err(match status {
+                404 | 410 => Error::NotFound { what },
+                _ => lost(false, format!("{what} answered {status}"), None),
+            });
+        }
+        let mut body = response.into_body();
+        let mut last: Vec<u8> = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| failure(error, false))?;
+            if let Some(data) = frame.data_ref() {
+                last.extend_from_slice(data);
+                // Twice as much is held, so that it is not moved for every piece.
+                if last.len() > keep * 2 {
+                    last.drain(..last.len() - keep);
+                }
+            }
+        }
+        last.drain(..last.len().saturating_sub(keep));
+        Ok(String::from_utf8_lossy(&last).into_owned())
+    };
+    match timeout(TOTAL_TIMEOUT, Box::pin(fetching)).await {
+        Ok(result) => result,
+        Err(_) => Err(lost(false, "a redirected text timed out".to_owned(), None)),
     }
 }
 

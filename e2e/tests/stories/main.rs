@@ -21,6 +21,8 @@ mod models;
 mod phases;
 mod proof;
 mod recovery;
+mod repairs;
+mod reviews;
 mod rolling;
 mod seen;
 mod skips;
@@ -43,6 +45,12 @@ fn only_pull_request(world: &World) -> PullRequestState {
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
     assert_eq!(pulls.len(), 1, "{pulls:#?}");
     pulls.into_iter().next().unwrap()
+}
+
+/// The subjects of the commits of the only pull request, oldest first.
+fn commits(world: &World) -> Vec<String> {
+    let number = only_pull_request(world).number;
+    world.github.subjects(fixture::REPOSITORY, number).unwrap()
 }
 
 /// The texts of the ticket's comments.

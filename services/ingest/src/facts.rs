@@ -6,9 +6,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use bootstrap::rules::RulesBook;
 use domain::{
     BranchRecord, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules, Source, TicketKey,
-    Timestamp, TriggerKey,
+    Timestamp, Trigger, TriggerKey,
 };
-use github::{Check, PullRequest};
+use github::{Check, PullRequest, Review};
 
 use crate::outside::Issue;
 
@@ -61,6 +61,14 @@ pub(crate) enum Need {
     PullRequest(RepositoryName, u64),
     /// The checks of a commit.
     Checks(RepositoryName, CommitId),
+    /// The log of a check that failed.
+    Log(RepositoryName, Box<Check>),
+    /// The checks of the tip of a branch.
+    BranchChecks(RepositoryName, String),
+    /// What was asked for on the ticket so far.
+    History(TicketKey),
+    /// The reviews of a pull request.
+    Reviews(RepositoryName, u64),
     /// Whether somebody may instruct us where they acted.
     Authority(Person),
 }
@@ -111,6 +119,10 @@ pub(crate) struct Facts {
     records: Read<(RepositoryName, u64), Option<PullRequestRecord>>,
     pull_requests: Read<(RepositoryName, u64), PullRequest>,
     checks: Read<(RepositoryName, CommitId), Vec<Check>>,
+    logs: Read<(RepositoryName, Box<Check>), Option<String>>,
+    branch_checks: Read<(RepositoryName, String), Vec<Check>>,
+    histories: Read<TicketKey, Vec<Trigger>>,
+    reviews: Read<(RepositoryName, u64), Vec<Review>>,
     authority: Read<Person, bool>,
 }
 
@@ -154,6 +166,14 @@ facts! {
     pull_request, put_pull_request, pull_requests: (repository: RepositoryName, number: u64) -> PullRequest, PullRequest;
     /// The checks of a commit.
     checks, put_checks, checks: (repository: RepositoryName, head: CommitId) -> Vec<Check>, Checks;
+    /// The end of the log of a check that failed; absent when there is none.
+    log, put_log, logs: (repository: RepositoryName, check: Box<Check>) -> Option<String>, Log;
+    /// The checks of the tip of a branch.
+    branch_checks, put_branch_checks, branch_checks: (repository: RepositoryName, branch: String) -> Vec<Check>, BranchChecks;
+    /// What was asked for on the ticket so far, oldest first.
+    history, put_history, histories: (ticket: TicketKey) -> Vec<Trigger>, History;
+    /// The submitted reviews of a pull request, oldest first.
+    reviews, put_reviews, reviews: (repository: RepositoryName, number: u64) -> Vec<Review>, Reviews;
     /// Whether somebody may instruct us where they acted, at this moment.
     authority, put_authority, authority: (person: Person) -> bool, Authority;
 }
@@ -181,6 +201,10 @@ impl Facts {
             records: Read::default(),
             pull_requests: Read::default(),
             checks: Read::default(),
+            logs: Read::default(),
+            branch_checks: Read::default(),
+            histories: Read::default(),
+            reviews: Read::default(),
             authority: Read::default(),
         }
     }

@@ -54,6 +54,24 @@ impl Router {
                 let checks = self.outside.checks(&repository, &head).await?;
                 facts.put_checks(repository, head, checks);
             }
+            Need::Log(repository, check) => {
+                let log = self.outside.job_log(&repository, &check).await?;
+                facts.put_log(repository, check, log);
+            }
+            Need::BranchChecks(repository, branch) => {
+                let checks = self.outside.branch_checks(&repository, &branch).await?;
+                facts.put_branch_checks(repository, branch, checks);
+            }
+            Need::History(ticket) => {
+                let read = self.queue.triggers().read_each_after(&ticket, 0).await?;
+                // One that cannot be read asks for nothing that could be counted.
+                let history = read.into_iter().filter_map(|(_, trigger)| trigger.ok());
+                facts.put_history(ticket, history.collect());
+            }
+            Need::Reviews(repository, number) => {
+                let reviews = self.outside.reviews(&repository, number).await?;
+                facts.put_reviews(repository, number, reviews);
+            }
             Need::Authority(person) => {
                 let may = self.may_instruct(&person).await?;
                 facts.put_authority(person, may);

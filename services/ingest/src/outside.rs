@@ -284,6 +284,41 @@ impl Outside {
         Ok(failpoint::around("ingest.github.changed", read).await?)
     }
 
+    /// The end of the log of a failed check; absent where GitHub has none.
+    pub(crate) async fn job_log(
+        &self,
+        repository: &RepositoryName,
+        check: &github::Check,
+    ) -> Result<Option<String>, ReadError> {
+        let read = self.github.job_log(repository, check);
+        match failpoint::around("ingest.github.job_log", read).await {
+            Err(error @ github::Error::Forbidden { .. }) => {
+                tracing::warn!(%repository, error = %chain(&error), "logs of jobs may not be read");
+                Ok(None)
+            }
+            log => Ok(log?),
+        }
+    }
+
+    pub(crate) async fn branch_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<github::Check>, ReadError> {
+        let read = self.github.branch_checks(repository, branch);
+        Ok(failpoint::around("ingest.github.branch_checks", read).await?)
+    }
+
+    /// The submitted reviews of a pull request, oldest first.
+    pub(crate) async fn reviews(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::Review>, ReadError> {
+        let read = self.github.reviews(repository, number);
+        Ok(failpoint::around("ingest.github.reviews", read).await?)
+    }
+
     pub(crate) async fn checks(
         &self,
         repository: &RepositoryName,

@@ -22,6 +22,8 @@ use crate::{
     kinds::{
         checks::{ChecksAbsent, ChecksChanged},
         closed::{Closed, is_closed},
+        pushed::Pushed,
+        reviewed::Reviewed,
     },
     outcome::{Failure, Outcome},
     router::Router,
@@ -257,7 +259,7 @@ impl OpenPullRequests {
         };
         if !is_closed(now) {
             tracked.has_head(&now.head);
-            return Ok(0);
+            return self.saw_open(router, place, now).await;
         }
         let Some(record) = self.still_open(router, place).await? else {
             return Ok(0);
@@ -268,6 +270,20 @@ impl OpenPullRequests {
         }
         self.open.remove(place);
         Ok(news(&[outcome]))
+    }
+
+    /// What may have happened to an open pull request that a listing shows as changed: a push, a review.
+    async fn saw_open(&mut self, router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+        let Some(record) = self.still_open(router, place).await? else {
+            return Ok(0);
+        };
+        let pushed = Pushed::from_poll(&record, now.head.clone());
+        let mut outcomes = vec![router.take(&pushed, Source::Poll).await?];
+        for review in router.outside.reviews(&place.0, place.1).await? {
+            let reviewed = Reviewed::from_poll(&record, &review);
+            outcomes.push(router.take(&reviewed, Source::Poll).await?);
+        }
+        Ok(news(&outcomes))
     }
 
     /// What the index says now: somebody may have purged the ticket, which no change of the index tells.

@@ -190,7 +190,8 @@ impl Driver {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "no request"));
         };
-        match self.slots.open(caller, request, None, None).await {
+        let base = request.about.pull_request().map(|(_, head)| head);
+        match self.slots.open(caller, request, base, None).await {
             Ok(workspace) => Ok(Outcome::from(Fact::WorkspaceOpened {
                 id,
                 workspace,

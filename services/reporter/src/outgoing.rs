@@ -56,12 +56,13 @@ mod tests {
     }
 
     /// The calls of the clients that write text of others outside.
-    const WRITING: [&str; 5] = [
+    const WRITING: [&str; 6] = [
         ".comment(",
         ".update_comment(",
         ".create_pull_request(",
         ".remote_link(",
         ".add_labels(",
+        ".reply(",
     ];
 
     fn assert_guarded(folder: &Path, found: &mut usize) {

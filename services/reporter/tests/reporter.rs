@@ -314,12 +314,16 @@ async fn red_checks_are_told_by_name_and_the_draft_stays() {
         name: "test (3.11)".to_owned(),
         url: "https://ci.example/1".to_owned(),
         log_tail: String::new(),
+        class: domain::FailureClass::Real,
+        step: String::new(),
+        log: String::new(),
     };
     let head = "a".repeat(40).parse().unwrap();
     let request = ReportRequest::ChecksFailed(report::ChecksFailed {
         pull_request,
         head,
         failed: vec![failed],
+        unrepaired: None,
     });
     assert_eq!(
         rig.settled(&rig.report(2, request)).await,

@@ -3,9 +3,9 @@
 mod requests;
 
 pub use requests::{
-    AddLabels, ChecksAbsent, ChecksFailed, ChecksPassed, Closed, EffortForecast, Merged, OpenPullRequest,
-    PlanProposed, Quarantined, QuestionAsked, ReportRequest, RetryScheduled, RunStopped, Unreadable,
-    WorkStarted,
+    AddLabels, ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, EffortForecast, Merged,
+    OpenPullRequest, PlanProposed, PushedByOthers, Quarantined, QuestionAsked, RepairStrategy, ReportRequest,
+    RetryScheduled, ReviewAddressed, RunStopped, Unreadable, WorkStarted,
 };
 
 use serde::{Deserialize, Serialize};

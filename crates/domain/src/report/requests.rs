@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Proposal, PushBranch};
 use crate::{
     BranchRef, CommitId, Description, FailedCheck, Forecast, Job, Plan, PullRequestRef, Question, RecordKind,
-    RepositoryName, SkipReason, StopReason, Timestamp,
+    RepairEnd, RepositoryName, SkipReason, StopReason, ThreadReply, Timestamp,
 };
 
 /// What every request says of itself.
@@ -70,6 +70,12 @@ requests! {
     ChecksAbsent(ChecksAbsent),
     /// CI is red: tell the ticket, keep the draft.
     ChecksFailed(ChecksFailed),
+    /// Red checks were repaired: tell the ticket.
+    ChecksRepaired(ChecksRepaired),
+    /// A review was addressed: reply in its threads, and hand the pull request over once more.
+    ReviewAddressed(ReviewAddressed),
+    /// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
+    PushedByOthers(PushedByOthers),
     /// A person merged: move the ticket to done, say so.
     Merged(Merged),
     /// A person closed the pull request unmerged: say so.
@@ -244,6 +250,9 @@ pub struct ChecksFailed {
     pub head: CommitId,
     /// What failed.
     pub failed: Vec<FailedCheck>,
+    /// Why nothing is done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrepaired: Option<RepairEnd>,
 }
 
 impl Request for ChecksFailed {
@@ -253,6 +262,94 @@ impl Request for ChecksFailed {
 
     fn summary(&self) -> String {
         format!("tell that CI of #{} is red", self.pull_request.number)
+    }
+}
+
+/// Red checks were repaired: tell the ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChecksRepaired {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// The commit that was pushed; absent: the branch was right already.
+    pub commit: Option<CommitId>,
+    /// How.
+    pub strategy: RepairStrategy,
+    /// What was wrong, and what the repair does.
+    pub summary: String,
+}
+
+/// How red checks were repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairStrategy {
+    /// By the commands of `ci.auto_fix`, without a model.
+    AutoFix,
+    /// By the model.
+    Model,
+}
+
+impl Request for ChecksRepaired {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "tell the ticket that the checks of #{} are repaired",
+            self.pull_request.number
+        )
+    }
+}
+
+/// A review was addressed: reply in its threads, and hand the pull request over once more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewAddressed {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// Login of the reviewer.
+    pub reviewer: String,
+    /// The commit that was pushed for it; absent: nothing was changed.
+    pub commit: Option<CommitId>,
+    /// What was changed and why, by the model.
+    pub summary: String,
+    /// One for each comment of the review.
+    pub replies: Vec<ThreadReply>,
+}
+
+impl Request for ReviewAddressed {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "reply to the review of #{} by {}",
+            self.pull_request.number, self.reviewer
+        )
+    }
+}
+
+/// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushedByOthers {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// The head that was pushed.
+    pub head: CommitId,
+    /// Who pushed.
+    pub by: String,
+}
+
+impl Request for PushedByOthers {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "{} pushed to #{}: back to draft",
+            self.by, self.pull_request.number
+        )
     }
 }
 

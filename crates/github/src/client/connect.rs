@@ -22,6 +22,11 @@ pub(super) fn token_crab(api_url: &str, token: &SecretString) -> Result<Octocrab
     build(Octocrab::builder().personal_token(token.clone()), api_url)
 }
 
+/// For addresses that are their own permission, such as those of logs.
+pub(super) fn anonymous_crab(api_url: &str) -> Result<Octocrab, Error> {
+    build(Octocrab::builder(), api_url)
+}
+
 type Builder = octocrab::OctocrabBuilder<
     octocrab::NoSvc,
     octocrab::DefaultOctocrabBuilderConfig,

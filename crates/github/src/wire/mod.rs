@@ -15,7 +15,7 @@ pub(crate) use checks::{WireCheckRuns, WireCombinedStatus};
 pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
 pub(crate) use people::{WirePermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
-pub(crate) use remarks::{WireComment, WireRemark};
+pub(crate) use remarks::{WireComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::WireRepository;
 
 use domain::Timestamp;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::Permission;
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(crate) struct WireUser {
     pub(crate) login: String,
     /// `User` or `Bot`.

@@ -6,7 +6,7 @@ use super::{
     instant,
     people::{WireUser, login},
 };
-use crate::{Comment, CommentId, Remark};
+use crate::{Comment, CommentId, LineComment, Remark, Review, ReviewState};
 
 #[derive(Deserialize)]
 pub(crate) struct WireComment {
@@ -71,6 +71,67 @@ impl From<WireRemark> for Remark {
             place,
             text: wire.body.unwrap_or_default(),
             at: instant(at.as_deref()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireReview {
+    id: u64,
+    user: Option<WireUser>,
+    body: Option<String>,
+    state: String,
+    submitted_at: Option<String>,
+}
+
+/// A comment at a line.
+#[derive(Clone, Deserialize)]
+pub(crate) struct WireLineComment {
+    id: u64,
+    user: Option<WireUser>,
+    body: Option<String>,
+    path: String,
+    /// Absent at a line that is gone.
+    line: Option<u64>,
+    pull_request_review_id: Option<u64>,
+    in_reply_to_id: Option<u64>,
+}
+
+impl WireReview {
+    /// The review, unless it is still a draft; `comments` are those of the whole pull request.
+    pub(crate) fn into_review(self, comments: &[WireLineComment]) -> Option<Review> {
+        let state = match self.state.to_ascii_uppercase().as_str() {
+            "APPROVED" => ReviewState::Approved,
+            "CHANGES_REQUESTED" => ReviewState::ChangesRequested,
+            "COMMENTED" => ReviewState::Commented,
+            "DISMISSED" => ReviewState::Dismissed,
+            _ => return None,
+        };
+        let of_it = comments
+            .iter()
+            .filter(|comment| comment.pull_request_review_id == Some(self.id));
+        let comments = of_it.cloned().map(LineComment::from);
+        Some(Review {
+            id: self.id,
+            comments: comments.collect(),
+            by_bot: self.user.as_ref().is_some_and(|user| user.r#type == "Bot"),
+            author: login(self.user),
+            state,
+            body: self.body.unwrap_or_default(),
+            at: instant(self.submitted_at.as_deref()),
+        })
+    }
+}
+
+impl From<WireLineComment> for LineComment {
+    fn from(wire: WireLineComment) -> Self {
+        Self {
+            id: wire.id,
+            author: login(wire.user),
+            path: wire.path,
+            line: wire.line,
+            body: wire.body.unwrap_or_default(),
+            in_reply_to: wire.in_reply_to_id,
         }
     }
 }

@@ -106,6 +106,7 @@ impl AppCaller {
             ("metadata", "read"),
             ("checks", "read"),
             ("statuses", "read"),
+            ("actions", "read"),
         ];
         usual
             .into_iter()

@@ -51,6 +51,10 @@ impl World {
         1000 + self.next_id
     }
 
+    pub(super) const fn next_id(&self) -> u64 {
+        1000 + self.next_id + 1
+    }
+
     pub(super) fn repo(&mut self, name: &str) -> anyhow::Result<&mut Repo> {
         self.repos
             .get_mut(name)

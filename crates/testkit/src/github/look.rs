@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FakeGitHub, repository, state};
+use super::{FakeGitHub, history, repository, state};
 use crate::http::{RecordedRequest, lock};
 
 /// A pull request as a test looks at it.
@@ -101,6 +101,23 @@ impl FakeGitHub {
     /// When there is no such repository, branch or commit.
     pub fn diff(&self, repository: &str, base: &str, head: &str) -> anyhow::Result<String> {
         repository::diff(&self.path(repository)?, base, head)
+    }
+
+    /// The first lines of the messages of a pull request's commits, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn subjects(&self, repository: &str, number: u64) -> anyhow::Result<Vec<String>> {
+        let path = self.path(repository)?;
+        let base = repository::branches(&path);
+        let (head, base) = {
+            let mut world = self.hub.world();
+            let pull = world.repo(repository)?.pull(number)?;
+            (pull.head_sha.clone(), base.get(&pull.base).cloned())
+        };
+        let commits = history::pushed(&path, base.as_ref(), &head)?;
+        let subject = |commit: &history::Commit| commit.message.lines().next().unwrap_or_default().to_owned();
+        Ok(commits.iter().map(subject).collect())
     }
 
     fn path(&self, repository: &str) -> anyhow::Result<std::path::PathBuf> {

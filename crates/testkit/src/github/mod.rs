@@ -9,6 +9,7 @@ mod git_http;
 mod graphql;
 mod history;
 mod hub;
+mod logs;
 mod look;
 mod moved;
 mod pulls;
@@ -265,6 +266,36 @@ impl FakeGitHub {
         lines: &[(&str, u64, &str)],
     ) -> anyhow::Result<()> {
         self.hub.review(repository, number, by, (state, body), lines)
+    }
+
+    /// What our account replied to a comment on a line, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn replies(&self, repository: &str, number: u64, comment: u64) -> anyhow::Result<Vec<String>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let replies = lines.filter(|line| line.in_reply_to == Some(comment));
+        Ok(replies.map(|line| line.body.clone()).collect())
+    }
+
+    /// The ids of the comments on lines that begin a thread, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn threads(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let first = lines.filter(|line| line.in_reply_to.is_none());
+        Ok(first.map(|line| line.id).collect())
+    }
+
+    /// The id that the next object gets: a review takes one, then each of its comments.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.hub.world().next_id()
     }
 
     /// A person comments on a pull request; gives the comment's id. Sends `issue_comment`.

@@ -289,6 +289,38 @@ pub(super) async fn reviews(
     })
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplyBody {
+    body: String,
+}
+
+pub(super) async fn reply(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number, comment)): Path<(String, String, u64, u64)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let reply: ReplyBody = read(&headers, &body)?;
+    if reply.body.trim().is_empty() || reply.body.chars().count() > 65_536 {
+        return Err(invalid(&field("body", "invalid")));
+    }
+    let full = format!("{owner}/{name}");
+    let made = hub
+        .reply(&full, number, comment, caller.login(), &reply.body)
+        .map_err(|_| not_found())?;
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let mut all = pull
+            .reviews
+            .iter()
+            .flat_map(|review| repo.line_comments_json(pull, review, &hub.url));
+        let json = all.find(|json| json["id"] == made.id).ok_or_else(not_found)?;
+        Ok(answer(StatusCode::CREATED, json))
+    })
+}
+
 /// The comments at lines, of every review.
 pub(super) async fn line_comments(
     State(hub): State<Arc<Hub>>,

@@ -11,7 +11,7 @@ use axum::routing::{any, get, patch, post};
 
 use super::auth::{not_found, refuse};
 use super::hub::Hub;
-use super::{branches, comments, git_http, graphql, pulls, quota, rest};
+use super::{branches, comments, git_http, graphql, logs, pulls, quota, rest};
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
     let repo = Router::new()
@@ -25,6 +25,8 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         )
         .route("/pulls/{number}/reviews", get(pulls::reviews))
         .route("/pulls/{number}/comments", get(pulls::line_comments))
+        .route("/pulls/{number}/comments/{comment}/replies", post(pulls::reply))
+        .route("/actions/jobs/{job}/logs", get(logs::redirect))
         .route(
             "/issues/{number}/comments",
             get(comments::list).post(comments::create),
@@ -53,6 +55,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .route("/app/hook/deliveries/{id}", get(rest::delivery))
         .route("/app/hook/deliveries/{id}/attempts", post(rest::redeliver))
         .route("/graphql", post(graphql::handle))
+        .route("/stored-logs/{job}", get(logs::text))
         .route(
             "/git/{owner}/{name}/{*rest}",
             get(git_http::handle).post(git_http::handle),

@@ -118,6 +118,7 @@ pub(super) fn needed(method: &Method, path: &str) -> (Option<String>, Vec<(&'sta
         ["pulls", ..] => vec![("pull_requests", level)],
         ["issues", ..] => vec![("issues", level), ("pull_requests", level)],
         ["commits", _, "check-runs"] => vec![("checks", level)],
+        ["actions", ..] => vec![("actions", level)],
         ["commits", _, "status"] => vec![("statuses", level)],
         ["git" | "branches", ..] => vec![("contents", level)],
         _ => vec![("metadata", level)],

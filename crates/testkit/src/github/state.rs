@@ -47,6 +47,7 @@ pub(super) struct LineComment {
     pub(super) path: String,
     pub(super) line: u64,
     pub(super) body: String,
+    pub(super) in_reply_to: Option<u64>,
 }
 
 #[derive(Debug, Clone)]

@@ -24,6 +24,7 @@ impl Hub {
             path: path.to_owned(),
             line,
             body: body.to_owned(),
+            in_reply_to: None,
         };
         let lines = lines.iter().map(line).collect();
         let repo = world.repo(name)?;
@@ -50,6 +51,49 @@ impl Hub {
         });
         self.tell(repo, "pull_request_review", payload, by);
         Ok(())
+    }
+
+    /// A reply to a comment on a line is a review of its own, with nothing else in it.
+    pub(super) fn reply(
+        &self,
+        name: &str,
+        number: u64,
+        to: u64,
+        by: &str,
+        body: &str,
+    ) -> anyhow::Result<LineComment> {
+        let mut world = self.world();
+        let (id, review_id) = (world.fresh_id(), world.fresh_id());
+        let repo = world.repo(name)?;
+        let pull = repo.pull(number)?;
+        let mut lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let first = lines
+            .find(|line| line.id == to && line.in_reply_to.is_none())
+            .with_context(|| format!("there is no first comment {to} of a thread"))?;
+        let reply = LineComment {
+            id,
+            path: first.path.clone(),
+            line: first.line,
+            body: body.to_owned(),
+            in_reply_to: Some(to),
+        };
+        let review = Review {
+            id: review_id,
+            author: by.to_owned(),
+            state: "commented".to_owned(),
+            body: String::new(),
+            sha: pull.head_sha.clone(),
+            submitted: iso_now(),
+            lines: vec![reply.clone()],
+        };
+        pull.reviews.push(review.clone());
+        let pull = pull.clone();
+        let payload = json!({
+            "action": "submitted", "review": repo.review_json(&pull, &review, &self.url),
+            "pull_request": repo.simple_pull_json(&pull, &self.url),
+        });
+        self.tell(repo, "pull_request_review", payload, by);
+        Ok(reply)
     }
 
     pub(super) fn comment(&self, name: &str, number: u64, by: &str, body: &str) -> anyhow::Result<Comment> {

@@ -1,7 +1,7 @@
 //! Checks of a commit changed: once all on the head of a pull request of ours are complete, their verdict.
 
 use domain::{
-    ChecksSummary, CommitId, FailedCheck, PullRequestRecord, PullRequestRef, Reason, RepositoryName,
+    ChecksSummary, CommitId, Conclusion, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef, Reason, RepositoryName,
     TicketKey, TriggerKey,
 };
 use github::Check;
@@ -9,12 +9,14 @@ use github::Check;
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
     facts::{Facts, Need},
-    hex,
+    hex, log,
     payload::{Hook, Unreadable, github as wire},
-    pin,
+    pin, repair,
 };
 
 const FAILED_CHECKS: usize = 20;
+/// More logs than these are not read.
+const READ_LOGS: usize = 6;
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
 /// The checks of a head may be complete.
@@ -99,21 +101,35 @@ impl Kind for ChecksChanged {
         let Some(conclusion) = github::conclusion(checks) else {
             return Ok(Verdict::nothing("checks are not complete"));
         };
-        let summary = ChecksSummary {
+        let at = checks.iter().filter_map(|check| check.completed_at).max();
+        let follows = |reason| Follows {
+            ticket: ticket.clone(),
+            key: follows_key(ours, &self.head, checks),
+            at: at.unwrap_or(facts.now),
+            actor: None,
+            reason,
+        };
+        let mut summary = ChecksSummary {
             pull_request: ours.clone(),
             head: self.head.clone(),
             conclusion,
-            failed: failed(checks),
+            failed: Vec::new(),
+            unrepaired: None,
         };
-        let at = checks.iter().filter_map(|check| check.completed_at).max();
-        Ok(Verdict::from(Follows {
-            ticket: ticket.clone(),
-            key: key(ours, &self.head, &digest(checks)),
-            at: at.unwrap_or(facts.now),
-            actor: None,
-            reason: Reason::ChecksCompleted(summary),
-        }))
+        if conclusion == Conclusion::Failure {
+            // What the log knows costs no reads of logs.
+            if let Some(sequence) = facts.known(ticket, &follows_key(ours, &self.head, checks))? {
+                return Ok(Verdict::Known(*sequence));
+            }
+            summary.failed = failed(checks, ours, facts)?;
+            return Ok(follows(repair::wanted(ticket, summary, facts)?).into());
+        }
+        Ok(follows(Reason::ChecksCompleted(summary)).into())
     }
+}
+
+fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[Check]) -> TriggerKey {
+    key(ours, head, &digest(checks))
 }
 
 /// No check has reported on the head of a pull request of ours, however long one waited.
@@ -141,6 +157,7 @@ impl Kind for ChecksAbsent {
             head: self.head.clone(),
             conclusion: domain::Conclusion::Absent,
             failed: Vec::new(),
+            unrepaired: None,
         };
         Ok(Verdict::from(Follows {
             ticket: self.ticket.clone(),
@@ -157,11 +174,32 @@ fn key(ours: &PullRequestRef, head: &CommitId, result: &str) -> TriggerKey {
     TriggerKey::new(format!("checks:{}:{head}:{result}", ours.repository))
 }
 
-fn failed(checks: &[Check]) -> Vec<FailedCheck> {
-    let failed = checks
-        .iter()
-        .filter(|check| check.conclusion.is_some_and(|end| !end.is_good()));
-    failed.take(FAILED_CHECKS).map(failed_check).collect()
+/// The checks that failed, each with its kind and what matters of its log.
+fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<FailedCheck>, Need> {
+    let is_red = |check: &&Check| check.conclusion.is_some_and(|end| !end.is_good());
+    let mut failed = Vec::new();
+    for check in checks.iter().filter(is_red).take(FAILED_CHECKS) {
+        let raw = match failed.len() < READ_LOGS {
+            true => facts.log(&ours.repository, &Box::new(check.clone()))?.as_deref(),
+            false => None,
+        };
+        failed.push(failed_check(check, raw.map(log::essence)));
+    }
+    let is_open = failed.iter().any(|check| check.class.is_real());
+    if is_open {
+        let base = &facts.pull_request(&ours.repository, &ours.number)?.base_branch;
+        let before = facts.branch_checks(&ours.repository, base)?;
+        for check in &mut failed {
+            let same = |other: &&Check| other.name == check.name;
+            let is_good = |other: &Check| other.conclusion.is_some_and(github::CheckConclusion::is_good);
+            if checks.iter().filter(same).any(is_good) {
+                check.class = FailureClass::Flaky;
+            } else if before.iter().filter(same).any(|other| is_red(&other)) {
+                check.class = FailureClass::PreExisting;
+            }
+        }
+    }
+    Ok(failed)
 }
 
 fn digest(checks: &[Check]) -> String {
@@ -177,16 +215,25 @@ fn digest(checks: &[Check]) -> String {
     hex::sha256(lines.concat().as_bytes())
 }
 
-fn failed_check(check: &Check) -> FailedCheck {
+fn failed_check(check: &Check, log: Option<log::Essence>) -> FailedCheck {
     // A log is no markup: what looks like a tag stands for itself.
     let clean = domain::text::without_hidden(&check.output_tail);
     let mut start = clean.len().saturating_sub(LOG_TAIL_BYTES);
     while !clean.is_char_boundary(start) {
         start += 1;
     }
+    let log = log.unwrap_or_default();
+    let shown = if log.text.is_empty() { &clean } else { &log.text };
     FailedCheck {
         name: pin::cut(&pin::sanitise(&check.name), 200),
         url: check.url.clone(),
         log_tail: clean[start..].to_owned(),
+        class: domain::classify(
+            &check.name,
+            check.conclusion == Some(github::CheckConclusion::TimedOut),
+            shown,
+        ),
+        step: log.step,
+        log: log.text,
     }
 }

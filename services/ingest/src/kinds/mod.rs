@@ -99,6 +99,8 @@ kinds! {
     comment,
     checks,
     closed,
+    pushed,
+    reviewed,
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use bootstrap::rules::{Connections, RulesBook};
 use domain::{
-    BranchRecord, CommitId, Conclusion, Job, Origin, PullRequestRecord, PullRequestRef, PullRequestStatus,
-    Reason, RepositoryName, RunId, SkipPlace, SkipReason, Source, TicketKey, Timestamp, TriggerKey,
+    About, BranchRecord, CommitId, Conclusion, Job, Origin, PullRequestRecord, PullRequestRef,
+    PullRequestStatus, Reason, RepairEnd, RepositoryName, RunId, SkipPlace, SkipReason, Source, TicketKey,
+    Timestamp, Trigger, TriggerKey,
 };
-use github::{Check, CheckConclusion, CheckKind, CheckStatus, PullRequest};
+use github::{Check, CheckConclusion, CheckKind, CheckStatus, PullRequest, Review, ReviewState};
 use queue::WebhookDelivery;
 use serde_json::{Value, json};
 
@@ -17,6 +18,8 @@ use super::{
     closed::Closed,
     comment::Comment,
     from_webhook,
+    pushed::Pushed,
+    reviewed::Reviewed,
     text::TextWritten,
     work::Work,
 };
@@ -75,12 +78,26 @@ fn jira(body: &Value) -> Vec<Box<dyn Kind>> {
     events(&Origin::Jira(None), "jira", body).expect("readable")
 }
 
-/// What follows, when every fact is there.
+/// What follows. What the log, logs, the target branch and the history have is nothing unless a test says so.
 fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
-    match event.decide(facts) {
-        Ok(verdict) => verdict,
-        Err(need) => panic!("{need:?} is missing"),
+    let mut facts = facts.clone();
+    loop {
+        match event.decide(&facts) {
+            Ok(verdict) => return verdict,
+            Err(Need::Known(ticket, key)) => facts.put_known(ticket, key, None),
+            Err(Need::Log(repository, check)) => facts.put_log(repository, check, None),
+            Err(Need::BranchChecks(repository, branch)) => {
+                facts.put_branch_checks(repository, branch, vec![])
+            }
+            Err(Need::History(ticket)) => facts.put_history(ticket, vec![asked_before()]),
+            Err(need) => panic!("{need:?} is missing"),
+        }
     }
+}
+
+/// The work that a pull request of ours comes from.
+fn asked_before() -> Trigger {
+    follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(Source::Webhook)
 }
 
 fn follows(event: &dyn Kind, facts: &Facts) -> Follows {
@@ -584,6 +601,10 @@ fn one_bad_end_makes_a_failure_that_names_it_and_keeps_the_end_of_its_log() {
         let checks = (1..).zip(ends).map(|(id, end)| check(id, Some(*end))).collect();
         match follows(&*check_run()[0], &checked(pull_request(), checks)).reason {
             Reason::ChecksCompleted(summary) => summary,
+            Reason::JobRequested(request) => match request.about {
+                About::Checks(summary) => *summary,
+                other => panic!("{other:?}"),
+            },
             other => panic!("{other:?}"),
         }
     };
@@ -740,4 +761,185 @@ fn a_key_of_jira_s_changelog_may_be_a_number() {
     };
     let same = Work::entered(ticket(), READY.to_owned(), approval);
     assert_eq!(format!("{:?}", jira(&payload)[0]), format!("{same:?}"));
+}
+
+/// Repairs of earlier heads, and the red checks of another.
+fn repaired(heads: &[char], log: &str) -> Verdict {
+    let red = |log: &str| Check {
+        output_tail: log.to_owned(),
+        ..check(1, Some(CheckConclusion::Failure))
+    };
+    let mut facts = checked(pull_request(), vec![red(log)]);
+    let mut history = vec![asked_before()];
+    for head in heads {
+        let mut trigger = asked_before();
+        let Reason::JobRequested(request) = &mut trigger.reason else {
+            panic!("no job")
+        };
+        request.about = About::Checks(Box::new(domain::ChecksSummary {
+            pull_request: ours(),
+            head: head.to_string().repeat(40).parse().expect("commit"),
+            conclusion: Conclusion::Failure,
+            failed: vec![domain::FailedCheck {
+                name: "test 1".to_owned(),
+                url: String::new(),
+                log_tail: "error: 1 of 3".to_owned(),
+                class: domain::FailureClass::Real,
+                step: String::new(),
+                log: String::new(),
+            }],
+            unrepaired: None,
+        }));
+        history.push(trigger);
+    }
+    facts.put_history(ticket(), history);
+    decided(&*check_run()[0], &facts)
+}
+
+#[test]
+fn red_checks_are_repaired_until_it_is_no_use_any_more() {
+    let end = |verdict: Verdict| match verdict {
+        Verdict::Follows(follows) => match follows.reason {
+            Reason::JobRequested(request) if request.job == Job::FixCi => None,
+            Reason::ChecksCompleted(checks) => checks.unrepaired,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(end(repaired(&[], "error: 2")), None);
+    assert_eq!(end(repaired(&['a'], "error: no mug")), None, "another failure");
+    assert_eq!(end(repaired(&['a'], "error: 2 of 5")), Some(RepairEnd::Repeated));
+    assert_eq!(
+        end(repaired(&['a', 'b', 'c', 'd', 'e', 'f'], "error: no mug")),
+        Some(RepairEnd::PerPullRequest)
+    );
+    let not_ours = repaired(&[], "write: No space left on device");
+    assert_eq!(end(not_ours), Some(RepairEnd::NotOurs));
+}
+
+#[test]
+fn one_commit_is_repaired_three_times_at_most() {
+    let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
+    let first = follows(&*check_run()[0], &facts).into_trigger(Source::Webhook);
+    facts.put_history(
+        ticket(),
+        vec![asked_before(), first.clone(), first.clone(), first],
+    );
+    let Reason::ChecksCompleted(checks) = follows(&*check_run()[0], &facts).reason else {
+        panic!("repaired again")
+    };
+    assert_eq!(checks.unrepaired, Some(RepairEnd::PerHead));
+}
+
+fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn Kind>> {
+    github(
+        "push",
+        &json!({"ref": "refs/heads/feat/ENG-12-x", "after": after, "deleted": false,
+            "repository": {"full_name": "acme/shop"}, "sender": {"login": login}}),
+    )
+}
+
+#[test]
+fn a_push_by_somebody_else_takes_the_pull_request_back_to_draft_through_both_doors() {
+    let theirs: CommitId = "c".repeat(40).parse().expect("commit");
+    let now = PullRequest {
+        head: theirs.clone(),
+        ..pull_request()
+    };
+    let facts = checked(now, vec![]);
+    let told = follows(&*pushed_by("rita", theirs.as_str())[0], &facts);
+    let polled = follows(&Pushed::from_poll(&record(), theirs.clone()), &facts);
+    assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
+    assert_eq!(told.reason.job(), Some(Job::BackToDraft));
+    assert_eq!(nothing(&*pushed_by("rita", SHA)[0], &facts), "we pushed it");
+    let ours = pushed_by("journeyman[bot]", theirs.as_str());
+    assert_eq!(nothing(&*ours[0], &facts), "our own account pushed it");
+    let deleted = json!({"ref": "refs/heads/feat/ENG-12-x", "after": "0".repeat(40), "deleted": true,
+        "repository": {"full_name": "acme/shop"}, "sender": {"login": "rita"}});
+    assert!(github("push", &deleted).is_empty());
+}
+
+fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)]) -> Review {
+    let comment = |&(id, in_reply_to): &(u64, Option<u64>)| github::LineComment {
+        id,
+        author: "rita".to_owned(),
+        path: "shop/cart.py".to_owned(),
+        line: Some(3),
+        body: format!("Comment {id}"),
+        in_reply_to,
+    };
+    Review {
+        id,
+        author: "rita".to_owned(),
+        by_bot: false,
+        state,
+        body: body.to_owned(),
+        at: Some(Timestamp::from_unix_ms(70)),
+        comments: lines.iter().map(comment).collect(),
+    }
+}
+
+fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) {
+    let told = github(
+        "pull_request_review",
+        &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita"}},
+            "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
+    );
+    let polled = Reviewed::from_poll(&record(), &review);
+    let mut facts = facts();
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_authority(rita(), true);
+    facts.put_pull_request(repository(), 7, pull_request());
+    facts.put_reviews(repository(), 7, vec![review]);
+    (told, polled, facts)
+}
+
+#[test]
+fn webhook_and_poll_tell_of_the_same_review_with_all_its_comments() {
+    let lines = [(41, None), (42, None), (43, Some(30)), (44, Some(30))];
+    let (told, polled, facts) = reviewed(review(9, ReviewState::ChangesRequested, "No.", &lines));
+    let told = follows(&*told[0], &facts);
+    assert_eq!(told, follows(&polled, &facts));
+    assert_eq!(told.key, TriggerKey::new("review:9"));
+    let Reason::JobRequested(request) = told.reason else {
+        panic!("no job")
+    };
+    assert_eq!(
+        (request.job, request.text.summary.as_str()),
+        (Job::AddressReview, "Fix the cart")
+    );
+    let threads: Vec<(u64, &str)> = request
+        .about
+        .threads()
+        .iter()
+        .map(|thread| (thread.id, thread.text.as_str()))
+        .collect();
+    let expected = [
+        (41, "Comment 41"),
+        (42, "Comment 42"),
+        (30, "Comment 43\n\nComment 44"),
+    ];
+    assert_eq!(
+        threads, expected,
+        "replies are said in the thread that they belong to"
+    );
+}
+
+#[test]
+fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
+    use ReviewState::{Approved, ChangesRequested, Commented, Dismissed};
+    let why = |state, body: &str, lines: &[(u64, Option<u64>)]| {
+        let (told, _, facts) = reviewed(review(9, state, body, lines));
+        nothing(&*told[0], &facts)
+    };
+    assert_eq!(why(Approved, "Nice.", &[]), "the review asks for nothing");
+    assert_eq!(why(Commented, " ", &[]), "the review asks for nothing");
+    assert_eq!(why(Dismissed, "x", &[(1, None)]), "the review asks for nothing");
+    let (told, _, facts) = reviewed(review(9, Approved, "", &[(1, None)]));
+    assert_eq!(follows(&*told[0], &facts).reason.job(), Some(Job::AddressReview));
+    let (told, _, _) = reviewed(review(9, ChangesRequested, "No.", &[]));
+    let mut facts = self::facts();
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_authority(rita(), false);
+    assert_eq!(nothing(&*told[0], &facts), "the reviewer may not give orders");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Background, Job, JobRequest, Reason, TicketKey, Timestamp, TriggerKey};
+use domain::{About, Background, Job, JobRequest, Reason, TicketKey, Timestamp, TriggerKey};
 
 use super::{Follows, Kind, Verdict};
 use crate::{
@@ -129,6 +129,7 @@ impl Kind for TextWritten {
             text: pin::pin(raw, &[], self.at, &BTreeSet::new()),
             rules: rules.clone(),
             background: Background::default(),
+        about: About::default(),
         };
         Ok(Verdict::from(Follows {
             key,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, Source, TicketKey,
+    About, Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, Source, TicketKey,
     TicketText, Timestamp, TriggerKey,
 };
 use github::PullRequest;
@@ -339,6 +339,7 @@ fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Rea
         text,
         rules: rules.clone(),
         background: Background::default(),
+        about: About::default(),
     }))
 }
 

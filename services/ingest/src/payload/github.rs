@@ -101,3 +101,33 @@ pub(crate) struct Comment {
 pub(crate) struct User {
     pub(crate) login: String,
 }
+
+#[derive(Deserialize)]
+pub(crate) struct PushPayload {
+    pub(crate) r#ref: String,
+    /// Zeros when the branch was deleted.
+    pub(crate) after: CommitId,
+    #[serde(default)]
+    pub(crate) deleted: bool,
+    pub(crate) repository: Repository,
+    pub(crate) sender: User,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ReviewPayload {
+    pub(crate) action: String,
+    pub(crate) review: Review,
+    pub(crate) pull_request: Numbered,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Review {
+    pub(crate) id: u64,
+    pub(crate) user: User,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Numbered {
+    pub(crate) number: u64,
+}

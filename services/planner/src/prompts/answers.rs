@@ -90,6 +90,16 @@ fn argument(wrong: &Argument) -> String {
             }
             text
         }
+        Argument::Replies(open) => {
+            let open: Vec<String> = open.iter().map(u64::to_string).collect();
+            format!(
+                "`replies` needs exactly one entry for each comment of the review, and none for others; without one: {}",
+                match open.is_empty() {
+                    true => "none".to_owned(),
+                    false => open.join(", "),
+                }
+            )
+        }
         Argument::Quote(quote) => format!(
             "the ticket does not contain {quote:?}. Quote its own words under `criteria`, or leave the point out"
         ),

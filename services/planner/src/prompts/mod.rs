@@ -9,7 +9,7 @@ mod tags;
 
 use std::sync::LazyLock;
 
-use domain::{Block, JobRequest, Scope, TicketKind, ToolSpec, WorkspaceInfo, cause::chain};
+use domain::{About, Block, JobRequest, Scope, TicketKind, ToolSpec, WorkspaceInfo, cause::chain};
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -131,7 +131,21 @@ fn values(conversation: &Conversation<'_>) -> Value {
         || TicketKind::of(&conversation.request.text.kind),
         |intake| intake.kind,
     );
+    let about = &conversation.request.about;
     context! {
+        about => match about {
+            About::Ticket => "ticket",
+            About::Checks(_) => "checks",
+            About::Review(_) => "review",
+        },
+        failures => match about {
+            About::Checks(checks) => tags.failures(checks),
+            About::Ticket | About::Review(_) => String::new(),
+        },
+        review => match about {
+            About::Review(round) => tags.review(round),
+            About::Ticket | About::Checks(_) => String::new(),
+        },
         repository => conversation.request.repository.to_string(),
         target => rules.target_branch(),
         default_branch => rules.repo.default_branch,
@@ -284,7 +298,13 @@ mod tests {
             modules: vec![domain::ModuleRules::default()],
             ..domain::Rules::default()
         };
-        let rules = context! { rules => Value::from_serialize(rules) };
+        for about in ["ticket", "checks", "review"] {
+            let values = context! { rules => Value::from_serialize(&rules), about };
+            let finish = described("finish", &values).unwrap().unwrap();
+            let asks_for_replies = finish.input_schema["properties"]["replies"].is_object();
+            assert_eq!(asks_for_replies, about == "review");
+        }
+        let rules = context! { rules => Value::from_serialize(rules), about => "ticket" };
         for tool in [
             "add_labels",
             "ask",

@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 
 use domain::{
-    Background, BackgroundPart, CodeSeed, EarlierPullRequest, Intake, JobRequest, News, Plan,
-    PullRequestStatus, TicketComment, TicketKey,
+    Background, BackgroundPart, ChecksSummary, CodeSeed, EarlierPullRequest, Intake, JobRequest, News, Plan,
+    PullRequestStatus, ReviewRound, TicketComment, TicketKey,
 };
 
 const TEXT_CHARS: usize = 64 * 1024;
 const COMMENTS: usize = 50;
 const CRITERION_CHARS: usize = 500;
 const COMMENT_CHARS: usize = 8 * 1024;
+/// How many failed checks are shown, and how much of each log.
+const FAILURES: usize = 4;
+const LOG_CHARS: usize = 24_000;
 /// Of what a model wrote earlier in the run.
 const MODEL_CHARS: usize = 16 * 1024;
 
@@ -97,6 +100,47 @@ impl Tags<'_> {
             let _ = writeln!(text, "{what} could not be read.");
         }
         text
+    }
+
+    /// The failed checks that a model can do something about, the ends of their logs within what it can read.
+    pub(super) fn failures(&self, checks: &ChecksSummary) -> String {
+        let real = checks.failed.iter().filter(|check| check.class.is_real());
+        let mut text = String::new();
+        for check in real.take(FAILURES) {
+            let step = match check.step.as_str() {
+                "" => String::new(),
+                step => format!(" step=\"{}\"", self.attribute(step)),
+            };
+            let attributes = format!(" name=\"{}\"{step}", self.attribute(&check.name));
+            let log = self.text(check.output(), LOG_CHARS);
+            text.push_str(&self.around_with("failed-check", &attributes, &log));
+        }
+        text
+    }
+
+    /// A review with its comments, each with the id that replies go to.
+    pub(super) fn review(&self, round: &ReviewRound) -> String {
+        let attributes = format!(
+            " author=\"{}\" asks_for_changes=\"{}\"",
+            self.attribute(&round.author),
+            if round.asks_for_changes { "yes" } else { "no" }
+        );
+        let mut content = self.text(&round.body, COMMENT_CHARS);
+        for thread in &round.threads {
+            let line = thread.line.map_or_else(String::new, |line| format!(":{line}"));
+            let attributes = format!(
+                " id=\"{}\" place=\"{}{line}\"",
+                thread.id,
+                self.attribute(&thread.path)
+            );
+            content.push('\n');
+            content.push_str(&self.around_with(
+                "comment",
+                &attributes,
+                &self.text(&thread.text, COMMENT_CHARS),
+            ));
+        }
+        self.around_with("review", &attributes, content.trim())
     }
 
     fn earlier(&self, pull: &EarlierPullRequest) -> String {

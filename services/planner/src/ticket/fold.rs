@@ -111,6 +111,7 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
         }
         Reason::JobRequested(_)
         | Reason::ChecksCompleted(_)
+        | Reason::HeadMoved { .. }
         | Reason::PullRequestMerged { .. }
         | Reason::PullRequestClosed { .. } => {}
     }

@@ -118,6 +118,7 @@ fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
             head: commit('1'),
             conclusion: Conclusion::Failure,
             failed: vec![],
+            unrepaired: None,
         })
     };
     let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];

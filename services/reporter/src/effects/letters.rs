@@ -21,6 +21,14 @@ impl Outside {
                 let jira = &self.jira;
                 jira.comment(issue, text.as_str(), marker).await?.to_string()
             }
+            Thread::Review(repository, number, comment) => {
+                let body = marked(text, marker);
+                let github = &self.github;
+                github
+                    .reply(repository, *number, *comment, &body)
+                    .await?
+                    .to_string()
+            }
             Thread::Nowhere(ticket) => return Err(untold(ticket)),
             Thread::GitHub(repository, number) => {
                 let body = marked(text, marker);
@@ -43,6 +51,7 @@ impl Outside {
                 let jira = &self.jira;
                 Ok(jira.update_comment(issue, &comment, text.as_str()).await?)
             }
+            Thread::Review(..) => Err(Trouble::Failed(message::replies_stay())),
             Thread::Nowhere(ticket) => Err(untold(ticket)),
             Thread::GitHub(repository, _) => {
                 let body = marked(text, marker);

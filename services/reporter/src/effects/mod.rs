@@ -1,5 +1,6 @@
 //! The effects on the outside: each one can look whether it is done, and do it.
 
+mod back_to_draft;
 mod ci;
 mod comment;
 mod labels;
@@ -10,6 +11,8 @@ mod pull_request;
 mod push_branch;
 mod record_end;
 mod remote_link;
+mod reply;
+mod request_review;
 mod show_change;
 mod thread;
 mod transition;
@@ -26,6 +29,7 @@ use crate::{
     trouble::Trouble,
 };
 
+pub(crate) use back_to_draft::BackToDraft;
 pub(crate) use comment::Comment;
 pub(crate) use labels::AddLabels;
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
@@ -33,6 +37,8 @@ pub(crate) use pull_request::OpenPullRequest;
 pub(crate) use push_branch::PushBranch;
 pub(crate) use record_end::RecordEnd;
 pub(crate) use remote_link::LinkPullRequest;
+pub(crate) use reply::Reply;
+pub(crate) use request_review::RequestReview;
 pub(crate) use show_change::ShowChange;
 pub(crate) use thread::Thread;
 pub(crate) use transition::Transition;

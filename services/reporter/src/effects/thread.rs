@@ -12,6 +12,8 @@ pub(crate) enum Thread {
     Jira(TicketKey),
     /// The conversation of a GitHub issue or pull request.
     GitHub(RepositoryName, u64),
+    /// The thread of a review that a comment on a line began: a pull request, and the comment's id.
+    Review(RepositoryName, u64, u64),
     /// Nobody talks there: no tracker has the tickets of folders.
     Nowhere(TicketKey),
 }
@@ -51,6 +53,9 @@ impl Outside {
                     })
                     .collect())
             }
+            Thread::Review(repository, number, comment) => {
+                self.our_replies(repository, *number, *comment).await
+            }
             Thread::Nowhere(_) => Ok(Vec::new()),
             Thread::GitHub(repository, number) => {
                 let comments = self.github.list_comments(repository, *number).await?;
@@ -68,6 +73,27 @@ impl Outside {
         }
     }
 
+    /// What we replied in the thread of a comment on a line.
+    async fn our_replies(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        comment: u64,
+    ) -> Result<Vec<Ours>, Trouble> {
+        let us = self.github.login(repository.instance()).await?;
+        let said = self.github.line_comments(repository, number).await?;
+        let is_ours = |reply: &&github::LineComment| {
+            reply.in_reply_to == Some(comment) && reply.author.eq_ignore_ascii_case(&us)
+        };
+        let ours = said.iter().filter(is_ours).filter_map(|reply| {
+            Some(Ours {
+                id: reply.id.to_string(),
+                marker: marker_of(&reply.body)?.to_owned(),
+            })
+        });
+        Ok(ours.collect())
+    }
+
     /// Deletes a comment of ours; one that is gone already is a success.
     pub(crate) async fn delete_comment(&self, thread: &Thread, comment: &str) -> Result<(), Trouble> {
         let deleted = match thread {
@@ -76,7 +102,8 @@ impl Outside {
                 let deleted = self.jira.delete_comment(issue, &comment).await;
                 deleted.map_err(Trouble::from)
             }
-            Thread::Nowhere(_) => Ok(()),
+            // Replies are written once and stay.
+            Thread::Review(..) | Thread::Nowhere(_) => Ok(()),
             Thread::GitHub(repository, _) => {
                 let comment = github_id(comment)?;
                 let deleted = self.github.delete_comment(repository, comment).await;

@@ -13,6 +13,7 @@ mod proposal;
 mod pull_request;
 mod question;
 mod refusal;
+mod rounds;
 mod skipped;
 mod status;
 mod stopped;
@@ -33,13 +34,14 @@ pub(crate) use refusal::{
     bad_pack, denied, foreign_branch, foreign_project, foreign_pull_request, no_usable_rules, not_approved,
     not_inspected, out_of_scope, refusal, unknown_pull_request,
 };
+pub(crate) use rounds::{addressed, pushed_by_others, repaired, thread_reply};
 pub(crate) use skipped::skipped;
 pub(crate) use status::status;
 pub(crate) use stopped::{retry_scheduled, stopped};
 pub(crate) use undone::{
     branch_has_moved, branch_of_another_ticket, credentials_refused, moved_since_checks,
     no_comment_of_github, no_difference, no_run, no_such_folder, no_tracker, not_pushed, nothing_to_link,
-    unreadable_request, work_was_cut,
+    replies_stay, unreadable_request, work_was_cut,
 };
 use words::{code, link, person};
 
@@ -78,6 +80,7 @@ pub(crate) fn started(job: Job, repository: &RepositoryName) -> String {
         Job::Review => "review the pull request",
         Job::MarkReady => "hand the pull request over",
         Job::Finish => "finish this ticket",
+        Job::BackToDraft => "take the pull request back to draft",
     };
     format!("Journeyman has started to {work} in `{repository}`.")
 }

@@ -1,6 +1,6 @@
 //! Texts of and about pull requests.
 
-use domain::{FailedCheck, PullRequestRef, RunId, TicketKey, text::capped};
+use domain::{FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, text::capped};
 
 use super::description;
 use super::words::{code, is_web_link, link};
@@ -93,19 +93,53 @@ pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) ->
     }
 }
 
-pub(crate) fn checks_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> Vec<String> {
+/// `why` is why nobody but people does something about it.
+pub(crate) fn checks_failed(
+    pull_request: &PullRequestRef,
+    failed: &[FailedCheck],
+    why: Option<RepairEnd>,
+) -> Vec<String> {
     let list: Vec<String> = failed.iter().take(20).map(failed_check).collect();
     vec![
         format!("Checks failed on {}. It stays a draft.", link(pull_request)),
         list.join("\n"),
+        why.and_then(not_repaired).unwrap_or_default().to_owned(),
         "Please look at the failed checks: push a fix to the branch, or close the pull request.".to_owned(),
     ]
 }
 
+const fn not_repaired(why: RepairEnd) -> Option<&'static str> {
+    match why {
+        RepairEnd::Off => None,
+        RepairEnd::NotOurs => Some("None of them is about this change, so nothing was changed."),
+        RepairEnd::PerHead => Some("Journeyman has tried to repair this commit as often as it may."),
+        RepairEnd::PerPullRequest => {
+            Some("Journeyman has tried to repair this pull request as often as it may.")
+        }
+        RepairEnd::Repeated => Some("The same failure came again after a repair of it."),
+        RepairEnd::Forgotten => Some(
+            "What the ticket asked for is not kept any more, so Journeyman does not go on with the pull request.",
+        ),
+    }
+}
+
 fn failed_check(check: &FailedCheck) -> String {
-    if is_web_link(&check.url) {
-        format!("- {} ([log](<{}>))", code(&check.name), check.url)
-    } else {
-        format!("- {}", code(&check.name))
+    let log = match is_web_link(&check.url) {
+        true => format!(" ([log](<{}>))", check.url),
+        false => String::new(),
+    };
+    format!("- {}{log}{}", code(&check.name), kind(check.class))
+}
+
+/// What a failure is that is not about the change.
+const fn kind(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Real => "",
+        FailureClass::Infra => ": the machine or the network of the check failed",
+        FailureClass::Inert => ": it runs something that does not exist",
+        FailureClass::Timeout => ": it took too long",
+        FailureClass::PreExisting => ": it fails on the target branch too",
+        FailureClass::Flaky => ": it has passed on this very commit",
+        FailureClass::Policy => ": a rule about the pull request itself, for people to see to",
     }
 }

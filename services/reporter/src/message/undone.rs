@@ -52,6 +52,10 @@ pub(crate) fn unreadable_request() -> String {
 }
 
 /// What the ledger holds is not the id of a comment.
+pub(crate) fn replies_stay() -> String {
+    "A reply in a review stays as it was written.".to_owned()
+}
+
 pub(crate) fn no_comment_of_github() -> String {
     "the ledger names no comment of GitHub".to_owned()
 }

@@ -7,6 +7,6 @@ use crate::message;
 
 impl Kind for ChecksFailed {
     fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::checks_failed(&self.pull_request, &self.failed)
+        message::checks_failed(&self.pull_request, &self.failed, self.unrepaired)
     }
 }

@@ -3,7 +3,7 @@
 use domain::report::ChecksPassed;
 
 use super::{Asked, Effects, Kind, Told};
-use crate::{effects::MarkReady, message};
+use crate::{effects::{MarkReady, RequestReview}, message};
 
 impl Kind for ChecksPassed {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
@@ -12,6 +12,10 @@ impl Kind for ChecksPassed {
             head: self.head.clone(),
         })];
         effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
+        effects.push(Box::new(RequestReview {
+            pull_request: self.pull_request.clone(),
+            of: None,
+        }));
         effects
     }
 

@@ -83,13 +83,14 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
             pull_request: pull_request(),
             head: commit()
         })),
-        ["mark_ready", "comment"]
+        ["mark_ready", "request_review", "comment"]
     );
     assert_eq!(
         of(ReportRequest::ChecksFailed(report::ChecksFailed {
             pull_request: pull_request(),
             head: commit(),
-            failed: vec![]
+            failed: vec![],
+            unrepaired: None,
         })),
         ["comment"]
     );
@@ -147,7 +148,7 @@ fn a_review_status_moves_the_ticket_at_hand_over() {
     });
     assert_eq!(
         names("jira:ENG-12", &rules, request),
-        ["mark_ready", "transition", "comment"]
+        ["mark_ready", "transition", "request_review", "comment"]
     );
 }
 

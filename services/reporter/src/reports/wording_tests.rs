@@ -141,12 +141,15 @@ fn checks_failed() {
         name: name.into(),
         url: url.into(),
         log_tail: String::new(),
+        class: domain::FailureClass::Real,
+        step: String::new(),
+        log: String::new(),
     };
     let failed = vec![
         failed("test (3.11)", "https://ci.example/1"),
         failed("lint`s", "javascript:alert(1)"),
     ];
-    assert_snapshot!(said(&ReportRequest::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(said(&ReportRequest::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, head: "a".repeat(40).parse().unwrap() })), @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
     - `test (3.11)` ([log](<https://ci.example/1>))

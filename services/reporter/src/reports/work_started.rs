@@ -1,14 +1,16 @@
 //! Work starts.
 
-use domain::report::WorkStarted;
+use domain::{Job, report::WorkStarted};
 
 use super::{Asked, Effects, Heard, Kind, Told};
 use crate::message;
 
 impl Kind for WorkStarted {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
-        asked
-            .moved(&[&asked.rules.agent.in_progress_status])
+        // What goes on with a pull request leaves its ticket where it is.
+        let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
+        moved
+            .filter(|_| self.job == Job::Implement)
             .into_iter()
             .collect()
     }

@@ -14,7 +14,10 @@ impl Repo {
     /// A check run as REST gives it; webhooks say more of its suite.
     pub(in crate::github) fn check_json(&self, check: &CheckRun, url: &str) -> Value {
         let own = format!("{}/check-runs/{}", self.own_url(url), check.id);
-        let page = format!("{url}/{}/runs/{}", self.name, check.id);
+        let page = format!(
+            "{url}/{}/actions/runs/{}/job/{}",
+            self.name, check.suite, check.id
+        );
         json!({
             "id": check.id, "node_id": format!("CR_{}", check.id), "name": check.name, "head_sha": check.sha,
             "external_id": "", "url": own, "html_url": page, "details_url": page, "status": "completed",

@@ -145,7 +145,8 @@ impl Repo {
         let json = |comment: &LineComment| {
             let own = format!("{}/pulls/comments/{}", self.own_url(url), comment.id);
             let page = format!("{}#discussion_r{}", links.page, comment.id);
-            json!({
+            let reply = comment.in_reply_to.map(|to| json!({"in_reply_to_id": to}));
+            let json = json!({
                 "url": own, "id": comment.id, "node_id": format!("PRRC_{}", comment.id),
                 "pull_request_review_id": review.id, "diff_hunk": format!("@@ -{0} +{0} @@", comment.line),
                 "path": comment.path, "line": comment.line, "original_line": comment.line, "side": "RIGHT",
@@ -153,7 +154,8 @@ impl Repo {
                 "body": comment.body, "created_at": review.submitted, "updated_at": review.submitted, "html_url": page,
                 "pull_request_url": links.own, "author_association": "MEMBER",
                 "_links": {"self": {"href": own}, "html": {"href": page}, "pull_request": {"href": links.own}},
-            })
+            });
+            with(json, reply.unwrap_or_else(|| json!({})))
         };
         review.lines.iter().map(json).collect()
     }

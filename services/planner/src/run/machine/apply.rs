@@ -3,13 +3,30 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Class, CodeSeed, Decision, Entry, Fact, News, PhaseOutput, RepositoryName, Return, RunId, Snapshot,
-    Verdict, WaitsFor, WorkspaceInfo,
+    Class, CodeSeed, CommitId, Decision, Entry, Fact, News, PhaseOutput, PullRequestRef, RepositoryName,
+    Return, RunId, Snapshot, Verdict, WaitsFor, WorkspaceInfo,
 };
 
 use super::budget::Spending;
 use super::state::{Heard, Returned};
+use super::work::Work;
 use super::{CallState, Checks, Input, RunState, hash};
+
+/// What is on the remote already of the pull request that a run goes on with.
+fn begun(input: &Input) -> BTreeMap<RepositoryName, Work> {
+    let Input::Request(request) = input else {
+        return BTreeMap::new();
+    };
+    let on_remote = |(ours, head): (&PullRequestRef, &CommitId)| Work {
+        pushed: Some((ours.branch.clone(), head.clone())),
+        pull_request: Some(ours.clone()),
+        ..Work::default()
+    };
+    let work = request.about.pull_request().map(on_remote);
+    work.map(|work| (request.repository.clone(), work))
+        .into_iter()
+        .collect()
+}
 
 /// A journal entry that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +71,7 @@ impl RunState {
             return Err(illegal("a journal begins with run_started"));
         };
         let input = Input::of(trigger).ok_or_else(|| illegal("its trigger opens no run"))?;
+        let works = begun(&input);
         Ok(Self {
             run: run.clone(),
             input,
@@ -61,7 +79,7 @@ impl RunState {
             position: 1,
             fence: entry.fence,
             last_at: entry.at,
-            works: BTreeMap::new(),
+            works,
             dialogs: Vec::new(),
             outputs: Vec::new(),
             returns: Vec::new(),

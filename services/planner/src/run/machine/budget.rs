@@ -1,8 +1,8 @@
 //! What a run has spent, what it may spend, and what the model is told of it.
 
 use domain::{
-    Amount, Budget, BudgetOf, Dollars, Entry, Fact, Hint, JobRequest, Phase, Reply, RunLimits, SharedBudget,
-    StopReason, TicketLimits,
+    About, Amount, Budget, BudgetOf, Dollars, Entry, Fact, Hint, JobRequest, Phase, Reply, RunLimits,
+    SharedBudget, StopReason, TicketLimits,
 };
 
 use super::{Call, DialogSpec, RunState, Turn};
@@ -14,6 +14,8 @@ const TOLD_AT: [u8; 3] = [95, 80, 50];
 /// Percent after which only the tools that end the work are accepted.
 const EXITS_ONLY_AT: u8 = 95;
 const MINUTE_MS: u64 = 60_000;
+/// More turns do not repair red checks: the failure is known from the beginning.
+const REPAIR_TURNS: u32 = 30;
 
 /// What a run has spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +103,11 @@ fn least<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
 
 /// How many turns the work may have.
 pub(crate) fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
-    request.rules.agent.turns(state.class())
+    let turns = request.rules.agent.turns(state.class());
+    match request.about {
+        About::Checks(_) => turns.min(REPAIR_TURNS),
+        About::Ticket | About::Review(_) => turns,
+    }
 }
 
 /// One limit, in millionths of a dollar, tokens or milliseconds.

@@ -34,10 +34,23 @@ impl Input {
                             pull_request,
                             head,
                             failed: checks.failed.clone(),
+                            unrepaired: checks.unrepaired,
                         }),
                     ),
                 }
             }
+            Reason::HeadMoved {
+                pull_request,
+                head,
+                by,
+            } => tell(
+                Job::BackToDraft,
+                ReportRequest::PushedByOthers(report::PushedByOthers {
+                    pull_request: pull_request.clone(),
+                    head: head.clone(),
+                    by: by.clone(),
+                }),
+            ),
             Reason::PullRequestMerged { pull_request, by } => tell(
                 Job::Finish,
                 ReportRequest::Merged(report::Merged {

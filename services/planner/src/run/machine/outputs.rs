@@ -1,7 +1,7 @@
 //! What phases have brought.
 
 use domain::{
-    Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason, acceptance_criteria,
+    About, Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason, acceptance_criteria,
 };
 
 use super::RunState;
@@ -82,10 +82,21 @@ impl RunState {
         self.own_result(DIFF).map(|diff| diff.content.as_str())
     }
 
+    /// Whether the work was to answer a review, and changed nothing.
+    pub(crate) fn is_words_alone(&self) -> bool {
+        let is_review = self
+            .request()
+            .is_some_and(|request| matches!(request.about, About::Review(_)));
+        let kept = self.work().snapshot.as_ref();
+        is_review && kept.is_none_or(|kept| kept.files_changed == 0)
+    }
+
     /// What the change must do: what the first look found, else what the ticket lists.
     pub(crate) fn criteria(&self) -> Vec<String> {
         match (self.intake().flatten(), self.request()) {
             (Some(intake), _) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
+            // What the ticket asks was shown before.
+            (None, Some(request)) if !request.about.is_ticket() => Vec::new(),
             (None, Some(request)) => acceptance_criteria(&request.text.description),
             (None, None) => Vec::new(),
         }

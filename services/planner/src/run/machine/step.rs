@@ -126,6 +126,8 @@ pub(crate) enum Argument {
     Reason,
     /// What the ticket asks for and no row is about.
     Criteria(Vec<String>),
+    /// Not every comment of the review has one reply; those that have none.
+    Replies(Vec<u64>),
     /// A quotation that the ticket does not have.
     Quote(String),
     /// The reason of a decision to decline.

@@ -1,6 +1,6 @@
 //! The change gets its branch and its commit, named by the rules. What the model committed itself stays.
 
-use domain::{Naming, Return, ToolStatus};
+use domain::{About, JobRequest, Named, Naming, Return, ToolStatus};
 use serde_json::{Value, json};
 
 use super::back::back;
@@ -26,7 +26,7 @@ fn next(state: &RunState) -> Step {
         return wanted(
             state,
             CREATE_BRANCH,
-            &json!({ "branch_name": naming.branch(named) }),
+            &json!({ "branch_name": branch(request, &naming, named) }),
         );
     }
     if let Some(detail) = refused(state, CREATE_BRANCH).filter(|_| work.branch.is_none()) {
@@ -53,7 +53,17 @@ fn next(state: &RunState) -> Step {
         Some(detail) if kept.is_some_and(|kept| kept.files_changed > 0) => {
             back(state, Return::Refused { detail })
         }
+        // A review may be answered in words alone.
+        _ if matches!(request.about, About::Review(_)) => Step::Over,
         _ => back(state, Return::NothingChanged),
+    }
+}
+
+/// The branch of the pull request that the work goes on with, else a new one.
+fn branch(request: &JobRequest, naming: &Naming<'_>, named: Named<'_>) -> String {
+    match request.about.pull_request() {
+        Some((pull_request, _)) => pull_request.branch.clone(),
+        None => naming.branch(named),
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) mod look;
 pub(super) mod open;
 pub(super) mod plan;
 pub(super) mod prove;
+pub(super) mod repair;
+pub(super) mod report_back;
 pub(super) mod review;
 pub(super) mod tell;
 pub(super) mod tidy;

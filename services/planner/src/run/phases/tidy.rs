@@ -17,10 +17,14 @@ const MOST_RUNS: usize = 2;
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 
 fn next(state: &RunState) -> Step {
-    let (Some(request), Some(_), None) = (state.request(), state.handover(), state.proof()) else {
-        return Step::Over;
-    };
-    let repairs = request.rules.repairs();
+    match (state.request(), state.handover(), state.proof()) {
+        (Some(request), Some(_), None) => run_repairs(state, &request.rules.repairs()),
+        _ => Step::Over,
+    }
+}
+
+/// The next step of running these commands; over when each has run and what they changed is kept.
+pub(super) fn run_repairs(state: &RunState, repairs: &[String]) -> Step {
     if let Some(call) = state.own.iter().find(|call| is_repair(call) && call.is_open()) {
         return match call.is_deadly() {
             true => answer(state, call, Answer::LostTwice).into(),

@@ -58,6 +58,7 @@ pub(crate) fn request(job: Job) -> JobRequest {
         text,
         rules,
         background: domain::Background::default(),
+        about: domain::About::default(),
     }
 }
 

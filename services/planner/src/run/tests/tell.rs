@@ -15,6 +15,7 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
             head: commit('1'),
             conclusion,
             failed: vec![],
+            unrepaired: None,
         })
     };
     let merged = Reason::PullRequestMerged {

@@ -1,6 +1,6 @@
 //! The model says that its change is complete, and describes it.
 
-use domain::{CriterionNote, Demonstration, FileNote, Handover, JobRequest};
+use domain::{CriterionNote, Demonstration, FileNote, Handover, JobRequest, ReviewThread, ThreadReply};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
 const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
+const REPLY_CHARS: usize = 2_000;
 const PRINTS_CHARS: std::ops::RangeInclusive<usize> = 2..=200;
 /// More commands than this cost more time than they show.
 const DEMONSTRATIONS: usize = 3;
@@ -38,9 +39,23 @@ fn complete(state: &RunState, handover: Handover) -> Result<Handover, Argument> 
         .into_iter()
         .filter(|quote| !has_row(quote))
         .collect();
-    match missing.is_empty() {
+    if !missing.is_empty() {
+        return Err(Argument::Criteria(missing));
+    }
+    let threads = state.request().map_or(&[][..], |request| request.about.threads());
+    let is_answered = |thread: &&ReviewThread| {
+        let mut same = handover.replies.iter().filter(|reply| reply.id == thread.id);
+        same.next().is_some() && same.next().is_none()
+    };
+    let open: Vec<u64> = threads
+        .iter()
+        .filter(|thread| !is_answered(thread))
+        .map(|thread| thread.id)
+        .collect();
+    let is_known = |reply: &ThreadReply| threads.iter().any(|thread| thread.id == reply.id);
+    match open.is_empty() && handover.replies.iter().all(is_known) {
         true => Ok(handover),
-        false => Err(Argument::Criteria(missing)),
+        false => Err(Argument::Replies(open)),
     }
 }
 
@@ -65,6 +80,8 @@ struct Input {
     criteria: Vec<CriterionNote>,
     #[serde(default)]
     demonstrations: Vec<Demonstration>,
+    #[serde(default)]
+    replies: Vec<ThreadReply>,
 }
 
 /// The handover that a call describes.
@@ -102,7 +119,15 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
         not_done: lines(input.not_done, LINE_CHARS),
         criteria: criteria.collect(),
         demonstrations: input.demonstrations.into_iter().take(DEMONSTRATIONS).collect(),
+        replies: input.replies.into_iter().map(capped).collect(),
     })
+}
+
+fn capped(reply: ThreadReply) -> ThreadReply {
+    ThreadReply {
+        reply: super::cut(reply.reply.trim(), REPLY_CHARS),
+        ..reply
+    }
 }
 
 /// Whether it runs something, and says what to look for.

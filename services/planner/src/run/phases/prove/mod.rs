@@ -22,6 +22,9 @@ fn next(state: &RunState) -> Step {
     let Some(handover) = state.handover().filter(|_| state.proof().is_none()) else {
         return Step::Over;
     };
+    if state.is_words_alone() {
+        return Step::Over;
+    }
     let checks = &state.checks;
     let Some(candidates) = &checks.candidates else {
         return Action::FindChecks.into();

@@ -1,0 +1,100 @@
+//! What a job is about beside its ticket: something on a pull request of ours.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ChecksSummary, CommitId, PullRequestRef};
+
+/// What a job is about beside its ticket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum About {
+    /// Nothing else.
+    #[default]
+    Ticket,
+    /// Checks of a pull request of ours that failed.
+    Checks(Box<ChecksSummary>),
+    /// A review of a pull request of ours.
+    Review(Box<ReviewRound>),
+}
+
+impl About {
+    /// Whether it is about the ticket alone.
+    pub const fn is_ticket(&self) -> bool {
+        matches!(self, Self::Ticket)
+    }
+
+    /// The pull request that the work goes on with, and its head at that moment.
+    pub fn pull_request(&self) -> Option<(&PullRequestRef, &CommitId)> {
+        match self {
+            Self::Ticket => None,
+            Self::Checks(checks) => Some((&checks.pull_request, &checks.head)),
+            Self::Review(round) => Some((&round.pull_request, &round.head)),
+        }
+    }
+
+    /// What people asked in threads of a review; none for anything else.
+    pub fn threads(&self) -> &[ReviewThread] {
+        match self {
+            Self::Review(round) => &round.threads,
+            Self::Ticket | Self::Checks(_) => &[],
+        }
+    }
+}
+
+/// One review of a pull request of ours, with its comments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewRound {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// Its head when the review was read.
+    pub head: CommitId,
+    /// The review's id on GitHub.
+    pub id: u64,
+    /// Login of the reviewer.
+    pub author: String,
+    /// Whether changes are asked for before a merge.
+    pub asks_for_changes: bool,
+    /// What the review says as a whole, sanitised; may be empty.
+    pub body: String,
+    /// Its comments on lines, in their order; at most 50.
+    pub threads: Vec<ReviewThread>,
+}
+
+/// A comment of a review on a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewThread {
+    /// The comment's id on GitHub: replies go there.
+    pub id: u64,
+    /// The file.
+    pub path: String,
+    /// The line in the new file; absent: it is about the file, or its line is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// What is said, sanitised.
+    pub text: String,
+}
+
+/// What became of a comment of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disposition {
+    /// The code was changed for it.
+    Changed,
+    /// A question that has its answer.
+    Answered,
+    /// Nothing was changed, for a reason.
+    Declined,
+    /// A person has to say more, or to decide.
+    Asked,
+}
+
+/// The reply to a comment of a review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadReply {
+    /// The comment's id.
+    pub id: u64,
+    /// What became of it.
+    pub disposition: Disposition,
+    /// In words, by the model; at most 2,000 characters.
+    pub reply: String,
+}

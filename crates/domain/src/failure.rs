@@ -1,0 +1,193 @@
+//! What kind of failure a red check is, by its name, its end and its log; and what makes two failures the same.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of failure a red check is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The change may have caused it: the only kind that a model looks at.
+    #[default]
+    Real,
+    /// The machine or the network of the check failed.
+    Infra,
+    /// The check runs something that does not exist.
+    Inert,
+    /// It took too long.
+    Timeout,
+    /// The same check fails on the target branch.
+    PreExisting,
+    /// The same check passed on this very commit.
+    Flaky,
+    /// A rule about the pull request itself, such as a sign-off: people have to see to it.
+    Policy,
+}
+
+impl FailureClass {
+    /// Whether it is [`FailureClass::Real`].
+    pub fn is_real(&self) -> bool {
+        *self == Self::Real
+    }
+
+    /// The name in the API and journals.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Infra => "infra",
+            Self::Inert => "inert",
+            Self::Timeout => "timeout",
+            Self::PreExisting => "pre_existing",
+            Self::Flaky => "flaky",
+            Self::Policy => "policy",
+        }
+    }
+}
+
+/// Lines of test runners and compilers that speak of the code. With one of them, nothing else in a log counts.
+const ABOUT_CODE: [&str; 12] = [
+    "assertionerror",
+    "assert ",
+    "panicked at",
+    "error[e",
+    "error ts",
+    "traceback (most recent call last)",
+    "--- fail:",
+    "tests failed",
+    "test failed",
+    "failed tests",
+    "syntaxerror",
+    "compilation failed",
+];
+const INFRA: [&str; 18] = [
+    "no space left on device",
+    "exit code 137",
+    "oomkilled",
+    "cannot allocate memory",
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "connection reset by peer",
+    "connection timed out",
+    "tls handshake timeout",
+    "cannot connect to the docker daemon",
+    "toomanyrequests",
+    "503 service unavailable",
+    "502 bad gateway",
+    "received a shutdown signal",
+    "lost communication with the server",
+    "failed to launch the browser process",
+    "no hosted runner",
+];
+const INERT: [&str; 5] = [
+    "exit code 127",
+    "command not found",
+    "no such task",
+    "missing script:",
+    "unknown task",
+];
+const TIMEOUT: [&str; 3] = [
+    "exceeded the maximum execution time",
+    "the job was canceled because it exceeded",
+    "timed out after",
+];
+const POLICY: [&str; 7] = [
+    "dco",
+    "cla",
+    "commitlint",
+    "conventional commit",
+    "semantic pull request",
+    "pr title",
+    "pull request title",
+];
+
+/// The kind of failure that a check's name and log show. Whether it failed before, or passes at times, is not in a log.
+pub fn classify(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
+    let (name, log) = (name.to_lowercase(), log.to_lowercase());
+    let has_word = |phrase: &&&str| {
+        let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+        name.match_indices(**phrase).any(|(at, found)| {
+            is_edge(name[..at].chars().next_back()) && is_edge(name[at + found.len()..].chars().next())
+        })
+    };
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| log.contains(phrase));
+    if POLICY.iter().any(|phrase| has_word(&phrase)) {
+        return FailureClass::Policy;
+    }
+    if has_timed_out {
+        return FailureClass::Timeout;
+    }
+    if says(&ABOUT_CODE) {
+        return FailureClass::Real;
+    }
+    if says(&TIMEOUT) {
+        return FailureClass::Timeout;
+    }
+    if says(&INFRA) {
+        return FailureClass::Infra;
+    }
+    if says(&INERT) {
+        return FailureClass::Inert;
+    }
+    FailureClass::Real
+}
+
+/// What stays the same when the same check fails in the same way again: its name and its error lines, without numbers.
+pub fn fingerprint(name: &str, log: &str) -> String {
+    let errors = log.lines().filter(|line| {
+        let line = line.to_lowercase();
+        line.contains("error") || line.contains("fail") || line.contains("panicked")
+    });
+    let plain = |line: &str| -> String {
+        let letters = line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c });
+        let mut text: String = letters.collect();
+        while text.contains("00") {
+            text = text.replace("00", "0");
+        }
+        text.trim().to_owned()
+    };
+    let mut lines: Vec<String> = errors.map(plain).collect();
+    lines.sort();
+    lines.dedup();
+    lines.truncate(50);
+    format!("{name}\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_real_unless_its_log_or_name_shows_another_cause() {
+        use FailureClass::{Inert, Infra, Policy, Real, Timeout};
+        for (name, timed_out, log, class) in [
+            ("test", false, "E   AssertionError: 1 != 2", Real),
+            ("test", false, "some words", Real),
+            ("test", false, "", Real),
+            ("test", false, "write: No space left on device", Infra),
+            ("test", false, "curl: (6) Could not resolve host: pypi", Infra),
+            (
+                "test",
+                false,
+                "Could not resolve host\nAssertionError: 1 != 2",
+                Real,
+            ),
+            ("lint", false, "make: ruff: command not found", Inert),
+            ("test", true, "running", Timeout),
+            ("DCO", false, "missing sign-off", Policy),
+            ("lint PR title", false, "", Policy),
+            ("declare", false, "", Real),
+        ] {
+            assert_eq!(classify(name, timed_out, log), class, "{name}: {log}");
+        }
+    }
+
+    #[test]
+    fn the_same_failure_has_the_same_fingerprint_whatever_its_times_and_lines() {
+        let one = "12:01:07 FAILED tests/test_cart.py:31 - AssertionError\npassed in 0.31s";
+        let two = "13:44:59 FAILED tests/test_cart.py:128 - AssertionError\npassed in 2.00s";
+        assert_eq!(fingerprint("test", one), fingerprint("test", two));
+        let other = "13:44:59 FAILED tests/test_user.py:128 - AssertionError";
+        assert_ne!(fingerprint("test", one), fingerprint("test", other));
+        assert_ne!(fingerprint("test", one), fingerprint("lint", one));
+    }
+}

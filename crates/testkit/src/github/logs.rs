@@ -1,0 +1,47 @@
+//! Logs of jobs: the API redirects to another address, which is its own permission and wants no credentials.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::auth::{Caller, not_found, refuse};
+use super::hub::Hub;
+use super::rest::{Handled, with_repo};
+
+pub(super) async fn redirect(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, job)): Path<(String, String, u64)>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let check = repo.checks.iter().find(|check| check.id == job);
+        check.ok_or_else(not_found)?;
+        let to = format!("{}/stored-logs/{job}", hub.url);
+        Ok((StatusCode::FOUND, [(header::LOCATION, to)]).into_response())
+    })
+}
+
+pub(super) async fn text(State(hub): State<Arc<Hub>>, headers: HeaderMap, Path(job): Path<u64>) -> Response {
+    if headers.contains_key(header::AUTHORIZATION) {
+        hub.log
+            .violation("a token was sent to where logs are stored".to_owned());
+        return refuse(StatusCode::BAD_REQUEST, "credentials are not wanted here");
+    }
+    let world = hub.world();
+    let mut checks = world.repos.values().flat_map(|repo| &repo.checks);
+    match checks.find(|check| check.id == job) {
+        Some(check) => {
+            let stamp = "2026-11-21T10:00:00.0000000Z";
+            let body = check.output.lines().map(|line| format!("{stamp} {line}\n"));
+            let end = match check.conclusion.as_str() {
+                "success" => String::new(),
+                _ => format!("{stamp} ##[error]Process completed with exit code 1.\n"),
+            };
+            let start = format!("{stamp} ##[group]Run {}\n{stamp} ##[endgroup]\n", check.name);
+            format!("{start}{}{end}", body.collect::<String>()).into_response()
+        }
+        None => not_found(),
+    }
+}

@@ -1,0 +1,179 @@
+//! Red checks: what is repaired, by whom, how often, and what is left to people.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture, github::Conclusion};
+
+use crate::{comment_with, commits, end_of, only_pull_request};
+
+/// How the first message of a repair begins.
+const REPAIR: &str = "Checks failed on the pull request";
+
+fn repair(file: &str) -> Vec<Step> {
+    vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})),
+        Step::call("write_file", json!({"path": file, "content": "Rounded.\n"})),
+        Step::call(
+            "finish",
+            json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
+                "summary": "The check asks for a note on rounding, which was missing."}),
+        ),
+    ]
+}
+
+fn check(world: &World, name: &str, conclusion: Conclusion, log: &str) {
+    let head = only_pull_request(world).head_sha;
+    let checks = [(name, conclusion, log)];
+    world
+        .github
+        .run_checks(fixture::REPOSITORY, &head, &checks)
+        .unwrap();
+}
+
+async fn opened(options: Options) -> (World, String) {
+    let world = World::start(options).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    (world, key)
+}
+
+/// Waits until the pull request has another head.
+async fn moved_on(world: &World, before: &str) -> String {
+    let found = world.until("a new head", async || {
+        let head = only_pull_request(world).head_sha;
+        (head != before).then_some(head)
+    });
+    found.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn red_checks_are_repaired_with_their_logs_and_the_green_ones_make_it_ready() {
+    let (world, key) = opened(Options::default()).await;
+    let mut script = repair("notes/rounding.md");
+    script[0].expect = Some("AssertionError: no note on rounding".to_owned());
+    world.model.set_script_of(REPAIR, "", script);
+    let first = only_pull_request(&world).head_sha;
+    check(
+        &world,
+        "notes",
+        Conclusion::Failure,
+        "AssertionError: no note on rounding",
+    );
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let second = moved_on(&world, &first).await;
+    comment_with(&world, &key, "The failing checks are repaired").await;
+    let pull = only_pull_request(&world);
+    assert!(pull.draft && commits(&world).len() == 2, "{pull:#?}");
+    check(&world, "notes", Conclusion::Success, "");
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    assert!(!only_pull_request(&world).draft);
+    assert_eq!(only_pull_request(&world).head_sha, second);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_repository_s_own_repairs_come_first_and_need_no_model() {
+    let rules = "ci:\n  auto_fix: [\"mkdir -p notes && echo Rounded. > notes/rounding.md\"]\n";
+    let (world, key) = opened(Options {
+        rules: rules.to_owned(),
+        ..Options::default()
+    })
+    .await;
+    let calls = world.model.calls().len();
+    let first = only_pull_request(&world).head_sha;
+    // A person takes the note out again.
+    world
+        .github
+        .commit(
+            fixture::REPOSITORY,
+            fixture::BRANCH,
+            "Remove the note",
+            &[("notes/rounding.md", "")],
+        )
+        .unwrap();
+    let theirs = moved_on(&world, &first).await;
+    comment_with(&world, &key, "It is a draft until the checks of that commit pass").await;
+    check(
+        &world,
+        "notes",
+        Conclusion::Failure,
+        "AssertionError: the note is empty",
+    );
+    moved_on(&world, &theirs).await;
+    comment_with(&world, &key, "repository's own repairs mended").await;
+    let subjects = commits(&world);
+    assert!(
+        subjects.iter().any(|subject| subject.starts_with("style")),
+        "{subjects:#?}"
+    );
+    assert_eq!(world.model.calls().len(), calls);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_about_the_change_is_told_and_nothing_is_touched() {
+    let (world, key) = opened(Options::default()).await;
+    let calls = world.model.calls().len();
+    check(
+        &world,
+        "build",
+        Conclusion::Failure,
+        "write: No space left on device",
+    );
+    comment_with(&world, &key, "the machine or the network of the check failed").await;
+    end_of(&world, &key, 1).await;
+    assert_eq!(world.model.calls().len(), calls);
+    assert_eq!(commits(&world).len(), 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_fails_on_the_target_branch_too_is_not_repaired() {
+    let (world, key) = opened(Options::default()).await;
+    let main = world.github.branches(fixture::REPOSITORY)["main"].clone();
+    let red = [("test", Conclusion::Failure, "AssertionError: 1 != 2")];
+    world.github.run_checks(fixture::REPOSITORY, &main, &red).unwrap();
+    check(&world, "test", Conclusion::Failure, "AssertionError: 1 != 2");
+    comment_with(&world, &key, "it fails on the target branch too").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_failure_after_a_repair_of_it_is_left_to_a_person() {
+    let (world, key) = opened(Options::default()).await;
+    world.model.set_script_of(REPAIR, "", repair("notes/rounding.md"));
+    let first = only_pull_request(&world).head_sha;
+    check(
+        &world,
+        "notes",
+        Conclusion::Failure,
+        "AssertionError: no note on rounding at 12:31",
+    );
+    moved_on(&world, &first).await;
+    end_of(&world, &key, 1).await;
+    check(
+        &world,
+        "notes",
+        Conclusion::Failure,
+        "AssertionError: no note on rounding at 12:55",
+    );
+    comment_with(&world, &key, "The same failure came again").await;
+    assert_eq!(commits(&world).len(), 2);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_may_leave_red_checks_to_people() {
+    let (world, key) = opened(Options {
+        rules: "ci:\n  repair: false\n".to_owned(),
+        ..Options::default()
+    })
+    .await;
+    check(&world, "lint", Conclusion::Failure, "E501 line too long");
+    comment_with(&world, &key, "Please look at the failed checks").await;
+    end_of(&world, &key, 1).await;
+    assert_eq!(commits(&world).len(), 1);
+    world.stop().await.unwrap();
+}

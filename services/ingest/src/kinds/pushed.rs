@@ -1,0 +1,89 @@
+//! Somebody pushed to a branch of ours with an open pull request.
+
+use domain::{CommitId, PullRequestRecord, PullRequestRef, Reason, RepositoryName, TriggerKey};
+
+use super::{Follows, Kind, Verdict, closed::is_closed};
+use crate::{
+    facts::{Facts, Need, Person},
+    payload::{Hook, Unreadable, github as wire},
+    pin,
+};
+
+/// A branch was moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pushed {
+    repository: RepositoryName,
+    branch: String,
+    head: CommitId,
+    /// Who did it; only webhooks tell.
+    by: Option<String>,
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Pushed>, Unreadable> {
+    let Hook::GitHub { event: "push", .. } = hook else {
+        return Ok(None);
+    };
+    let wire::PushPayload { r#ref, after, deleted, repository, sender } = hook.read()?;
+    let branch = r#ref.strip_prefix("refs/heads/").filter(|_| !deleted);
+    Ok(branch.map(|branch| Pushed {
+        repository: hook.repository(repository),
+        branch: branch.to_owned(),
+        head: after,
+        by: Some(sender.login),
+    }))
+}
+
+impl Pushed {
+    /// The head of an open pull request of ours that a listing shows.
+    pub(crate) fn from_poll(record: &PullRequestRecord, head: CommitId) -> Self {
+        let PullRequestRef { repository, branch, .. } = record.pull_request.clone();
+        Self {
+            repository,
+            branch,
+            head,
+            by: None,
+        }
+    }
+}
+
+impl Kind for Pushed {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let person = self.by.as_ref().map(|login| Person::GitHub {
+            repository: self.repository.clone(),
+            login: login.clone(),
+        });
+        if person.is_some_and(|person| facts.is_ours(&person)) {
+            return Ok(Verdict::nothing("our own account pushed it"));
+        }
+        let Some(record) = facts.branch(&self.repository, &self.branch)? else {
+            return Ok(Verdict::nothing("not a branch of ours"));
+        };
+        // The record is written before the push, so a head of ours is there.
+        if record.head == self.head {
+            return Ok(Verdict::nothing("we pushed it"));
+        }
+        let Some(ours) = &record.pull_request else {
+            return Ok(Verdict::nothing("the branch has no pull request"));
+        };
+        let key = TriggerKey::new(format!("pushed:{}:{}", ours.repository, self.head));
+        if let Some(sequence) = facts.known(&record.ticket, &key)? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        let now = facts.pull_request(&self.repository, &ours.number)?;
+        if is_closed(now) || now.head != self.head {
+            return Ok(Verdict::nothing("not the open head of the pull request"));
+        }
+        let by = self.by.as_deref().unwrap_or("somebody");
+        Ok(Verdict::from(Follows {
+            ticket: record.ticket.clone(),
+            key,
+            at: facts.now,
+            actor: self.by.clone(),
+            reason: Reason::HeadMoved {
+                pull_request: ours.clone(),
+                head: self.head.clone(),
+                by: pin::cut(&pin::sanitise(by), 100),
+            },
+        }))
+    }
+}

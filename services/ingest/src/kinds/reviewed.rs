@@ -1,0 +1,147 @@
+//! Somebody reviewed a pull request of ours.
+
+use domain::{
+    About, Background, Job, JobRequest, PullRequestRecord, Reason, RepositoryName, ReviewRound, ReviewThread,
+    TriggerKey,
+};
+use github::{Review, ReviewState};
+
+use super::{Follows, Kind, Verdict, closed::is_closed};
+use crate::{
+    facts::{Facts, Need, Person},
+    payload::{Hook, Unreadable, github as wire},
+    pin, repair,
+};
+
+const THREADS: usize = 50;
+const TEXT_CHARS: usize = 8_000;
+
+/// A review was submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reviewed {
+    repository: RepositoryName,
+    number: u64,
+    /// The review's id.
+    id: u64,
+    author: String,
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadable> {
+    let Hook::GitHub { event: "pull_request_review", .. } = hook else {
+        return Ok(None);
+    };
+    let wire::ReviewPayload { action, review, pull_request, repository } = hook.read()?;
+    Ok((action == "submitted").then(|| Reviewed {
+        repository: hook.repository(repository),
+        number: pull_request.number,
+        id: review.id,
+        author: review.user.login,
+    }))
+}
+
+impl Reviewed {
+    /// A review of a pull request of ours that a poll found.
+    pub(crate) fn from_poll(record: &PullRequestRecord, review: &Review) -> Self {
+        Self {
+            repository: record.pull_request.repository.clone(),
+            number: record.pull_request.number,
+            id: review.id,
+            author: review.author.clone(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> TriggerKey {
+        TriggerKey::new(format!("review:{}", self.id))
+    }
+
+    fn round(&self, review: &Review, record: &PullRequestRecord, head: domain::CommitId) -> ReviewRound {
+        let text = |text: &str| pin::cut(&pin::words(text), TEXT_CHARS);
+        // A reply belongs to the thread of the comment that it replies to, and GitHub takes replies there alone.
+        let mut threads: Vec<ReviewThread> = Vec::new();
+        for comment in &review.comments {
+            let id = comment.in_reply_to.unwrap_or(comment.id);
+            match threads.iter_mut().find(|thread| thread.id == id) {
+                Some(thread) => thread.text = format!("{}\n\n{}", thread.text, text(&comment.body)),
+                None => threads.push(ReviewThread {
+                    id,
+                    path: pin::cut(&pin::sanitise(&comment.path), 300),
+                    line: comment.line,
+                    text: text(&comment.body),
+                }),
+            }
+        }
+        threads.truncate(THREADS);
+        ReviewRound {
+            pull_request: record.pull_request.clone(),
+            head,
+            id: self.id,
+            author: pin::cut(&pin::sanitise(&self.author), 100),
+            asks_for_changes: review.state == ReviewState::ChangesRequested,
+            body: text(&review.body),
+            threads,
+        }
+    }
+}
+
+impl Kind for Reviewed {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let person = Person::GitHub {
+            repository: self.repository.clone(),
+            login: self.author.clone(),
+        };
+        if facts.is_ours(&person) {
+            return Ok(Verdict::nothing("our own account said it"));
+        }
+        let Some(record) = facts.record(&self.repository, &self.number)? else {
+            return Ok(Verdict::nothing("not a pull request of ours"));
+        };
+        if let Some(sequence) = facts.known(&record.ticket, &self.key())? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        let Some(rules) = facts.book.for_repository(&self.repository) else {
+            return Ok(Verdict::Unruled(record.ticket.clone()));
+        };
+        if !*facts.authority(&person)? {
+            tracing::info!(repository = %self.repository, "review not followed: its author may not write");
+            return Ok(Verdict::nothing("the reviewer may not give orders"));
+        }
+        let reviews = facts.reviews(&self.repository, &self.number)?;
+        let Some(review) = reviews.iter().find(|review| review.id == self.id) else {
+            return Ok(Verdict::nothing("the review is gone"));
+        };
+        let now = facts.pull_request(&self.repository, &self.number)?;
+        if is_closed(now) {
+            return Ok(Verdict::nothing("the pull request is over"));
+        }
+        let round = self.round(review, record, now.head.clone());
+        let says_something = !round.body.trim().is_empty() || !round.threads.is_empty();
+        let is_wish = match review.state {
+            ReviewState::ChangesRequested => says_something,
+            // A word beside an approval is no reason to change what is approved.
+            ReviewState::Approved => !round.threads.is_empty(),
+            ReviewState::Commented => says_something,
+            ReviewState::Dismissed => false,
+        };
+        if !is_wish {
+            return Ok(Verdict::nothing("the review asks for nothing"));
+        }
+        let Some(asked) = repair::asked_for(facts.history(&record.ticket)?) else {
+            return Ok(Verdict::nothing("what the ticket asked for is not kept any more"));
+        };
+        let request = JobRequest {
+            job: Job::AddressReview,
+            repository: self.repository.clone(),
+            text: asked.text.clone(),
+            rules: rules.clone(),
+            background: Background::default(),
+            about: About::Review(Box::new(round)),
+        };
+        Ok(Verdict::from(Follows {
+            ticket: record.ticket.clone(),
+            key: self.key(),
+            at: review.at.unwrap_or(facts.now),
+            actor: Some(self.author.clone()),
+            reason: Reason::JobRequested(Box::new(request)),
+        }))
+    }
+}

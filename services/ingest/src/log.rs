@@ -1,0 +1,165 @@
+//! What matters of a job's log: the step that failed, its first error, and its end.
+
+/// How much of a log is kept, in characters.
+const CHARS: usize = 24_000;
+/// Lines before and after the first error.
+const BEFORE: usize = 15;
+const AFTER: usize = 150;
+
+/// What matters of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Essence {
+    /// The step that failed; empty when the log does not show steps.
+    pub(crate) step: String,
+    pub(crate) text: String,
+}
+
+/// What matters of a log of GitHub Actions, or of any other.
+pub(crate) fn essence(raw: &str) -> Essence {
+    let clean = domain::text::without_hidden(&without_escapes(raw));
+    let lines: Vec<&str> = clean.lines().map(without_time).collect();
+    let (step, lines) = failing_step(&lines);
+    Essence {
+        step: step.chars().take(200).collect(),
+        text: shortened(lines),
+    }
+}
+
+/// The lines of the step that failed, with its name; every line where no step is marked as failed.
+fn failing_step<'a>(lines: &'a [&'a str]) -> (&'a str, &'a [&'a str]) {
+    let Some(error) = lines.iter().rposition(|line| line.starts_with("##[error]")) else {
+        return ("", lines);
+    };
+    let begins = |line: &&str| line.starts_with("##[group]Run ");
+    let start = lines[..error].iter().rposition(begins);
+    let end = lines[error..]
+        .iter()
+        .position(begins)
+        .map_or(lines.len(), |after| error + after);
+    match start {
+        Some(start) => (
+            lines[start].trim_start_matches("##[group]Run ").trim(),
+            &lines[start..end],
+        ),
+        None => ("", lines),
+    }
+}
+
+/// All of it where that fits; else around the first error, and the end.
+fn shortened(lines: &[&str]) -> String {
+    let chars = |lines: &[&str]| lines.iter().map(|line| line.chars().count() + 1).sum::<usize>();
+    if chars(lines) <= CHARS {
+        return lines.join("\n");
+    }
+    let first = lines
+        .iter()
+        .position(|line| is_error(line))
+        .unwrap_or(lines.len());
+    let from = first.saturating_sub(BEFORE);
+    let to = (first + AFTER).min(lines.len());
+    let head = cut(&lines[from..to], CHARS / 2, false);
+    let tail = cut(&lines[to..], CHARS / 2, true);
+    let left_out = lines.len() - head.len() - tail.len();
+    format!(
+        "{}\n({left_out} lines are left out)\n{}",
+        head.join("\n"),
+        tail.join("\n")
+    )
+}
+
+/// As many lines as fit, from the beginning or from the end.
+fn cut<'a>(lines: &'a [&'a str], most: usize, is_end: bool) -> &'a [&'a str] {
+    let mut room = most;
+    let mut fits = |line: &&&str| {
+        let length = line.chars().count() + 1;
+        let has_room = length <= room;
+        room = room.saturating_sub(length);
+        has_room
+    };
+    match is_end {
+        true => {
+            let count = lines.iter().rev().take_while(&mut fits).count();
+            &lines[lines.len() - count..]
+        }
+        false => &lines[..lines.iter().take_while(&mut fits).count()],
+    }
+}
+
+fn is_error(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    ["error", "fail", "panicked", "traceback"]
+        .iter()
+        .any(|word| lower.contains(word))
+}
+
+/// A line without the time that Actions put before it: `2026-11-21T10:00:00.0000000Z `.
+fn without_time(line: &str) -> &str {
+    match line.split_once(' ') {
+        Some((time, rest)) if time.len() >= 20 && time.ends_with('Z') && time.contains('T') => rest,
+        _ => line,
+    }
+}
+
+/// A text without the sequences that colour it and move the cursor.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => {
+                if rest.next() == Some('[') {
+                    for c in rest.by_ref() {
+                        if c.is_ascii_alphabetic() {
+                            break;
+                        }
+                    }
+                }
+            }
+            '\r' => {}
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: &str = "2026-11-21T10:00:00.0000000Z";
+
+    #[test]
+    fn the_failing_step_is_kept_without_times_and_colours() {
+        let raw = format!(
+            "{T} ##[group]Run actions/checkout\n{T} ok\n{T} ##[group]Run pytest\n{T} \u{1b}[31mE   1 != 2\u{1b}[0m\r\n\
+             {T} ##[error]Process completed with exit code 1.\n{T} ##[group]Run cleanup\n{T} bye\n"
+        );
+        let essence = essence(&raw);
+        assert_eq!(essence.step, "pytest");
+        assert_eq!(
+            essence.text,
+            "##[group]Run pytest\nE   1 != 2\n##[error]Process completed with exit code 1."
+        );
+    }
+
+    #[test]
+    fn of_a_long_log_the_first_error_and_the_end_are_kept() {
+        let noise = |from: usize| {
+            (from..from + 20_000)
+                .map(|n| format!("line {n}\n"))
+                .collect::<String>()
+        };
+        let raw = format!("{}AssertionError: here\n{}the end", noise(0), noise(50_000));
+        let text = essence(&raw).text;
+        assert!(text.chars().count() <= CHARS + 100, "{}", text.len());
+        assert!(text.contains("AssertionError: here") && text.ends_with("the end"));
+        assert!(text.contains("line 19999") && text.contains("lines are left out"));
+    }
+
+    #[test]
+    fn a_log_of_another_system_is_kept_as_it_is() {
+        let essence = essence("make: *** [test] Error 1");
+        assert_eq!(essence.step, "");
+        assert_eq!(essence.text, "make: *** [test] Error 1");
+    }
+}

@@ -1,0 +1,22 @@
+//! A review of a pull request of ours is addressed: each comment gets a reply, and the branch what it asks for.
+
+use domain::Job;
+
+use crate::run::{machine::JobSpec, phases};
+
+pub(super) const JOB: JobSpec = JobSpec {
+    job: Some(Job::AddressReview),
+    phases: &[
+        phases::announce::PHASE,
+        phases::open::PHASE,
+        phases::work::PHASE,
+        phases::tidy::PHASE,
+        phases::prove::PHASE,
+        phases::keep::PHASE,
+        phases::commit::PHASE,
+        phases::gate::PHASE,
+        phases::deliver::PHASE,
+        phases::report_back::PHASE,
+    ],
+    is_awaited: true,
+};

@@ -1,0 +1,61 @@
+//! Whoever waits for it hears what became of red checks or of a review.
+
+use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
+use domain::{About, CommitId, ReportOutcome, ReportRequest, StopReason, WaitsFor};
+
+use super::repair::is_auto_fix;
+use crate::run::machine::{PhaseSpec, RunState, Step, ask, await_report};
+
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+
+fn next(state: &RunState) -> Step {
+    let Some(wanted) = wanted(state) else {
+        return Step::Over;
+    };
+    let is_it = |request: &ReportRequest| {
+        matches!(
+            request,
+            ReportRequest::ChecksRepaired(_) | ReportRequest::ReviewAddressed(_)
+        )
+    };
+    match state.last_report(is_it) {
+        None => ask(state, wanted, None).into(),
+        Some(asked) => match &asked.outcome {
+            Some(ReportOutcome::Done(_)) => Step::Over,
+            Some(ReportOutcome::Refused { detail }) => Step::Close(StopReason::ReportRefused {
+                detail: detail.clone(),
+            }),
+            Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+        },
+    }
+}
+
+fn wanted(state: &RunState) -> Option<ReportRequest> {
+    let (request, handover) = (state.request()?, state.handover()?);
+    Some(match &request.about {
+        About::Ticket => return None,
+        About::Checks(checks) => ReportRequest::ChecksRepaired(ChecksRepaired {
+            pull_request: checks.pull_request.clone(),
+            commit: pushed(state),
+            strategy: match is_auto_fix(handover) {
+                true => RepairStrategy::AutoFix,
+                false => RepairStrategy::Model,
+            },
+            summary: handover.summary.clone(),
+        }),
+        About::Review(round) => ReportRequest::ReviewAddressed(ReviewAddressed {
+            pull_request: round.pull_request.clone(),
+            reviewer: round.author.clone(),
+            commit: pushed(state),
+            summary: handover.summary.clone(),
+            replies: handover.replies.clone(),
+        }),
+    })
+}
+
+/// The commit that the run pushed; absent: the branch is where it was.
+fn pushed(state: &RunState) -> Option<CommitId> {
+    let (_, before) = state.request()?.about.pull_request()?;
+    let (_, head) = state.work().pushed.as_ref()?;
+    (head != before).then(|| head.clone())
+}

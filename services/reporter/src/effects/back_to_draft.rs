@@ -1,0 +1,48 @@
+//! Make a pull request a draft again.
+
+use async_trait::async_trait;
+use domain::PullRequestRef;
+use github::PullRequestState;
+
+use super::{Asked, Effect, Outside};
+use crate::{made::Made, trouble::Trouble};
+
+/// Make a pull request of ours a draft again: its head changed, and its checks have to pass first.
+#[derive(Debug)]
+pub(crate) struct BackToDraft {
+    pub(crate) pull_request: PullRequestRef,
+}
+
+#[async_trait]
+impl Effect for BackToDraft {
+    fn name(&self) -> &'static str {
+        "back_to_draft"
+    }
+
+    /// What was pushed stands whether or not it is a draft.
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        let now = outside.github.pull_request(repository, *number).await?;
+        let is_done = now.draft || now.state == PullRequestState::Closed;
+        Ok(is_done.then(Made::default))
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        let now = outside.github.pull_request(repository, *number).await?;
+        outside
+            .github
+            .back_to_draft(repository, *number, &now.node_id)
+            .await?;
+        tracing::info!(%repository, number, "pull request is a draft again");
+        Ok(Made::default())
+    }
+}

@@ -1,0 +1,53 @@
+//! Reply to a comment of a review.
+
+use async_trait::async_trait;
+use domain::PullRequestRef;
+
+use super::{Asked, Effect, Outside, Thread};
+use crate::{made::Made, outgoing::Outgoing, trouble::Trouble};
+
+/// Reply to a comment of a review, in its thread.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) pull_request: PullRequestRef,
+    /// The comment that begins the thread.
+    pub(crate) comment: u64,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    fn thread(&self) -> Thread {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        Thread::Review(repository.clone(), *number, self.comment)
+    }
+}
+
+#[async_trait]
+impl Effect for Reply {
+    fn name(&self) -> &'static str {
+        "reply"
+    }
+
+    /// Somebody may have deleted the comment: the others still get theirs.
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    fn absorbs_repetition(&self) -> bool {
+        false
+    }
+
+    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        let ours = outside.our_comments(&self.thread()).await?;
+        let is_there = ours.iter().any(|comment| comment.marker == asked.id);
+        Ok(is_there.then(Made::default))
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let text = Outgoing::without_credentials(&self.text);
+        outside.write_comment(&self.thread(), &text, asked.id).await?;
+        Ok(Made::default())
+    }
+}

@@ -1,0 +1,70 @@
+//! What becomes of a pull request after it was opened: repairs, reviews, pushes by people.
+
+use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
+use domain::{CommitId, Disposition, PullRequestRef, ThreadReply, text::capped};
+
+use super::words::{code, link, person, quoted};
+use crate::sanitize;
+
+pub(crate) fn repaired(report: &ChecksRepaired) -> Vec<String> {
+    let what = match report.strategy {
+        RepairStrategy::AutoFix => "The repository's own repairs mended the failing checks",
+        RepairStrategy::Model => "The failing checks are repaired",
+    };
+    let commit = report.commit.as_ref();
+    let commit = commit.map_or_else(String::new, |commit| {
+        format!(" with commit {}", code(&commit.short()))
+    });
+    let mut paragraphs = vec![format!(
+        "{what} on {}{commit}. It becomes ready for review when its checks pass.",
+        link(&report.pull_request)
+    )];
+    if report.strategy == RepairStrategy::Model {
+        paragraphs.push(quoted(&report.summary));
+    }
+    paragraphs
+}
+
+pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
+    let (who, what) = (person(&report.reviewer), link(&report.pull_request));
+    let open = report
+        .replies
+        .iter()
+        .filter(|reply| reply.disposition == Disposition::Asked)
+        .count();
+    let asked = match open {
+        0 => String::new(),
+        1 => " One comment waits for an answer.".to_owned(),
+        open => format!(" {open} comments wait for an answer."),
+    };
+    let text = match &report.commit {
+        Some(commit) => format!(
+            "The review of {what} by {who} is addressed with commit {}. It is a draft until its checks pass.{asked}",
+            code(&commit.short())
+        ),
+        None => format!("The review of {what} by {who} is answered; nothing was changed.{asked}"),
+    };
+    vec![text, quoted(&report.summary)]
+}
+
+pub(crate) fn pushed_by_others(by: &str, pull_request: &PullRequestRef, head: &CommitId) -> String {
+    format!(
+        "{} pushed {} to {}. It is a draft until the checks of that commit pass.",
+        person(by),
+        code(&head.short()),
+        link(pull_request)
+    )
+}
+
+/// What the reviewer reads in the thread; the first sentence names the commit.
+pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>) -> String {
+    let words = sanitize::markdown(&capped(&reply.reply, 2_000));
+    let lead = match (reply.disposition, commit) {
+        (Disposition::Changed, Some(commit)) => format!("Changed in {}.", code(&commit.short())),
+        (Disposition::Changed, None) => "The branch has it already.".to_owned(),
+        (Disposition::Declined, _) => "Not changed.".to_owned(),
+        (Disposition::Asked, _) => "This needs a decision.".to_owned(),
+        (Disposition::Answered, _) => return words,
+    };
+    format!("{lead} {words}")
+}

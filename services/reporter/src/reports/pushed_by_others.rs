@@ -1,0 +1,18 @@
+//! A person pushed to the branch of a pull request of ours.
+
+use domain::report::PushedByOthers;
+
+use super::{Asked, Effects, Kind, Told};
+use crate::{effects::BackToDraft, message};
+
+impl Kind for PushedByOthers {
+    fn effects(&self, _: &Asked<'_>) -> Effects {
+        vec![Box::new(BackToDraft {
+            pull_request: self.pull_request.clone(),
+        })]
+    }
+
+    fn words(&self, _: &Told<'_>) -> Vec<String> {
+        vec![message::pushed_by_others(&self.by, &self.pull_request, &self.head)]
+    }
+}
