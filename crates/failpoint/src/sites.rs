@@ -1,7 +1,7 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 83] = [
+pub const SITES: [&str; 86] = [
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -9,16 +9,19 @@ pub const SITES: [&str; 83] = [
     "executor.setup.run",
     "executor.workspace.create",
     "executor.workspace.snapshot",
+    "ingest.github.branch_checks",
     "ingest.github.changed",
     "ingest.github.checks",
     "ingest.github.closed",
     "ingest.github.comments",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
+    "ingest.github.job_log",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
     "ingest.github.remarks",
+    "ingest.github.reviews",
     "ingest.jira.changed",
     "ingest.jira.comments",
     "ingest.jira.edits",

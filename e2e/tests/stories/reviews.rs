@@ -96,7 +96,10 @@ async fn three_threads_are_changed_answered_and_declined_and_the_review_is_asked
         said[0].starts_with(&format!("Changed in `{commit}`. The note is in")),
         "{said:#?}"
     );
-    assert!(said[0].contains("`@everyone`"), "a mention is no mention any more: {said:#?}");
+    assert!(
+        said[0].contains("`@everyone`"),
+        "a mention is no mention any more: {said:#?}"
+    );
     assert!(said[1].starts_with("A discount is"), "{said:#?}");
     assert!(
         said[2].starts_with("Not changed. The name is part of the API."),

@@ -18,17 +18,20 @@ use crate::{
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
 /// Sites that only read: a crash before the answer leaves what a crash after it leaves.
-const READS: [&str; 30] = [
+const READS: [&str; 33] = [
+    "ingest.github.branch_checks",
     "ingest.github.changed",
     "ingest.github.checks",
     "ingest.github.closed",
     "ingest.github.comments",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
+    "ingest.github.job_log",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
     "ingest.github.remarks",
+    "ingest.github.reviews",
     "ingest.jira.changed",
     "ingest.jira.comments",
     "ingest.jira.edits",
@@ -95,7 +98,11 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "this build has no failpoints: it has no debug assertions"
     );
     let begun = Instant::now();
-    let usual = [usual(Story::Straight).await?, usual(Story::Detours).await?];
+    let usual = [
+        usual(Story::Straight).await?,
+        usual(Story::Detours).await?,
+        usual(Story::Rounds).await?,
+    ];
     let unplayed = unplayed(&usual);
     let is_known = unplayed.iter().all(|site| UNPLAYED.contains(site));
     anyhow::ensure!(is_known, "the stories do not pass {unplayed:?}");

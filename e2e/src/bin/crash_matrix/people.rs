@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use e2e::WEBHOOK_SECRET;
+use serde_json::json;
 use testkit::{
-    fixture,
+    Step, fixture,
     github::{Conclusion, PullRequestState},
 };
 use tokio::time::Instant;
@@ -17,6 +18,36 @@ const UNREADABLE: &str = "{\"action\":1}";
 /// The same for every try, as a sender repeats a delivery.
 const UNREADABLE_ID: &str = "00000000-0000-4000-8000-000000000001";
 
+/// What a model does about red checks: it adds a note.
+pub(crate) fn repair() -> Vec<Step> {
+    vec![
+        Step::call(
+            "write_file",
+            json!({"path": "notes/cart.md", "content": "Pieces.\n"}),
+        ),
+        Step::call(
+            "finish",
+            json!({"type": "fix", "title": "Add the missing note", "summary": "The check asks for a note."}),
+        ),
+    ]
+}
+
+/// What a model does about the review.
+fn around_review(comment: u64) -> Vec<Step> {
+    let replies = json!([{"id": comment, "disposition": "changed", "reply": "The note says it."}]);
+    vec![
+        Step::call(
+            "write_file",
+            json!({"path": "notes/rounding.md", "content": "To the cent.\n"}),
+        ),
+        Step::call(
+            "finish",
+            json!({"type": "docs", "title": "Say how it is rounded", "summary": "Adds a note on rounding.",
+                "replies": replies}),
+        ),
+    ]
+}
+
 /// What people remember.
 #[derive(Default)]
 pub(crate) struct People {
@@ -26,6 +57,8 @@ pub(crate) struct People {
     ordered: Option<Instant>,
     /// Somebody has commented on the pull request.
     commented: bool,
+    /// The comment of the review, once there is one.
+    reviewed: Option<u64>,
     /// The delivery that cannot be read was taken.
     delivered: bool,
 }
@@ -53,7 +86,7 @@ impl Stage {
     }
 
     fn has_heard_everybody(&self) -> bool {
-        self.story == Story::Straight || self.people.delivered
+        self.story != Story::Detours || self.people.delivered
     }
 
     /// CI reports on a draft; a person merges what is ready.
@@ -63,14 +96,44 @@ impl Stage {
                 self.github
                     .comment_as(fixture::REPOSITORY, pull.number, "grace", "/retry")?;
             }
-            let passed = [("test", Conclusion::Success, "ok")];
+            let is_first = self.people.checked.is_none();
+            let ended = match self.story {
+                Story::Rounds if is_first => [("notes", Conclusion::Failure, "AssertionError: no note")],
+                Story::Straight | Story::Detours | Story::Rounds => [("test", Conclusion::Success, "ok")],
+            };
             self.github
-                .run_checks(fixture::REPOSITORY, &pull.head_sha, &passed)?;
+                .run_checks(fixture::REPOSITORY, &pull.head_sha, &ended)?;
             self.people.checked = Some(pull.head_sha);
+        } else if self.story == Story::Rounds && !pull.draft && self.people.reviewed.is_none() {
+            self.review(pull.number)?;
+        } else if self.story == Story::Rounds && !self.has_reply(pull.number)? {
+            // The reviewer waits.
         } else if !pull.draft && said.contains("All checks passed") {
             self.github.merge(fixture::REPOSITORY, pull.number, "grace")?;
         }
         Ok(())
+    }
+
+    /// A person asks for something on a line.
+    fn review(&mut self, number: u64) -> anyhow::Result<()> {
+        let comment = self.github.next_id() + 1;
+        let review = around_review(comment);
+        self.model
+            .set_script_of("A review of the pull request", "", review);
+        let lines = [("shop/cart.py", 3, "Please say how it is rounded.")];
+        let (shop, state) = (fixture::REPOSITORY, ("changes_requested", ""));
+        self.github.review_lines(shop, number, "grace", state, &lines)?;
+        self.people.reviewed = Some(comment);
+        Ok(())
+    }
+
+    /// Whether the review has its reply.
+    fn has_reply(&self, number: u64) -> anyhow::Result<bool> {
+        let Some(comment) = self.people.reviewed else {
+            return Ok(false);
+        };
+        let replies = self.github.replies(fixture::REPOSITORY, number, comment)?;
+        Ok(!replies.is_empty())
     }
 
     /// The model is up again as soon as somebody has seen that it was down.

@@ -10,7 +10,10 @@ use testkit::{
     github::PullRequestState, jira,
 };
 
-use crate::{people::People, ports};
+use crate::{
+    people::{self, People},
+    ports,
+};
 
 /// Short waits, so that a story with a crash takes seconds.
 const SETTINGS: [(&str, &str); 6] = [
@@ -36,12 +39,14 @@ pub(crate) enum Story {
     /// The same with trouble on the way: webhooks that do not come, a model that stays down until a person says `/retry`,
     /// a limit, an answer that is lost, a delivery that cannot be read.
     Detours,
+    /// The same with red checks that are repaired, and a review that is addressed, before the merge.
+    Rounds,
 }
 
 impl Story {
     fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Straight => &[],
+            Self::Straight | Self::Rounds => &[],
             Self::Detours => &[
                 ("INGEST__JIRA_TRIGGER_GROUP", "agents"),
                 ("PLANNER__RETRY_BASE_MS", "600000"),
@@ -122,6 +127,9 @@ impl Stage {
             story,
             people: People::default(),
         };
+        stage
+            .model
+            .set_script_of("Checks failed on the pull request", "", people::repair());
         stage.set_up()?;
         Ok(stage)
     }
@@ -131,7 +139,7 @@ impl Stage {
         self.set_up_background()?;
         let jira = format!("{}/jira", self.webhooks);
         match self.story {
-            Story::Straight => {
+            Story::Straight | Story::Rounds => {
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
                 self.github
                     .set_webhook(&format!("{}/github", self.webhooks), WEBHOOK_SECRET);

@@ -19,11 +19,7 @@ impl Effect for BackToDraft {
         "back_to_draft"
     }
 
-    /// What was pushed stands whether or not it is a draft.
-    fn only_tells(&self) -> bool {
-        true
-    }
-
+    /// Done when it is a draft, or over.
     async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
         let PullRequestRef {
             repository, number, ..
@@ -33,15 +29,20 @@ impl Effect for BackToDraft {
         Ok(is_done.then(Made::default))
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         let now = outside.github.pull_request(repository, *number).await?;
-        outside
+        let converted = outside
             .github
             .back_to_draft(repository, *number, &now.node_id)
-            .await?;
+            .await;
+        match converted {
+            // Somebody merged or closed it in between.
+            Err(github::Error::Rejected { .. }) if self.look(outside, asked).await?.is_some() => {}
+            done => done?,
+        }
         tracing::info!(%repository, number, "pull request is a draft again");
         Ok(Made::default())
     }

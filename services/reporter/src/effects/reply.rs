@@ -30,7 +30,6 @@ impl Effect for Reply {
         "reply"
     }
 
-    /// Somebody may have deleted the comment: the others still get theirs.
     fn only_tells(&self) -> bool {
         true
     }
@@ -47,7 +46,10 @@ impl Effect for Reply {
 
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let text = Outgoing::without_credentials(&self.text);
-        outside.write_comment(&self.thread(), &text, asked.id).await?;
-        Ok(Made::default())
+        match outside.write_comment(&self.thread(), &text, asked.id).await {
+            // Somebody deleted the comment; nobody waits for a reply to it.
+            Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),
+            Err(trouble) => Err(trouble),
+        }
     }
 }

@@ -18,15 +18,19 @@ impl Kind for ReviewAddressed {
                 text: message::thread_reply(reply, self.commit.as_ref()),
             }) as _
         });
-        let mut effects: Effects = replies.collect();
-        match &self.commit {
-            Some(_) => effects.push(Box::new(BackToDraft {
+        // Who reads a reply finds the pull request as it says.
+        let mut effects = Effects::new();
+        if self.commit.is_some() {
+            effects.push(Box::new(BackToDraft {
                 pull_request: self.pull_request.clone(),
-            })),
-            None => effects.push(Box::new(RequestReview {
+            }));
+        }
+        effects.extend(replies);
+        if self.commit.is_none() {
+            effects.push(Box::new(RequestReview {
                 pull_request: self.pull_request.clone(),
                 of: Some(self.reviewer.clone()),
-            })),
+            }));
         }
         effects
     }
