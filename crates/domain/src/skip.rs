@@ -59,6 +59,11 @@ pub enum SkipReason {
         /// As people know them.
         by: String,
     },
+    /// Somebody decided in a comment, and it is not clear about what.
+    UnclearDecision {
+        /// The commits and plans that wait for a decision, abbreviated.
+        heads: Vec<String>,
+    },
     /// The tracker's answer about the ticket cannot be read.
     Unreadable,
 }

@@ -231,7 +231,7 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
         +    @unittest.skip("later")
              def test_an_empty_cart_costs_nothing(self):
                  self.assertEqual(Cart().total(), 0)
-        Decide with journeyman decide jira:ENG-1@[n] approve --head [short], journeyman decide jira:ENG-1@[n] reject, or journeyman decide jira:ENG-1@[n] revise --feedback 'what to change'. An approval covers this commit only.
+        Decide in a comment: /approve [short], /reject, or /feedback and what to change. Or with journeyman decide jira:ENG-1@[n] approve --head [short]. An approval covers this commit only.
         Journeyman, run jira:ENG-1@[n]
         "#);
     });

@@ -114,6 +114,22 @@ async fn nothing_is_pushed_before_a_person_approves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_comment_approves_the_commit_that_it_names_and_an_unclear_one_is_told_how() {
+    let (world, key, run) = at_the_gate().await;
+    comment_with(&world, &key, "Decide in a comment").await;
+    let head = asked_about(&world, &run).await;
+    world.jira.comment_as(&key, "ada", "/approve").unwrap();
+    let told = comment_with(&world, &key, "it has to name what it is about").await;
+    assert!(told.contains(&format!("/approve {}", &head[..12])), "{told}");
+    assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
+    let approve = format!("/approve {}", &head[..12]);
+    world.jira.comment_as(&key, "ada", &approve).unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    assert!(only_pull_request(&world).draft);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_fourth_wish_for_another_change_ends_the_run_and_the_ticket_hears_why() {
     let (world, key, run) = at_the_gate().await;
     let mut script = fixture::script();

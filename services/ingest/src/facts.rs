@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bootstrap::rules::RulesBook;
 use domain::{
-    BranchRecord, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules, Source, TicketKey,
-    Timestamp, Trigger, TriggerKey,
+    BranchRecord, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules, RunId, Source,
+    TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use github::{Check, PullRequest, Review};
 
-use crate::outside::Issue;
+use crate::{gates::Gate, outside::Issue};
 
 /// Somebody, as the tracker knows them where they acted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub(crate) enum Need {
     BranchChecks(RepositoryName, String),
     /// What was asked for on the ticket so far.
     History(TicketKey),
+    /// The decisions that runs of the ticket wait for.
+    Gates(TicketKey),
     /// The reviews of a pull request.
     Reviews(RepositoryName, u64),
     /// Whether somebody may instruct us where they acted.
@@ -122,6 +124,7 @@ pub(crate) struct Facts {
     logs: Read<(RepositoryName, Box<Check>), Option<String>>,
     branch_checks: Read<(RepositoryName, String), Vec<Check>>,
     histories: Read<TicketKey, Vec<Trigger>>,
+    gates: Read<TicketKey, Vec<(RunId, Gate)>>,
     reviews: Read<(RepositoryName, u64), Vec<Review>>,
     authority: Read<Person, bool>,
 }
@@ -172,6 +175,8 @@ facts! {
     branch_checks, put_branch_checks, branch_checks: (repository: RepositoryName, branch: String) -> Vec<Check>, BranchChecks;
     /// What was asked for on the ticket so far, oldest first.
     history, put_history, histories: (ticket: TicketKey) -> Vec<Trigger>, History;
+    /// The decisions that runs of the ticket wait for.
+    gates, put_gates, gates: (ticket: TicketKey) -> Vec<(RunId, Gate)>, Gates;
     /// The submitted reviews of a pull request, oldest first.
     reviews, put_reviews, reviews: (repository: RepositoryName, number: u64) -> Vec<Review>, Reviews;
     /// Whether somebody may instruct us where they acted, at this moment.
@@ -204,6 +209,7 @@ impl Facts {
             logs: Read::default(),
             branch_checks: Read::default(),
             histories: Read::default(),
+            gates: Read::default(),
             reviews: Read::default(),
             authority: Read::default(),
         }

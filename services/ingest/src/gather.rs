@@ -1,10 +1,11 @@
 //! Reads what decisions need.
 
-use domain::{Row, TicketKey};
+use domain::{Row, RunId, RunStatus, TicketKey, WaitsFor};
 use queue::Bucket;
 
 use crate::{
     facts::{Facts, Need, Person},
+    gates::{Gate, open_gate},
     outcome::Failure,
     outside::ReadError,
     router::Router,
@@ -68,6 +69,10 @@ impl Router {
                 let history = read.into_iter().filter_map(|(_, trigger)| trigger.ok());
                 facts.put_history(ticket, history.collect());
             }
+            Need::Gates(ticket) => {
+                let gates = self.gates(&ticket).await?;
+                facts.put_gates(ticket, gates);
+            }
             Need::Reviews(repository, number) => {
                 let reviews = self.outside.reviews(&repository, number).await?;
                 facts.put_reviews(repository, number, reviews);
@@ -78,6 +83,23 @@ impl Router {
             }
         }
         Ok(())
+    }
+
+    async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, Gate)>, Failure> {
+        let mut gates = Vec::new();
+        let decision = RunStatus::Parked {
+            waits_for: WaitsFor::Decision,
+        };
+        for run in self.row(ticket).await?.runs {
+            if run.status != decision {
+                continue;
+            }
+            let entries = self.queue.journal().read(&run.id).await?;
+            if let Some(gate) = open_gate(entries.iter().map(|(_, entry)| entry)) {
+                gates.push((run.id, gate));
+            }
+        }
+        Ok(gates)
     }
 
     async fn row(&self, ticket: &TicketKey) -> Result<Row, Failure> {

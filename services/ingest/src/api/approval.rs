@@ -6,7 +6,7 @@ use axum::{
     http::header,
     response::IntoResponse,
 };
-use domain::{CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportOutcome, RunId, Verdict, WaitsFor};
+use domain::{CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportOutcome, RunId, Verdict};
 use queue::Appended;
 
 use super::{
@@ -15,18 +15,10 @@ use super::{
     runs::find,
     types::{Accepted, DecisionBody, ProblemView},
 };
+use crate::gates::open_gate;
 
 /// The shortest abbreviation of a commit that counts, in characters.
 const SHORTEST_ABBREVIATION: usize = 7;
-
-/// Where a run waits for a decision.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Gate {
-    /// Position of the entry that says so.
-    position: u64,
-    /// The commit that would be pushed.
-    head: CommitId,
-}
 
 /// Decides at the approval gate of a run.
 #[utoipa::path(post, path = "/v1/runs/{id}/decision", request_body = DecisionBody,
@@ -52,7 +44,7 @@ pub(super) async fn decide(
     let waits = || Problem::Conflict(format!("run {run} does not wait for a decision"));
     let gate = open_gate(entries.iter().map(|(_, entry)| entry)).ok_or_else(waits)?;
     is_about(&body, &gate.head, &run)?;
-    let key = format!("decision:{run}:{}", gate.position);
+    let key = gate.key(&run);
     let reason = Reason::Decided(body.into_decision(run.clone(), gate.head));
     let (appended, accepted) = append(router, run.ticket(), key, caller.name, reason).await?;
     match appended {
@@ -107,25 +99,6 @@ fn is_about(body: &DecisionBody, head: &CommitId, run: &RunId) -> Result<(), Pro
             head.short()
         )))
     }
-}
-
-/// Where the run waits for a decision now.
-fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
-    let (mut asked, mut gate) = (None, None);
-    for entry in entries {
-        match &entry.fact {
-            Fact::ReportRequested { request, .. } => asked = request.asks_about().cloned().or(asked),
-            Fact::Parked {
-                waits_for: WaitsFor::Decision,
-            } => {
-                let position = entry.position;
-                gate = asked.clone().map(|head| Gate { position, head });
-            }
-            Fact::Decided { .. } | Fact::StopRequested { .. } | Fact::RunFinished { .. } => gate = None,
-            _ => {}
-        }
-    }
-    gate
 }
 
 /// The commit that was shown last, and its difference.

@@ -13,7 +13,7 @@ use super::{
     runs::{find, ticket_key},
     types::{Accepted, ProblemView, RunState},
 };
-use crate::{kinds::comment::Retry, outcome::Outcome, router::Router};
+use crate::{kinds::retry::Retry, outcome::Outcome, router::Router};
 
 pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
 

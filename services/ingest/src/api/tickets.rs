@@ -134,6 +134,12 @@ pub(super) fn skip_text(reason: &SkipReason) -> String {
         SkipReason::TextChanged { by } => {
             format!("{by}, who may not ask for work, changed the text after work was asked for")
         }
+        SkipReason::UnclearDecision { heads } => {
+            format!(
+                "a decision in a comment did not name what it is about: {}",
+                heads.join(", ")
+            )
+        }
         SkipReason::Unreadable => "Jira's answer about the ticket could not be read".to_owned(),
     }
 }

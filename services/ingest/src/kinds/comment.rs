@@ -1,16 +1,19 @@
 //! Somebody commented: an order, or words for the runs that are under way.
 
 use domain::{
-    Job, News, PullRequestRef, Reason, RepositoryName, Row, RunStatus, StopReason, TicketComment, TicketKey,
-    Timestamp, TriggerKey,
+    News, PullRequestRef, Reason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
 };
 
-use super::{Follows, Kind, Verdict, work::Work};
+use super::{Follows, Kind, Verdict, decided::Decided, retry::Retry};
 use crate::{
+    command::Command,
     facts::{Facts, Need, Person},
     payload::{Hook, Unreadable, github, jira::markdown},
     pin,
 };
+
+/// What is said at a gate may be as long as through the API.
+const FEEDBACK_CHARS: usize = 8_000;
 
 /// A new comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,26 +32,6 @@ enum Place {
     Ticket(TicketKey),
     /// On an issue or a pull request.
     GitHub(RepositoryName, u64),
-}
-
-/// An order in a comment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    /// End every live run of the ticket.
-    Stop,
-    /// Try again.
-    Retry,
-}
-
-impl Command {
-    /// The order that a comment gives: its first line is the command and nothing else.
-    fn of(comment: &str) -> Option<Self> {
-        match comment.trim().lines().next()?.trim() {
-            "/stop" => Some(Self::Stop),
-            "/retry" => Some(Self::Retry),
-            _ => None,
-        }
-    }
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadable> {
@@ -207,7 +190,24 @@ impl Comment {
                 at: self.at,
                 by: self.author.name().to_owned(),
             }))),
+            Command::Approve { head } => Ok(self.decided(ticket, domain::Verdict::Approve, &head, "")),
+            Command::Reject { head } => Ok(self.decided(ticket, domain::Verdict::Reject, &head, "")),
+            Command::Feedback { head, text } => {
+                Ok(self.decided(ticket, domain::Verdict::Revise, &head, &text))
+            }
         }
+    }
+
+    fn decided(&self, ticket: TicketKey, verdict: domain::Verdict, head: &str, feedback: &str) -> Verdict {
+        Verdict::Becomes(Box::new(Decided {
+            ticket,
+            key: self.key.clone(),
+            at: self.at,
+            by: self.author.name().to_owned(),
+            verdict,
+            head: head.to_owned(),
+            feedback: pin::cut(&pin::words(feedback), FEEDBACK_CHARS),
+        }))
     }
 
     fn follows(&self, ticket: TicketKey, reason: Reason) -> Verdict {
@@ -230,104 +230,5 @@ impl Kind for Comment {
             Some(command) => self.obey(command, facts),
             None => self.pass_on(facts),
         }
-    }
-}
-
-/// Somebody who may asks to try again: what waits at once, what failed from the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Retry {
-    pub(crate) ticket: TicketKey,
-    pub(crate) key: TriggerKey,
-    pub(crate) at: Timestamp,
-    pub(crate) by: String,
-}
-
-impl Kind for Retry {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        Ok(match left_to_do(facts.row(&self.ticket)?) {
-            Left::GoOn => Verdict::from(Follows {
-                ticket: self.ticket.clone(),
-                key: self.key.clone(),
-                at: self.at,
-                actor: Some(self.by.clone()),
-                reason: Reason::RetryRequested,
-            }),
-            Left::Nothing => Verdict::nothing("nothing has failed that could be tried again"),
-            Left::Again if matches!(self.ticket, TicketKey::Folder { .. }) => {
-                Verdict::nothing("a ticket of a folder is started again with its text")
-            }
-            Left::Again => {
-                let (ticket, key, by) = (self.ticket.clone(), self.key.clone(), self.by.clone());
-                Verdict::Becomes(Box::new(Work::ordered(ticket, key, None, self.at, by)))
-            }
-        })
-    }
-}
-
-/// What a retry would do now.
-#[derive(Debug, PartialEq, Eq)]
-enum Left {
-    /// A run waits, or the ticket is quarantined: it goes on.
-    GoOn,
-    /// The last run failed: the job is asked for again.
-    Again,
-    /// Nothing has failed.
-    Nothing,
-}
-
-fn left_to_do(row: &Row) -> Left {
-    if row.quarantined.is_some() || row.waiting_for_retry().next().is_some() {
-        return Left::GoOn;
-    }
-    let last = row.runs.iter().rev().find(|run| run.job == Job::Implement);
-    match last.map(|run| &run.status) {
-        Some(RunStatus::Finished { reason }) if *reason != StopReason::Completed => Left::Again,
-        Some(_) | None => Left::Nothing,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use domain::{Lane, Pending, RunId, Timestamp, WaitsFor};
-
-    use super::*;
-
-    #[test]
-    fn an_order_stands_alone_on_the_first_line() {
-        assert_eq!(Command::of("  /stop\nit goes nowhere"), Some(Command::Stop));
-        assert_eq!(Command::of("/retry "), Some(Command::Retry));
-        for text in ["please /stop", "/stopper", "/retry now", "", "`/stop`"] {
-            assert_eq!(Command::of(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_retry_goes_on_or_starts_again_or_does_nothing() {
-        let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
-        let with = |status: RunStatus| {
-            let mut row = Row::default();
-            row.open(
-                Pending::new(run.clone(), Job::Implement, Lane::Talk),
-                Timestamp::default(),
-            );
-            row.run_mut(&run).unwrap().status = status;
-            row
-        };
-        let finished = |reason| with(RunStatus::Finished { reason });
-        let parked = |waits_for| with(RunStatus::Parked { waits_for });
-        assert_eq!(left_to_do(&Row::default()), Left::Nothing);
-        assert_eq!(left_to_do(&with(RunStatus::Active)), Left::Nothing);
-        assert_eq!(left_to_do(&parked(WaitsFor::Report)), Left::Nothing);
-        assert_eq!(left_to_do(&finished(StopReason::Completed)), Left::Nothing);
-        assert_eq!(left_to_do(&parked(WaitsFor::Retry)), Left::GoOn);
-        assert_eq!(
-            left_to_do(&finished(StopReason::TurnLimit { turns: 50 })),
-            Left::Again
-        );
-        let quarantined = Row {
-            quarantined: Some("stuck".to_owned()),
-            ..Row::default()
-        };
-        assert_eq!(left_to_do(&quarantined), Left::GoOn);
     }
 }

@@ -93,6 +93,10 @@ macro_rules! kinds {
     };
 }
 
+// These follow from comments and from the API alone.
+pub(crate) mod decided;
+pub(crate) mod retry;
+
 kinds! {
     work,
     text,

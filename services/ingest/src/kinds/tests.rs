@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     facts::{Facts, Need, Person},
+    gates::Gate,
     outside::Issue,
     payload::{Hook, Unreadable},
     standing::Approval,
@@ -83,6 +84,7 @@ fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
     let mut facts = facts.clone();
     loop {
         match event.decide(&facts) {
+            Ok(Verdict::Becomes(other)) => return decided(&*other, &facts),
             Ok(verdict) => return verdict,
             Err(Need::Known(ticket, key)) => facts.put_known(ticket, key, None),
             Err(Need::Log(repository, check)) => facts.put_log(repository, check, None),
@@ -942,4 +944,59 @@ fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
     facts.put_record(repository(), 7, Some(record()));
     facts.put_authority(rita(), false);
     assert_eq!(nothing(&*told[0], &facts), "the reviewer may not give orders");
+}
+
+#[test]
+fn a_comment_decides_about_the_commit_that_it_names() {
+    let gate = |digit: &str| Gate {
+        position: 9,
+        head: digit.repeat(40).parse().expect("commit"),
+    };
+    let run = |sequence| RunId::new(ticket(), sequence);
+    let with = |gates: Vec<(RunId, Gate)>| {
+        let mut facts = facts();
+        facts.put_record(repository(), 7, Some(record()));
+        facts.put_authority(rita(), true);
+        facts.put_gates(ticket(), gates);
+        facts
+    };
+    let one = with(vec![(run(3), gate("a"))]);
+    let two = with(vec![(run(3), gate("a")), (run(4), gate("b"))]);
+    let decided = |text: &str, facts: &Facts| match follows(&*said(text)[0], facts) {
+        Follows {
+            reason: Reason::Decided(decision),
+            key,
+            ..
+        } => Some((key.as_str().to_owned(), decision.verdict, decision.feedback)),
+        Follows {
+            reason: Reason::Skipped(SkipReason::UnclearDecision { heads }),
+            key,
+            ..
+        } => {
+            assert_eq!(key.as_str(), "comment:31");
+            assert!(heads[0].starts_with("aaaaaaa"), "{heads:?}");
+            None
+        }
+        other => panic!("{other:?}"),
+    };
+    let first = |verdict, feedback: &str| {
+        let key = format!("decision:{}:9", run(3));
+        Some((key, verdict, feedback.to_owned()))
+    };
+    use domain::Verdict::{Approve, Reject, Revise};
+    assert_eq!(decided("/approve aaaaaaaa", &one), first(Approve, ""));
+    assert_eq!(decided("/approve aaaaaaaa", &two), first(Approve, ""));
+    assert_eq!(decided("/approve", &one), None, "it has to name the commit");
+    assert_eq!(
+        decided("/approve ccccccc", &one),
+        None,
+        "it is about another commit"
+    );
+    assert_eq!(decided("/reject", &one), first(Reject, ""));
+    assert_eq!(decided("/reject", &two), None, "it is not clear which");
+    assert_eq!(decided("/feedback Use cents.", &one), first(Revise, "Use cents."));
+    assert_eq!(
+        nothing(&*said("/approve aaaaaaa")[0], &with(vec![])),
+        "no run waits for a decision"
+    );
 }

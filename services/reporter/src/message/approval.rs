@@ -79,8 +79,8 @@ pub(crate) fn decision_needed(
         paragraphs.extend(hidden(shown, &run));
     }
     paragraphs.push(format!(
-        "Decide with `journeyman decide {run} approve --head {head}`, `journeyman decide {run} reject`, or \
-         `journeyman decide {run} revise --feedback 'what to change'`. An approval covers this commit only."
+        "Decide in a comment: `/approve {head}`, `/reject`, or `/feedback` and what to change. Or with `journeyman decide \
+         {run} approve --head {head}`. An approval covers this commit only."
     ));
     paragraphs
 }

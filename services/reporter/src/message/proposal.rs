@@ -30,8 +30,8 @@ pub(crate) fn proposed(
         paragraphs.push(lines.join("\n"));
     }
     paragraphs.push(format!(
-        "Decide with `journeyman decide {run} approve --head {id}`, `journeyman decide {run} reject`, or \
-         `journeyman decide {run} revise --feedback 'what to change'`. An approval covers this plan only."
+        "Decide in a comment: `/approve {id}`, `/reject`, or `/feedback` and what to change. Or with `journeyman decide {run} \
+         approve --head {id}`. An approval covers this plan only."
     ));
     paragraphs
 }

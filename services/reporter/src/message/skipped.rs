@@ -53,6 +53,17 @@ pub(crate) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
              for. Read the text again. {retry}",
             person(by)
         )],
+        SkipReason::UnclearDecision { heads } => {
+            let heads: Vec<String> = heads
+                .iter()
+                .map(|head| code(&format!("/approve {head}")))
+                .collect();
+            vec![format!(
+                "Journeyman did not take the decision: it has to name what it is about. Comment {}; to refuse or to change it, \
+                 name it in the same way.",
+                heads.join(" or ")
+            )]
+        }
         SkipReason::Unreadable => vec![format!(
             "Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for \
              example with fewer nested lists. {retry}"

@@ -266,7 +266,7 @@ fn asked_about(diff: &str, files: usize, description: Option<Box<Description>>) 
 
 #[test]
 fn decision_needed() {
-    assert_snapshot!(asked("--- a/x\n+++ b/x\n+```\n", 1), @"
+    assert_snapshot!(asked("--- a/x\n+++ b/x\n+```\n", 1), @r#"
     A change in 1 file for `acme/shop` is ready and waits for your decision before it is pushed: commit `aaaaaaaaaaaa` for the branch `feat/ENG-12-x`.
 
     ````diff
@@ -275,10 +275,10 @@ fn decision_needed() {
     +```
     ````
 
-    Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this commit only.
+    Decide in a comment: `/approve aaaaaaaaaaaa`, `/reject`, or `/feedback` and what to change. Or with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`. An approval covers this commit only.
 
     Journeyman, run `jira:ENG-12@57`
-    ");
+    "#);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn plan_proposed() {
         id: "a".repeat(40).parse().unwrap(),
         plan: Box::new(plan),
     });
-    assert_snapshot!(comment(&say, &Made::default(), &jira(), Some(&run())), @"
+    assert_snapshot!(comment(&say, &Made::default(), &jira(), Some(&run())), @r#"
     A plan for `acme/shop` waits for your decision before the work begins: plan `aaaaaaaaaaaa`.
 
     > Totals count pieces.
@@ -316,10 +316,10 @@ fn plan_proposed() {
 
     - Taxes
 
-    Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this plan only.
+    Decide in a comment: `/approve aaaaaaaaaaaa`, `/reject`, or `/feedback` and what to change. Or with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`. An approval covers this plan only.
 
     Journeyman, run `jira:ENG-12@57`
-    ");
+    "#);
 }
 
 fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Description> {
@@ -441,7 +441,7 @@ fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
     +1
     ```
 
-    Decide with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`, `journeyman decide jira:ENG-12@57 reject`, or `journeyman decide jira:ENG-12@57 revise --feedback 'what to change'`. An approval covers this commit only.
+    Decide in a comment: `/approve aaaaaaaaaaaa`, `/reject`, or `/feedback` and what to change. Or with `journeyman decide jira:ENG-12@57 approve --head aaaaaaaaaaaa`. An approval covers this commit only.
 
     Journeyman, run `jira:ENG-12@57`
     "#);

@@ -1,0 +1,102 @@
+//! Orders in comments: the first line begins with a slash.
+
+/// The shortest abbreviation of a commit that counts, in characters.
+pub(crate) const SHORTEST: usize = 7;
+
+/// An order in a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// End every live run of the ticket.
+    Stop,
+    /// Try again.
+    Retry,
+    /// Go on with this commit or plan; abbreviated, empty when none is named.
+    Approve { head: String },
+    /// Stop the run that waits for a decision about this; empty when it is not named.
+    Reject { head: String },
+    /// Change this first.
+    Feedback { head: String, text: String },
+}
+
+impl Command {
+    /// The order that a comment gives.
+    pub(crate) fn of(comment: &str) -> Option<Self> {
+        let comment = comment.trim();
+        let line = comment.lines().next()?.trim();
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match (word, rest.trim()) {
+            ("/stop", "") => Some(Self::Stop),
+            ("/retry", "") => Some(Self::Retry),
+            ("/approve", rest) => {
+                let (head, rest) = head_of(rest);
+                (rest.is_empty()).then_some(Self::Approve { head })
+            }
+            ("/reject", rest) => Some(Self::Reject {
+                head: head_of(rest).0,
+            }),
+            ("/feedback", _) => {
+                let (head, text) = head_of(comment.strip_prefix("/feedback")?);
+                let text = text.to_owned();
+                (!text.is_empty()).then_some(Self::Feedback { head, text })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The commit that a text begins with, empty when it begins with something else, and the rest.
+fn head_of(text: &str) -> (String, &str) {
+    let text = text.trim();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let head = word.trim_matches('`');
+    let is_head = (SHORTEST..=40).contains(&head.len()) && head.chars().all(|c| c.is_ascii_hexdigit());
+    match is_head {
+        true => (head.to_ascii_lowercase(), rest.trim()),
+        false => (String::new(), text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_stands_on_the_first_line() {
+        assert_eq!(Command::of("  /stop\nit goes nowhere"), Some(Command::Stop));
+        assert_eq!(Command::of("/retry "), Some(Command::Retry));
+        for text in [
+            "please /stop",
+            "/stopper",
+            "/retry now",
+            "",
+            "`/stop`",
+            "/feedback",
+            "/approve of it",
+        ] {
+            assert_eq!(Command::of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn decisions_name_a_commit_or_say_what_to_change() {
+        let head = |head: &str| {
+            Some(Command::Approve {
+                head: head.to_owned(),
+            })
+        };
+        assert_eq!(Command::of("/approve `1A2B3c4d5e6f`"), head("1a2b3c4d5e6f"));
+        assert_eq!(Command::of("/approve"), head(""));
+        assert_eq!(Command::of("/reject, it is wrong"), None);
+        let (head, none) = ("1a2b3c4".to_owned(), String::new());
+        let reject = Command::of("/reject it is wrong");
+        assert_eq!(reject, Some(Command::Reject { head: none.clone() }));
+        let reject = Command::of("/reject 1a2b3c4");
+        assert_eq!(reject, Some(Command::Reject { head: head.clone() }));
+        let text = "Use cents.\nAnd round down.".to_owned();
+        let feedback = Some(Command::Feedback { head: none, text });
+        assert_eq!(Command::of("/feedback Use cents.\nAnd round down."), feedback);
+        let text = "Use cents.".to_owned();
+        let feedback = Some(Command::Feedback { head, text });
+        assert_eq!(Command::of("/feedback 1A2B3C4\nUse cents."), feedback);
+    }
+}

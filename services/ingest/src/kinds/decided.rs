@@ -1,0 +1,72 @@
+//! Somebody decides in a comment about a change or a plan that waits for it.
+
+use domain::{Decision, Reason, RunId, SkipReason, TicketKey, Timestamp, TriggerKey};
+
+use super::{Follows, Kind, Verdict};
+use crate::{
+    command::SHORTEST,
+    facts::{Facts, Need},
+    gates::Gate,
+};
+
+/// Somebody who may has decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decided {
+    pub(crate) ticket: TicketKey,
+    /// That of the comment.
+    pub(crate) key: TriggerKey,
+    pub(crate) at: Timestamp,
+    pub(crate) by: String,
+    pub(crate) verdict: domain::Verdict,
+    /// The commit or plan; abbreviated, empty when none is named.
+    pub(crate) head: String,
+    pub(crate) feedback: String,
+}
+
+impl Decided {
+    fn follows(&self, key: TriggerKey, reason: Reason) -> Verdict {
+        Verdict::from(Follows {
+            ticket: self.ticket.clone(),
+            key,
+            at: self.at,
+            actor: Some(self.by.clone()),
+            reason,
+        })
+    }
+
+    /// The gate that is meant. An approval has to name the commit, so that nobody approves what he has not seen; anything
+    /// else is meant for the only one.
+    fn meant<'a>(&self, gates: &'a [(RunId, Gate)]) -> Option<&'a (RunId, Gate)> {
+        let is_named =
+            |gate: &Gate| self.head.len() >= SHORTEST && gate.head.as_str().starts_with(&self.head);
+        match gates {
+            [only] if self.head.is_empty() && self.verdict != domain::Verdict::Approve => Some(only),
+            several => several.iter().find(|(_, gate)| is_named(gate)),
+        }
+    }
+}
+
+impl Kind for Decided {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let gates = facts.gates(&self.ticket)?;
+        if gates.is_empty() {
+            return Ok(Verdict::nothing("no run waits for a decision"));
+        }
+        let Some((run, gate)) = self.meant(gates) else {
+            let heads = gates
+                .iter()
+                .map(|(_, gate)| gate.head.short().to_owned())
+                .collect();
+            let reason = SkipReason::UnclearDecision { heads };
+            return Ok(self.follows(self.key.clone(), Reason::Skipped(reason)));
+        };
+        let decision = Decision {
+            run: run.clone(),
+            head: gate.head.clone(),
+            verdict: self.verdict,
+            feedback: self.feedback.clone(),
+        };
+        let key = TriggerKey::new(gate.key(run));
+        Ok(self.follows(key, Reason::Decided(decision)))
+    }
+}
