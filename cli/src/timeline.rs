@@ -184,6 +184,8 @@ fn describe_change(report: Option<&ChangeReport>) -> String {
 
 fn describe_output(output: &PhaseOutput) -> String {
     match output {
+        PhaseOutput::Answer { answer: Some(answer) } => format!("answer: {}", answer.answer),
+        PhaseOutput::Answer { answer: None } => "no answer was of use".to_owned(),
         PhaseOutput::Intake { intake } => describe_intake(intake.as_deref()),
         PhaseOutput::Plan { plan: Some(plan) } => {
             format!("plan of {} steps: {}", plan.steps.len(), plan.goal)

@@ -15,6 +15,8 @@ pub enum About {
     Checks(Box<ChecksSummary>),
     /// A review of a pull request of ours.
     Review(Box<ReviewRound>),
+    /// A question in a comment.
+    Question(Box<CommentQuestion>),
 }
 
 impl About {
@@ -26,7 +28,7 @@ impl About {
     /// The pull request that the work goes on with, and its head at that moment.
     pub fn pull_request(&self) -> Option<(&PullRequestRef, &CommitId)> {
         match self {
-            Self::Ticket => None,
+            Self::Ticket | Self::Question(_) => None,
             Self::Checks(checks) => Some((&checks.pull_request, &checks.head)),
             Self::Review(round) => Some((&round.pull_request, &round.head)),
         }
@@ -36,9 +38,53 @@ impl About {
     pub fn threads(&self) -> &[ReviewThread] {
         match self {
             Self::Review(round) => &round.threads,
-            Self::Ticket | Self::Checks(_) => &[],
+            Self::Ticket | Self::Checks(_) | Self::Question(_) => &[],
         }
     }
+
+    /// The commit that a checkout for it is of; absent: the head of the default branch.
+    pub fn base(&self) -> Option<&CommitId> {
+        match self {
+            Self::Question(question) => question.head.as_ref(),
+            Self::Ticket | Self::Checks(_) | Self::Review(_) => Some(self.pull_request()?.1),
+        }
+    }
+}
+
+/// A question that a person asks in a comment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentQuestion {
+    /// Who asks, as people know them; at most 100 characters.
+    pub author: String,
+    /// What is asked, sanitised.
+    pub text: String,
+    /// Our pull request that it was asked on; absent: it was asked on the ticket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<PullRequestRef>,
+    /// Its head at that moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitId>,
+}
+
+/// The answer to a question, and where it comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// Markdown by the model; at most 8,000 characters.
+    pub answer: String,
+    /// The places in the code that show it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<Citation>,
+}
+
+/// A place in the code that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Citation {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// What stands there.
+    pub quote: String,
 }
 
 /// One review of a pull request of ours, with its comments.

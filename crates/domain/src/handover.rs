@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
 use crate::{
-    ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, StopReason, ThreadReply,
-    Widened,
+    Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, StopReason,
+    ThreadReply, Widened,
 };
 
 /// How the model ended its work.
@@ -256,6 +256,12 @@ pub enum PhaseOutput {
         /// How.
         exit: Exit,
     },
+    /// The question was answered.
+    Answer {
+        /// The answer; absent: the model gave none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Box<Answered>>,
+    },
     /// The change was checked.
     Prove {
         /// What was shown.
@@ -272,7 +278,7 @@ impl PhaseOutput {
     /// Whether it still holds when the run goes back.
     pub const fn outlasts(&self, why: &Return) -> bool {
         match self {
-            Self::Intake { .. } => true,
+            Self::Intake { .. } | Self::Answer { .. } => true,
             Self::Plan { .. } => !matches!(why, Return::Replan { .. }),
             Self::Work { .. } | Self::Prove { .. } | Self::Review { .. } => false,
         }

@@ -59,7 +59,9 @@ mod trigger;
 mod waiting;
 mod workspace;
 
-pub use about::{About, Disposition, ReviewRound, ReviewThread, ThreadReply};
+pub use about::{
+    About, Answered, Citation, CommentQuestion, Disposition, ReviewRound, ReviewThread, ThreadReply,
+};
 pub use background::{
     Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,
     title_words,

@@ -17,6 +17,8 @@ pub enum Phase {
     Plan,
     /// A change is looked at by a second model.
     Review,
+    /// A question is answered.
+    Answer,
 }
 
 impl Phase {
@@ -28,6 +30,7 @@ impl Phase {
             Self::Intake => "intake",
             Self::Plan => "plan",
             Self::Review => "review",
+            Self::Answer => "answer",
         }
     }
 }

@@ -20,6 +20,7 @@ mod meaning;
 mod models;
 mod phases;
 mod proof;
+mod questions;
 mod recovery;
 mod repairs;
 mod reviews;

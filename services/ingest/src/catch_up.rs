@@ -5,6 +5,7 @@ use domain::{Origin, RepositoryName, Rules, Source, TicketKey, Timestamp, cause:
 use queue::{Appended, DeadLetter};
 
 use crate::{
+    facts::Facts,
     kinds::{comment::Comment, text::TextWritten},
     memory::Memory,
     outcome::{Failure, Outcome},
@@ -150,6 +151,13 @@ impl Router {
         Ok(Some(outcome))
     }
 
+    /// Whether a comment may ask us for something: most on GitHub do not, and looking costs reads.
+    fn is_for_us(&self, said: &Comment) -> bool {
+        let group = self.instructors.group().to_owned();
+        let ours = std::sync::Arc::clone(&self.own_accounts);
+        said.is_order() || Facts::new(Source::Poll, self.rules.book(), ours, group).names_us(said.text())
+    }
+
     /// Reads the comments of a repository's pull requests and issues since the last look, for orders that no webhook
     /// told.
     pub(crate) async fn catch_up_github(
@@ -163,7 +171,7 @@ impl Router {
         for (number, comment) in comments {
             let said = Comment::from_github_poll(repository, number, comment, look.now);
             let remembered = format!("{repository} {}", said.key().as_str());
-            if !said.is_order() || memory.knows(&remembered) {
+            if !self.is_for_us(&said) || memory.knows(&remembered) {
                 continue;
             }
             orders += 1;

@@ -226,6 +226,18 @@ impl Facts {
         }
     }
 
+    /// Whether a text mentions an account of ours: `@journeyman`, whatever the case.
+    pub(crate) fn names_us(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        self.own_accounts.iter().any(|account| {
+            let name = format!("@{}", account.to_lowercase().trim_end_matches("[bot]"));
+            text.match_indices(&name).any(|(at, found)| {
+                let after = text[at + found.len()..].chars().next();
+                found.len() > 1 && after.is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_')
+            })
+        })
+    }
+
     /// The rules of the ticket's project.
     pub(crate) fn rules(&self, ticket: &TicketKey) -> Option<&Rules> {
         self.book.for_ticket(ticket)

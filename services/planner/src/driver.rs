@@ -190,7 +190,7 @@ impl Driver {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "no request"));
         };
-        let base = request.about.pull_request().map(|(_, head)| head);
+        let base = request.about.base();
         match self.slots.open(caller, request, base, None).await {
             Ok(workspace) => Ok(Outcome::from(Fact::WorkspaceOpened {
                 id,

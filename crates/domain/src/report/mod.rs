@@ -4,8 +4,8 @@ mod requests;
 
 pub use requests::{
     AddLabels, ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, EffortForecast, Merged,
-    OpenPullRequest, PlanProposed, PushedByOthers, Quarantined, QuestionAsked, RepairStrategy, ReportRequest,
-    RetryScheduled, ReviewAddressed, RunStopped, Unreadable, WorkStarted,
+    OpenPullRequest, PlanProposed, PushedByOthers, Quarantined, QuestionAnswered, QuestionAsked,
+    RepairStrategy, ReportRequest, RetryScheduled, ReviewAddressed, RunStopped, Unreadable, WorkStarted,
 };
 
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Proposal, PushBranch};
 use crate::{
-    BranchRef, CommitId, Description, FailedCheck, Forecast, Job, Plan, PullRequestRef, Question, RecordKind,
-    RepairEnd, RepositoryName, SkipReason, StopReason, ThreadReply, Timestamp,
+    Answered, BranchRef, CommentQuestion, CommitId, Description, FailedCheck, Forecast, Job, Plan,
+    PullRequestRef, Question, RecordKind, RepairEnd, RepositoryName, SkipReason, StopReason, ThreadReply,
+    Timestamp,
 };
 
 /// What every request says of itself.
@@ -74,6 +75,8 @@ requests! {
     ChecksRepaired(ChecksRepaired),
     /// A review was addressed: reply in its threads, and hand the pull request over once more.
     ReviewAddressed(ReviewAddressed),
+    /// A question was answered: tell whoever asked, where they asked.
+    QuestionAnswered(QuestionAnswered),
     /// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
     PushedByOthers(PushedByOthers),
     /// A person merged: move the ticket to done, say so.
@@ -326,6 +329,27 @@ impl Request for ReviewAddressed {
             "reply to the review of #{} by {}",
             self.pull_request.number, self.reviewer
         )
+    }
+}
+
+/// A question was answered: tell whoever asked, where they asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionAnswered {
+    /// The repository that it is about.
+    pub repository: RepositoryName,
+    /// The question.
+    pub question: CommentQuestion,
+    /// The answer.
+    pub answer: Answered,
+}
+
+impl Request for QuestionAnswered {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!("answer {}", self.question.author)
     }
 }
 

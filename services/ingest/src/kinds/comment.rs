@@ -4,7 +4,7 @@ use domain::{
     News, PullRequestRef, Reason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
 };
 
-use super::{Follows, Kind, Verdict, decided::Decided, retry::Retry};
+use super::{Follows, Kind, Verdict, asked::Asked, decided::Decided, retry::Retry};
 use crate::{
     command::Command,
     facts::{Facts, Need, Person},
@@ -134,6 +134,10 @@ impl Comment {
         self.at
     }
 
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether it gives an order.
     pub(crate) fn is_order(&self) -> bool {
         Command::of(&self.text).is_some()
@@ -161,7 +165,17 @@ impl Comment {
             return Ok(Verdict::nothing("not said on a ticket or a pull request of ours"));
         }
         if !*facts.listeners(&ticket)? {
-            return Ok(Verdict::nothing("no run is under way that could read it"));
+            return match facts.names_us(&self.text) {
+                true => Ok(Verdict::Becomes(Box::new(Asked {
+                    ticket,
+                    key: self.key.clone(),
+                    at: self.at,
+                    author: self.author.clone(),
+                    text: self.text.clone(),
+                    pull_request,
+                }))),
+                false => Ok(Verdict::nothing("no run is under way that could read it")),
+            };
         }
         let may_instruct = *facts.authority(&self.author)?;
         let news = News::Comment {

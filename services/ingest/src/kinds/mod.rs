@@ -94,6 +94,7 @@ macro_rules! kinds {
 }
 
 // These follow from comments and from the API alone.
+pub(crate) mod asked;
 pub(crate) mod decided;
 pub(crate) mod retry;
 

@@ -100,6 +100,9 @@ fn argument(wrong: &Argument) -> String {
                 }
             )
         }
+        Argument::Unseen(quote) => format!(
+            "no tool has shown {quote:?}. Quote under `citations` what you have read, in its own words, or leave it out"
+        ),
         Argument::Quote(quote) => format!(
             "the ticket does not contain {quote:?}. Quote its own words under `criteria`, or leave the point out"
         ),

@@ -30,13 +30,15 @@ const PATH_CHARS: usize = 200;
 const DIFF_CHARS: usize = 72 * 1024;
 
 /// Every template: name and text.
-const TEMPLATES: [(&str, &str); 13] = [
+const TEMPLATES: [(&str, &str); 15] = [
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
     ("intake", include_str!("intake.md")),
     ("plan", include_str!("plan.md")),
     ("review", include_str!("review.md")),
+    ("answer", include_str!("answer.md")),
     ("intake_form", include_str!("forms/intake.json")),
+    ("submit_answer", include_str!("tools/submit_answer.json")),
     ("submit_plan", include_str!("tools/submit_plan.json")),
     ("submit_review", include_str!("tools/submit_review.json")),
     ("add_labels", include_str!("tools/add_labels.json")),
@@ -137,14 +139,19 @@ fn values(conversation: &Conversation<'_>) -> Value {
             About::Ticket => "ticket",
             About::Checks(_) => "checks",
             About::Review(_) => "review",
+            About::Question(_) => "question",
         },
         failures => match about {
             About::Checks(checks) => tags.failures(checks),
-            About::Ticket | About::Review(_) => String::new(),
+            About::Ticket | About::Review(_) | About::Question(_) => String::new(),
         },
         review => match about {
             About::Review(round) => tags.review(round),
-            About::Ticket | About::Checks(_) => String::new(),
+            About::Ticket | About::Checks(_) | About::Question(_) => String::new(),
+        },
+        question => match about {
+            About::Question(question) => tags.question(question),
+            About::Ticket | About::Checks(_) | About::Review(_) => String::new(),
         },
         repository => conversation.request.repository.to_string(),
         target => rules.target_branch(),
@@ -310,6 +317,7 @@ mod tests {
             "ask",
             "finish",
             "give_up",
+            "submit_answer",
             "submit_plan",
             "submit_review",
             "widen_scope",

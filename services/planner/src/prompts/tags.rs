@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use domain::{
-    Background, BackgroundPart, ChecksSummary, CodeSeed, EarlierPullRequest, Intake, JobRequest, News, Plan,
-    PullRequestStatus, ReviewRound, TicketComment, TicketKey,
+    Background, BackgroundPart, ChecksSummary, CodeSeed, CommentQuestion, EarlierPullRequest, Intake,
+    JobRequest, News, Plan, PullRequestStatus, ReviewRound, TicketComment, TicketKey,
 };
 
 const TEXT_CHARS: usize = 64 * 1024;
@@ -116,6 +116,12 @@ impl Tags<'_> {
             text.push_str(&self.around_with("failed-check", &attributes, &log));
         }
         text
+    }
+
+    /// A question that somebody asks in a comment.
+    pub(super) fn question(&self, question: &CommentQuestion) -> String {
+        let attributes = format!(" author=\"{}\"", self.attribute(&question.author));
+        self.around_with("question", &attributes, &self.text(&question.text, COMMENT_CHARS))
     }
 
     /// A review with its comments, each with the id that replies go to.

@@ -3,6 +3,7 @@
 
 use domain::{Job, PullRequestRef, RepositoryName, RunId};
 
+mod answer;
 mod approval;
 mod aside;
 mod change;
@@ -20,6 +21,7 @@ mod stopped;
 mod undone;
 mod words;
 
+pub(crate) use answer::answered;
 pub(crate) use approval::{decision_needed, excerpt};
 pub(crate) use aside::{quarantined, unreadable};
 pub(crate) use effort::forecast;

@@ -25,6 +25,11 @@ pub(crate) trait Kind: Debug {
         Heard::InStatus
     }
 
+    /// The thread where they do.
+    fn thread(&self, ticket: &TicketKey) -> Thread {
+        Thread::of(ticket)
+    }
+
     /// What they hear, as paragraphs of Markdown; empty ones are left out.
     fn words(&self, told: &Told<'_>) -> Vec<String>;
 
@@ -113,6 +118,7 @@ reports! {
     checks_repaired: ChecksRepaired,
     review_addressed: ReviewAddressed,
     pushed_by_others: PushedByOthers,
+    question_answered: QuestionAnswered,
     merged: Merged,
     closed: Closed,
     decision_needed: DecisionNeeded,
@@ -134,7 +140,7 @@ pub(crate) fn plan(report: &Report, rules: &Rules) -> Effects {
     let has_place = !matches!(report.ticket, TicketKey::Folder { .. });
     if has_place && kind.heard() != Heard::Nowhere {
         effects.push(Box::new(Comment {
-            thread: Thread::of(&report.ticket),
+            thread: kind.thread(&report.ticket),
         }));
     }
     effects

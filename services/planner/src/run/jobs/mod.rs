@@ -1,6 +1,7 @@
 //! The jobs, one file each; a new one is a row here.
 
 mod address_review;
+mod answer;
 mod fix_ci;
 mod implement;
 mod notice;
@@ -12,7 +13,13 @@ use domain::Phase;
 use super::machine::{DialogSpec, Input, JobSpec, RunState};
 
 /// Every job that somebody can ask for.
-const JOBS: [&JobSpec; 4] = [&implement::JOB, &triage::JOB, &fix_ci::JOB, &address_review::JOB];
+const JOBS: [&JobSpec; 5] = [
+    &implement::JOB,
+    &triage::JOB,
+    &fix_ci::JOB,
+    &address_review::JOB,
+    &answer::JOB,
+];
 
 /// The job of a run.
 pub(super) fn spec(state: &RunState) -> &'static JobSpec {

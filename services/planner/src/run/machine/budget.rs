@@ -106,7 +106,7 @@ pub(crate) fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
     let turns = request.rules.agent.turns(state.class());
     match request.about {
         About::Checks(_) => turns.min(REPAIR_TURNS),
-        About::Ticket | About::Review(_) => turns,
+        About::Ticket | About::Review(_) | About::Question(_) => turns,
     }
 }
 
@@ -131,7 +131,7 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     let ticket = state.ticket_limits.unwrap_or_default();
     let spending = &state.spending;
     let share = match phase {
-        Phase::Intake | Phase::Plan | Phase::Work => 100 - RESERVED,
+        Phase::Intake | Phase::Plan | Phase::Work | Phase::Answer => 100 - RESERVED,
         Phase::Review | Phase::Triage => 100,
     };
     let minutes = limits.minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
@@ -236,7 +236,7 @@ impl RunState {
 pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
     let turns = match dialog.phase {
         Phase::Work => state.turns_of(dialog),
-        Phase::Intake | Phase::Plan | Phase::Review | Phase::Triage => return None,
+        Phase::Intake | Phase::Plan | Phase::Review | Phase::Triage | Phase::Answer => return None,
     };
     // A hint follows the results of a turn.
     turns.last()?;

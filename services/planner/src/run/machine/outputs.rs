@@ -1,7 +1,8 @@
 //! What phases have brought.
 
 use domain::{
-    About, Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason, acceptance_criteria,
+    About, Answered, Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason,
+    acceptance_criteria,
 };
 
 use super::RunState;
@@ -19,6 +20,14 @@ impl RunState {
     pub(crate) fn intake(&self) -> Option<Option<&Intake>> {
         self.output(|output| match output {
             PhaseOutput::Intake { intake } => Some(intake.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// The answer to a question, once there is one; within: when the model gave one.
+    pub(crate) fn answer(&self) -> Option<Option<&Answered>> {
+        self.output(|output| match output {
+            PhaseOutput::Answer { answer } => Some(answer.as_deref()),
             _ => None,
         })
     }

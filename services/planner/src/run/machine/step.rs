@@ -135,6 +135,8 @@ pub(crate) enum Argument {
     /// What the ticket is said to repeat is none of these.
     Citation(Vec<String>),
     OneLiner,
+    /// A quotation that no tool has shown.
+    Unseen(String),
     /// A command that shows nothing of what the code does.
     Demonstration,
     Plan,

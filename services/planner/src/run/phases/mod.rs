@@ -1,6 +1,7 @@
 //! The phases that jobs are made of, one file each.
 
 pub(super) mod announce;
+pub(super) mod answer;
 mod approval;
 pub(super) mod approve_plan;
 mod back;

@@ -1,0 +1,11 @@
+//! A question in a comment is answered. Nothing is changed.
+
+use domain::Job;
+
+use crate::run::{machine::JobSpec, phases};
+
+pub(super) const JOB: JobSpec = JobSpec {
+    job: Some(Job::Answer),
+    phases: &[phases::open::PHASE, phases::answer::PHASE],
+    is_awaited: true,
+};

@@ -1,0 +1,79 @@
+//! The model hands its answer in, with the places that show it.
+
+use domain::{Answered, Citation, JobRequest};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{LINE_CHARS, LINES, arguments, cut, noted};
+use crate::run::machine::{Argument, Call, CallResult, CallState, RunState, Step, Tool};
+
+const ANSWER_CHARS: usize = 8_000;
+const QUOTE_CHARS: usize = 400;
+
+pub(in crate::run) const TOOL: Tool = Tool {
+    name: "submit_answer",
+    ends_work: true,
+    act,
+};
+
+fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
+    let parsed = parse(&call.call.input).and_then(|answered| shown(state, answered));
+    noted(state, call, parsed)
+}
+
+#[derive(Deserialize)]
+struct Input {
+    answer: String,
+    #[serde(default)]
+    citations: Vec<Citation>,
+}
+
+/// The answer that a call gives.
+pub(in crate::run) fn parse(input: &Value) -> Result<Answered, Argument> {
+    let input: Input = arguments(input)?;
+    let answer = cut(&input.answer, ANSWER_CHARS);
+    if answer.is_empty() {
+        return Err(Argument::Summary);
+    }
+    let citations = input.citations.into_iter().take(LINES).map(|citation| Citation {
+        path: cut(&citation.path, LINE_CHARS),
+        line: citation.line,
+        quote: cut(&citation.quote, QUOTE_CHARS),
+    });
+    Ok(Answered {
+        answer,
+        citations: citations.collect(),
+    })
+}
+
+/// Only what a tool has shown in this conversation can be quoted.
+fn shown(state: &RunState, answered: Answered) -> Result<Answered, Argument> {
+    let calls = state.dialogs.iter().flat_map(|dialog| &dialog.turns);
+    let results: Vec<String> = calls
+        .flat_map(|turn| &turn.calls)
+        .filter_map(plain_result)
+        .collect();
+    let is_shown = |citation: &&Citation| {
+        let quote = plain(&citation.quote);
+        !quote.is_empty() && results.iter().any(|result| result.contains(&quote))
+    };
+    match answered.citations.iter().find(|citation| !is_shown(citation)) {
+        Some(unseen) => Err(Argument::Unseen(unseen.quote.clone())),
+        None => Ok(answered),
+    }
+}
+
+fn plain_result(call: &Call) -> Option<String> {
+    match &call.state {
+        CallState::Finished {
+            result: CallResult::Ran(result),
+            ..
+        } => Some(plain(&result.content)),
+        CallState::Finished { .. } | CallState::Waiting | CallState::Running { .. } => None,
+    }
+}
+
+/// A text whose white space does not matter.
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
