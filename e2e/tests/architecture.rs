@@ -280,6 +280,8 @@ fn texts_on_jira_and_github_are_worded_in_one_place() {
                 let said = text[at + maker.len()..].trim_start_matches('&');
                 let known = [
                     "message::",
+                    // It puts together what `message` says.
+                    "reports::comment(",
                     "text)",
                     "body, Place::Body",
                     "label.clone(), Place::Label",
@@ -289,6 +291,13 @@ fn texts_on_jira_and_github_are_worded_in_one_place() {
                 seen += 1;
             }
         }
+    }
+    for file in rust_files(&folder.join("reports")) {
+        let is_test = file.to_string_lossy().contains("tests");
+        let text = production_lines(&file).join("\n");
+        let words = text.split('"').skip(1).step_by(2);
+        let sentences: Vec<&str> = words.filter(|words| !is_test && words.contains(' ')).collect();
+        assert!(sentences.is_empty(), "{}: {sentences:?}", file.display());
     }
     assert!(seen > 40, "the reporter is not read as expected: {seen}");
 }

@@ -8,6 +8,7 @@ mod model;
 pub mod permissions;
 mod places;
 mod reader;
+mod rounds;
 mod settings;
 mod transport;
 mod wire;

@@ -6,19 +6,17 @@ use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp};
 
 use crate::{
     Check, Comment, ETag, Error, HookDelivery, Identity, Permission, Polled, PullRequest, Remark, Repository,
-    Review, Settings,
+    Settings,
     client::encode,
     clients::Clients,
     permissions::Access,
     wire::{
-        WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WireLineComment,
-        WirePermission, WirePullRequest, WireRemark, WireReview,
+        WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WirePermission,
+        WirePullRequest, WireRemark,
     },
 };
 
 const PAGE: usize = 100;
-/// How much of a log is read, from its end.
-const LOG_BYTES: usize = 512 * 1024;
 const MAX_CHECK_PAGES: usize = 3;
 const MAX_PULL_REQUEST_PAGES: usize = 5;
 const MAX_DELIVERY_PAGES: usize = 10;
@@ -27,7 +25,7 @@ const MAX_COMMENT_PAGES: usize = 5;
 /// Reads at GitHub; cheap to clone. Every call is tried three times.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    clients: Clients,
+    pub(crate) clients: Clients,
 }
 
 impl Reader {
@@ -71,7 +69,11 @@ impl Reader {
         self.checks_of(repository, commit.as_str()).await
     }
 
-    async fn checks_of(&self, repository: &RepositoryName, commit: &str) -> Result<Vec<Check>, Error> {
+    pub(crate) async fn checks_of(
+        &self,
+        repository: &RepositoryName,
+        commit: &str,
+    ) -> Result<Vec<Check>, Error> {
         let mut checks = Vec::new();
         for page in 1..=MAX_CHECK_PAGES {
             let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
@@ -100,53 +102,6 @@ impl Reader {
             }
         }
         Ok(checks)
-    }
-
-    /// The end of the log of a failed job of GitHub Actions; `None` for a check of another system, or when the log is gone.
-    ///
-    /// # Errors
-    /// [`Error`] when GitHub cannot be read.
-    pub async fn job_log(&self, repository: &RepositoryName, check: &Check) -> Result<Option<String>, Error> {
-        let Some(job) = check.actions_job() else {
-            return Ok(None);
-        };
-        let client = self.clients.of(repository)?;
-        let path = format!("/actions/jobs/{job}/logs");
-        match client
-            .get_redirected(repository, Access::Look, &path, LOG_BYTES)
-            .await
-        {
-            Ok(log) => Ok(Some(log)),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The checks of the tip of a branch.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such branch.
-    pub async fn branch_checks(
-        &self,
-        repository: &RepositoryName,
-        branch: &str,
-    ) -> Result<Vec<Check>, Error> {
-        self.checks_of(repository, &encode(branch)).await
-    }
-
-    /// The reviews of a pull request that were submitted, oldest first, with their comments on lines; the first 100 of each.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
-    pub async fn reviews(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Review>, Error> {
-        let client = self.clients.of(repository)?;
-        let path = |what: &str| format!("/pulls/{number}/{what}?per_page={PAGE}");
-        let reviews: Vec<WireReview> = client.get(repository, Access::Look, &path("reviews")).await?;
-        let comments: Vec<WireLineComment> = client.get(repository, Access::Look, &path("comments")).await?;
-        Ok(reviews
-            .into_iter()
-            .filter_map(|review| review.into_review(&comments))
-            .collect())
     }
 
     /// One pull request.

@@ -6,11 +6,11 @@ use domain::{CommitId, Instance, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Comment, CommentId, Error, GitRemote, Identity, LineComment, PullRequest, Repository, Review, Settings,
+    Comment, CommentId, Error, GitRemote, Identity, PullRequest, Repository, Settings,
     client::{Method, encode, encode_path},
     clients::Clients,
     permissions::Access,
-    wire::{WireBranch, WireBranchRule, WireComment, WireLineComment, WirePullRequest, WireRef, WireReview},
+    wire::{WireBranch, WireBranchRule, WireComment, WirePullRequest, WireRef},
 };
 
 const PAGE: usize = 100;
@@ -18,14 +18,12 @@ const MAX_COMMENT_PAGES: usize = 20;
 
 const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";
-const BACK_TO_DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
-    { pullRequest { id isDraft } } }";
 
 /// Writes at GitHub; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then
 /// write again.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    clients: Clients,
+    pub(crate) clients: Clients,
 }
 
 impl Writer {
@@ -209,97 +207,6 @@ impl Writer {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Makes a pull request a draft again; one that is a draft already is a success.
-    ///
-    /// # Errors
-    /// [`Error`]; [`Error::Unknown`] when it may have happened.
-    pub async fn back_to_draft(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-        node_id: &str,
-    ) -> Result<(), Error> {
-        let client = self.clients.of(repository)?;
-        match client
-            .graphql(repository, BACK_TO_DRAFT, json!({ "id": node_id }))
-            .await
-        {
-            Err(Error::Rejected { detail }) => {
-                let now = client.pull_request(repository, Access::Write, number).await?;
-                match now.draft {
-                    true => Ok(()),
-                    false => Err(Error::Rejected { detail }),
-                }
-            }
-            done => done.map(drop),
-        }
-    }
-
-    /// Replies to a comment of a review on a line.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such comment.
-    pub async fn reply(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-        comment: u64,
-        body: &str,
-    ) -> Result<CommentId, Error> {
-        let path = format!("/pulls/{number}/comments/{comment}/replies");
-        let client = self.clients.of(repository)?;
-        let made: WireComment = client
-            .write(repository, Method::Post, &path, &json!({ "body": body }))
-            .await?;
-        Ok(CommentId(made.id))
-    }
-
-    /// The comments on lines of a pull request; the first 100.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
-    pub async fn line_comments(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-    ) -> Result<Vec<LineComment>, Error> {
-        let path = format!("/pulls/{number}/comments?per_page={PAGE}");
-        let client = self.clients.of(repository)?;
-        let found: Vec<WireLineComment> = client.get(repository, Access::Write, &path).await?;
-        Ok(found.into_iter().map(LineComment::from).collect())
-    }
-
-    /// The submitted reviews of a pull request, oldest first, without their comments; the first 100.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
-    pub async fn reviews(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Review>, Error> {
-        let path = format!("/pulls/{number}/reviews?per_page={PAGE}");
-        let client = self.clients.of(repository)?;
-        let found: Vec<WireReview> = client.get(repository, Access::Write, &path).await?;
-        Ok(found
-            .into_iter()
-            .filter_map(|review| review.into_review(&[]))
-            .collect())
-    }
-
-    /// Asks people for a review; those who are asked already stay asked.
-    ///
-    /// # Errors
-    /// [`Error::Rejected`] when one of them is the author or no collaborator.
-    pub async fn request_reviewers(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-        logins: &[String],
-    ) -> Result<(), Error> {
-        let path = format!("/pulls/{number}/requested_reviewers");
-        let client = self.clients.of(repository)?;
-        let body = json!({ "reviewers": logins });
-        let _: serde_json::Value = client.write(repository, Method::Post, &path, &body).await?;
-        Ok(())
     }
 
     /// Comments on an issue or pull request.

@@ -23,6 +23,7 @@ mod payload;
 mod pin;
 mod poller;
 mod pulls;
+mod read_error;
 mod reconcile;
 mod repair;
 mod router;

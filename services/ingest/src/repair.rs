@@ -67,9 +67,9 @@ fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
         return Some(RepairEnd::PerHead);
     }
     // Another head is the push of a repair, or of a person, that meant to mend it.
-    let before = repairs.iter().filter(|earlier| earlier.head != checks.head);
+    let mut before = repairs.iter().rev().filter(|earlier| earlier.head != checks.head);
     let is_repeated = before
-        .last()
+        .next()
         .is_some_and(|earlier| prints(earlier) == prints(checks));
     is_repeated.then_some(RepairEnd::Repeated)
 }

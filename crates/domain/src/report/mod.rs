@@ -1,11 +1,18 @@
 //! Reports: requests to the reporter, and what became of them.
 
+mod pull_requests;
+mod request;
 mod requests;
+mod tickets;
 
-pub use requests::{
-    AddLabels, ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, EffortForecast, Merged,
-    OpenPullRequest, PlanProposed, PushedByOthers, Quarantined, QuestionAnswered, QuestionAsked,
-    RepairStrategy, ReportRequest, RetryScheduled, ReviewAddressed, RunStopped, Unreadable, WorkStarted,
+pub use pull_requests::{
+    ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, OpenPullRequest,
+    PushedByOthers, RepairStrategy, ReviewAddressed,
+};
+pub use requests::ReportRequest;
+pub use tickets::{
+    AddLabels, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, RetryScheduled,
+    RunStopped, Unreadable, WorkStarted,
 };
 
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 mod connect;
 mod encoding;
+mod redirected;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use connect::{anonymous_crab, app_crab, token_crab};
+use connect::{app_crab, token_crab};
 pub(crate) use encoding::{encode, encode_path};
 
 use crate::{
@@ -153,38 +154,6 @@ impl Client {
             return Ok(None);
         }
         Ok(Some((answer.parse()?, answer.etag)))
-    }
-
-    /// Reads a text that GitHub keeps elsewhere and redirects to: the last `keep` bytes of it. The credentials stay here.
-    pub(crate) async fn get_redirected(
-        &self,
-        repository: &RepositoryName,
-        access: Access,
-        path: &str,
-        keep: usize,
-    ) -> Result<String, Error> {
-        let request = Request {
-            repository,
-            access,
-            path,
-            kind: Kind::Get(None),
-        };
-        // The answer leads elsewhere, so none of the ways back of `exchange` would help.
-        match self.attempt(&request).await {
-            Err(Error::Moved { to }) => {
-                let is_plain = to.starts_with("http://") && !self.0.api_url.starts_with("http://");
-                if is_plain {
-                    return Err(Error::Rejected {
-                        detail: "GitHub redirects to an address without TLS".to_owned(),
-                    });
-                }
-                transport::fetch(&anonymous_crab(&self.0.api_url)?, &to, keep).await
-            }
-            Ok(_) => Err(Error::Malformed {
-                detail: format!("GET {path} led nowhere"),
-            }),
-            Err(error) => Err(error),
-        }
     }
 
     /// Reads as the App itself; also gives the query of the next page.

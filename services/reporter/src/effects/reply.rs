@@ -1,18 +1,18 @@
 //! Reply to a comment of a review.
 
 use async_trait::async_trait;
-use domain::PullRequestRef;
+use domain::{CommitId, PullRequestRef, ThreadReply};
 
 use super::{Asked, Effect, Outside, Thread};
-use crate::{made::Made, outgoing::Outgoing, trouble::Trouble};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Reply to a comment of a review, in its thread.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) pull_request: PullRequestRef,
-    /// The comment that begins the thread.
-    pub(crate) comment: u64,
-    pub(crate) text: String,
+    pub(crate) reply: ThreadReply,
+    /// The commit that was pushed for the review.
+    pub(crate) commit: Option<CommitId>,
 }
 
 impl Reply {
@@ -20,7 +20,7 @@ impl Reply {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        Thread::Review(repository.clone(), *number, self.comment)
+        Thread::Review(repository.clone(), *number, self.reply.id)
     }
 }
 
@@ -45,7 +45,8 @@ impl Effect for Reply {
     }
 
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        let text = Outgoing::without_credentials(&self.text);
+        let text = message::thread_reply(&self.reply, self.commit.as_ref());
+        let text = Outgoing::without_credentials(&text);
         match outside.write_comment(&self.thread(), &text, asked.id).await {
             // Somebody deleted the comment; nobody waits for a reply to it.
             Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),

@@ -13,7 +13,7 @@ pub(crate) fn repaired(report: &ChecksRepaired) -> Vec<String> {
     };
     let commit = report.commit.as_ref();
     let commit = commit.map_or_else(String::new, |commit| {
-        format!(" with commit {}", code(&commit.short()))
+        format!(" with commit {}", code(commit.short()))
     });
     let mut paragraphs = vec![format!(
         "{what} on {}{commit}. It becomes ready for review when its checks pass.",
@@ -40,7 +40,7 @@ pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
     let text = match &report.commit {
         Some(commit) => format!(
             "The review of {what} by {who} is addressed with commit {}. It is a draft until its checks pass.{asked}",
-            code(&commit.short())
+            code(commit.short())
         ),
         None => format!("The review of {what} by {who} is answered; nothing was changed.{asked}"),
     };
@@ -51,7 +51,7 @@ pub(crate) fn pushed_by_others(by: &str, pull_request: &PullRequestRef, head: &C
     format!(
         "{} pushed {} to {}. It is a draft until the checks of that commit pass.",
         person(by),
-        code(&head.short()),
+        code(head.short()),
         link(pull_request)
     )
 }
@@ -60,7 +60,7 @@ pub(crate) fn pushed_by_others(by: &str, pull_request: &PullRequestRef, head: &C
 pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>) -> String {
     let words = sanitize::markdown(&capped(&reply.reply, 2_000));
     let lead = match (reply.disposition, commit) {
-        (Disposition::Changed, Some(commit)) => format!("Changed in {}.", code(&commit.short())),
+        (Disposition::Changed, Some(commit)) => format!("Changed in {}.", code(commit.short())),
         (Disposition::Changed, None) => "The branch has it already.".to_owned(),
         (Disposition::Declined, _) => "Not changed.".to_owned(),
         (Disposition::Asked, _) => "This needs a decision.".to_owned(),

@@ -14,8 +14,8 @@ impl Kind for ReviewAddressed {
         let replies = self.replies.iter().map(|reply| {
             Box::new(Reply {
                 pull_request: self.pull_request.clone(),
-                comment: reply.id,
-                text: message::thread_reply(reply, self.commit.as_ref()),
+                reply: reply.clone(),
+                commit: self.commit.clone(),
             }) as _
         });
         // Who reads a reply finds the pull request as it says.
