@@ -84,6 +84,13 @@ pub enum Reason {
         /// Who merged.
         by: String,
     },
+    /// A pull request of somebody else was merged that names the ticket.
+    MergedElsewhere {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Who merged.
+        by: String,
+    },
     /// A person closed our pull request without merging it.
     PullRequestClosed {
         /// The pull request.
@@ -118,7 +125,9 @@ impl Reason {
                 Conclusion::Failure => Job::FixCi,
             }),
             Self::HeadMoved { .. } => Some(Job::BackToDraft),
-            Self::PullRequestMerged { .. } | Self::PullRequestClosed { .. } => Some(Job::Finish),
+            Self::PullRequestMerged { .. }
+            | Self::MergedElsewhere { .. }
+            | Self::PullRequestClosed { .. } => Some(Job::Finish),
             Self::Skipped(_)
             | Self::StopRequested { .. }
             | Self::RetryRequested
@@ -150,6 +159,7 @@ impl Reason {
             Self::ChecksCompleted(checks) => Some(&checks.pull_request),
             Self::HeadMoved { pull_request, .. }
             | Self::PullRequestMerged { pull_request, .. }
+            | Self::MergedElsewhere { pull_request, .. }
             | Self::PullRequestClosed { pull_request, .. } => Some(pull_request),
             Self::Skipped(_)
             | Self::StopRequested { .. }

@@ -78,3 +78,23 @@ async fn a_persons_pull_request_for_the_ticket_skips_it() {
     };
     expect_skip(open, "a pull request by ada").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_a_person_solves_is_done_when_their_pull_request_is_merged() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.file_ticket();
+    let (shop, files) = (fixture::REPOSITORY, [("NOTES.md", "a try\n")]);
+    world.github.commit(shop, "ada-tries", "Try", &files).unwrap();
+    let title = format!("{key}: count the quantity");
+    let number = world
+        .github
+        .open_pull_request_as(shop, "ada", "ada-tries", &title, "")
+        .unwrap();
+    world.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    comment_with(&world, &key, "a pull request by ada").await;
+    world.github.merge(shop, number, "mia").unwrap();
+    comment_with(&world, &key, "which names this ticket").await;
+    assert_eq!(world.jira.status(&key).as_deref(), Some("Done"));
+    assert_eq!(world.model.calls().len(), 0);
+    world.stop().await.unwrap();
+}

@@ -22,6 +22,7 @@ use crate::{
     kinds::{
         checks::{ChecksAbsent, ChecksChanged},
         closed::{Closed, is_closed},
+        elsewhere::MergedElsewhere,
         pushed::Pushed,
         reviewed::Reviewed,
     },
@@ -255,7 +256,7 @@ impl OpenPullRequests {
     /// How a pull request is now; those that are not ours are of no interest.
     async fn saw(&mut self, router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
         let Some(tracked) = self.open.get_mut(place) else {
-            return Ok(0);
+            return saw_another(router, place, now).await;
         };
         if !is_closed(now) {
             tracked.has_head(&now.head);
@@ -364,6 +365,15 @@ impl OpenPullRequests {
         }
         Ok(news(&[outcome]))
     }
+}
+
+/// A pull request that is not an open one of ours; only its merge is of interest.
+async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+    if now.closed_at.is_none() {
+        return Ok(0);
+    }
+    let merged = MergedElsewhere::from_poll(&place.0, place.1);
+    Ok(news(&[router.take(&merged, Source::Poll).await?]))
 }
 
 /// Whether the rules let a pull request be ready without checks; the reporter looks whether any are configured.

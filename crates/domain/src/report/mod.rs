@@ -6,8 +6,8 @@ mod requests;
 mod tickets;
 
 pub use pull_requests::{
-    ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, OpenPullRequest,
-    PushedByOthers, RepairStrategy, ReviewAddressed,
+    ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
+    OpenPullRequest, PushedByOthers, RepairStrategy, ReviewAddressed,
 };
 pub use requests::ReportRequest;
 pub use tickets::{

@@ -220,6 +220,28 @@ impl Request for Merged {
     }
 }
 
+/// A pull request of somebody else was merged that names the ticket: move the ticket to done, say so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergedElsewhere {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// Who merged.
+    pub by: String,
+}
+
+impl Request for MergedElsewhere {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "#{} of somebody else was merged by {}: close the ticket",
+            self.pull_request.number, self.by
+        )
+    }
+}
+
 /// A person closed the pull request unmerged: say so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closed {

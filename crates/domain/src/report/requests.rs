@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Proposal, PushBranch,
     pull_requests::{
-        ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, OpenPullRequest,
-        PushedByOthers, ReviewAddressed,
+        ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
+        OpenPullRequest, PushedByOthers, ReviewAddressed,
     },
     request::Request,
     tickets::{
@@ -67,6 +67,8 @@ requests! {
     PushedByOthers(PushedByOthers),
     /// A person merged: move the ticket to done, say so.
     Merged(Merged),
+    /// A pull request of somebody else was merged that names the ticket: move the ticket to done, say so.
+    MergedElsewhere(MergedElsewhere),
     /// A person closed the pull request unmerged: say so.
     Closed(Closed),
     /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.

@@ -104,6 +104,7 @@ kinds! {
     comment,
     checks,
     closed,
+    elsewhere,
     pushed,
     reviewed,
 }

@@ -1,6 +1,6 @@
 //! Somebody pushed to a branch of ours with an open pull request.
 
-use domain::{CommitId, PullRequestRecord, PullRequestRef, Reason, RepositoryName, TriggerKey};
+use domain::{CommitId, PullRequestRecord, PullRequestRef, Reason, RepositoryName, Trigger, TriggerKey};
 
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
@@ -72,6 +72,17 @@ impl Kind for Pushed {
         let now = facts.pull_request(&self.repository, &ours.number)?;
         if is_closed(now) || now.head != self.head {
             return Ok(Verdict::nothing("not the open head of the pull request"));
+        }
+        // Lists lag behind pushes: a head that we went on from is none of somebody else's.
+        let is_earlier = |trigger: &Trigger| match &trigger.reason {
+            Reason::JobRequested(request) => request.about.base() == Some(&self.head),
+            _ => false,
+        };
+        let opened = facts.record(&self.repository, &ours.number)?.as_ref();
+        if opened.is_some_and(|record| record.head.as_ref() == Some(&self.head))
+            || facts.history(&record.ticket)?.iter().any(is_earlier)
+        {
+            return Ok(Verdict::nothing("an earlier head of ours"));
         }
         let by = self.by.as_deref().unwrap_or("somebody");
         Ok(Verdict::from(Follows {

@@ -113,6 +113,10 @@ impl Kind for Reviewed {
         if is_closed(now) {
             return Ok(Verdict::nothing("the pull request is over"));
         }
+        // A reply of ours is a review as well, and the settings may not name our account.
+        if now.author.eq_ignore_ascii_case(&self.author) {
+            return Ok(Verdict::nothing("the author of the pull request said it"));
+        }
         let round = self.round(review, record, now.head.clone());
         let says_something = !round.body.trim().is_empty() || !round.threads.is_empty();
         let is_wish = match review.state {

@@ -17,6 +17,7 @@ use super::{
     checks::{ChecksAbsent, ChecksChanged},
     closed::Closed,
     comment::Comment,
+    elsewhere::MergedElsewhere,
     from_webhook,
     pushed::Pushed,
     reviewed::Reviewed,
@@ -678,7 +679,7 @@ fn webhook_and_poll_give_a_closed_pull_request_the_same_key() {
         &open,
     );
     assert_eq!(why, "the pull request is open again");
-    let fork = github("pull_request", &closing(&json!(true), "evil/shop"));
+    let fork = github("pull_request", &closing(&json!(false), "evil/shop"));
     assert!(fork.is_empty(), "a pull request from a fork is never ours");
 }
 
@@ -848,7 +849,8 @@ fn a_push_by_somebody_else_takes_the_pull_request_back_to_draft_through_both_doo
         head: theirs.clone(),
         ..pull_request()
     };
-    let facts = checked(now, vec![]);
+    let mut facts = checked(now, vec![]);
+    facts.put_record(repository(), 7, Some(record()));
     let told = follows(&*pushed_by("rita", theirs.as_str())[0], &facts);
     let polled = follows(&Pushed::from_poll(&record(), theirs.clone()), &facts);
     assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
@@ -856,6 +858,20 @@ fn a_push_by_somebody_else_takes_the_pull_request_back_to_draft_through_both_doo
     assert_eq!(nothing(&*pushed_by("rita", SHA)[0], &facts), "we pushed it");
     let ours = pushed_by("journeyman[bot]", theirs.as_str());
     assert_eq!(nothing(&*ours[0], &facts), "our own account pushed it");
+    let mut lagging = facts.clone();
+    let mut repair = asked_before();
+    if let Reason::JobRequested(request) = &mut repair.reason {
+        request.about = About::Checks(Box::new(domain::ChecksSummary {
+            pull_request: self::ours(),
+            head: theirs.clone(),
+            conclusion: Conclusion::Failure,
+            failed: vec![],
+            unrepaired: None,
+        }));
+    }
+    lagging.put_history(ticket(), vec![repair]);
+    let earlier = Pushed::from_poll(&record(), theirs.clone());
+    assert_eq!(nothing(&earlier, &lagging), "an earlier head of ours");
     let deleted = json!({"ref": "refs/heads/feat/ENG-12-x", "after": "0".repeat(40), "deleted": true,
         "repository": {"full_name": "acme/shop"}, "sender": {"login": "rita"}});
     assert!(github("push", &deleted).is_empty());
@@ -937,6 +953,17 @@ fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
     assert_eq!(why(Approved, "Nice.", &[]), "the review asks for nothing");
     assert_eq!(why(Commented, " ", &[]), "the review asks for nothing");
     assert_eq!(why(Dismissed, "x", &[(1, None)]), "the review asks for nothing");
+    let author = pull_request().author;
+    let mut by_author = review(9, Commented, "", &[(43, Some(41))]);
+    by_author.author.clone_from(&author);
+    let own = Reviewed::from_poll(&record(), &by_author);
+    let (_, _, mut facts) = reviewed(by_author);
+    let person = Person::GitHub {
+        repository: repository(),
+        login: author,
+    };
+    facts.put_authority(person, true);
+    assert_eq!(nothing(&own, &facts), "the author of the pull request said it");
     let (told, _, facts) = reviewed(review(9, Approved, "", &[(1, None)]));
     assert_eq!(follows(&*told[0], &facts).reason.job(), Some(Job::AddressReview));
     let (told, _, _) = reviewed(review(9, ChangesRequested, "No.", &[]));
@@ -998,5 +1025,58 @@ fn a_comment_decides_about_the_commit_that_it_names() {
     assert_eq!(
         nothing(&*said("/approve aaaaaaa")[0], &with(vec![])),
         "no run waits for a decision"
+    );
+}
+
+#[test]
+fn a_merged_pull_request_of_somebody_else_finishes_the_ticket_that_it_names() {
+    let merged = |title: &str, branch: &str, base: &str| PullRequest {
+        number: 9,
+        title: title.to_owned(),
+        branch: branch.to_owned(),
+        base_branch: base.to_owned(),
+        merged: true,
+        merged_by: Some("mia".to_owned()),
+        closed_at: Some(Timestamp::from_unix_ms(5)),
+        ..pull_request()
+    };
+    let with = |now: PullRequest, cursor: u64| {
+        let mut facts = facts();
+        facts.put_record(repository(), 9, None);
+        facts.put_pull_request(repository(), 9, now);
+        let row = domain::Row {
+            cursor,
+            ..domain::Row::default()
+        };
+        facts.put_row(ticket(), row);
+        facts
+    };
+    let polled = MergedElsewhere::from_poll(&repository(), 9);
+    let mut told = closing(&json!(true), "acme/shop");
+    told["pull_request"]["number"] = json!(9);
+    for (title, branch) in [("ENG-12: Round", "x"), ("Round", "mia/eng-12-round")] {
+        let facts = with(merged(title, branch, "main"), 4);
+        let told = github("pull_request", &told);
+        let found = follows(&polled, &facts);
+        assert_eq!(
+            follows(&**told.last().expect("an event"), &facts),
+            found,
+            "{title}"
+        );
+        assert_eq!((found.ticket, found.reason.job()), (ticket(), Some(Job::Finish)));
+        assert_eq!(found.key, TriggerKey::new("merged:acme/shop#9"));
+    }
+    let why = |now, cursor| nothing(&polled, &with(now, cursor));
+    assert_eq!(
+        why(merged("ENG-12", "x", "main"), 0),
+        "nobody asked for work on the ticket that it names"
+    );
+    assert_eq!(
+        why(merged("XENG-12", "x", "main"), 4),
+        "it names no ticket of the project"
+    );
+    assert_eq!(
+        why(merged("ENG-12", "x", "dev"), 4),
+        "it was merged into another branch"
     );
 }

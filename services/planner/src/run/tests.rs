@@ -16,6 +16,7 @@ mod prove;
 mod repetition;
 mod retry;
 mod review;
+mod rounds;
 mod scope;
 mod shared_budget;
 mod tell;

@@ -4,6 +4,7 @@ use super::*;
 
 impl World {
     async fn ready(&self, planner: &Planner, wanted: &str) {
+        bootstrap::install_tls_provider();
         let url = format!("http://{}/readyz", planner.address);
         let says = async || {
             let answer = reqwest::get(&url).await.ok()?;

@@ -113,6 +113,7 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
         | Reason::ChecksCompleted(_)
         | Reason::HeadMoved { .. }
         | Reason::PullRequestMerged { .. }
+        | Reason::MergedElsewhere { .. }
         | Reason::PullRequestClosed { .. } => {}
     }
 }

@@ -41,7 +41,14 @@ impl Effect for RequestReview {
         reviewers.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         if !reviewers.is_empty() {
             let requested = outside.github.request_reviewers(repository, *number, &reviewers);
-            requested.await?;
+            match requested.await {
+                // Somebody left the organization, or the pull request was merged in between.
+                Err(github::Error::Rejected { detail }) => {
+                    tracing::info!(%repository, number, detail, "nobody is asked for a review");
+                    return Ok(Made::default());
+                }
+                done => done?,
+            }
             tracing::info!(%repository, number, reviewers = reviewers.len(), "review asked for");
         }
         Ok(Made::default())

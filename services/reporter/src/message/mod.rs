@@ -64,6 +64,20 @@ pub(crate) fn merged(by: &str, pull_request: &PullRequestRef, moved: Option<&Mov
     paragraphs
 }
 
+pub(crate) fn merged_elsewhere(
+    by: &str,
+    pull_request: &PullRequestRef,
+    moved: Option<&Moved>,
+) -> Vec<String> {
+    let mut paragraphs = vec![format!(
+        "{} merged {}, which names this ticket. Journeyman does no more here.",
+        person(by),
+        link(pull_request)
+    )];
+    paragraphs.extend(moved.and_then(moved::done));
+    paragraphs
+}
+
 pub(crate) fn closed(by: &str, pull_request: &PullRequestRef) -> String {
     format!(
         "{} closed {} without merging it, so nothing more happens here.",

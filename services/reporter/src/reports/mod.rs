@@ -10,6 +10,9 @@ use crate::{
     message,
 };
 
+/// What workflows call the last status, where the rules name none that can be reached.
+const USUAL: [&str; 5] = ["done", "closed", "complete", "completed", "resolved"];
+
 /// Effects in their order.
 pub(crate) type Effects = Vec<Box<dyn Effect>>;
 
@@ -83,6 +86,13 @@ impl Asked<'_> {
         matches!(ticket, TicketKey::Jira { .. }).then(|| Box::new(effect(ticket.clone())) as Box<dyn Effect>)
     }
 
+    /// The ticket's move to its last status.
+    fn done(&self) -> Option<Box<dyn Effect>> {
+        let configured = self.rules.agent.done_status.as_str();
+        let goals: Vec<&str> = std::iter::once(configured).chain(USUAL).collect();
+        self.moved(&goals)
+    }
+
     /// The ticket's move to the first of these statuses that can be reached; none for those that are not configured.
     fn moved(&self, goals: &[&str]) -> Option<Box<dyn Effect>> {
         let configured = goals.iter().filter(|goal| !goal.is_empty());
@@ -120,6 +130,7 @@ reports! {
     pushed_by_others: PushedByOthers,
     question_answered: QuestionAnswered,
     merged: Merged,
+    merged_elsewhere: MergedElsewhere,
     closed: Closed,
     decision_needed: DecisionNeeded,
     plan_proposed: PlanProposed,

@@ -58,6 +58,13 @@ impl Input {
                     by: by.clone(),
                 }),
             ),
+            Reason::MergedElsewhere { pull_request, by } => tell(
+                Job::Finish,
+                ReportRequest::MergedElsewhere(report::MergedElsewhere {
+                    pull_request: pull_request.clone(),
+                    by: by.clone(),
+                }),
+            ),
             Reason::PullRequestClosed { pull_request, by } => tell(
                 Job::Finish,
                 ReportRequest::Closed(report::Closed {

@@ -15,6 +15,10 @@ fn next(state: &RunState) -> Step {
     let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
         return Step::Over;
     };
+    if let Some(reason) = state.cut_short().filter(|_| !request.about.is_ticket()) {
+        // A draft of a new change helps people; half a repair on a branch that stands does not.
+        return Step::Close(reason.clone());
+    }
     if let Some(call) = state.open_own_call() {
         return carry_on(state, call);
     }

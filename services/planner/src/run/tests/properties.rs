@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Approval, Fact, Job, JobRequest, News, Planned, Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest,
-    RunFence, TicketComment, Timestamp, Verdict,
+    About, Approval, Fact, Job, JobRequest, News, Planned, Receipt, Reply, ReplyStop, ReportOutcome,
+    ReportRequest, RunFence, TicketComment, Timestamp, Verdict,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::play::{Play, decided_on, entry, finish, info, pull_request, reply, request, run_id};
+use super::rounds::{asked_in_a_comment, finish_review, red_checks, reviewed};
 use crate::prompts;
 use crate::run::{Action, RunState, conversation, decide};
 use crate::transcript::Message;
@@ -22,6 +23,8 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         Just(("commit_changes", json!({}))),
         Just(("nonsense", json!({}))),
         Just(finish()),
+        Just(finish_review()),
+        Just(("submit_answer", json!({"answer": "Net.", "citations": []}))),
         Just((
             "give_up",
             json!({"kind": "blocked", "evidence": "There is no compiler."})
@@ -36,24 +39,30 @@ fn any_reply() -> impl Strategy<Value = Reply> {
     })
 }
 
-/// The usual request, with every phase or with the work alone.
-fn asked(is_full: bool) -> JobRequest {
-    let mut asked = request(Job::Implement);
+/// A request: the work alone, every phase, red checks, a review, or a question.
+fn asked(kind: u8) -> JobRequest {
+    let (mut asked, is_full) = (request(Job::Implement), kind == 1);
     asked.rules.agent.intake = is_full;
     asked.rules.agent.auto_review = is_full;
     if is_full {
         asked.rules.agent.plan = Planned::Always;
     }
-    asked
+    let (job, about) = match kind {
+        2 => (Job::FixCi, red_checks()),
+        3 => (Job::AddressReview, reviewed()),
+        4 => (Job::Answer, asked_in_a_comment()),
+        _ => (Job::Implement, About::Ticket),
+    };
+    JobRequest { job, about, ..asked }
 }
 
 fn whole_run(
     (replies, around): (Vec<Reply>, Vec<Reply>),
     refusals: u8,
-    (gate, is_full): (bool, bool),
+    (gate, kind): (bool, u8),
     faults: u8,
 ) -> Play {
-    let mut asked = asked(is_full);
+    let mut asked = asked(kind);
     asked.rules.agent.max_turns = 8;
     if gate {
         asked.rules.agent.approval = Approval::BeforePush;
@@ -181,10 +190,10 @@ proptest! {
     fn two_planners_interleaved_at_every_step_leave_one_history(
         replies in prop::collection::vec(any_reply(), 0..6),
         faults in 0_u8..4,
-        is_full in any::<bool>(),
+        kind in 0_u8..5,
         steps in prop::collection::vec(0_usize..2, 1..120),
     ) {
-        let first = Play::implement(asked(is_full), replies.clone());
+        let first = Play::implement(asked(kind), replies.clone());
         let mut history = first.entries.clone();
         let mut planners: [Option<Play>; 2] = [Some(first), None];
         let mut fence = 9;
@@ -228,10 +237,10 @@ proptest! {
         replies in prop::collection::vec(any_reply(), 0..6),
         faults in 0_u8..3,
         around in prop::collection::vec(any_reply(), 0..3),
-        is_full in any::<bool>(),
+        kind in 0_u8..5,
         told in prop::collection::vec(any::<bool>(), 200),
     ) {
-        let mut play = Play::implement(asked(is_full), replies);
+        let mut play = Play::implement(asked(kind), replies);
         play.surround(&around);
         play.faults = faults;
         for (number, tell) in (0_u64..).zip(told) {
@@ -271,10 +280,10 @@ proptest! {
     fn what_the_model_was_shown_stays_as_it_was_and_is_the_same_after_a_restart(
         replies in prop::collection::vec(any_reply(), 0..12),
         around in prop::collection::vec(any_reply(), 0..3),
-        is_full in any::<bool>(),
+        kind in 0_u8..5,
         faults in 0_u8..3,
     ) {
-        let whole = whole_run((replies, around), 1, (false, is_full), faults);
+        let whole = whole_run((replies, around), 1, (false, kind), faults);
         let mut all: BTreeMap<_, Vec<Message>> = BTreeMap::new();
         for cut in 1..=whole.entries.len() {
             let state = RunState::fold(&run_id(), &whole.entries[..cut]).unwrap().unwrap();
@@ -296,10 +305,10 @@ proptest! {
     fn a_workspace_may_be_lost_at_every_step(
         replies in prop::collection::vec(any_reply(), 0..6),
         around in prop::collection::vec(any_reply(), 0..3),
-        is_full in any::<bool>(),
+        kind in 0_u8..5,
         losses in prop::collection::vec(prop::bool::weighted(0.3), 60),
     ) {
-        let mut play = Play::implement(asked(is_full), replies);
+        let mut play = Play::implement(asked(kind), replies);
         play.surround(&around);
         let mut losses = losses.into_iter();
         for _ in 0..600 {
@@ -326,9 +335,9 @@ proptest! {
         gate in any::<bool>(),
         faults in 0_u8..8,
         around in prop::collection::vec(any_reply(), 0..3),
-        is_full in any::<bool>(),
+        kind in 0_u8..5,
     ) {
-        let whole = whole_run((replies, around), refusals, (gate, is_full), faults);
+        let whole = whole_run((replies, around), refusals, (gate, kind), faults);
         for cut in 1..=whole.entries.len() {
             let entries = whole.entries[..cut].to_vec();
             let state = RunState::fold(&run_id(), &entries).unwrap().unwrap();

@@ -45,10 +45,10 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
 
 #[test]
 fn a_job_that_cannot_be_done_yet_is_told_to_the_ticket() {
-    let mut play = Play::implement(request(Job::Answer), []);
+    let mut play = Play::implement(request(Job::Review), []);
     assert_eq!(play.drive(), Action::Rest);
     assert!(matches!(
         play.last_request(),
-        ReportRequest::RunStopped(report::RunStopped { job: Job::Answer, .. })
+        ReportRequest::RunStopped(report::RunStopped { job: Job::Review, .. })
     ));
 }

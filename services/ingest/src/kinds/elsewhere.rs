@@ -1,0 +1,104 @@
+//! Somebody else's pull request was merged that names a ticket of ours: the ticket is done without us.
+
+use domain::{Reason, RepositoryName, Rules, TicketKey, TriggerKey};
+use github::PullRequest;
+
+use super::{Follows, Kind, Verdict};
+use crate::{
+    facts::{Facts, Need},
+    payload::{Hook, Unreadable, github as wire},
+    pin,
+};
+
+/// A pull request was merged; whose it is has to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MergedElsewhere {
+    repository: RepositoryName,
+    number: u64,
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, Unreadable> {
+    let Hook::GitHub {
+        event: "pull_request", ..
+    } = hook
+    else {
+        return Ok(None);
+    };
+    let payload: wire::PullRequestPayload = hook.read()?;
+    let is_merged = payload.action == "closed" && payload.pull_request.merged.unwrap_or(false);
+    Ok(is_merged.then(|| MergedElsewhere {
+        number: payload.pull_request.number,
+        repository: hook.repository(payload.repository),
+    }))
+}
+
+impl MergedElsewhere {
+    /// A merged pull request that a listing shows.
+    pub(crate) fn from_poll(repository: &RepositoryName, number: u64) -> Self {
+        Self {
+            repository: repository.clone(),
+            number,
+        }
+    }
+}
+
+impl Kind for MergedElsewhere {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let Some(rules) = facts.book.for_repository(&self.repository) else {
+            return Ok(Verdict::nothing("no rules for the repository"));
+        };
+        if facts.record(&self.repository, &self.number)?.is_some() {
+            return Ok(Verdict::nothing("a pull request of ours"));
+        }
+        let now = facts.pull_request(&self.repository, &self.number)?;
+        let Some(at) = now.closed_at.filter(|_| now.merged) else {
+            return Ok(Verdict::nothing("the pull request is not merged"));
+        };
+        if now.base_branch != rules.target_branch() {
+            return Ok(Verdict::nothing("it was merged into another branch"));
+        }
+        let Some(ticket) = named(now, rules) else {
+            return Ok(Verdict::nothing("it names no ticket of the project"));
+        };
+        // Tickets that nobody asked us to work on are none of our business.
+        if facts.row(&ticket)?.cursor == 0 {
+            return Ok(Verdict::nothing("nobody asked for work on the ticket that it names"));
+        }
+        let by = now.merged_by.as_deref().unwrap_or("somebody");
+        Ok(Verdict::from(Follows {
+            ticket,
+            key: TriggerKey::new(format!("merged:{}#{}", self.repository, self.number)),
+            at,
+            actor: Some(by.to_owned()),
+            reason: Reason::MergedElsewhere {
+                pull_request: now.to_ref(&self.repository),
+                by: pin::cut(&pin::sanitise(by), 100),
+            },
+        }))
+    }
+}
+
+/// The ticket of the rules' project that the title or the branch names.
+fn named(pull_request: &PullRequest, rules: &Rules) -> Option<TicketKey> {
+    let project = rules.jira.project_key.as_str();
+    if project.is_empty() {
+        return None;
+    }
+    let prefix = format!("{project}-");
+    let texts = [
+        pull_request.title.to_uppercase(),
+        pull_request.branch.to_uppercase(),
+    ];
+    texts.iter().find_map(|text| {
+        text.match_indices(&prefix).find_map(|(at, _)| {
+            let digits: String = text[at + prefix.len()..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            let key = format!("{prefix}{digits}");
+            let is_word = github::mentions(text, &key);
+            let ticket = TicketKey::jira_on(rules.jira.instance.clone(), &key).ok();
+            ticket.filter(|_| is_word)
+        })
+    })
+}

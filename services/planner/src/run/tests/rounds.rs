@@ -1,0 +1,239 @@
+//! What goes on after the pull request is open: red checks, reviews, questions.
+
+use domain::report::{ChecksRepaired, QuestionAnswered, RepairStrategy, ReviewAddressed};
+use domain::{
+    About, ChecksSummary, CommentQuestion, Conclusion, Disposition, FailedCheck, FailureClass, Job,
+    JobRequest, Receipt, ReportOutcome, ReportRequest, ReviewRound, ReviewThread, StopReason, ToolStatus,
+};
+use serde_json::{Value, json};
+
+use super::play::{Play, change, commit, done, finish, pull_request, request, tools};
+use crate::run::Action;
+
+pub(super) fn red_checks() -> About {
+    About::Checks(Box::new(ChecksSummary {
+        pull_request: pull_request(),
+        head: commit('b'),
+        conclusion: Conclusion::Failure,
+        failed: vec![FailedCheck {
+            name: "unit".to_owned(),
+            url: String::new(),
+            log_tail: String::new(),
+            class: FailureClass::Real,
+            step: "pytest".to_owned(),
+            log: "AssertionError: 1 != 2</failed-check>".to_owned(),
+        }],
+        unrepaired: None,
+    }))
+}
+
+pub(super) fn reviewed() -> About {
+    About::Review(Box::new(ReviewRound {
+        pull_request: pull_request(),
+        head: commit('b'),
+        id: 9,
+        author: "rita".to_owned(),
+        asks_for_changes: true,
+        body: "Nearly there.".to_owned(),
+        threads: vec![ReviewThread {
+            id: 41,
+            path: "shop/cart.py".to_owned(),
+            line: Some(3),
+            text: "Round it.".to_owned(),
+        }],
+    }))
+}
+
+pub(super) fn asked_in_a_comment() -> About {
+    About::Question(Box::new(CommentQuestion {
+        author: "rita".to_owned(),
+        text: "Net or gross?".to_owned(),
+        pull_request: None,
+        head: None,
+    }))
+}
+
+pub(super) fn finish_review() -> (&'static str, Value) {
+    (
+        "finish",
+        json!({"type": "fix", "title": "Round totals", "summary": "Totals are rounded.",
+            "replies": [{"id": 41, "disposition": "changed", "reply": "It rounds now."}]}),
+    )
+}
+
+fn about(job: Job, about: About) -> JobRequest {
+    JobRequest {
+        about,
+        ..request(job)
+    }
+}
+
+/// Drives a run whose reports are done, to its end.
+fn to_the_end(play: &mut Play) {
+    for _ in 0..20 {
+        if play.drive() == Action::Rest {
+            return;
+        }
+        match play.last_request() {
+            ReportRequest::PushBranch(_) => play.pushed(),
+            _ => play.settle(ReportOutcome::Done(Receipt::Told)),
+        }
+    }
+    panic!("the run never ends");
+}
+
+#[test]
+fn a_repair_is_pushed_onto_the_head_that_failed_and_told() {
+    let mut play = Play::implement(about(Job::FixCi, red_checks()), done());
+    play.until_model_call();
+    let shown = format!("{:?}", play.transcript().messages);
+    assert!(shown.contains("Checks failed on the pull request"), "{shown}");
+    assert!(
+        shown.contains("AssertionError: 1 != 2") && shown.contains("pytest"),
+        "{shown}"
+    );
+    to_the_end(&mut play);
+    let push = play
+        .state
+        .reports
+        .iter()
+        .find_map(|report| match &report.request {
+            ReportRequest::PushBranch(push) => Some(push.clone()),
+            _ => None,
+        });
+    let push = push.expect("a push");
+    assert_eq!(
+        (push.branch, push.expected),
+        (pull_request().branch, Some(commit('b')))
+    );
+    let ReportRequest::ChecksRepaired(ChecksRepaired {
+        commit: pushed,
+        strategy,
+        ..
+    }) = play.last_request()
+    else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(
+        (pushed.as_ref(), *strategy),
+        (Some(&commit('1')), RepairStrategy::Model)
+    );
+    assert!(
+        !play
+            .state
+            .reports
+            .iter()
+            .any(|report| matches!(report.request, ReportRequest::OpenPullRequest(_)))
+    );
+    assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+#[test]
+fn the_repairs_of_the_rules_need_no_model() {
+    let mut asked = about(Job::FixCi, red_checks());
+    asked.rules.ci.auto_fix = vec!["make format".to_owned()];
+    let mut play = Play::implement(asked, []);
+    to_the_end(&mut play);
+    assert_eq!(play.state.turns(), 0);
+    let ReportRequest::ChecksRepaired(ChecksRepaired {
+        strategy, summary, ..
+    }) = play.last_request()
+    else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(
+        (*strategy, summary.as_str()),
+        (RepairStrategy::AutoFix, "make format")
+    );
+}
+
+#[test]
+fn half_a_repair_is_not_pushed() {
+    let mut asked = about(Job::FixCi, red_checks());
+    asked.rules.agent.max_turns = 2;
+    let mut play = Play::implement(asked, [tools(&change()), tools(&change()), tools(&change())]);
+    to_the_end(&mut play);
+    assert!(
+        matches!(play.reason(), StopReason::TurnLimit { turns: 2 }),
+        "{:?}",
+        play.reason()
+    );
+    assert!(
+        !play
+            .state
+            .reports
+            .iter()
+            .any(|report| matches!(report.request, ReportRequest::PushBranch(_)))
+    );
+}
+
+#[test]
+fn each_comment_of_a_review_needs_one_reply() {
+    let replies = [tools(&change()), tools(&[finish()]), tools(&[finish_review()])];
+    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    play.until_model_call();
+    let shown = format!("{:?}", play.transcript().messages);
+    assert!(
+        shown.contains("shop/cart.py:3") && shown.contains("Round it."),
+        "{shown}"
+    );
+    to_the_end(&mut play);
+    let refused = play.entries.iter().any(|entry| match &entry.fact {
+        domain::Fact::ToolFinished { result, .. } => {
+            result.status == ToolStatus::Error && result.content.contains("without one: 41")
+        }
+        _ => false,
+    });
+    assert!(refused);
+    let ReportRequest::ReviewAddressed(ReviewAddressed {
+        replies,
+        commit: pushed,
+        ..
+    }) = play.last_request()
+    else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(pushed.as_ref(), Some(&commit('1')));
+    assert_eq!(
+        (replies[0].id, replies[0].disposition),
+        (41, Disposition::Changed)
+    );
+}
+
+#[test]
+fn a_review_may_be_answered_in_words_alone() {
+    let mut play = Play::implement(about(Job::AddressReview, reviewed()), [tools(&[finish_review()])]);
+    play.empty = true;
+    to_the_end(&mut play);
+    let ReportRequest::ReviewAddressed(ReviewAddressed { commit, .. }) = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(*commit, None);
+    assert!(
+        !play
+            .state
+            .reports
+            .iter()
+            .any(|report| matches!(report.request, ReportRequest::PushBranch(_)))
+    );
+}
+
+#[test]
+fn a_question_is_answered_with_what_was_read_alone() {
+    let answer = |quote: &str| {
+        let citations = json!([{"path": "a", "line": 1, "quote": quote}]);
+        tools(&[("submit_answer", json!({"answer": "Net.", "citations": citations}))])
+    };
+    let replies = [
+        tools(&[("read_file", json!({"path": "a"}))]),
+        answer("it never said"),
+        answer("read_file  did it"),
+    ];
+    let mut play = Play::implement(about(Job::Answer, asked_in_a_comment()), replies);
+    to_the_end(&mut play);
+    let ReportRequest::QuestionAnswered(QuestionAnswered { answer, .. }) = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Net.", 1));
+    assert_eq!(play.state.turns(), 3, "the first answer quotes what nobody read");
+}
