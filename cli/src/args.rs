@@ -75,14 +75,7 @@ pub enum Command {
         api: Api,
     },
     /// Try again: a waiting run at once, a quarantined ticket from where it stands, a failed job from the start
-    Retry {
-        /// The ticket: ENG-12, or jira:ENG-12
-        #[arg(value_parser = ticket)]
-        ticket: TicketKey,
-        /// Where the API is.
-        #[command(flatten)]
-        api: Api,
-    },
+    Retry(OfTicket),
     /// What could not be handled: list, show, retry, drop
     Dead {
         /// What to do.
@@ -90,14 +83,7 @@ pub enum Command {
         action: Dead,
     },
     /// Forget all that is stored of a ticket that nobody works on (needs an admin's token)
-    Purge {
-        /// The ticket: ENG-12, or jira:ENG-12
-        #[arg(value_parser = ticket)]
-        ticket: TicketKey,
-        /// Where the API is.
-        #[command(flatten)]
-        api: Api,
-    },
+    Purge(OfTicket),
     /// Stop every planner, or let them go on (needs an admin's token)
     StopAll {
         /// on, off, or status
@@ -130,6 +116,24 @@ pub enum Command {
         /// Where the API is.
         #[command(flatten)]
         api: Api,
+    },
+    /// Approve the change or plan of a ticket that waits for it
+    Approve {
+        /// The ticket.
+        #[command(flatten)]
+        of: OfTicket,
+        /// The commit or plan that you have read, or its first 7 characters
+        head: String,
+    },
+    /// Reject the change or plan of a ticket that waits for a decision; its run ends
+    Reject(OfTicket),
+    /// Say what to change before the change or plan of a ticket is asked about again
+    Feedback {
+        /// The ticket.
+        #[command(flatten)]
+        of: OfTicket,
+        /// What to change
+        text: String,
     },
     /// Check versions, connections, credentials, rules files and tools
     Doctor(Settings),
@@ -362,6 +366,17 @@ impl From<Verdict> for domain::Verdict {
             Verdict::Revise => Self::Revise,
         }
     }
+}
+
+/// A ticket, at the API.
+#[derive(Clone, Debug, clap::Args)]
+pub struct OfTicket {
+    /// The ticket: ENG-12, or jira:ENG-12
+    #[arg(value_parser = ticket)]
+    pub ticket: TicketKey,
+    /// Where the API is.
+    #[command(flatten)]
+    pub api: Api,
 }
 
 /// `ENG-12` means `jira:ENG-12`.

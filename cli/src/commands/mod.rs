@@ -18,7 +18,7 @@ use std::{
 
 use domain::cause::chain;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, Command, Verdict};
 
 /// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
 const EXIT_SETTINGS: u8 = 64;
@@ -53,9 +53,9 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Runs { ticket, api } => client::runs(ticket.as_ref(), &api).await,
         Command::Spend(asked) => spend::run(asked).await,
         Command::Stop { target, api } => client::stop(&target, &api).await,
-        Command::Retry { ticket, api } => operate::retry(&ticket, &api).await,
+        Command::Retry(of) => operate::retry(&of.ticket, &of.api).await,
         Command::Dead { action } => operate::dead(action).await,
-        Command::Purge { ticket, api } => operate::purge(&ticket, &api).await,
+        Command::Purge(of) => operate::purge(&of.ticket, &of.api).await,
         Command::StopAll { switch, api } => operate::stop_all(switch, &api).await,
         Command::Diff { run, api } => client::diff(&run, &api).await,
         Command::Decide {
@@ -68,6 +68,9 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             let head = head.unwrap_or_default();
             client::decide(&run, verdict, &head, &feedback, &api).await
         }
+        Command::Approve { of, head } => client::decide_about(&of, Verdict::Approve, &head, "").await,
+        Command::Reject(of) => client::decide_about(&of, Verdict::Reject, "", "").await,
+        Command::Feedback { of, text } => client::decide_about(&of, Verdict::Revise, "", &text).await,
         Command::Doctor(settings) => doctor::run(settings_file(settings.settings)).await,
         Command::Token { name, role } => keys::token(&name, &role),
         Command::GrantKey => Ok(keys::grant_key()),

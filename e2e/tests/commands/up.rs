@@ -89,7 +89,9 @@ async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
     let nameless = up.ask(&["decide", &run, "approve"]).await;
     assert_eq!(nameless.code, Some(2), "{nameless:?}");
     let head = up.asked_about(&run).await;
-    let decided = up.told(&["decide", &run, "approve", "--head", &head]).await;
+    let other = up.ask(&["approve", &key, "0000000"]).await;
+    assert_eq!(other.code, Some(1), "{other:?}");
+    let decided = up.told(&["approve", &key, &head]).await;
     assert_eq!(decided, format!("decided: {run}\n"));
     let followed = up.told(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("ms  person    "), "{followed}");
@@ -108,6 +110,12 @@ async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
     let again = up.ask(&["decide", &run, "approve", "--head", &head]).await;
     assert_eq!(again.code, Some(1), "{again:?}");
     assert_eq!(again.complaints().len(), 1, "{again:?}");
+    let nothing = up.ask(&["reject", &key]).await;
+    assert_eq!(nothing.code, Some(1), "{nothing:?}");
+    assert!(
+        nothing.complaints()[0].contains("waits for a decision"),
+        "{nothing:?}"
+    );
     let unknown = up.ask(&["journal", "jira:ENG-1@999"]).await;
     assert_eq!(
         (unknown.code, unknown.err.as_str()),

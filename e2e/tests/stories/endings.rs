@@ -134,25 +134,6 @@ async fn a_run_that_has_spent_its_budget_leaves_a_draft_and_says_how_to_raise_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn red_ci_is_told_to_the_ticket_and_keeps_the_draft() {
-    let (world, key, _) = play(Options::default()).await;
-    let pull = only_pull_request(&world);
-    let failure = testkit::github::Conclusion::Failure;
-    world
-        .github
-        .run_checks(
-            fixture::REPOSITORY,
-            &pull.head_sha,
-            &[("lint", failure, "E501 line too long")],
-        )
-        .unwrap();
-    comment_with(&world, &key, "lint").await;
-    end_of(&world, &key, 1).await;
-    assert!(only_pull_request(&world).draft);
-    world.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_pull_request_closed_by_a_person_is_told_to_the_ticket() {
     let (world, key, _) = play(Options::default()).await;
     world

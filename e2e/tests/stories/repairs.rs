@@ -172,8 +172,10 @@ async fn rules_may_leave_red_checks_to_people() {
     })
     .await;
     check(&world, "lint", Conclusion::Failure, "E501 line too long");
-    comment_with(&world, &key, "Please look at the failed checks").await;
+    let told = comment_with(&world, &key, "Please look at the failed checks").await;
+    assert!(told.contains("lint"), "{told}");
     end_of(&world, &key, 1).await;
+    assert!(only_pull_request(&world).draft);
     assert_eq!(commits(&world).len(), 1);
     world.stop().await.unwrap();
 }
