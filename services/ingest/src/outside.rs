@@ -1,9 +1,12 @@
 //! Reading Jira and GitHub: the facts that decisions need, and two kinds of failure.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 pub(crate) use crate::read_error::ReadError;
 use domain::{CommitId, Instance, JiraRules, RepositoryName, TicketKey, Timestamp, cause::chain};
+
+/// How long the log of a check is waited for: there are several, and a delivery has its own limit.
+const LOG_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A Jira issue as read from the API; raw text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -267,19 +270,25 @@ impl Outside {
         Ok(failpoint::around("ingest.github.changed", read).await?)
     }
 
-    /// The end of the log of a failed check; absent where GitHub has none.
+    /// The end of the log of a failed check; absent where GitHub has none, or does not give it soon. Red checks are told
+    /// and repaired without it too.
     pub(crate) async fn job_log(
         &self,
         repository: &RepositoryName,
         check: &github::Check,
     ) -> Result<Option<String>, ReadError> {
-        let read = self.github.job_log(repository, check);
+        let read = tokio::time::timeout(LOG_PATIENCE, self.github.job_log(repository, check));
         match failpoint::around("ingest.github.job_log", read).await {
-            Err(error @ github::Error::Forbidden { .. }) => {
-                tracing::warn!(%repository, error = %chain(&error), "logs of jobs may not be read");
+            Ok(Err(limit @ github::Error::RateLimited { .. })) => Err(limit.into()),
+            Ok(Err(error)) => {
+                tracing::warn!(%repository, check = check.id, error = %chain(&error), "a log is not read");
                 Ok(None)
             }
-            log => Ok(log?),
+            Ok(Ok(log)) => Ok(log),
+            Err(_) => {
+                tracing::warn!(%repository, check = check.id, "a log did not come in time");
+                Ok(None)
+            }
         }
     }
 

@@ -50,6 +50,15 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Vec<ChecksChanged>, Unread
             let branches = Vec::from_iter(check_suite.head_branch);
             (action == "completed", repository, check_suite.head_sha, branches)
         }
+        "workflow_run" => {
+            let wire::WorkflowRunPayload {
+                action,
+                workflow_run,
+                repository,
+            } = hook.read()?;
+            let branches = Vec::from_iter(workflow_run.head_branch);
+            (action == "completed", repository, workflow_run.head_sha, branches)
+        }
         "status" => {
             let payload: wire::StatusPayload = hook.read()?;
             let branches = payload.branches.into_iter().map(|branch| branch.name).collect();

@@ -542,7 +542,7 @@ fn check_run() -> Vec<Box<dyn Kind>> {
 }
 
 #[test]
-fn the_three_kinds_of_ci_events_and_a_poll_say_the_same() {
+fn the_kinds_of_ci_events_and_a_poll_say_the_same() {
     let repository = json!({"full_name": "acme/shop"});
     let suite = json!({"action": "completed", "repository": repository,
         "check_suite": {"head_sha": SHA, "head_branch": "feat/ENG-12-x"}});
@@ -552,6 +552,9 @@ fn the_three_kinds_of_ci_events_and_a_poll_say_the_same() {
     let run = follows(&*check_run()[0], &facts);
     assert_eq!(follows(&*github("check_suite", &suite)[0], &facts), run);
     assert_eq!(follows(&*github("status", &status)[0], &facts), run);
+    let workflow = json!({"action": "completed", "repository": repository,
+        "workflow_run": {"head_sha": SHA, "head_branch": "feat/ENG-12-x"}});
+    assert_eq!(follows(&*github("workflow_run", &workflow)[0], &facts), run);
     assert_eq!(
         follows(&ChecksChanged::from_poll(&record(), commit()), &facts),
         run

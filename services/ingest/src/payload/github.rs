@@ -40,6 +40,13 @@ pub(crate) struct CheckSuite {
 }
 
 #[derive(Deserialize)]
+pub(crate) struct WorkflowRunPayload {
+    pub(crate) action: String,
+    pub(crate) workflow_run: CheckSuite,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
 pub(crate) struct StatusPayload {
     pub(crate) sha: CommitId,
     pub(crate) state: String,
