@@ -249,7 +249,14 @@ mod tests {
 
     #[test]
     fn writing_contains_reading_and_a_missing_permission_is_told() {
-        let held = ["metadata:read", "checks:read", "statuses:write", "issues:read"].map(str::to_owned);
+        let held = [
+            "metadata:read",
+            "checks:read",
+            "actions:read",
+            "statuses:write",
+            "issues:read",
+        ]
+        .map(str::to_owned);
         let missing: Vec<_> = lacking(&READER, &held).iter().map(ToString::to_string).collect();
         assert_eq!(missing, ["pull_requests:read"]);
     }

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
-use github::{Error, Permission, Polled, PullRequestState, Reader, Settings, Writer, conclusion};
+use github::{
+    Error, Permission, Polled, PullRequestState, Reader, ReviewState, Settings, Writer, conclusion,
+};
 use secrecy::ExposeSecret;
 use serde_json::json;
 use testkit::{FakeGitHub, Fault, GitHubOptions, eventually, github as stand_in};
@@ -364,7 +366,8 @@ async fn a_token_is_for_one_repository_and_what_the_call_needs() {
     assert!(asked.iter().all(|body| body["repositories"] == json!(["shop"])));
     assert_eq!(
         asked[0]["permissions"],
-        json!({"metadata": "read", "checks": "read", "statuses": "read", "pull_requests": "read", "issues": "read"})
+        json!({"metadata": "read", "checks": "read", "actions": "read", "statuses": "read", "pull_requests": "read",
+            "issues": "read"})
     );
     assert_eq!(
         asked[1]["permissions"],
@@ -613,4 +616,80 @@ async fn a_changed_comment_says_when_it_was_changed() {
         (changed.body.as_str(), changed.created_at),
         ("changed", first.created_at)
     );
+}
+
+#[tokio::test]
+async fn the_log_of_a_job_is_read_where_it_is_kept_and_the_credentials_stay_here() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    let checks = [("unit", stand_in::Conclusion::Failure, "AssertionError: 1 != 2")];
+    hub.hub
+        .run_checks("acme/shop", made.head.as_str(), &checks)
+        .unwrap();
+    let checks = hub.reader.checks(&shop(), &made.head).await.unwrap();
+    let log = hub.reader.job_log(&shop(), &checks[0]).await.unwrap().unwrap();
+    assert!(
+        log.contains("AssertionError: 1 != 2") && log.contains("##[error]"),
+        "{log}"
+    );
+    let mut gone = checks[0].clone();
+    gone.url = gone.url.replace(&gone.id.to_string(), "1");
+    assert_eq!(hub.reader.job_log(&shop(), &gone).await.unwrap(), None);
+    gone.url = "https://ci.example/1".to_owned();
+    assert_eq!(hub.reader.job_log(&shop(), &gone).await.unwrap(), None);
+    assert_eq!(hub.reader.branch_checks(&shop(), "feat/x").await.unwrap(), checks);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn reviews_come_with_their_comments_and_are_replied_to_in_their_threads() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    let lines = [("a", 1, "Why?"), ("a", 2, "Round it.")];
+    let judged = ("changes_requested", "No.");
+    hub.hub
+        .review_lines("acme/shop", made.number, "rita", judged, &lines)
+        .unwrap();
+    let reviews = hub.reader.reviews(&shop(), made.number).await.unwrap();
+    assert_eq!(reviews.len(), 1);
+    assert_eq!(reviews[0].state, ReviewState::ChangesRequested);
+    let texts: Vec<&str> = reviews[0]
+        .comments
+        .iter()
+        .map(|comment| comment.body.as_str())
+        .collect();
+    assert_eq!(texts, ["Why?", "Round it."]);
+    let first = reviews[0].comments[0].id;
+    hub.writer
+        .reply(&shop(), made.number, first, "Because.")
+        .await
+        .unwrap();
+    let said = hub.writer.line_comments(&shop(), made.number).await.unwrap();
+    let reply = said
+        .iter()
+        .find(|comment| comment.in_reply_to == Some(first))
+        .unwrap();
+    assert_eq!(reply.body, "Because.");
+    let lost = hub.writer.reply(&shop(), made.number, 1, "x").await.unwrap_err();
+    assert!(matches!(lost, Error::NotFound { .. }), "{lost}");
+    let rita = ["rita".to_owned()];
+    hub.writer
+        .request_reviewers(&shop(), made.number, &rita)
+        .await
+        .unwrap();
+    hub.writer
+        .mark_ready(&shop(), made.number, &made.node_id)
+        .await
+        .unwrap();
+    hub.writer
+        .back_to_draft(&shop(), made.number, &made.node_id)
+        .await
+        .unwrap();
+    hub.writer
+        .back_to_draft(&shop(), made.number, &made.node_id)
+        .await
+        .unwrap();
+    let now = &hub.hub.pull_requests("acme/shop")[0];
+    assert!(now.draft && now.requested_reviewers == rita, "{now:?}");
+    hub.assert_clean();
 }
