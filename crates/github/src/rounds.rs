@@ -58,6 +58,9 @@ impl Reader {
         let client = self.clients.of(repository)?;
         let path = |what: &str| format!("/pulls/{number}/{what}?per_page={PAGE}");
         let reviews: Vec<WireReview> = client.get(repository, Access::Look, &path("reviews")).await?;
+        if reviews.is_empty() {
+            return Ok(Vec::new());
+        }
         let comments: Vec<WireLineComment> = client.get(repository, Access::Look, &path("comments")).await?;
         Ok(reviews
             .into_iter()

@@ -60,6 +60,8 @@ pub(crate) struct OpenPullRequests {
 
 struct Tracked {
     head: Option<CommitId>,
+    /// As of the last look at its reviews.
+    updated: Option<Timestamp>,
     /// Since when that is its head, as far as this process saw.
     since: Instant,
     due: Instant,
@@ -71,6 +73,7 @@ impl Tracked {
     fn new(head: Option<CommitId>, first_wait: Duration) -> Self {
         Self {
             head,
+            updated: None,
             since: Instant::now(),
             due: Instant::now(),
             first_wait,
@@ -260,7 +263,12 @@ impl OpenPullRequests {
         };
         if !is_closed(now) {
             tracked.has_head(&now.head);
-            return self.saw_open(router, place, now).await;
+            if tracked.updated.is_some() && tracked.updated == now.updated_at {
+                return Ok(0);
+            }
+            let recovered = saw_open(router, place, now).await?;
+            tracked.updated = now.updated_at;
+            return Ok(recovered);
         }
         let Some(record) = self.still_open(router, place).await? else {
             return Ok(0);
@@ -271,20 +279,6 @@ impl OpenPullRequests {
         }
         self.open.remove(place);
         Ok(news(&[outcome]))
-    }
-
-    /// What may have happened to an open pull request that a listing shows as changed: a push, a review.
-    async fn saw_open(&mut self, router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
-        let Some(record) = self.still_open(router, place).await? else {
-            return Ok(0);
-        };
-        let pushed = Pushed::from_poll(&record, now.head.clone());
-        let mut outcomes = vec![router.take(&pushed, Source::Poll).await?];
-        for review in router.outside.reviews(&place.0, place.1).await? {
-            let reviewed = Reviewed::from_poll(&record, &review);
-            outcomes.push(router.take(&reviewed, Source::Poll).await?);
-        }
-        Ok(news(&outcomes))
     }
 
     /// What the index says now: somebody may have purged the ticket, which no change of the index tells.
@@ -367,12 +361,26 @@ impl OpenPullRequests {
     }
 }
 
+/// What may have happened to an open pull request of ours that a listing shows as changed: a push, a review.
+async fn saw_open(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+    let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await? else {
+        return Ok(0);
+    };
+    let pushed = Pushed::from_poll(&record, now.head.clone());
+    let mut outcomes = vec![router.take(&pushed, Source::Poll).await?];
+    for review in router.outside.reviews(&place.0, place.1).await? {
+        let reviewed = Reviewed::from_poll(&record, &review);
+        outcomes.push(router.take(&reviewed, Source::Poll).await?);
+    }
+    Ok(news(&outcomes))
+}
+
 /// A pull request that is not an open one of ours; only its merge is of interest.
 async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
-    if now.closed_at.is_none() {
+    if !now.merged {
         return Ok(0);
     }
-    let merged = MergedElsewhere::from_poll(&place.0, place.1);
+    let merged = MergedElsewhere::from_poll(&place.0, now);
     Ok(news(&[router.take(&merged, Source::Poll).await?]))
 }
 

@@ -43,6 +43,7 @@ impl Hub {
             lines,
         };
         pull.reviewers.retain(|login| login != by);
+        pull.updated = iso_now();
         pull.reviews.push(review.clone());
         let pull = pull.clone();
         let payload = json!({
@@ -86,6 +87,7 @@ impl Hub {
             submitted: iso_now(),
             lines: vec![reply.clone()],
         };
+        pull.updated = iso_now();
         pull.reviews.push(review.clone());
         let pull = pull.clone();
         let payload = json!({

@@ -15,6 +15,8 @@ use crate::{
 pub(crate) struct MergedElsewhere {
     repository: RepositoryName,
     number: u64,
+    title: String,
+    branch: String,
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, Unreadable> {
@@ -28,66 +30,35 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, U
     let is_merged = payload.action == "closed" && payload.pull_request.merged.unwrap_or(false);
     Ok(is_merged.then(|| MergedElsewhere {
         number: payload.pull_request.number,
+        title: payload.pull_request.title,
+        branch: payload.pull_request.head.r#ref,
         repository: hook.repository(payload.repository),
     }))
 }
 
 impl MergedElsewhere {
     /// A merged pull request that a listing shows.
-    pub(crate) fn from_poll(repository: &RepositoryName, number: u64) -> Self {
+    pub(crate) fn from_poll(repository: &RepositoryName, merged: &PullRequest) -> Self {
         Self {
             repository: repository.clone(),
-            number,
+            number: merged.number,
+            title: merged.title.clone(),
+            branch: merged.branch.clone(),
         }
     }
 }
 
-impl Kind for MergedElsewhere {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let Some(rules) = facts.book.for_repository(&self.repository) else {
-            return Ok(Verdict::nothing("no rules for the repository"));
-        };
-        if facts.record(&self.repository, &self.number)?.is_some() {
-            return Ok(Verdict::nothing("a pull request of ours"));
-        }
-        let now = facts.pull_request(&self.repository, &self.number)?;
-        let Some(at) = now.closed_at.filter(|_| now.merged) else {
-            return Ok(Verdict::nothing("the pull request is not merged"));
-        };
-        if now.base_branch != rules.target_branch() {
-            return Ok(Verdict::nothing("it was merged into another branch"));
-        }
-        let Some(ticket) = named(now, rules) else {
-            return Ok(Verdict::nothing("it names no ticket of the project"));
-        };
-        // Tickets that nobody asked us to work on are none of our business.
-        if facts.row(&ticket)?.cursor == 0 {
-            return Ok(Verdict::nothing("nobody asked for work on the ticket that it names"));
-        }
-        let by = now.merged_by.as_deref().unwrap_or("somebody");
-        Ok(Verdict::from(Follows {
-            ticket,
-            key: TriggerKey::new(format!("merged:{}#{}", self.repository, self.number)),
-            at,
-            actor: Some(by.to_owned()),
-            reason: Reason::MergedElsewhere {
-                pull_request: now.to_ref(&self.repository),
-                by: pin::cut(&pin::sanitise(by), 100),
-            },
-        }))
-    }
-}
-
+impl MergedElsewhere {
 /// The ticket of the rules' project that the title or the branch names.
-fn named(pull_request: &PullRequest, rules: &Rules) -> Option<TicketKey> {
+fn named(&self, rules: &Rules) -> Option<TicketKey> {
     let project = rules.jira.project_key.as_str();
     if project.is_empty() {
         return None;
     }
     let prefix = format!("{project}-");
     let texts = [
-        pull_request.title.to_uppercase(),
-        pull_request.branch.to_uppercase(),
+        self.title.to_uppercase(),
+        self.branch.to_uppercase(),
     ];
     texts.iter().find_map(|text| {
         text.match_indices(&prefix).find_map(|(at, _)| {
@@ -101,4 +72,46 @@ fn named(pull_request: &PullRequest, rules: &Rules) -> Option<TicketKey> {
             ticket.filter(|_| is_word)
         })
     })
+}
+}
+
+impl Kind for MergedElsewhere {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let Some(rules) = facts.book.for_repository(&self.repository) else {
+            return Ok(Verdict::nothing("no rules for the repository"));
+        };
+        // Most name none, and then nothing is read.
+        let Some(ticket) = self.named(rules) else {
+            return Ok(Verdict::nothing("it names no ticket of the project"));
+        };
+        let key = TriggerKey::new(format!("merged:{}#{}", self.repository, self.number));
+        if let Some(sequence) = facts.known(&ticket, &key)? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        if facts.record(&self.repository, &self.number)?.is_some() {
+            return Ok(Verdict::nothing("a pull request of ours"));
+        }
+        // Tickets that nobody asked us to work on are none of our business.
+        if facts.row(&ticket)?.cursor == 0 {
+            return Ok(Verdict::nothing("nobody asked for work on the ticket that it names"));
+        }
+        let now = facts.pull_request(&self.repository, &self.number)?;
+        let Some(at) = now.closed_at.filter(|_| now.merged) else {
+            return Ok(Verdict::nothing("the pull request is not merged"));
+        };
+        if now.base_branch != rules.target_branch() {
+            return Ok(Verdict::nothing("it was merged into another branch"));
+        }
+        let by = now.merged_by.as_deref().unwrap_or("somebody");
+        Ok(Verdict::from(Follows {
+            ticket,
+            key,
+            at,
+            actor: Some(by.to_owned()),
+            reason: Reason::MergedElsewhere {
+                pull_request: now.to_ref(&self.repository),
+                by: pin::cut(&pin::sanitise(by), 100),
+            },
+        }))
+    }
 }

@@ -1054,11 +1054,13 @@ fn a_merged_pull_request_of_somebody_else_finishes_the_ticket_that_it_names() {
         facts.put_row(ticket(), row);
         facts
     };
-    let polled = MergedElsewhere::from_poll(&repository(), 9);
     let mut told = closing(&json!(true), "acme/shop");
     told["pull_request"]["number"] = json!(9);
     for (title, branch) in [("ENG-12: Round", "x"), ("Round", "mia/eng-12-round")] {
         let facts = with(merged(title, branch, "main"), 4);
+        let polled = MergedElsewhere::from_poll(&repository(), &merged(title, branch, "main"));
+        told["pull_request"]["title"] = json!(title);
+        told["pull_request"]["head"]["ref"] = json!(branch);
         let told = github("pull_request", &told);
         let found = follows(&polled, &facts);
         assert_eq!(
@@ -1069,7 +1071,10 @@ fn a_merged_pull_request_of_somebody_else_finishes_the_ticket_that_it_names() {
         assert_eq!((found.ticket, found.reason.job()), (ticket(), Some(Job::Finish)));
         assert_eq!(found.key, TriggerKey::new("merged:acme/shop#9"));
     }
-    let why = |now, cursor| nothing(&polled, &with(now, cursor));
+    let why = |now: PullRequest, cursor| {
+        let polled = MergedElsewhere::from_poll(&repository(), &now);
+        nothing(&polled, &with(now, cursor))
+    };
     assert_eq!(
         why(merged("ENG-12", "x", "main"), 0),
         "nobody asked for work on the ticket that it names"

@@ -70,6 +70,8 @@ pub(crate) struct PullRequestPayload {
 #[derive(Deserialize)]
 pub(crate) struct PullRequest {
     pub(crate) number: u64,
+    #[serde(default)]
+    pub(crate) title: String,
     pub(crate) head: Head,
     /// May be null.
     pub(crate) merged: Option<bool>,
