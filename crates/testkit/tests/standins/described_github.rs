@@ -85,7 +85,12 @@ impl Caller {
             .unwrap();
         self.ask_repo("GET", "/pulls/{number}/reviews", "/pulls/1/reviews", None)
             .await;
-        self.ask_repo("GET", "/pulls/{number}/comments", "/pulls/1/comments", None)
+        let comments = self
+            .ask_repo("GET", "/pulls/{number}/comments", "/pulls/1/comments", None)
+            .await;
+        let route = "/pulls/{number}/comments/{comment}/replies";
+        let own = format!("/pulls/1/comments/{}/replies", comments[0]["id"]);
+        self.ask_repo("POST", route, &own, Some(json!({"body": "Because."})))
             .await;
         self.ask_repo("GET", "/pulls", "/pulls", None).await;
     }
@@ -194,6 +199,8 @@ fn every_route_of_the_github_stand_in_is_described() {
         "POST /graphql",
         "GET /git/{owner}/{name}/{*rest}",
         "POST /git/{owner}/{name}/{*rest}",
+        "GET /actions/jobs/{job}/logs",
+        "GET /stored-logs/{job}",
     ];
     every_route_is_described(include_str!("../../src/github/routes.rs"), &rest, &others);
 }
