@@ -28,19 +28,19 @@ const ROUNDS: usize = 8;
 /// What is left is what the page shows.
 pub(crate) fn sanitise(raw: &str) -> String {
     let unified = raw.replace("\r\n", "\n").replace('\r', "\n");
-    let mut clean = without_markup(&without_references(&text::without_hidden(&unified)));
+    let mut clean = once(&text::without_hidden(&unified));
     for _ in 0..ROUNDS {
-        let again = without_markup(&clean);
+        let again = once(&clean);
         if again == clean {
             return clean;
         }
         clean = again;
     }
-    clean.replace("<!--", "")
+    clean.replace(['<', '&'], "")
 }
 
-fn without_markup(raw: &str) -> String {
-    without_unshown(&without_comments(raw))
+fn once(raw: &str) -> String {
+    without_unshown(&without_comments(&without_references(raw)))
 }
 
 /// Removes references to hidden characters: `&#8203;`, `&#x202E;`, `&shy;` and their like.
@@ -285,6 +285,8 @@ fn apply(raw: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+
     use super::*;
 
     #[test]
@@ -356,6 +358,61 @@ mod tests {
         assert_eq!(sanitise("a<!-<!-- x -->- tricky -->b"), "ab");
         let deep = format!("{}{}", "<!-".repeat(50), "- -->".repeat(50));
         assert!(!sanitise(&deep).contains("<!--"));
+    }
+
+    #[test]
+    fn references_that_are_joined_by_taking_one_out_are_taken_out_too() {
+        for raw in [
+            "a&#82&#8203;03;b",
+            "a&#82<!-- x -->03;b",
+            "a&#xE00&#8203;6F;b",
+            "a&sh<!-- x -->y;b",
+        ] {
+            assert_eq!(sanitise(raw), "ab", "{raw}");
+        }
+        let deep = format!("{}{}", "&#82".repeat(50), "03;".repeat(50));
+        assert!(!sanitise(&deep).contains("&#8203;"));
+    }
+
+    /// Pieces of text that hide something beside each other.
+    const PIECES: [&str; 24] = [
+        "<!-",
+        "<!--",
+        "-->",
+        "- ",
+        "&#8203;",
+        "&#82",
+        "03;",
+        "&shy;",
+        "&sh",
+        "y;",
+        "x",
+        "\n",
+        "<b hidden>",
+        "</b>",
+        "<!",
+        "<",
+        "![a](b)",
+        "[",
+        "](b \"t\")",
+        "`",
+        "&lt;",
+        "!--",
+        "&#x",
+        "\u{200b}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn nothing_hidden_stays_and_what_is_clean_stays_as_it_is(pieces in vec(select(&PIECES[..]), 0..10)) {
+            let clean = sanitise(&pieces.concat());
+            for hidden in ["&#8203;", "&shy;", "\u{200b}"] {
+                prop_assert!(!clean.contains(hidden), "{:?}", clean);
+            }
+            prop_assert_eq!(sanitise(&clean), clean);
+        }
     }
 
     #[test]

@@ -6,10 +6,24 @@ use std::ops::Range;
 use domain::text::without_hidden;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
+/// Taking a tag out may make what stood behind it the start of a block; deeper than this is an attack.
+const ROUNDS: usize = 8;
+
 /// Markdown with mentions and issue references in code style, without raw HTML, with images and other links as their
-/// words.
+/// words. Read again, the result has nothing left to rewrite.
 pub(crate) fn markdown(text: &str) -> String {
-    let text = without_hidden(text);
+    let mut clean = once(&without_hidden(text));
+    for _ in 0..ROUNDS {
+        let again = once(&clean);
+        if again == clean {
+            return clean;
+        }
+        clean = again;
+    }
+    plain(&clean)
+}
+
+fn once(text: &str) -> String {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_FOOTNOTES
@@ -21,11 +35,11 @@ pub(crate) fn markdown(text: &str) -> String {
     let mut dropped: Option<Dropped> = None;
     let mut in_code_block = false;
     // A backslash or an entity ends a piece of text; what is read is the whole.
-    for (event, range) in TextMergeWithOffset::new(Parser::new_ext(&text, options).into_offset_iter()) {
+    for (event, range) in TextMergeWithOffset::new(Parser::new_ext(text, options).into_offset_iter()) {
         match (event, dropped.as_mut()) {
             (Event::End(end), Some(open)) if end == open.end => {
                 if let Some(open) = dropped.take() {
-                    output.replace(&text, open.range.clone(), &open.words());
+                    output.replace(text, open.range.clone(), &open.words());
                 }
             }
             (Event::Text(words) | Event::Code(words), Some(open)) => open.text.push_str(&words),
@@ -38,17 +52,17 @@ pub(crate) fn markdown(text: &str) -> String {
             (Event::Start(Tag::CodeBlock(_)), None) => in_code_block = true,
             (Event::End(TagEnd::CodeBlock), None) => in_code_block = false,
             // What stood on both sides must not become one word.
-            (Event::InlineHtml(_), None) => output.replace(&text, range, " "),
-            (Event::Html(_), None) => output.replace(&text, range, ""),
+            (Event::InlineHtml(_), None) => output.replace(text, range, " "),
+            (Event::Html(_), None) => output.replace(text, range, ""),
             (Event::Text(words), None) if !in_code_block => {
                 if needs_rewriting(&words, &text[range.clone()]) {
-                    output.replace_text(&text, range, &plain(&words));
+                    output.replace_text(text, range, &plain(&words));
                 }
             }
             (_, None) => {}
         }
     }
-    output.finish(&text)
+    output.finish(text)
 }
 
 /// One run of plain text as Markdown that shows it, with mentions and issue references in code style.
@@ -238,7 +252,7 @@ fn reference_length(text: &str) -> usize {
     }
     if text.starts_with("https://") || text.starts_with("http://") {
         let end = text
-            .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ')' | ']' | '"'))
+            .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ')' | ']' | '"' | '`'))
             .unwrap_or(text.len());
         return if is_issue(&text[..end]) { end } else { 0 };
     }
