@@ -1,12 +1,21 @@
-//! Journeyman is ended at every failpoint of a story and started again; each story ends as if nothing had happened.
+//! Journeyman is ended at failpoints of its stories and started again; each story ends as if nothing had happened.
 #![allow(clippy::unwrap_used, reason = "what fails to start fails its test")]
 
 use tokio::process::Command;
 
+/// All points take a quarter of an hour on two cores, and `make crash-matrix` plays them. An odd step takes points
+/// before and after an effect in turn.
+const STEP: &str = "5";
+
 #[tokio::test]
-async fn a_ticket_survives_a_crash_at_every_failpoint() {
-    let program = e2e::binary("crash_matrix").unwrap();
-    let played = Command::new(program).kill_on_drop(true).output().await.unwrap();
+async fn a_ticket_survives_a_crash_at_every_fifth_failpoint() {
+    let mut matrix = Command::new(e2e::binary("crash_matrix").unwrap());
+    let played = matrix
+        .args(["--every", STEP])
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
     let table = String::from_utf8_lossy(&played.stdout);
     // The whole table is long, and logs are cut: only what went wrong is shown.
     let failed: Vec<&str> = table

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 use failpoint::Point;
@@ -15,6 +15,9 @@ pub(crate) struct Arguments {
     /// Only the points whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
+    /// Only one of so many points, in the order in which the stories pass them.
+    #[arg(long, value_name = "N")]
+    pub(crate) every: Option<NonZeroUsize>,
     /// Print the points and play nothing but the story that finds them.
     #[arg(long)]
     pub(crate) list: bool,

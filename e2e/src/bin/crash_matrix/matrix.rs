@@ -1,6 +1,6 @@
 //! Which points are tried, and the table of what came of each.
 
-use std::{collections::BTreeSet, process::ExitCode, thread::available_parallelism};
+use std::{collections::BTreeSet, num::NonZeroUsize, process::ExitCode, thread::available_parallelism};
 
 use failpoint::{Phase, Point, SITES};
 use futures::{StreamExt, stream};
@@ -106,7 +106,10 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let unplayed = unplayed(&usual);
     let is_known = unplayed.iter().all(|site| UNPLAYED.contains(site));
     anyhow::ensure!(is_known, "the stories do not pass {unplayed:?}");
-    let cases = chosen(&usual, arguments.only.as_deref());
+    let cases = chosen(&usual, arguments.only.as_deref()).into_iter();
+    let cases: Vec<_> = cases
+        .step_by(arguments.every.map_or(1, NonZeroUsize::get))
+        .collect();
     if arguments.list {
         cases.iter().for_each(|case| say(&case.point.to_string()));
         return Ok(ExitCode::SUCCESS);
