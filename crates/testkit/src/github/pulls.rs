@@ -348,10 +348,12 @@ pub(super) async fn labels(
     })
 }
 
+/// An object, or the list alone.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LabelsBody {
-    labels: Vec<String>,
+#[serde(untagged, deny_unknown_fields)]
+enum LabelsBody {
+    Object { labels: Vec<String> },
+    List(Vec<String>),
 }
 
 pub(super) async fn add_labels(
@@ -361,10 +363,10 @@ pub(super) async fn add_labels(
     headers: HeaderMap,
     body: Bytes,
 ) -> Handled {
-    let new: LabelsBody = read(&headers, &body)?;
+    let (LabelsBody::Object { labels: new } | LabelsBody::List(new)) = read(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pull(number).map_err(|_| not_found())?;
-        let new = added(&mut pull.labels, new.labels);
+        let new = added(&mut pull.labels, new);
         let pull = pull.clone();
         for label in new {
             let labeled = json!({"label": label_json(repo, &label, &hub.url)});
