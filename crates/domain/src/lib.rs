@@ -124,7 +124,7 @@ pub use slots::{SlotQueue, SlotWaiter};
 pub use spend::{Amount, BudgetOf, Period, SharedBudget, TicketLimits};
 pub use stop::{GiveUp, StopReason};
 pub use stored::{AnyRecord, Stored, Undecodable};
-pub use ticket::{TicketComment, TicketKey, TicketText};
+pub use ticket::{Account, TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
 pub use trigger::{Decision, JobRequest, Reason, Source, Trigger, TriggerKey, Verdict};

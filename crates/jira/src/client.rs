@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
 
-use domain::{Cause, TicketKey, Timestamp, cause::chain, json};
+use domain::{Account, Cause, TicketKey, Timestamp, cause::chain, json};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::{
-    Account, Comment, Error, Settings, StatusChange, TextEdit,
+    Comment, Error, Settings, StatusChange, TextEdit,
     error::capped,
     permissions::Needed,
     wire::{self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions},

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::{TicketKey, Timestamp};
+use domain::{Account, TicketKey, Timestamp};
 
 /// Id of one entry of an issue's changelog.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,15 +22,6 @@ impl fmt::Display for CommentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// An account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Its id; Data Center: its name.
-    pub id: String,
-    /// As people see it.
-    pub display_name: String,
 }
 
 /// Jira's three kinds of status.

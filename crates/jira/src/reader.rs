@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Instance, TicketKey, Timestamp};
+use domain::{Account, Instance, TicketKey, Timestamp};
 use serde_json::json;
 
 use crate::{
-    Account, Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
+    Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
     clients::Clients,
     permissions::{self, Needed},
     wire::{self, WireGroup, WireIssue, WireOutlined, WireSearch, WireStub, WireTypeStatuses},

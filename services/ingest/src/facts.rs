@@ -18,7 +18,7 @@ pub(crate) enum Person {
     /// An account of a Jira site; without an id when Jira does not say who it was.
     Jira {
         instance: Option<Instance>,
-        account: jira::Account,
+        account: domain::Account,
     },
     /// An account of GitHub that acts on a repository.
     GitHub {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 pub(crate) use crate::read_error::ReadError;
-use domain::{CommitId, Instance, JiraRules, RepositoryName, TicketKey, Timestamp, cause::chain};
+use domain::{Account, CommitId, Instance, JiraRules, RepositoryName, TicketKey, Timestamp, cause::chain};
 
 /// How long the log of a check is waited for: there are several, and a delivery has its own limit.
 const LOG_PATIENCE: Duration = Duration::from_secs(3);
@@ -19,12 +19,12 @@ pub(crate) struct Issue {
     pub(crate) status: String,
     pub(crate) url: String,
     pub(crate) created: Option<Timestamp>,
-    pub(crate) creator: Option<jira::Account>,
+    pub(crate) creator: Option<Account>,
     /// Moves between statuses, oldest first.
     pub(crate) moves: Vec<jira::StatusChange>,
     /// Edits of summary and description, oldest first. They are read after the text: whoever changes it in between is
     /// here.
-    pub(crate) edits: Vec<jira::TextEdit>,
+    pub(crate) edits: Vec<Edit>,
     pub(crate) comments: Vec<Comment>,
     /// The accounts that wrote comments with our marker: ours.
     pub(crate) our_accounts: BTreeSet<String>,
@@ -40,6 +40,16 @@ pub(crate) struct Comment {
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
     pub(crate) text: String,
+}
+
+/// An edit of a ticket's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Edit {
+    /// Its changelog entry at Jira; empty at GitHub, where edits have no names.
+    pub(crate) id: String,
+    pub(crate) at: Timestamp,
+    /// Absent when the tracker does not know any more.
+    pub(crate) by: Option<Account>,
 }
 
 /// A ticket that waits in the status that asks for work.
@@ -124,9 +134,10 @@ impl Outside {
         &self,
         ticket: &TicketKey,
         since: Timestamp,
-    ) -> Result<Vec<jira::TextEdit>, ReadError> {
+    ) -> Result<Vec<Edit>, ReadError> {
         let read = self.jira.text_edits_since(ticket, since);
-        Ok(failpoint::around("ingest.jira.edits", read).await?)
+        let edits = failpoint::around("ingest.jira.edits", read).await?;
+        Ok(edits.into_iter().map(Edit::from).collect())
     }
 
     /// New comments of a repository's pull requests and issues since then, with the numbers of these.
@@ -339,13 +350,23 @@ impl From<jira::Issue> for Issue {
             created: issue.created,
             creator: issue.creator,
             moves: issue.status_changes,
-            edits: issue.text_edits,
+            edits: issue.text_edits.into_iter().map(Edit::from).collect(),
             comments: people.into_iter().map(Comment::from).collect(),
             our_accounts: ours
                 .into_iter()
                 .map(|comment| comment.author_account_id)
                 .collect(),
             related: issue.related,
+        }
+    }
+}
+
+impl From<jira::TextEdit> for Edit {
+    fn from(edit: jira::TextEdit) -> Self {
+        Self {
+            id: edit.id.0,
+            at: edit.at,
+            by: edit.by,
         }
     }
 }

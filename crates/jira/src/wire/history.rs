@@ -1,10 +1,10 @@
 //! What was changed at an issue.
 
-use domain::Timestamp;
+use domain::{Account, Timestamp};
 use serde::Deserialize;
 
 use super::{account::WireAccount, value::text_or_number};
-use crate::{Account, ChangelogId, StatusChange, TextEdit, TextField};
+use crate::{ChangelogId, StatusChange, TextEdit, TextField};
 
 #[derive(Clone, Deserialize)]
 pub(crate) struct WireHistory {

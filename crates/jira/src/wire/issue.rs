@@ -1,6 +1,6 @@
 //! An issue's own fields.
 
-use domain::{TicketKey, Timestamp};
+use domain::{Account, TicketKey, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,7 +11,7 @@ use super::{
     text::markdown,
     value::WireName,
 };
-use crate::{Account, Comment, Error, Issue, Related, StatusChange, TextEdit};
+use crate::{Comment, Error, Issue, Related, StatusChange, TextEdit};
 
 #[derive(Deserialize)]
 pub(crate) struct WireIssue {

@@ -1,6 +1,6 @@
 //! Hits of a search.
 
-use domain::{Instance, TicketKey};
+use domain::{Account, Instance, TicketKey};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -9,7 +9,7 @@ use super::{
     text::markdown,
     value::{WireName, instant},
 };
-use crate::{Account, ChangedIssue, Error, IssueStub, Outlined, error::capped};
+use crate::{ChangedIssue, Error, IssueStub, Outlined, error::capped};
 
 #[derive(Deserialize)]
 pub(crate) struct WireSearch<T> {

@@ -87,7 +87,7 @@ impl Comment {
             at: comment.created,
             author: Person::Jira {
                 instance: ticket.instance().cloned(),
-                account: jira::Account {
+                account: domain::Account {
                     id: comment.author_account_id.clone(),
                     display_name: comment.author.clone(),
                 },

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     facts::{Facts, Need, Person},
     gates::Gate,
-    outside::Issue,
+    outside::{Edit, Issue},
     payload::{Hook, Unreadable},
     standing::Approval,
 };
@@ -117,14 +117,14 @@ fn nothing(event: &dyn Kind, facts: &Facts) -> String {
     }
 }
 
-fn ada() -> jira::Account {
-    jira::Account {
+fn ada() -> domain::Account {
+    domain::Account {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
     }
 }
 
-fn jira_person(account: jira::Account) -> Person {
+fn jira_person(account: domain::Account) -> Person {
     Person::Jira {
         instance: None,
         account,
@@ -161,7 +161,7 @@ fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> Facts {
     facts.put_issue(ticket(), Ok(issue));
     facts.put_authority(jira_person(ada()), true);
     let nameless = |id: &str| {
-        jira_person(jira::Account {
+        jira_person(domain::Account {
             id: id.to_owned(),
             display_name: String::new(),
         })
@@ -266,14 +266,13 @@ fn work_is_skipped_with_the_rule_that_forbids_it() {
         phrase: "[AGENT-SKIP]".to_owned(),
         place,
     };
-    let edit = |id: &str, at: i64, by: &str| jira::TextEdit {
-        id: jira::ChangelogId(id.to_owned()),
+    let edit = |id: &str, at: i64, by: &str| Edit {
+        id: id.to_owned(),
         at: Timestamp::from_unix_ms(at),
-        by: Some(jira::Account {
+        by: Some(domain::Account {
             id: by.to_owned(),
             display_name: by.to_uppercase(),
         }),
-        before: vec![(jira::TextField::Summary, "As it was".to_owned())],
     };
     let comment = crate::outside::Comment {
         author: "Ada".to_owned(),
@@ -352,11 +351,10 @@ fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
     let told = jira(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}}));
-    let edit = jira::TextEdit {
-        id: jira::ChangelogId("9".to_owned()),
+    let edit = Edit {
+        id: "9".to_owned(),
         at: Timestamp::from_unix_ms(60),
         by: Some(ada()),
-        before: Vec::new(),
     };
     let changed = jira::ChangedIssue {
         key: ticket(),
@@ -367,7 +365,7 @@ fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
     };
     let polled =
         TextWritten::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
-    let with = |edits: Vec<jira::TextEdit>, labels: Vec<String>| {
+    let with = |edits: Vec<Edit>, labels: Vec<String>| {
         let mut facts = asked(|issue, _| (issue.edits, issue.labels) = (edits, labels));
         facts.put_known(ticket(), TriggerKey::new("triage:9"), None);
         facts
@@ -375,8 +373,8 @@ fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
     let facts = with(vec![edit.clone()], vec![]);
     assert_eq!(follows(&*told[0], &facts), follows(&polled, &facts));
     assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::Triage));
-    let later = jira::TextEdit {
-        id: jira::ChangelogId("10".to_owned()),
+    let later = Edit {
+        id: "10".to_owned(),
         at: Timestamp::from_unix_ms(61),
         ..edit
     };

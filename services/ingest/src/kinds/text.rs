@@ -7,7 +7,7 @@ use domain::{About, Background, Job, JobRequest, Reason, TicketKey, Timestamp, T
 use super::{Follows, Kind, Verdict};
 use crate::{
     facts::{Facts, Need, Person},
-    outside::Issue,
+    outside::{Edit, Issue},
     payload::{Hook, Unreadable, jira::nobody},
     pin, skip,
     standing::asks_for_work,
@@ -22,7 +22,7 @@ pub(crate) struct TextWritten {
     status: String,
     at: Timestamp,
     /// Without an id when Jira does not say who it was.
-    by: jira::Account,
+    by: domain::Account,
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unreadable> {
@@ -57,10 +57,10 @@ impl TextWritten {
     /// The last edit of a ticket's text that a poll found, or its creation; absent: neither was since then.
     pub(crate) fn from_poll(
         issue: &jira::ChangedIssue,
-        last_edit: Option<jira::TextEdit>,
+        last_edit: Option<Edit>,
         since: Timestamp,
     ) -> Option<Self> {
-        let written = |changelog: Option<String>, at: Timestamp, by: Option<jira::Account>| Self {
+        let written = |changelog: Option<String>, at: Timestamp, by: Option<domain::Account>| Self {
             ticket: issue.key.clone(),
             changelog,
             status: issue.status.clone(),
@@ -68,7 +68,7 @@ impl TextWritten {
             by: by.unwrap_or_else(nobody),
         };
         match last_edit {
-            Some(edit) => Some(written(Some(edit.id.to_string()), edit.at, edit.by)),
+            Some(edit) => Some(written(Some(edit.id), edit.at, edit.by)),
             None => (issue.created >= since).then(|| written(None, issue.created, issue.creator.clone())),
         }
     }
@@ -144,7 +144,7 @@ impl Kind for TextWritten {
 /// Whether the text was changed again after the edit `changelog`, or after the creation, at `at`.
 fn has_later_text(issue: &Issue, changelog: Option<&str>, at: Timestamp) -> bool {
     match (changelog, issue.edits.last()) {
-        (Some(id), Some(last)) => last.id.0 != id && last.at >= at,
+        (Some(id), Some(last)) => last.id != id && last.at >= at,
         (None, Some(last)) => last.at >= at,
         (_, None) => false,
     }

@@ -138,7 +138,7 @@ impl Work {
         }
     }
 
-    fn person(&self, account: &jira::Account) -> Person {
+    fn person(&self, account: &domain::Account) -> Person {
         Person::Jira {
             instance: self.ticket.instance().cloned(),
             account: account.clone(),
@@ -155,7 +155,7 @@ impl Work {
         let told = match &self.asked {
             Asked::Entered { approval, .. } => approval.clone(),
             Asked::Ordered { at, by } => {
-                let by = Some(jira::Account {
+                let by = Some(domain::Account {
                     id: String::new(),
                     display_name: by.clone(),
                 });
@@ -234,7 +234,7 @@ impl Work {
         let people: BTreeSet<&str> = authors.chain(editors).collect();
         let mut instructors = BTreeSet::new();
         for id in people {
-            let account = jira::Account {
+            let account = domain::Account {
                 id: id.to_owned(),
                 display_name: String::new(),
             };
@@ -344,7 +344,7 @@ fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Rea
 }
 
 /// An account as people know it, cleaned; `somebody` when there is no name.
-fn name(account: Option<&jira::Account>) -> String {
+fn name(account: Option<&domain::Account>) -> String {
     let name = account.map_or("", |account| account.display_name.as_str());
     let clean = pin::cut(&pin::sanitise(name), 100);
     if clean.trim().is_empty() {

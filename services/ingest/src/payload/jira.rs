@@ -100,7 +100,7 @@ impl Payload {
     }
 
     /// Who did it.
-    pub(crate) fn actor(&self) -> jira::Account {
+    pub(crate) fn actor(&self) -> domain::Account {
         self.user.as_ref().map_or_else(nobody, Into::into)
     }
 }
@@ -133,7 +133,7 @@ impl Id {
     }
 }
 
-impl From<&User> for jira::Account {
+impl From<&User> for domain::Account {
     fn from(user: &User) -> Self {
         Self {
             id: user
@@ -147,8 +147,8 @@ impl From<&User> for jira::Account {
 }
 
 /// Somebody whom Jira does not name.
-pub(crate) const fn nobody() -> jira::Account {
-    jira::Account {
+pub(crate) const fn nobody() -> domain::Account {
+    domain::Account {
         id: String::new(),
         display_name: String::new(),
     }
