@@ -4,7 +4,9 @@
 mod client;
 mod clients;
 mod error;
+mod issues;
 mod model;
+mod model_issues;
 pub mod permissions;
 mod places;
 mod reader;
@@ -20,6 +22,7 @@ pub use model::{
     Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
     ReviewState, conclusion, mentions,
 };
+pub use model_issues::{Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues};
 pub use reader::Reader;
 pub use settings::{Settings, readers, writers};
 pub use writer::Writer;

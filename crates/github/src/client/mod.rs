@@ -69,7 +69,7 @@ struct Request<'a> {
 enum Kind<'a> {
     Get(Option<&'a ETag>),
     Write(Method, &'a Value),
-    Delete,
+    Delete(Option<&'a Value>),
 }
 
 impl Client {
@@ -189,11 +189,30 @@ impl Client {
 
     /// Deletes, once.
     pub(crate) async fn delete(&self, repository: &RepositoryName, path: &str) -> Result<(), Error> {
+        self.delete_this(repository, path, None).await
+    }
+
+    /// Deletes what the body names, once.
+    pub(crate) async fn delete_with(
+        &self,
+        repository: &RepositoryName,
+        path: &str,
+        body: &Value,
+    ) -> Result<(), Error> {
+        self.delete_this(repository, path, Some(body)).await
+    }
+
+    async fn delete_this(
+        &self,
+        repository: &RepositoryName,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(), Error> {
         let request = Request {
             repository,
             access: Access::Write,
             path,
-            kind: Kind::Delete,
+            kind: Kind::Delete(body),
         };
         self.exchange(request).await.map(drop)
     }
@@ -241,7 +260,7 @@ impl Client {
             Kind::Get(Some(known)) => transport::read(&crab, Call::GetUnless(&path, known)).await,
             Kind::Write(Method::Post, body) => transport::send(&crab, Call::Post(&path, body)).await,
             Kind::Write(Method::Patch, body) => transport::send(&crab, Call::Patch(&path, body)).await,
-            Kind::Delete => transport::send(&crab, Call::Delete(&path)).await,
+            Kind::Delete(body) => transport::send(&crab, Call::Delete(&path, body)).await,
         }
     }
 
@@ -252,12 +271,40 @@ impl Client {
         query: &str,
         variables: Value,
     ) -> Result<Value, Error> {
-        let access = Access::MarkReady;
         let body = json!({ "query": query, "variables": variables });
+        let call = Call::Post("/graphql", &body);
+        self.exchange_graphql(repository, Access::MarkReady, call).await
+    }
+
+    /// A GraphQL query about a repository; its variables `owner` and `name` are added.
+    pub(crate) async fn query(
+        &self,
+        repository: &RepositoryName,
+        query: &str,
+        mut variables: Value,
+    ) -> Result<Value, Error> {
+        let name = self.0.places.place(repository).await.name;
+        variables["owner"] = name.owner().into();
+        variables["name"] = name.name().into();
+        let body = json!({ "query": query, "variables": variables });
+        let call = Call::Query("/graphql", &body);
+        self.exchange_graphql(repository, Access::Look, call).await
+    }
+
+    async fn exchange_graphql(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+        call: Call<'_>,
+    ) -> Result<Value, Error> {
         let mut is_fresh = false;
         loop {
             let crab = self.graphql_crab(repository, access).await?;
-            match transport::send(&crab, Call::Post("/graphql", &body)).await {
+            let answer = match call.is_write() {
+                true => transport::send(&crab, call).await,
+                false => transport::read(&crab, call).await,
+            };
+            match answer {
                 Err(Error::Unauthorized { .. })
                     if !is_fresh && self.0.places.forget(repository, access).await =>
                 {

@@ -3,6 +3,7 @@
 mod branches;
 mod checks;
 mod deliveries;
+mod issues;
 mod people;
 mod pulls;
 mod remarks;
@@ -13,6 +14,7 @@ pub(crate) use branches::{WireBranch, WireBranchRule, WireRef};
 pub(crate) use checks::{WireCheckRun, WireStatus};
 pub(crate) use checks::{WireCheckRuns, WireCombinedStatus};
 pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
+pub(crate) use issues::{WireIssueData, WireIssueStub};
 pub(crate) use people::{WirePermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireComment, WireLineComment, WireRemark, WireReview};

@@ -1,4 +1,4 @@
-//! The two GraphQL mutations that REST has no counterpart for.
+//! The one query and the two mutations that we use: REST has no counterpart for them.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::auth::Caller;
 use super::hub::Hub;
+use super::issues;
 use super::rest::{Handled, read};
 use crate::http::answer;
 
@@ -42,6 +43,9 @@ pub(super) async fn handle(
     if let Some(merge) = MERGES.iter().find(|name| body.query.contains(**name)) {
         hub.log.violation(format!("a merge was tried: {merge}"));
         return Ok(failed("FORBIDDEN", "Only people merge"));
+    }
+    if body.query.contains("userContentEdits") {
+        return Ok(issue(&hub, &caller, &body.variables));
     }
     let (mutation, draft) = if body.query.contains("markPullRequestReadyForReview") {
         ("markPullRequestReadyForReview", false)
@@ -78,6 +82,31 @@ pub(super) async fn handle(
             ))
         }
         Err(error) => Ok(failed("UNPROCESSABLE", &error.to_string())),
+    }
+}
+
+/// An issue with everything that happened to it.
+fn issue(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
+    let (Some(owner), Some(name), Some(number)) = (
+        variables["owner"].as_str(),
+        variables["name"].as_str(),
+        variables["number"].as_u64(),
+    ) else {
+        return failed(
+            "INVALID",
+            "Variable $number of type Int! was provided invalid value",
+        );
+    };
+    let full_name = format!("{owner}/{name}");
+    if caller.token.may(Some(&full_name), &[("issues", "read")]).is_err() {
+        return failed("FORBIDDEN", "Resource not accessible by integration");
+    }
+    match issues::graphql(&mut hub.world(), &full_name, number, &hub.url) {
+        Some(issue) => answer(StatusCode::OK, json!({"data": {"repository": {"issue": issue}}})),
+        None => failed(
+            "NOT_FOUND",
+            &format!("Could not resolve to an Issue with the number of {number}."),
+        ),
     }
 }
 

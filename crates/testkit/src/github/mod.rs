@@ -9,6 +9,8 @@ mod git_http;
 mod graphql;
 mod history;
 mod hub;
+mod issues;
+mod issues_rest;
 mod logs;
 mod look;
 mod moved;
@@ -32,7 +34,7 @@ use anyhow::Context as _;
 use crate::http::{Fault, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
-pub use look::{CommentState, PullRequestState};
+pub use look::{CommentState, IssueState, PullRequestState};
 pub use rulesets::Ruleset;
 
 /// The App that may only read.
@@ -298,10 +300,10 @@ impl FakeGitHub {
         self.hub.world().next_id()
     }
 
-    /// A person comments on a pull request; gives the comment's id. Sends `issue_comment`.
+    /// A person comments on an issue or pull request; gives the comment's id. Sends `issue_comment`.
     ///
     /// # Errors
-    /// When there is no such pull request.
+    /// When there is no such issue or pull request.
     pub fn comment_as(&self, repository: &str, number: u64, by: &str, body: &str) -> anyhow::Result<u64> {
         Ok(self.hub.comment(repository, number, by, body)?.id)
     }

@@ -102,7 +102,7 @@ impl Hub {
         let mut world = self.world();
         let id = world.fresh_id();
         let repo = world.repo(name)?;
-        repo.pull(number)?;
+        ensure!(repo.has_thread(number), "there is no {name}#{number}");
         let now = iso_now();
         let comment = Comment {
             id,

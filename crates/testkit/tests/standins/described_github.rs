@@ -110,6 +110,39 @@ impl Caller {
             .await;
     }
 
+    async fn use_issues(&mut self) {
+        let number = self
+            .github
+            .open_issue_as("acme/shop", "rita", "A title", "A body")
+            .unwrap();
+        let path = |rest: &str| format!("/issues/{number}{rest}");
+        self.github
+            .assign_issue("acme/shop", number, "agent", "rita")
+            .unwrap();
+        self.github
+            .label_issue("acme/shop", number, "ready", "rita")
+            .unwrap();
+        let edited = self
+            .github
+            .edit_issue_as("acme/shop", number, "rita", Some("Another"), Some("Longer"));
+        edited.unwrap();
+        self.ask_repo("GET", "/issues", "/issues?state=all", None).await;
+        let one = "/issues/{number}";
+        self.ask_repo("GET", one, &path(""), None).await;
+        for state in ["closed", "open"] {
+            let change = Some(json!({"state": state}));
+            self.ask_repo("PATCH", one, &path(""), change).await;
+        }
+        let who = Some(json!({"assignees": ["agent"]}));
+        let route = "/issues/{number}/assignees";
+        self.ask_repo("DELETE", route, &path("/assignees"), who).await;
+        self.github
+            .label_issue("acme/shop", number, "second", "rita")
+            .unwrap();
+        let route = "/issues/{number}/labels/{label}";
+        self.ask_repo("DELETE", route, &path("/labels/ready"), None).await;
+    }
+
     async fn use_commits(&mut self) {
         let (github, files) = (&self.github, [("src/a.txt", "b\n"), ("src/b.txt", "b\n")]);
         let head = github.commit("acme/shop", "fix", "more", &files).unwrap();
@@ -182,6 +215,7 @@ async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
     };
     caller.use_pull_requests().await;
     caller.use_comments().await;
+    caller.use_issues().await;
     caller.use_commits().await;
     caller.use_apps().await;
     caller.github.merge("acme/shop", 1, "rita").unwrap();

@@ -1,0 +1,112 @@
+//! What callers see of issues.
+
+use domain::Timestamp;
+
+use crate::{CommentId, ETag};
+
+/// Whose an issue is and what it is marked with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assigned {
+    /// Logins of its assignees.
+    pub assignees: Vec<String>,
+    /// Names of its labels.
+    pub labels: Vec<String>,
+}
+
+/// An issue as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssueStub {
+    /// Its number.
+    pub number: u64,
+    /// Last change of any kind.
+    pub updated_at: Timestamp,
+    /// Assignees and labels.
+    pub assigned: Assigned,
+}
+
+/// What a poll for changed issues found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolledIssues {
+    /// Nothing changed since the tag that the poll named; it cost nothing of the rate limit.
+    Unchanged,
+    /// What changed.
+    Changed {
+        /// The latest change first.
+        issues: Vec<IssueStub>,
+        /// For the next poll.
+        etag: Option<ETag>,
+        /// False when more changed than one poll reads.
+        is_complete: bool,
+    },
+}
+
+/// An issue. Accounts are logins, absent when they were deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Issue {
+    /// Its title.
+    pub title: String,
+    /// Its text, Markdown.
+    pub body: String,
+    /// Link for people.
+    pub url: String,
+    /// Whether it is open.
+    pub is_open: bool,
+    /// When it was opened.
+    pub created_at: Option<Timestamp>,
+    /// Who opened it.
+    pub author: Option<String>,
+    /// Assignees and labels.
+    pub assigned: Assigned,
+    /// Edits of title and body, oldest first.
+    pub edits: Vec<Edit>,
+    /// Assignments and labels, oldest first.
+    pub events: Vec<IssueEvent>,
+    /// Comments, oldest first.
+    pub comments: Vec<IssueComment>,
+}
+
+/// An edit of an issue's title or body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub by: Option<String>,
+}
+
+/// Something that was done to an issue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssueEvent {
+    /// Its id in GraphQL.
+    pub id: String,
+    /// When.
+    pub at: Timestamp,
+    /// Who did it.
+    pub by: Option<String>,
+    /// What.
+    pub wish: IssueWish,
+}
+
+/// What may ask somebody for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IssueWish {
+    /// It was assigned to this login.
+    Assigned(String),
+    /// It got this label.
+    Labeled(String),
+}
+
+/// A comment on an issue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssueComment {
+    /// Its id.
+    pub id: CommentId,
+    /// Who wrote it.
+    pub author: Option<String>,
+    /// Markdown.
+    pub body: String,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// When its text was changed last; `created_at` while it never was.
+    pub updated_at: Timestamp,
+}
