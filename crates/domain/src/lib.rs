@@ -112,7 +112,7 @@ pub use review::{Objection, Review, Weight};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
-    DbtRules, ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules,
+    DbtRules, ExecutorRules, IssueRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules,
     RulesProblem, SkipRules, TicketBudgetRules, TriageRules, is_program_name,
 };
 pub use sandbox::SandboxLevel;

@@ -1,7 +1,7 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 86] = [
+pub const SITES: [&str; 88] = [
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -16,6 +16,8 @@ pub const SITES: [&str; 86] = [
     "ingest.github.comments",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
+    "ingest.github.issue",
+    "ingest.github.issues",
     "ingest.github.job_log",
     "ingest.github.mentioning",
     "ingest.github.permission",

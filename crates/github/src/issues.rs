@@ -1,6 +1,6 @@
 //! Issues: what they ask for, and the end of them.
 
-use domain::{RepositoryName, Timestamp};
+use domain::RepositoryName;
 use serde_json::{Value, json};
 
 use crate::{
@@ -46,32 +46,26 @@ impl Reader {
         })
     }
 
-    /// Open issues that changed at or after `since`, latest change first; the 100 latest at most. With the tag of the poll
-    /// before, an answer without news costs nothing.
+    /// The open issues, latest change first; the 100 latest at most. With the tag of the poll before, an answer without
+    /// news costs nothing.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
-    pub async fn issues_changed_since(
+    pub async fn open_issues(
         &self,
         repository: &RepositoryName,
-        since: Timestamp,
         known: Option<&ETag>,
     ) -> Result<PolledIssues, Error> {
-        // Without `since`, so that the tag is good for the next poll too.
         let path = format!("/issues?state=open&sort=updated&direction=desc&per_page={PAGE}");
         let client = self.clients.of(repository)?;
         let found: Option<(Vec<WireIssueStub>, _)> =
             client.get_unless(repository, Access::Look, &path, known).await?;
-        let Some((found, etag)) = found else {
-            return Ok(PolledIssues::Unchanged);
-        };
-        let seen = found.len();
-        let changed = found.into_iter().filter(|stub| stub.is_since(since));
-        let changed: Vec<WireIssueStub> = changed.collect();
-        Ok(PolledIssues::Changed {
-            is_complete: seen < PAGE || changed.len() < seen,
-            issues: changed.into_iter().filter_map(WireIssueStub::into_stub).collect(),
-            etag,
+        Ok(match found {
+            None => PolledIssues::Unchanged,
+            Some((found, etag)) => PolledIssues::Changed {
+                issues: found.into_iter().filter_map(WireIssueStub::into_stub).collect(),
+                etag,
+            },
         })
     }
 }

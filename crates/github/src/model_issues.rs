@@ -24,19 +24,17 @@ pub struct IssueStub {
     pub assigned: Assigned,
 }
 
-/// What a poll for changed issues found.
+/// What a poll of the open issues found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolledIssues {
     /// Nothing changed since the tag that the poll named; it cost nothing of the rate limit.
     Unchanged,
-    /// What changed.
+    /// Something changed.
     Changed {
         /// The latest change first.
         issues: Vec<IssueStub>,
         /// For the next poll.
         etag: Option<ETag>,
-        /// False when more changed than one poll reads.
-        is_complete: bool,
     },
 }
 

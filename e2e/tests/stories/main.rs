@@ -16,6 +16,7 @@ mod forecast;
 mod happy;
 mod injection;
 mod instances;
+mod issues;
 mod meaning;
 mod models;
 mod phases;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bootstrap::rules::RulesBook;
 use domain::{
-    BranchRecord, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules, RunId, Source,
+    Account, BranchRecord, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules, RunId, Source,
     TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use github::{Check, PullRequest, Review};
@@ -18,7 +18,7 @@ pub(crate) enum Person {
     /// An account of a Jira site; without an id when Jira does not say who it was.
     Jira {
         instance: Option<Instance>,
-        account: domain::Account,
+        account: Account,
     },
     /// An account of GitHub that acts on a repository.
     GitHub {
@@ -30,6 +30,20 @@ pub(crate) enum Person {
 }
 
 impl Person {
+    /// An account of the tracker of a ticket.
+    pub(crate) fn on(ticket: &TicketKey, account: &Account) -> Self {
+        match ticket {
+            TicketKey::GitHub { repository, .. } => Self::GitHub {
+                repository: repository.clone(),
+                login: account.id.clone(),
+            },
+            TicketKey::Jira { .. } | TicketKey::Folder { .. } => Self::Jira {
+                instance: ticket.instance().cloned(),
+                account: account.clone(),
+            },
+        }
+    }
+
     /// The name that people see.
     pub(crate) fn name(&self) -> &str {
         match self {

@@ -126,6 +126,8 @@ impl Router {
                 Ok(self.instructors.include(&self.outside, instance, id).await?)
             }
             Person::Api { .. } => Ok(true),
+            // A deleted account has no login.
+            Person::GitHub { login, .. } if login.is_empty() => Ok(false),
             Person::GitHub { repository, login } => Ok(self.outside.may_write(repository, login).await?),
         }
     }

@@ -13,6 +13,7 @@ mod gather;
 mod hex;
 mod hidden;
 mod instructors;
+mod issues;
 mod kinds;
 mod log;
 mod loops;

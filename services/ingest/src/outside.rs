@@ -8,7 +8,7 @@ use domain::{Account, CommitId, Instance, JiraRules, RepositoryName, TicketKey, 
 /// How long the log of a check is waited for: there are several, and a delivery has its own limit.
 const LOG_PATIENCE: Duration = Duration::from_secs(3);
 
-/// A Jira issue as read from the API; raw text.
+/// An issue as read from its tracker; raw text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Issue {
     pub(crate) summary: String,
@@ -20,7 +20,7 @@ pub(crate) struct Issue {
     pub(crate) url: String,
     pub(crate) created: Option<Timestamp>,
     pub(crate) creator: Option<Account>,
-    /// Moves between statuses, oldest first.
+    /// Moves between statuses at Jira, oldest first.
     pub(crate) moves: Vec<jira::StatusChange>,
     /// Edits of summary and description, oldest first. They are read after the text: whoever changes it in between is
     /// here.
@@ -30,6 +30,10 @@ pub(crate) struct Issue {
     pub(crate) our_accounts: BTreeSet<String>,
     /// Issues that it is linked with.
     pub(crate) related: Vec<jira::Related>,
+    /// Whose it is at GitHub, by login.
+    pub(crate) assignees: Vec<String>,
+    /// Assignments and labels at GitHub, oldest first.
+    pub(crate) events: Vec<github::IssueEvent>,
 }
 
 /// A comment of an issue; raw text.
@@ -71,8 +75,23 @@ impl Outside {
     }
 
     pub(crate) async fn issue(&self, ticket: &TicketKey) -> Result<Issue, ReadError> {
+        if let TicketKey::GitHub { repository, number } = ticket {
+            let read = self.github.issue(repository, *number);
+            return Ok(failpoint::around("ingest.github.issue", read).await?.into());
+        }
         let read = self.jira.issue(ticket);
         Ok(failpoint::around("ingest.jira.issue", read).await?.into())
+    }
+
+    /// The open issues of a repository, latest change first; costs nothing of GitHub's limit when none changed since the
+    /// tag.
+    pub(crate) async fn changed_issues(
+        &self,
+        repository: &RepositoryName,
+        known: Option<&github::ETag>,
+    ) -> Result<github::PolledIssues, ReadError> {
+        let read = self.github.open_issues(repository, known);
+        Ok(failpoint::around("ingest.github.issues", read).await?)
     }
 
     /// The statuses that tickets of a project can have.
@@ -198,8 +217,7 @@ impl Outside {
         ticket: &TicketKey,
         words: &[String],
     ) -> Result<Vec<jira::Outlined>, ReadError> {
-        let short = ticket.short();
-        let Some((project, _)) = short.rsplit_once('-') else {
+        let TicketKey::Jira { project, .. } = ticket else {
             return Ok(Vec::new());
         };
         let jira = self.jira.on(ticket.instance());
@@ -357,6 +375,75 @@ impl From<jira::Issue> for Issue {
                 .map(|comment| comment.author_account_id)
                 .collect(),
             related: issue.related,
+            assignees: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+}
+
+impl From<github::Issue> for Issue {
+    fn from(issue: github::Issue) -> Self {
+        Self {
+            kind: kind_of(&issue.assigned.labels).to_owned(),
+            summary: issue.title,
+            description: issue.body,
+            priority: String::new(),
+            labels: issue.assigned.labels,
+            status: if issue.is_open { OPEN } else { "closed" }.to_owned(),
+            url: issue.url,
+            created: issue.created_at,
+            creator: issue.author.map(account),
+            moves: Vec::new(),
+            edits: issue.edits.into_iter().map(Edit::from).collect(),
+            comments: issue.comments.into_iter().map(Comment::from).collect(),
+            our_accounts: BTreeSet::new(),
+            related: Vec::new(),
+            assignees: issue.assigned.assignees,
+            events: issue.events,
+        }
+    }
+}
+
+/// The status of an issue of GitHub that is not closed.
+pub(crate) const OPEN: &str = "open";
+
+/// GitHub has no kinds of issues that every repository uses; its usual labels say as much.
+fn kind_of(labels: &[String]) -> &'static str {
+    let has = |name: &str| labels.iter().any(|label| label.eq_ignore_ascii_case(name));
+    match (has("bug"), has("enhancement") || has("feature")) {
+        (true, _) => "Bug",
+        (false, true) => "Feature",
+        (false, false) => "",
+    }
+}
+
+/// An account of GitHub, whose login is id and name.
+pub(crate) fn account(login: String) -> Account {
+    Account {
+        id: login.clone(),
+        display_name: login,
+    }
+}
+
+impl From<github::Edit> for Edit {
+    fn from(edit: github::Edit) -> Self {
+        Self {
+            id: String::new(),
+            at: edit.at,
+            by: edit.by.map(account),
+        }
+    }
+}
+
+impl From<github::IssueComment> for Comment {
+    fn from(comment: github::IssueComment) -> Self {
+        let author = comment.author.unwrap_or_default();
+        Self {
+            author: author.clone(),
+            author_id: author,
+            created: comment.created_at,
+            updated: comment.updated_at,
+            text: comment.body,
         }
     }
 }

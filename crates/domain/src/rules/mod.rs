@@ -12,8 +12,8 @@ use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey}
 pub use commits::{CommitRules, CommitStyle};
 pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, ExecutorRules, JiraRules, Planned,
-    PullRequestRules, RepoRules, SkipRules, TicketBudgetRules, TriageRules,
+    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, ExecutorRules, IssueRules, JiraRules,
+    Planned, PullRequestRules, RepoRules, SkipRules, TicketBudgetRules, TriageRules,
 };
 use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
@@ -28,6 +28,9 @@ pub struct Rules {
     pub repo: RepoRules,
     /// Its Jira project.
     pub jira: JiraRules,
+    /// Its issues on GitHub.
+    #[serde(skip_serializing_if = "IssueRules::is_empty")]
+    pub issues: IssueRules,
     /// Branch names.
     pub branching: BranchingRules,
     /// Pull requests.
@@ -197,6 +200,9 @@ impl Rules {
             .any(|label| label.is_empty() || label.contains(' '))
         {
             return problem("triage.labels", "must be labels without spaces");
+        }
+        if self.issues.labels.iter().any(|label| label.trim().is_empty()) {
+            return problem("issues.labels", "must be names of labels");
         }
         if !self.branching.pattern.contains("{ticket_key}") {
             return problem(

@@ -122,6 +122,8 @@ pub struct TriageRules {
     pub labels: Vec<String>,
     /// The label that is put on every triaged ticket; one that has it is not triaged again.
     pub done_label: String,
+    /// Whether tickets of people are triaged too who may not ask for work.
+    pub anyone: bool,
 }
 
 impl Default for TriageRules {
@@ -129,7 +131,37 @@ impl Default for TriageRules {
         Self {
             labels: Vec::new(),
             done_label: "triaged".to_owned(),
+            anyone: false,
         }
+    }
+}
+
+/// The issues of the repository on GitHub that ask for work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IssueRules {
+    /// The login that asks for work when an issue is assigned to it; empty: no assignment does.
+    pub assignee: String,
+    /// Labels that ask for work when they are put on an issue.
+    pub labels: Vec<String>,
+}
+
+impl IssueRules {
+    /// True when no issue asks for work.
+    pub fn is_empty(&self) -> bool {
+        self.assignee.is_empty() && self.labels.is_empty()
+    }
+
+    /// Whether it is the login that issues are assigned to. GitHub compares logins without case.
+    pub fn is_assignee(&self, login: &str) -> bool {
+        !self.assignee.is_empty() && self.assignee.eq_ignore_ascii_case(login)
+    }
+
+    /// Whether the label asks for work. GitHub compares labels without case.
+    pub fn is_label(&self, label: &str) -> bool {
+        self.labels
+            .iter()
+            .any(|known| known.to_lowercase() == label.to_lowercase())
     }
 }
 

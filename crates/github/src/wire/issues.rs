@@ -1,6 +1,5 @@
 //! Issues: as lists show them, and with what happened to them.
 
-use domain::Timestamp;
 use serde::Deserialize;
 
 use super::{instant, people::WireUser};
@@ -24,10 +23,6 @@ pub(crate) struct WireLabel {
 }
 
 impl WireIssueStub {
-    pub(crate) fn is_since(&self, since: Timestamp) -> bool {
-        instant(self.updated_at.as_deref()).is_none_or(|at| at >= since)
-    }
-
     /// Absent for a pull request.
     pub(crate) fn into_stub(self) -> Option<IssueStub> {
         if self.pull_request.is_some() {

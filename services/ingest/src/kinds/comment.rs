@@ -161,8 +161,8 @@ impl Comment {
     /// ticket with all its comments.
     fn pass_on(&self, facts: &Facts) -> Result<Verdict, Need> {
         let (ticket, pull_request) = self.ticket(facts)?;
-        if matches!(self.place, Place::GitHub(..)) && pull_request.is_none() {
-            return Ok(Verdict::nothing("not said on a ticket or a pull request of ours"));
+        if facts.rules(&ticket).is_none() && pull_request.is_none() {
+            return Ok(Verdict::nothing("no rules for where it was said"));
         }
         if !*facts.listeners(&ticket)? {
             return match facts.names_us(&self.text) {

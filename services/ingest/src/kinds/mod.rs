@@ -100,7 +100,9 @@ pub(crate) mod retry;
 
 kinds! {
     work,
+    given,
     text,
+    issue_text,
     comment,
     checks,
     closed,
@@ -109,5 +111,7 @@ kinds! {
     reviewed,
 }
 
+#[cfg(test)]
+mod issue_tests;
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ use crate::{
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 const READY: &str = "Ready for Agent";
 
-fn facts_with(rules: &str, source: Source) -> Facts {
+pub(super) fn facts_with(rules: &str, source: Source) -> Facts {
     let file = ("shop.yaml".to_owned(), rules.to_owned());
     let book = RulesBook::parse(&[file], &Connections::default());
     assert!(book.problems().is_empty(), "{:?}", book.problems());
@@ -72,7 +72,7 @@ fn events(source: &Origin, event: &str, body: &Value) -> Result<Vec<Box<dyn Kind
     from_webhook(&Hook::open(&delivery)?)
 }
 
-fn github(event: &str, body: &Value) -> Vec<Box<dyn Kind>> {
+pub(super) fn github(event: &str, body: &Value) -> Vec<Box<dyn Kind>> {
     events(&Origin::GitHub(None), event, body).expect("readable")
 }
 
@@ -103,14 +103,14 @@ fn asked_before() -> Trigger {
     follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(Source::Webhook)
 }
 
-fn follows(event: &dyn Kind, facts: &Facts) -> Follows {
+pub(super) fn follows(event: &dyn Kind, facts: &Facts) -> Follows {
     match decided(event, facts) {
         Verdict::Follows(follows) => *follows,
         other => panic!("nothing follows: {other:?}"),
     }
 }
 
-fn nothing(event: &dyn Kind, facts: &Facts) -> String {
+pub(super) fn nothing(event: &dyn Kind, facts: &Facts) -> String {
     match decided(event, facts) {
         Verdict::Nothing(why) => why,
         other => panic!("something follows: {other:?}"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{About, Background, Job, JobRequest, Reason, TicketKey, Timestamp, TriggerKey};
+use domain::{About, Background, Job, JobRequest, Reason, Rules, TicketKey, Timestamp, TriggerKey};
 
 use super::{Follows, Kind, Verdict};
 use crate::{
@@ -81,10 +81,6 @@ impl TextWritten {
 
 impl Kind for TextWritten {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let person = Person::Jira {
-            instance: self.ticket.instance().cloned(),
-            account: self.by.clone(),
-        };
         let Some(rules) = facts.rules(&self.ticket) else {
             return Ok(Verdict::nothing("no rules for the project"));
         };
@@ -94,51 +90,77 @@ impl Kind for TextWritten {
         if self.changelog.is_none() && asks_for_work(&self.status, rules) {
             return Ok(Verdict::nothing("the new ticket asks for work at once"));
         }
-        if facts.is_ours(&person) {
-            return Ok(Verdict::nothing("our own account did it"));
-        }
-        let key = self.key();
-        if let Some(sequence) = facts.known(&self.ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
-        }
-        if !*facts.authority(&person)? {
-            tracing::info!(ticket = %self.ticket, "no triage: who wrote the text may not ask for it");
-            return Ok(Verdict::nothing("who wrote the text may not ask for a triage"));
-        }
-        let issue = match facts.issue(&self.ticket)? {
-            Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
-        };
-        if issue.labels.contains(&rules.triage.done_label) {
-            return Ok(Verdict::nothing("the ticket is triaged"));
-        }
-        if has_later_text(issue, self.changelog.as_deref(), self.at) {
-            return Ok(Verdict::nothing("a later edit of the text stands for it"));
-        }
-        let raw = skip::text_of(issue);
-        if skip::skip(&raw, &[], rules, &[]).is_some() {
-            return Ok(Verdict::nothing("a skip rule forbids work on the ticket"));
-        }
-        let repository = match rules.repository() {
-            Ok(repository) => repository,
-            Err(problem) => return Ok(Verdict::Never(problem.to_string())),
-        };
-        let request = JobRequest {
-            job: Job::Triage,
-            repository,
-            text: pin::pin(raw, &[], self.at, &BTreeSet::new()),
-            rules: rules.clone(),
-            background: Background::default(),
-        about: About::default(),
-        };
-        Ok(Verdict::from(Follows {
-            key,
-            ticket: self.ticket.clone(),
+        let written = Written {
+            ticket: &self.ticket,
+            key: self.key(),
             at: self.at,
-            actor: Some(self.by.display_name.clone()).filter(|name| !name.is_empty()),
-            reason: Reason::JobRequested(Box::new(request)),
-        }))
+            by: &self.by,
+        };
+        let is_last = |issue: &Issue| !has_later_text(issue, self.changelog.as_deref(), self.at);
+        triage(written, is_last, rules, facts)
     }
+}
+
+/// The text of a ticket as somebody left it.
+pub(super) struct Written<'a> {
+    pub(super) ticket: &'a TicketKey,
+    pub(super) key: TriggerKey,
+    pub(super) at: Timestamp,
+    pub(super) by: &'a domain::Account,
+}
+
+/// The triage of a ticket, or why there is none.
+pub(super) fn triage(
+    written: Written<'_>,
+    is_last: impl Fn(&Issue) -> bool,
+    rules: &Rules,
+    facts: &Facts,
+) -> Result<Verdict, Need> {
+    let Written { ticket, key, at, by } = written;
+    let person = Person::on(ticket, by);
+    if facts.is_ours(&person) {
+        return Ok(Verdict::nothing("our own account did it"));
+    }
+    if let Some(sequence) = facts.known(ticket, &key)? {
+        return Ok(Verdict::Known(*sequence));
+    }
+    if !rules.triage.anyone && !*facts.authority(&person)? {
+        tracing::info!(%ticket, "no triage: who wrote the text may not ask for it");
+        return Ok(Verdict::nothing("who wrote the text may not ask for a triage"));
+    }
+    let issue = match facts.issue(ticket)? {
+        Ok(issue) => issue,
+        Err(detail) => return Ok(Verdict::Never(detail.clone())),
+    };
+    if issue.labels.contains(&rules.triage.done_label) {
+        return Ok(Verdict::nothing("the ticket is triaged"));
+    }
+    if !is_last(issue) {
+        return Ok(Verdict::nothing("a later edit of the text stands for it"));
+    }
+    let raw = skip::text_of(issue);
+    if skip::skip(&raw, &[], rules, &[]).is_some() {
+        return Ok(Verdict::nothing("a skip rule forbids work on the ticket"));
+    }
+    let repository = match rules.repository() {
+        Ok(repository) => repository,
+        Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+    };
+    let request = JobRequest {
+        job: Job::Triage,
+        repository,
+        text: pin::pin(raw, &[], at, &BTreeSet::new()),
+        rules: rules.clone(),
+        background: Background::default(),
+        about: About::default(),
+    };
+    Ok(Verdict::from(Follows {
+        key,
+        ticket: ticket.clone(),
+        at,
+        actor: Some(by.display_name.clone()).filter(|name| !name.is_empty()),
+        reason: Reason::JobRequested(Box::new(request)),
+    }))
 }
 
 /// Whether the text was changed again after the edit `changelog`, or after the creation, at `at`.

@@ -1,7 +1,9 @@
 //! GitHub's payloads.
 
-use domain::{CommitId, RepositoryName};
+use domain::{CommitId, RepositoryName, TicketKey};
 use serde::Deserialize;
+
+use super::Hook;
 
 #[derive(Deserialize)]
 pub(crate) struct Repository {
@@ -96,6 +98,22 @@ pub(crate) struct CommentPayload {
 #[derive(Deserialize)]
 pub(crate) struct Issue {
     pub(crate) number: u64,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct IssuePayload {
+    pub(crate) action: String,
+    pub(crate) issue: Issue,
+    pub(crate) repository: Repository,
+}
+
+impl IssuePayload {
+    pub(crate) fn ticket(self, hook: &Hook<'_>) -> TicketKey {
+        TicketKey::GitHub {
+            repository: hook.repository(self.repository),
+            number: self.issue.number,
+        }
+    }
 }
 
 #[derive(Deserialize)]

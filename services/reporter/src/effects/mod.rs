@@ -2,6 +2,7 @@
 
 mod back_to_draft;
 mod ci;
+mod close_issue;
 mod comment;
 mod labels;
 mod letters;
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub(crate) use back_to_draft::BackToDraft;
+pub(crate) use close_issue::CloseIssue;
 pub(crate) use comment::Comment;
 pub(crate) use labels::AddLabels;
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use domain::{Receipt, Report, ReportRequest, Rules, RunId, TicketKey};
 
 use crate::{
-    effects::{Comment, Effect, Thread, Transition},
+    effects::{CloseIssue, Comment, Effect, Thread, Transition},
     made::Made,
     message,
 };
@@ -86,8 +86,14 @@ impl Asked<'_> {
         matches!(ticket, TicketKey::Jira { .. }).then(|| Box::new(effect(ticket.clone())) as Box<dyn Effect>)
     }
 
-    /// The ticket's move to its last status.
+    /// The end of the ticket: its move to its last status at Jira, closed at GitHub.
     fn done(&self) -> Option<Box<dyn Effect>> {
+        if let TicketKey::GitHub { repository, number } = &self.report.ticket {
+            return Some(Box::new(CloseIssue {
+                repository: repository.clone(),
+                number: *number,
+            }));
+        }
         let configured = self.rules.agent.done_status.as_str();
         let goals: Vec<&str> = std::iter::once(configured).chain(USUAL).collect();
         self.moved(&goals)
