@@ -36,6 +36,7 @@ mod object;
 mod origin;
 mod phase;
 mod plan;
+mod pull_request_review;
 mod question;
 pub mod report;
 mod repository;
@@ -103,6 +104,7 @@ pub use object::ObjectRef;
 pub use origin::Origin;
 pub use phase::{ModelRole, Phase};
 pub use plan::{Plan, PlanStep};
+pub use pull_request_review::{ChangedFile, LineRemark, ReviewOfChange, ReviewedChange};
 pub use question::Question;
 pub use report::{
     Proposal, PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled,

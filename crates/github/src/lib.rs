@@ -10,6 +10,7 @@ mod model_issues;
 pub mod permissions;
 mod places;
 mod reader;
+mod reviewing;
 mod rounds;
 mod settings;
 mod transport;
@@ -24,6 +25,7 @@ pub use model::{
 };
 pub use model_issues::{Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues};
 pub use reader::Reader;
+pub use reviewing::{NewComment, NewReview, ReviewRequest};
 pub use settings::{Settings, readers, writers};
 pub use writer::Writer;
 

@@ -180,6 +180,8 @@ pub struct PullRequest {
     pub updated_at: Option<Timestamp>,
     /// When it was closed or merged.
     pub closed_at: Option<Timestamp>,
+    /// Logins of those whose review is waited for.
+    pub requested_reviewers: Vec<String>,
 }
 
 impl PullRequest {

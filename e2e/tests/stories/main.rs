@@ -24,6 +24,7 @@ mod proof;
 mod questions;
 mod recovery;
 mod repairs;
+mod requested;
 mod reviews;
 mod rolling;
 mod seen;

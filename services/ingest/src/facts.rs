@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bootstrap::rules::RulesBook;
 use domain::{
-    Account, BranchRecord, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules, RunId, Source,
-    TicketKey, Timestamp, Trigger, TriggerKey,
+    Account, BranchRecord, ChangedFile, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules,
+    RunId, Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
-use github::{Check, PullRequest, Review};
+use github::{Check, PullRequest, Review, ReviewRequest};
 
 use crate::{gates::Gate, outside::Issue};
 
@@ -85,6 +85,10 @@ pub(crate) enum Need {
     Gates(TicketKey),
     /// The reviews of a pull request.
     Reviews(RepositoryName, u64),
+    /// What a pull request changes.
+    ChangedFiles(RepositoryName, u64),
+    /// The requests for reviews of a pull request.
+    ReviewRequests(RepositoryName, u64),
     /// Whether somebody may instruct us where they acted.
     Authority(Person),
 }
@@ -140,6 +144,8 @@ pub(crate) struct Facts {
     histories: Read<TicketKey, Vec<Trigger>>,
     gates: Read<TicketKey, Vec<(RunId, Gate)>>,
     reviews: Read<(RepositoryName, u64), Vec<Review>>,
+    files: Read<(RepositoryName, u64), Vec<ChangedFile>>,
+    review_requests: Read<(RepositoryName, u64), Vec<ReviewRequest>>,
     authority: Read<Person, bool>,
 }
 
@@ -193,6 +199,10 @@ facts! {
     gates, put_gates, gates: (ticket: TicketKey) -> Vec<(RunId, Gate)>, Gates;
     /// The submitted reviews of a pull request, oldest first.
     reviews, put_reviews, reviews: (repository: RepositoryName, number: u64) -> Vec<Review>, Reviews;
+    /// What a pull request changes.
+    files, put_files, files: (repository: RepositoryName, number: u64) -> Vec<ChangedFile>, ChangedFiles;
+    /// The requests for reviews of a pull request, oldest first.
+    review_requests, put_review_requests, review_requests: (repository: RepositoryName, number: u64) -> Vec<ReviewRequest>, ReviewRequests;
     /// Whether somebody may instruct us where they acted, at this moment.
     authority, put_authority, authority: (person: Person) -> bool, Authority;
 }
@@ -225,6 +235,8 @@ impl Facts {
             histories: Read::default(),
             gates: Read::default(),
             reviews: Read::default(),
+            files: Read::default(),
+            review_requests: Read::default(),
             authority: Read::default(),
         }
     }

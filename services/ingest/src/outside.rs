@@ -330,6 +330,26 @@ impl Outside {
         Ok(failpoint::around("ingest.github.branch_checks", read).await?)
     }
 
+    /// What a pull request changes.
+    pub(crate) async fn changed_files(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<domain::ChangedFile>, ReadError> {
+        let read = self.github.changed_files(repository, number);
+        Ok(failpoint::around("ingest.github.files", read).await?)
+    }
+
+    /// The requests for reviews of a pull request, oldest first.
+    pub(crate) async fn review_requests(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::ReviewRequest>, ReadError> {
+        let read = self.github.review_requests(repository, number);
+        Ok(failpoint::around("ingest.github.review_requests", read).await?)
+    }
+
     /// The submitted reviews of a pull request, oldest first.
     pub(crate) async fn reviews(
         &self,

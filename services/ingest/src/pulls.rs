@@ -24,6 +24,7 @@ use crate::{
         closed::{Closed, is_closed},
         elsewhere::MergedElsewhere,
         pushed::Pushed,
+        review_requested::{ReviewRequested, waits_for},
         reviewed::Reviewed,
     },
     outcome::{Failure, Outcome},
@@ -152,11 +153,8 @@ impl OpenPullRequests {
         if let Err(error) = self.read_index(router).await {
             tracing::warn!(error = %chain(&error), "the index of pull requests could not be read");
         }
-        let repositories: BTreeSet<RepositoryName> = self
-            .open
-            .keys()
-            .map(|(repository, _)| repository.clone())
-            .collect();
+        let ours = self.open.keys().map(|(repository, _)| repository.clone());
+        let repositories: BTreeSet<RepositoryName> = ours.chain(reviewed_by_us(router)).collect();
         let mut recovered = 0;
         for repository in repositories {
             match self.look_at(router, &repository).await {
@@ -375,13 +373,30 @@ async fn saw_open(router: &Router, place: &Place, now: &PullRequest) -> Result<u
     Ok(news(&outcomes))
 }
 
-/// A pull request that is not an open one of ours; only its merge is of interest.
+/// A pull request that is not an open one of ours; its merge is of interest, and whether it waits for our review.
 async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+    let book = router.rules.book();
+    let reviewer = book
+        .for_repository(&place.0)
+        .map(|rules| &rules.pull_request.reviewer);
+    if !is_closed(now) && reviewer.is_some_and(|reviewer| waits_for(reviewer, now)) {
+        let requested = ReviewRequested::from_poll(place.0.clone(), place.1);
+        return Ok(news(&[router.take(&requested, Source::Poll).await?]));
+    }
     if !now.merged {
         return Ok(0);
     }
     let merged = MergedElsewhere::from_poll(&place.0, now);
     Ok(news(&[router.take(&merged, Source::Poll).await?]))
+}
+
+/// The repositories whose pull requests may ask for our review.
+fn reviewed_by_us(router: &Router) -> Vec<RepositoryName> {
+    let book = router.rules.book();
+    let asking = book
+        .repositories()
+        .filter(|rules| !rules.pull_request.reviewer.is_empty());
+    asking.filter_map(|rules| rules.repository().ok()).collect()
 }
 
 /// Whether the rules let a pull request be ready without checks; the reporter looks whether any are configured.

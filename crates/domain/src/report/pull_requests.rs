@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Proposal, PushBranch, request::Request};
-use crate::{CommitId, Description, FailedCheck, PullRequestRef, RepairEnd, RepositoryName, ThreadReply};
+use crate::{
+    CommitId, Description, FailedCheck, PullRequestRef, RepairEnd, RepositoryName, ReviewOfChange,
+    ThreadReply,
+};
 
 impl Request for PushBranch {
     fn repository(&self) -> Option<&RepositoryName> {
@@ -170,6 +173,34 @@ impl Request for ReviewAddressed {
         format!(
             "reply to the review of #{} by {}",
             self.pull_request.number, self.reviewer
+        )
+    }
+}
+
+/// A pull request of somebody was reviewed: submit the review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullRequestReviewed {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// The commit that was reviewed.
+    pub head: CommitId,
+    /// What the review says.
+    pub review: ReviewOfChange,
+}
+
+impl Request for PullRequestReviewed {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        let Self {
+            pull_request, review, ..
+        } = self;
+        format!(
+            "review #{} with {} comments",
+            pull_request.number,
+            review.comments.len()
         )
     }
 }

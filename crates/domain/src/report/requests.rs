@@ -6,7 +6,7 @@ use super::{
     Proposal, PushBranch,
     pull_requests::{
         ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
-        OpenPullRequest, PushedByOthers, ReviewAddressed,
+        OpenPullRequest, PullRequestReviewed, PushedByOthers, ReviewAddressed,
     },
     request::Request,
     tickets::{
@@ -63,6 +63,8 @@ requests! {
     ReviewAddressed(ReviewAddressed),
     /// A question was answered: tell whoever asked, where they asked.
     QuestionAnswered(QuestionAnswered),
+    /// A pull request of somebody was reviewed: submit the review.
+    PullRequestReviewed(PullRequestReviewed),
     /// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
     PushedByOthers(PushedByOthers),
     /// A person merged: move the ticket to done, say so.

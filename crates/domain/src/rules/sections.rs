@@ -84,6 +84,9 @@ pub struct PullRequestRules {
     pub title_pattern: String,
     /// The template in the repository, shown to the model.
     pub template_path: String,
+    /// The login whose requested review asks for a review of a pull request; empty: none does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reviewer: String,
 }
 
 impl Default for PullRequestRules {
@@ -91,6 +94,7 @@ impl Default for PullRequestRules {
         Self {
             title_pattern: "{type}({scope}): {description} ({ticket_key})".to_owned(),
             template_path: ".github/PULL_REQUEST_TEMPLATE.md".to_owned(),
+            reviewer: String::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod people;
 mod pulls;
 mod remarks;
 mod repository;
+mod reviewing;
 
 pub(crate) use branches::{WireBranch, WireBranchRule, WireRef};
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub(crate) use people::{WirePermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::WireRepository;
+pub(crate) use reviewing::{WireFile, WireIssueEvent};
 
 use domain::Timestamp;
 

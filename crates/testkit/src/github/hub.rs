@@ -164,6 +164,7 @@ impl Hub {
             closed: None,
             labels: Vec::new(),
             reviewers: Vec::new(),
+            review_requests: Vec::new(),
             reviews: Vec::new(),
             made: Instant::now(),
         };

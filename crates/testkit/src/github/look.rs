@@ -55,6 +55,19 @@ pub struct IssueState {
     pub closed_as: Option<String>,
 }
 
+/// A review as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewState {
+    /// Who submitted it.
+    pub author: String,
+    /// `commented`, `approved` or `changes_requested`.
+    pub state: String,
+    /// Its words.
+    pub body: String,
+    /// Its comments on lines: path, line and text.
+    pub comments: Vec<(String, u64, String)>,
+}
+
 /// A comment as a test looks at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentState {

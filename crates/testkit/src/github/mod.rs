@@ -18,6 +18,7 @@ mod pulls;
 mod quota;
 mod repository;
 mod rest;
+mod reviewing;
 mod routes;
 mod rulesets;
 mod scope;
@@ -34,7 +35,7 @@ use anyhow::Context as _;
 use crate::http::{Fault, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
-pub use look::{CommentState, IssueState, PullRequestState};
+pub use look::{CommentState, IssueState, PullRequestState, ReviewState};
 pub use rulesets::Ruleset;
 
 /// The App that may only read.
@@ -252,7 +253,9 @@ impl FakeGitHub {
         state: &str,
         body: &str,
     ) -> anyhow::Result<()> {
-        self.hub.review(repository, number, by, (state, body), &[])
+        self.hub
+            .review(repository, number, by, (state, body), &[])
+            .map(drop)
     }
 
     /// The same with comments at lines of the head: path, line and text.
@@ -267,7 +270,9 @@ impl FakeGitHub {
         (state, body): (&str, &str),
         lines: &[(&str, u64, &str)],
     ) -> anyhow::Result<()> {
-        self.hub.review(repository, number, by, (state, body), lines)
+        self.hub
+            .review(repository, number, by, (state, body), lines)
+            .map(drop)
     }
 
     /// What our account replied to a comment on a line, oldest first.

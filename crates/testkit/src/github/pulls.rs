@@ -12,7 +12,6 @@ use super::auth::{Caller, not_found, refuse};
 use super::hub::{Hub, NewPull};
 use super::repository;
 use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
-use super::shape::user;
 use super::state::{Pull, Repo};
 use crate::http::{answer, iso_now};
 
@@ -257,16 +256,24 @@ pub(super) async fn request_reviewers(
             let message = "Review cannot be requested from pull request author.";
             return Err(refuse(StatusCode::UNPROCESSABLE_ENTITY, message));
         }
-        let new = added(&mut pull.reviewers, wanted.reviewers);
-        let pull = pull.clone();
+        let new = wanted
+            .reviewers
+            .iter()
+            .filter(|login| !pull.reviewers.contains(login));
+        Ok(new.cloned().collect::<Vec<String>>())
+    })
+    .and_then(|new| {
         for login in new {
-            let asked = json!({"requested_reviewer": user(&login)});
-            hub.tell_pull_with(repo, &pull, "review_requested", asked, caller.login());
+            let asked = hub.ask_reviewer(&format!("{owner}/{name}"), number, &login, caller.login());
+            asked.map_err(|_| not_found())?;
         }
-        Ok(answer(
-            StatusCode::CREATED,
-            repo.simple_pull_json(&pull, &hub.url),
-        ))
+        with_repo(&hub, &owner, &name, |repo| {
+            let pull = repo.pull(number).map_err(|_| not_found())?.clone();
+            Ok(answer(
+                StatusCode::CREATED,
+                repo.simple_pull_json(&pull, &hub.url),
+            ))
+        })
     })
 }
 

@@ -11,7 +11,7 @@ use axum::routing::{any, delete, get, patch, post};
 
 use super::auth::{not_found, refuse};
 use super::hub::Hub;
-use super::{branches, comments, git_http, graphql, issues_rest, logs, pulls, quota, rest};
+use super::{branches, comments, git_http, graphql, issues_rest, logs, pulls, quota, rest, reviewing};
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
     let repo = Router::new()
@@ -23,7 +23,12 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
             "/pulls/{number}/requested_reviewers",
             post(pulls::request_reviewers),
         )
-        .route("/pulls/{number}/reviews", get(pulls::reviews))
+        .route(
+            "/pulls/{number}/reviews",
+            get(pulls::reviews).post(reviewing::submit),
+        )
+        .route("/pulls/{number}/files", get(reviewing::files))
+        .route("/issues/{number}/events", get(reviewing::events))
         .route("/pulls/{number}/comments", get(pulls::line_comments))
         .route("/pulls/{number}/comments/{comment}/replies", post(pulls::reply))
         .route("/actions/jobs/{job}/logs", get(logs::redirect))

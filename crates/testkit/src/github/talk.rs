@@ -16,7 +16,7 @@ impl Hub {
         by: &str,
         (state, body): (&str, &str),
         lines: &[(&str, u64, &str)],
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Review> {
         let mut world = self.world();
         let id = world.fresh_id();
         let line = |&(path, line, body): &(&str, u64, &str)| LineComment {
@@ -51,7 +51,7 @@ impl Hub {
             "pull_request": repo.simple_pull_json(&pull, &self.url),
         });
         self.tell(repo, "pull_request_review", payload, by);
-        Ok(())
+        Ok(review)
     }
 
     /// A reply to a comment on a line is a review of its own, with nothing else in it.

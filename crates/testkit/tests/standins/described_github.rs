@@ -92,6 +92,18 @@ impl Caller {
         let own = format!("/pulls/1/comments/{}/replies", comments[0]["id"]);
         self.ask_repo("POST", route, &own, Some(json!({"body": "Because."})))
             .await;
+        self.github
+            .ask_for_review("acme/shop", 1, "agent", "rita")
+            .unwrap();
+        self.ask_repo("GET", "/issues/{number}/events", "/issues/1/events", None)
+            .await;
+        self.ask_repo("GET", "/pulls/{number}/files", "/pulls/1/files", None)
+            .await;
+        let review = json!({"event": "COMMENT", "body": "Fine", "comments": [
+            {"path": "src/b.txt", "line": 1, "side": "RIGHT", "body": "Why?"}]});
+        let route = "/pulls/{number}/reviews";
+        self.ask_repo("POST", route, "/pulls/1/reviews", Some(review))
+            .await;
         self.ask_repo("GET", "/pulls", "/pulls", None).await;
     }
 

@@ -18,12 +18,13 @@ use crate::{
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
 /// Sites that only read: a crash before the answer leaves what a crash after it leaves.
-const READS: [&str; 35] = [
+const READS: [&str; 37] = [
     "ingest.github.branch_checks",
     "ingest.github.changed",
     "ingest.github.checks",
     "ingest.github.closed",
     "ingest.github.comments",
+    "ingest.github.files",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
     "ingest.github.issue",
@@ -33,6 +34,7 @@ const READS: [&str; 35] = [
     "ingest.github.permission",
     "ingest.github.pull_request",
     "ingest.github.remarks",
+    "ingest.github.review_requests",
     "ingest.github.reviews",
     "ingest.jira.changed",
     "ingest.jira.comments",
@@ -56,13 +58,15 @@ const READS: [&str; 35] = [
     "reporter.github.token",
 ];
 
-/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for issues of GitHub and
-/// for the approval gate, a summary of a long conversation, and what follows when lists that lag make a comment stand
+/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for issues of GitHub,
+/// for reviews of others and for the approval gate, a summary of a long conversation, and what follows when lists that lag make a comment stand
 /// there twice.
-const UNPLAYED: [&str; 8] = [
+const UNPLAYED: [&str; 10] = [
     "ingest.github.comments",
+    "ingest.github.files",
     "ingest.github.issue",
     "ingest.github.issues",
+    "ingest.github.review_requests",
     "ingest.jira.edits",
     "ingest.jira.statuses",
     "planner.model.sum_up",

@@ -109,9 +109,12 @@ kinds! {
     elsewhere,
     pushed,
     reviewed,
+    review_requested,
 }
 
 #[cfg(test)]
 mod issue_tests;
+#[cfg(test)]
+mod review_request_tests;
 #[cfg(test)]
 mod tests;

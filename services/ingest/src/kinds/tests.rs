@@ -81,7 +81,7 @@ fn jira(body: &Value) -> Vec<Box<dyn Kind>> {
 }
 
 /// What follows. What the log, logs, the target branch and the history have is nothing unless a test says so.
-fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
+pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
     let mut facts = facts.clone();
     loop {
         match event.decide(&facts) {
@@ -484,7 +484,7 @@ fn branch() -> BranchRecord {
     }
 }
 
-fn pull_request() -> PullRequest {
+pub(super) fn pull_request() -> PullRequest {
     PullRequest {
         number: 7,
         node_id: String::new(),
@@ -502,6 +502,7 @@ fn pull_request() -> PullRequest {
         state: github::PullRequestState::Open,
         updated_at: None,
         closed_at: None,
+        requested_reviewers: Vec::new(),
     }
 }
 

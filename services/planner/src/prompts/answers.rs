@@ -133,6 +133,15 @@ fn argument(wrong: &Argument) -> String {
              of 5 to 1000 characters each. Leave out what is about other files."
                 .to_owned()
         }
+        Argument::NotAdded(path, line) => format!(
+            "{path}:{line} is no line that the pull request adds. Comment on added lines only, those that begin with + in the \
+             diff; say the rest in the summary, or leave it out"
+        ),
+        Argument::Suggestion => {
+            "suggestion must be the code that replaces exactly the commented line, at most 2000 characters and without code \
+             fences; leave it out when one line cannot say it"
+                .to_owned()
+        }
         Argument::NoLabels => "labels must be a list of texts".to_owned(),
         Argument::UnknownLabel { label, allowed } => {
             format!(

@@ -109,7 +109,7 @@ fn untold(ticket: &TicketKey) -> Trouble {
     Trouble::Failed(message::no_tracker(ticket))
 }
 
-fn marked(text: &Outgoing, id: &str) -> String {
+pub(super) fn marked(text: &Outgoing, id: &str) -> String {
     format!("{}\n\n{MARKER_START}{id}{MARKER_END}", text.as_str())
 }
 

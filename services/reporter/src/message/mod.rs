@@ -14,6 +14,7 @@ mod proposal;
 mod pull_request;
 mod question;
 mod refusal;
+mod review;
 mod rounds;
 mod skipped;
 mod status;
@@ -36,6 +37,7 @@ pub(crate) use refusal::{
     bad_pack, denied, foreign_branch, foreign_project, foreign_pull_request, no_usable_rules, not_approved,
     not_inspected, out_of_scope, refusal, unknown_pull_request,
 };
+pub(crate) use review::{line_remark, review};
 pub(crate) use rounds::{addressed, pushed_by_others, repaired, thread_reply};
 pub(crate) use skipped::skipped;
 pub(crate) use status::status;

@@ -133,6 +133,7 @@ reports! {
     checks_failed: ChecksFailed,
     checks_repaired: ChecksRepaired,
     review_addressed: ReviewAddressed,
+    pull_request_reviewed: PullRequestReviewed,
     pushed_by_others: PushedByOthers,
     question_answered: QuestionAnswered,
     merged: Merged,
