@@ -3,6 +3,7 @@
 
 pub mod api;
 mod background;
+mod body;
 mod catch_up;
 mod collector;
 mod command;
