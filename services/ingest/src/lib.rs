@@ -18,6 +18,7 @@ mod kinds;
 mod log;
 mod loops;
 mod memory;
+mod networks;
 mod outcome;
 mod outside;
 mod payload;

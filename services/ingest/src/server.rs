@@ -14,7 +14,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use bootstrap::http::{Bodies, SparseLog};
+use bootstrap::{
+    http::{Bodies, SparseLog},
+    settings::Error,
+};
 use domain::{Instance, Origin, cause::chain};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
@@ -25,6 +28,7 @@ use crate::{
     body::{Body, Unfit},
     config::{SecretList, Settings},
     hex,
+    networks::Networks,
     signature::{Claimed, Keys, Verified},
 };
 
@@ -42,6 +46,7 @@ pub(crate) struct Webhooks {
 struct Inner {
     github: SenderKeys,
     jira: SenderKeys,
+    networks: Networks,
     queue: Arc<OnceLock<Queue>>,
     bodies: Bodies,
     publish_timeout: Duration,
@@ -120,9 +125,11 @@ struct JiraName {
 }
 
 impl Webhooks {
-    pub(crate) fn new(settings: &Settings, queue: Arc<OnceLock<Queue>>) -> Self {
-        Self {
+    /// Nothing is served when a setting cannot be read.
+    pub(crate) fn new(settings: &Settings, queue: Arc<OnceLock<Queue>>) -> Result<Self, Error> {
+        Ok(Self {
             inner: Arc::new(Inner {
+                networks: settings.networks()?,
                 github: SenderKeys::new(&settings.github_webhook_secrets, &settings.webhook_secrets.github),
                 jira: SenderKeys::new(&settings.jira_webhook_secrets, &settings.webhook_secrets.jira),
                 queue,
@@ -130,7 +137,7 @@ impl Webhooks {
                 publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
                 refusals: SparseLog::new(LOG_PAUSE),
             }),
-        }
+        })
     }
 
     pub(crate) fn router(&self) -> Router {
@@ -151,6 +158,10 @@ impl Webhooks {
     ) -> StatusCode {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|peer| peer.0.ip());
+        // A stranger is told what he is told without a signature.
+        if !self.inner.networks.admit(peer) {
+            return self.refuse(sender, peer, Refused(StatusCode::UNAUTHORIZED, "address"));
+        }
         let Some((instance, keys)) = keys.of(instance.as_deref()) else {
             return self.refuse(sender, peer, Refused(StatusCode::NOT_FOUND, "instance"));
         };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bootstrap::settings::TextList;
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::{
@@ -120,6 +121,38 @@ async fn a_signed_body_under_the_name_of_another_event_is_refused() {
         StatusCode::ACCEPTED
     );
     h.stop().await;
+}
+
+#[tokio::test]
+async fn the_networks_of_the_settings_only_add_to_the_signature() {
+    let event = json!({"action": "created"});
+    for (networks, of_a_stranger, signed) in [
+        (&[][..], StatusCode::UNAUTHORIZED, StatusCode::ACCEPTED),
+        (
+            &["127.0.0.0/8", "192.30.252.0/22"],
+            StatusCode::UNAUTHORIZED,
+            StatusCode::ACCEPTED,
+        ),
+        (
+            &["192.30.252.0/22"],
+            StatusCode::UNAUTHORIZED,
+            StatusCode::UNAUTHORIZED,
+        ),
+    ] {
+        let setting = TextList(networks.iter().map(|&network| network.to_owned()).collect());
+        let h = Harness::start_with(3_600, |config| config.ingest.webhook_networks = setting).await;
+        let request = h.http.post(h.url("/webhooks/github")).body("{}");
+        let request = request.header("x-hub-signature-256", harness::sign("stranger", "{}"));
+        let answer = request.send().await.expect("answer");
+        assert_eq!(answer.status(), of_a_stranger, "{networks:?}");
+        assert_eq!(answer.text().await.expect("body"), "");
+        assert_eq!(
+            h.github_event("star", "one", &event).await,
+            signed,
+            "{networks:?}"
+        );
+        h.stop().await;
+    }
 }
 
 #[tokio::test]
