@@ -324,14 +324,21 @@ async fn a_merged_pull_request_is_closed_and_merged_by_somebody() {
 }
 
 #[tokio::test]
-async fn permissions_are_read() {
+async fn permissions_are_read_by_account() {
+    // The ids that the stand-in gives to these names.
+    const EVE: u64 = 309357;
+    const MIA: u64 = 316638;
     let hub = hub().await;
     hub.hub.set_permission("acme/shop", "eve", "read").unwrap();
     assert_eq!(
-        hub.reader.permission(&shop(), "eve").await.unwrap(),
+        hub.reader.permission(&shop(), "eve", EVE).await.unwrap(),
         Permission::Read
     );
-    assert!(hub.reader.permission(&shop(), "mia").await.unwrap() >= Permission::Write);
+    assert!(hub.reader.permission(&shop(), "mia", MIA).await.unwrap() >= Permission::Write);
+    assert_eq!(
+        hub.reader.permission(&shop(), "mia", EVE).await.unwrap(),
+        Permission::None
+    );
     hub.assert_clean();
 }
 

@@ -230,13 +230,14 @@ impl Outside {
         }
     }
 
-    /// Whether a person may write to a repository.
+    /// Whether an account may write to a repository.
     pub(crate) async fn may_write(
         &self,
         repository: &RepositoryName,
         login: &str,
+        account: u64,
     ) -> Result<bool, ReadError> {
-        let read = self.github.permission(repository, login);
+        let read = self.github.permission(repository, login, account);
         let permission = failpoint::around("ingest.github.permission", read).await?;
         Ok(permission >= github::Permission::Write)
     }
