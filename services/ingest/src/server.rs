@@ -311,3 +311,6 @@ async fn jira(State(webhooks): State<Webhooks>, instance: InstancePath, request:
         .await;
     status.into_response()
 }
+
+#[cfg(test)]
+mod fuzz;
