@@ -16,14 +16,14 @@ const PAGE: usize = 100;
 /// GitHub gives oldest first; edits come newest first.
 const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     repository(owner: $owner, name: $name) { issue(number: $number) { \
-    title body url state createdAt author { __typename login } \
+    title body url state createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
     labels(first: 100) { nodes { name } } assignees(first: 20) { nodes { login } } \
-    userContentEdits(first: 100) { nodes { editedAt editor { __typename login } } } \
-    comments(last: 100) { nodes { databaseId body createdAt lastEditedAt author { __typename login } } } \
+    userContentEdits(first: 100) { nodes { editedAt editor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } \
+    comments(last: 100) { nodes { databaseId body createdAt lastEditedAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } \
     timelineItems(last: 100, itemTypes: [ASSIGNED_EVENT, LABELED_EVENT, RENAMED_TITLE_EVENT]) { nodes { __typename \
-    ... on AssignedEvent { id createdAt actor { __typename login } assignee { __typename ... on Actor { login } } } \
-    ... on LabeledEvent { id createdAt actor { __typename login } label { name } } \
-    ... on RenamedTitleEvent { id createdAt actor { __typename login } } } } } } }";
+    ... on AssignedEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } assignee { __typename ... on Actor { login } } } \
+    ... on LabeledEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } label { name } } \
+    ... on RenamedTitleEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } } } } }";
 
 impl Reader {
     /// An issue with what happened to it; of comments, edits and events the latest 100 each.

@@ -23,7 +23,9 @@ pub use model::{
     Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
     ReviewState, conclusion, mentions,
 };
-pub use model_issues::{Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues};
+pub use model_issues::{
+    Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues, User,
+};
 pub use reader::Reader;
 pub use reviewing::{NewComment, NewReview, ReviewRequest};
 pub use settings::{Settings, readers, writers};

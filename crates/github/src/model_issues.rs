@@ -4,6 +4,15 @@ use domain::Timestamp;
 
 use crate::{CommentId, ETag};
 
+/// Somebody's account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// What stays: a login can become somebody else's.
+    pub id: Option<u64>,
+    /// As people see it; that of an App ends in `[bot]`.
+    pub login: String,
+}
+
 /// Whose an issue is and what it is marked with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assigned {
@@ -38,7 +47,7 @@ pub enum PolledIssues {
     },
 }
 
-/// An issue. Accounts are logins, absent when they were deleted.
+/// An issue. Accounts are absent when they were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Issue {
     /// Its title.
@@ -52,7 +61,7 @@ pub struct Issue {
     /// When it was opened.
     pub created_at: Option<Timestamp>,
     /// Who opened it.
-    pub author: Option<String>,
+    pub author: Option<User>,
     /// Assignees and labels.
     pub assigned: Assigned,
     /// Edits of title and body, oldest first.
@@ -69,7 +78,7 @@ pub struct Edit {
     /// When.
     pub at: Timestamp,
     /// Who.
-    pub by: Option<String>,
+    pub by: Option<User>,
 }
 
 /// Something that was done to an issue.
@@ -80,7 +89,7 @@ pub struct IssueEvent {
     /// When.
     pub at: Timestamp,
     /// Who did it.
-    pub by: Option<String>,
+    pub by: Option<User>,
     /// What.
     pub wish: IssueWish,
 }
@@ -100,7 +109,7 @@ pub struct IssueComment {
     /// Its id.
     pub id: CommentId,
     /// Who wrote it.
-    pub author: Option<String>,
+    pub author: Option<User>,
     /// Markdown.
     pub body: String,
     /// When it was written.

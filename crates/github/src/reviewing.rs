@@ -4,7 +4,7 @@ use domain::{ChangedFile, CommitId, RepositoryName, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
-    Error, Reader, Writer,
+    Error, Reader, User, Writer,
     client::Method,
     permissions::Access,
     wire::{WireFile, WireIssueEvent},
@@ -19,8 +19,8 @@ const MAX_EVENT_PAGES: usize = 10;
 pub struct ReviewRequest {
     /// Its event's id.
     pub id: u64,
-    /// Login of who asked; absent when the account was deleted.
-    pub by: Option<String>,
+    /// Who asked; absent when the account was deleted.
+    pub by: Option<User>,
     /// Login of who is asked.
     pub reviewer: String,
     /// When.

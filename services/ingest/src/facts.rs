@@ -24,6 +24,8 @@ pub(crate) enum Person {
     GitHub {
         repository: RepositoryName,
         login: String,
+        /// What counts: a login can become somebody else's. Absent when the account was deleted.
+        id: Option<u64>,
     },
     /// A caller of the API, whose token was checked there.
     Api { name: String },
@@ -35,7 +37,8 @@ impl Person {
         match ticket {
             TicketKey::GitHub { repository, .. } => Self::GitHub {
                 repository: repository.clone(),
-                login: account.id.clone(),
+                login: account.display_name.clone(),
+                id: account.id.parse().ok(),
             },
             TicketKey::Jira { .. } | TicketKey::Folder { .. } => Self::Jira {
                 instance: ticket.instance().cloned(),
@@ -247,7 +250,10 @@ impl Facts {
             Person::Jira { account, .. } => {
                 self.own_accounts.contains(&account.id) || self.own_accounts.contains(&account.display_name)
             }
-            Person::GitHub { login, .. } => self.own_accounts.contains(login),
+            Person::GitHub { login, id, .. } => {
+                self.own_accounts.contains(login)
+                    || id.is_some_and(|id| self.own_accounts.contains(&id.to_string()))
+            }
             Person::Api { .. } => false,
         }
     }

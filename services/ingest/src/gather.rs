@@ -134,9 +134,13 @@ impl Router {
                 Ok(self.instructors.include(&self.outside, instance, id).await?)
             }
             Person::Api { .. } => Ok(true),
-            // A deleted account has no login.
-            Person::GitHub { login, .. } if login.is_empty() => Ok(false),
-            Person::GitHub { repository, login } => Ok(self.outside.may_write(repository, login).await?),
+            // The account is gone, and with it what it was allowed.
+            Person::GitHub { id: None, .. } => Ok(false),
+            Person::GitHub {
+                repository,
+                login,
+                id: Some(id),
+            } => Ok(self.outside.may_write(repository, login, *id).await?),
         }
     }
 }

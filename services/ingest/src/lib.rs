@@ -3,6 +3,7 @@
 
 pub mod api;
 mod background;
+mod body;
 mod catch_up;
 mod collector;
 mod command;
@@ -18,6 +19,7 @@ mod kinds;
 mod log;
 mod loops;
 mod memory;
+mod networks;
 mod outcome;
 mod outside;
 mod payload;

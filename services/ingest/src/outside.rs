@@ -259,13 +259,14 @@ impl Outside {
         }
     }
 
-    /// Whether a person may write to a repository.
+    /// Whether an account may write to a repository.
     pub(crate) async fn may_write(
         &self,
         repository: &RepositoryName,
         login: &str,
+        account: u64,
     ) -> Result<bool, ReadError> {
-        let read = self.github.permission(repository, login);
+        let read = self.github.permission(repository, login, account);
         let permission = failpoint::around("ingest.github.permission", read).await?;
         Ok(permission >= github::Permission::Write)
     }
@@ -437,11 +438,11 @@ fn kind_of(labels: &[String]) -> &'static str {
     }
 }
 
-/// An account of GitHub, whose login is id and name.
-pub(crate) fn account(login: String) -> Account {
+/// An account of GitHub: its number, and its login as people see it.
+pub(crate) fn account(user: github::User) -> Account {
     Account {
-        id: login.clone(),
-        display_name: login,
+        id: user.id.map(|id| id.to_string()).unwrap_or_default(),
+        display_name: user.login,
     }
 }
 
@@ -457,10 +458,10 @@ impl From<github::Edit> for Edit {
 
 impl From<github::IssueComment> for Comment {
     fn from(comment: github::IssueComment) -> Self {
-        let author = comment.author.unwrap_or_default();
+        let author = comment.author.map(account).unwrap_or_default();
         Self {
-            author: author.clone(),
-            author_id: author,
+            author: author.display_name,
+            author_id: author.id,
             created: comment.created_at,
             updated: comment.updated_at,
             text: comment.body,

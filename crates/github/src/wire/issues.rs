@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{instant, people::WireUser};
-use crate::{Assigned, CommentId, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish};
+use crate::{Assigned, CommentId, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, User};
 
 /// GitHub lists pull requests among the issues.
 #[derive(Deserialize)]
@@ -85,9 +85,18 @@ struct WireActor {
     kind: String,
     #[serde(default)]
     login: String,
+    #[serde(rename = "databaseId")]
+    id: Option<u64>,
 }
 
 impl WireActor {
+    fn user(self) -> User {
+        User {
+            id: self.id,
+            login: self.login(),
+        }
+    }
+
     /// As REST spells it: GraphQL leaves the `[bot]` of an App out.
     fn login(self) -> String {
         match self.kind.as_str() {
@@ -135,7 +144,7 @@ impl From<WireIssue> for Issue {
         edits.extend(body_edits.filter_map(|edit| {
             Some(Edit {
                 at: instant(Some(&edit.edited_at))?,
-                by: edit.editor.map(WireActor::login),
+                by: edit.editor.map(WireActor::user),
             })
         }));
         let mut events = Vec::new();
@@ -143,7 +152,7 @@ impl From<WireIssue> for Issue {
             let Some(at) = instant(Some(&event.created_at)) else {
                 continue;
             };
-            let by = event.actor.map(WireActor::login);
+            let by = event.actor.map(WireActor::user);
             let wish = match (event.kind.as_str(), event.assignee, event.label) {
                 ("RenamedTitleEvent", ..) => {
                     edits.push(Edit { at, by });
@@ -163,7 +172,7 @@ impl From<WireIssue> for Issue {
             url: wire.url,
             is_open: wire.state == "OPEN",
             created_at: instant(Some(&wire.created_at)),
-            author: wire.author.map(WireActor::login),
+            author: wire.author.map(WireActor::user),
             assigned: Assigned {
                 assignees: wire.assignees.known().map(|user| user.login).collect(),
                 labels: wire
@@ -189,7 +198,7 @@ impl WireIssueComment {
         let created_at = instant(Some(&self.created_at))?;
         Some(IssueComment {
             id: CommentId(self.database_id?),
-            author: self.author.map(WireActor::login),
+            author: self.author.map(WireActor::user),
             body: self.body,
             created_at,
             updated_at: instant(self.last_edited_at.as_deref()).unwrap_or(created_at),

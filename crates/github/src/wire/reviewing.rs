@@ -40,7 +40,7 @@ impl WireIssueEvent {
         }
         Some(ReviewRequest {
             id: self.id,
-            by: self.actor.map(|user| user.login),
+            by: self.actor.map(WireUser::into_user),
             reviewer: self.requested_reviewer?.login,
             at: instant(self.created_at.as_deref()).unwrap_or_default(),
         })

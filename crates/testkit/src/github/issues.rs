@@ -245,9 +245,10 @@ pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> 
 
 /// GraphQL's logins of Apps have no `[bot]` at their end.
 fn actor(login: &str) -> Value {
+    let id = &user(login)["id"];
     match login.strip_suffix("[bot]") {
-        Some(slug) => json!({"__typename": "Bot", "login": slug}),
-        None => json!({"__typename": "User", "login": login}),
+        Some(slug) => json!({"__typename": "Bot", "login": slug, "databaseId": id}),
+        None => json!({"__typename": "User", "login": login, "databaseId": id}),
     }
 }
 

@@ -62,12 +62,14 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadabl
 fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comment> {
     let at = Timestamp::parse(&payload.comment.created_at)?;
     let repository = hook.repository(payload.repository);
+    let author = github::User::or_ghost(payload.comment.user);
     (payload.action == "created").then(|| Comment {
         key: comment_key(payload.comment.id),
         at,
         author: Person::GitHub {
             repository: repository.clone(),
-            login: payload.comment.user.login,
+            login: author.login,
+            id: author.id,
         },
         place: Place::GitHub(repository, payload.issue.number),
         text: payload.comment.body,
@@ -110,6 +112,7 @@ impl Comment {
             author: Person::GitHub {
                 repository: repository.clone(),
                 login: comment.author,
+                id: comment.author_id,
             },
             text: comment.body,
         }

@@ -28,11 +28,19 @@ fn ticket() -> TicketKey {
     "github:acme/shop#7".parse().expect("ticket")
 }
 
+/// Each login has a number of its own; nobody has none.
+fn user(login: &str) -> github::User {
+    github::User {
+        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
+        login: login.to_owned(),
+    }
+}
+
 fn event(id: &str, ms: i64, by: &str, wish: IssueWish) -> IssueEvent {
     IssueEvent {
         id: id.to_owned(),
         at: at(ms),
-        by: Some(by.to_owned()),
+        by: Some(user(by)),
         wish,
     }
 }
@@ -44,7 +52,7 @@ fn issue() -> Issue {
         description: "It rounds".to_owned(),
         status: "open".to_owned(),
         created: Some(at(1)),
-        creator: Some(account("guest".to_owned())),
+        creator: Some(account(user("guest"))),
         assignees: vec!["Agent".to_owned()],
         events: vec![event("E1", 50, "rita", IssueWish::Assigned("Agent".to_owned()))],
         ..Issue::default()
@@ -59,7 +67,7 @@ fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     facts.put_issue(ticket(), Ok(issue));
     facts.put_open(shop(), ticket(), Vec::new());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
-        facts.put_authority(Person::on(&ticket(), &account(login.to_owned())), may);
+        facts.put_authority(Person::on(&ticket(), &account(user(login))), may);
     }
     facts
 }
@@ -125,7 +133,7 @@ fn what_was_taken_back_asks_for_nothing_and_the_last_of_several_counts() {
 #[test]
 fn only_who_may_write_asks_for_work_and_our_own_accounts_never_do() {
     let by = |login: Option<&str>| {
-        let login = login.map(str::to_owned);
+        let login = login.map(user);
         asked(RULES, |issue| issue.events[0].by = login)
     };
     for (login, actor) in [(Some("guest"), "guest"), (None, "somebody")] {
@@ -142,7 +150,7 @@ fn only_who_may_write_asks_for_work_and_our_own_accounts_never_do() {
 #[test]
 fn a_text_that_its_author_changed_after_the_approval_is_not_worked_on() {
     let edited = |ms: i64, by: &str| {
-        let by = Some(account(by.to_owned()));
+        let by = Some(account(user(by)));
         asked(RULES, |issue| {
             issue.edits.push(Edit {
                 id: String::new(),
@@ -168,7 +176,7 @@ fn a_text_that_its_author_changed_after_the_approval_is_not_worked_on() {
 fn comments_before_the_approval_come_along_and_say_whether_their_author_may_instruct() {
     let comment = |author: &str, ms: i64| Comment {
         author: author.to_owned(),
-        author_id: author.to_owned(),
+        author_id: account(user(author)).id,
         created: at(ms),
         updated: at(ms),
         text: "A word".to_owned(),
@@ -206,7 +214,7 @@ fn an_issue_is_triaged_once_for_each_text_and_not_while_it_asks_for_work() {
     let edit = |ms: i64, by: &str| Edit {
         id: String::new(),
         at: at(ms),
-        by: Some(account(by.to_owned())),
+        by: Some(account(user(by))),
     };
     let not_asked = "who wrote the text may not ask for a triage";
     assert_eq!(nothing(&text, &open(false, Vec::new())), not_asked);

@@ -9,7 +9,10 @@ use super::{
     review_requested::ReviewRequested,
     tests::{decided, facts_with, follows, github, nothing, pull_request},
 };
-use crate::facts::{Facts, Person};
+use crate::{
+    facts::{Facts, Person},
+    outside::account,
+};
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
 
@@ -17,10 +20,18 @@ fn shop() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
+/// Each login has a number of its own; nobody has none.
+fn user(login: &str) -> github::User {
+    github::User {
+        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
+        login: login.to_owned(),
+    }
+}
+
 fn request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
     ReviewRequest {
         id,
-        by: by.map(str::to_owned),
+        by: by.map(user),
         reviewer: reviewer.to_owned(),
         at: Timestamp::from_unix_ms(50),
     }
@@ -46,9 +57,8 @@ fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
     let files = vec![file("a", 30_000), file("large", 50_000), file("b", 30_000)];
     facts.put_files(shop(), 7, files);
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
-        let login = login.to_owned();
-        let repository = shop();
-        facts.put_authority(Person::GitHub { repository, login }, may);
+        let ticket = "github:acme/shop#7".parse().expect("ticket");
+        facts.put_authority(Person::on(&ticket, &account(user(login))), may);
     }
     facts
 }

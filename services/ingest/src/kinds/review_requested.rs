@@ -11,6 +11,7 @@ use github::PullRequest;
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
     facts::{Facts, Need, Person},
+    outside::account,
     payload::{Hook, Unreadable, github as wire},
     pin, skip,
 };
@@ -117,16 +118,14 @@ impl Kind for ReviewRequested {
         let Some(asked) = asked else {
             return Ok(Verdict::Early("who asked for the review is not told yet".to_owned()));
         };
-        let (ticket, by) = (self.ticket(), asked.by.clone().unwrap_or_default());
+        let ticket = self.ticket();
+        let by = asked.by.clone().map(account).unwrap_or_default();
         // A new head is reviewed once more, as long as the review is waited for.
         let key = TriggerKey::new(format!("review:{}:{}", asked.id, now.head.as_str()));
         if let Some(sequence) = facts.known(&ticket, &key)? {
             return Ok(Verdict::Known(*sequence));
         }
-        let person = Person::GitHub {
-            repository: self.repository.clone(),
-            login: by.clone(),
-        };
+        let person = Person::on(&ticket, &by);
         if facts.is_ours(&person) || !*facts.authority(&person)? {
             tracing::info!(%ticket, "no review: who asks for it may not");
             return Ok(Verdict::nothing("who asks for the review may not"));
@@ -140,7 +139,7 @@ impl Kind for ReviewRequested {
             ticket,
             key,
             at: asked.at,
-            actor: Some(by),
+            actor: Some(by.display_name),
             reason: Reason::JobRequested(Box::new(job)),
         }))
     }

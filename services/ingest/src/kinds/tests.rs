@@ -393,7 +393,7 @@ fn said(text: &str) -> Vec<Box<dyn Kind>> {
     github(
         "issue_comment",
         &json!({"action": "created", "issue": {"number": 7}, "repository": {"full_name": "acme/shop"},
-            "comment": {"id": 31, "body": text, "user": {"login": "rita"}, "created_at": "2026-11-21T10:00:00Z"}}),
+            "comment": {"id": 31, "body": text, "user": {"login": "rita", "id": 8}, "created_at": "2026-11-21T10:00:00Z"}}),
     )
 }
 
@@ -401,6 +401,7 @@ fn rita() -> Person {
     Person::GitHub {
         repository: repository(),
         login: "rita".to_owned(),
+        id: Some(8),
     }
 }
 
@@ -422,6 +423,7 @@ fn an_order_counts_from_those_who_may_write_and_on_our_pull_request_for_its_tick
     let comment = github::Comment {
         id: github::CommentId(31),
         author: "rita".to_owned(),
+        author_id: Some(8),
         created_at: at,
         body: "/stop".to_owned(),
         updated_at: at,
@@ -891,6 +893,7 @@ fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)])
     Review {
         id,
         author: "rita".to_owned(),
+        author_id: Some(8),
         by_bot: false,
         state,
         body: body.to_owned(),
@@ -902,7 +905,7 @@ fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)])
 fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) {
     let told = github(
         "pull_request_review",
-        &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita"}},
+        &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita", "id": 8}},
             "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
     );
     let polled = Reviewed::from_poll(&record(), &review);
@@ -963,6 +966,7 @@ fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
     let person = Person::GitHub {
         repository: repository(),
         login: author,
+        id: Some(8),
     };
     facts.put_authority(person, true);
     assert_eq!(nothing(&own, &facts), "the author of the pull request said it");

@@ -1,6 +1,6 @@
 //! Somebody asks for work on a ticket: it entered the status that asks for it, or somebody said so who may.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     About, Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, Source, TicketKey,
@@ -275,15 +275,19 @@ fn instructors(
     approval: &Approval,
     facts: &Facts,
 ) -> Result<BTreeSet<String>, Need> {
-    let authors = issue.comments.iter().map(|comment| comment.author_id.as_str());
+    let authors = issue.comments.iter();
+    let authors = authors.map(|comment| (comment.author_id.as_str(), comment.author.as_str()));
     let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
-    let editors = editors.filter_map(|edit| Some(edit.by.as_ref()?.id.as_str()));
-    let people: BTreeSet<&str> = authors.chain(editors).collect();
+    let editors = editors.filter_map(|edit| edit.by.as_ref());
+    let editors = editors.map(|by| (by.id.as_str(), by.display_name.as_str()));
+    let people: BTreeMap<&str, &str> = authors.chain(editors).collect();
     let mut instructors = BTreeSet::new();
-    for id in people {
+    for (id, name) in people {
+        // Jira is asked by the id alone, which keeps one question for each account, whatever it is called.
+        let asked_by_name = matches!(ticket, TicketKey::GitHub { .. });
         let account = domain::Account {
             id: id.to_owned(),
-            display_name: String::new(),
+            display_name: if asked_by_name { name.to_owned() } else { String::new() },
         };
         if *facts.authority(&Person::on(ticket, &account))? {
             instructors.insert(id.to_owned());

@@ -120,13 +120,25 @@ impl IssuePayload {
 pub(crate) struct Comment {
     pub(crate) id: u64,
     pub(crate) body: String,
-    pub(crate) user: User,
+    /// Null when the account was deleted.
+    pub(crate) user: Option<User>,
     pub(crate) created_at: String,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct User {
     pub(crate) login: String,
+    pub(crate) id: Option<u64>,
+}
+
+impl User {
+    /// Whoever GitHub names, or `ghost`, as it calls deleted accounts.
+    pub(crate) fn or_ghost(user: Option<Self>) -> Self {
+        user.unwrap_or_else(|| Self {
+            login: "ghost".to_owned(),
+            id: None,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -151,7 +163,8 @@ pub(crate) struct ReviewPayload {
 #[derive(Deserialize)]
 pub(crate) struct Review {
     pub(crate) id: u64,
-    pub(crate) user: User,
+    /// Null when the account was deleted.
+    pub(crate) user: Option<User>,
 }
 
 #[derive(Deserialize)]

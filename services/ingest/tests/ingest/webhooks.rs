@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bootstrap::settings::TextList;
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::{
@@ -34,7 +35,8 @@ async fn a_bad_signature_is_refused_without_a_word_and_nothing_is_stored() {
     }
     // A good one after them is handled; had they been stored, they would be dead letters by now.
     assert_eq!(
-        h.github_event("check_run", "good", &json!({"action": 5})).await,
+        h.github_event("check_run", "good", &json!({"action": 5, "check_run": {}}))
+            .await,
         StatusCode::ACCEPTED
     );
     let dead = h.dead(1).await;
@@ -76,6 +78,81 @@ async fn what_is_too_large_or_no_json_object_is_refused() {
         }
     }
     h.stop().await;
+}
+
+#[tokio::test]
+async fn a_signed_body_that_two_readers_could_take_differently_is_refused() {
+    let h = Harness::start(3_600).await;
+    let deep = format!("{{\"a\": {}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+    let twice = r#"{"webhookEvent": "jira:issue_deleted", "webhookEvent": "jira:issue_updated"}"#;
+    let twice_within = r#"{"comment": {"body": {"type": "doc", "text": "harmless", "text": "/stop"}}}"#;
+    for body in [&deep, twice, twice_within] {
+        for (path, header) in [
+            ("/webhooks/jira", "x-hub-signature"),
+            ("/webhooks/github", "x-hub-signature-256"),
+        ] {
+            assert_eq!(h.signed(path, header, body).await, StatusCode::BAD_REQUEST);
+        }
+    }
+    assert_eq!(
+        h.jira_tells_move("ENG-1", "1", "To Do", "Ada").await,
+        StatusCode::ACCEPTED
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_signed_body_under_the_name_of_another_event_is_refused() {
+    let h = Harness::start(3_600).await;
+    let said = json!({"action": "created", "issue": {"number": 7}, "comment": {"id": 1, "body": "/stop"}});
+    for event in [
+        "check_run",
+        "pull_request",
+        "pull_request_review",
+        "push",
+        "status",
+        "issues",
+    ] {
+        let status = h.github_event(event, event, &said).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{event}");
+    }
+    assert_eq!(
+        h.github_event("issue_comment", "own", &said).await,
+        StatusCode::ACCEPTED
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn the_networks_of_the_settings_only_add_to_the_signature() {
+    let event = json!({"action": "created"});
+    for (networks, of_a_stranger, signed) in [
+        (&[][..], StatusCode::UNAUTHORIZED, StatusCode::ACCEPTED),
+        (
+            &["127.0.0.0/8", "192.30.252.0/22"],
+            StatusCode::UNAUTHORIZED,
+            StatusCode::ACCEPTED,
+        ),
+        (
+            &["192.30.252.0/22"],
+            StatusCode::UNAUTHORIZED,
+            StatusCode::UNAUTHORIZED,
+        ),
+    ] {
+        let setting = TextList(networks.iter().map(|&network| network.to_owned()).collect());
+        let h = Harness::start_with(3_600, |config| config.ingest.webhook_networks = setting).await;
+        let request = h.http.post(h.url("/webhooks/github")).body("{}");
+        let request = request.header("x-hub-signature-256", harness::sign("stranger", "{}"));
+        let answer = request.send().await.expect("answer");
+        assert_eq!(answer.status(), of_a_stranger, "{networks:?}");
+        assert_eq!(answer.text().await.expect("body"), "");
+        assert_eq!(
+            h.github_event("star", "one", &event).await,
+            signed,
+            "{networks:?}"
+        );
+        h.stop().await;
+    }
 }
 
 #[tokio::test]

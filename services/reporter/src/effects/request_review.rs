@@ -79,6 +79,7 @@ mod tests {
         Review {
             id: 1,
             author: author.to_owned(),
+            author_id: None,
             by_bot: author.ends_with("[bot]"),
             state,
             body: String::new(),
