@@ -98,6 +98,18 @@ impl Writer {
         Ok(())
     }
 
+    /// Shows with eyes on an issue or pull request that it was seen; a second time changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn react_with_eyes(&self, repository: &RepositoryName, number: u64) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}/reactions");
+        let body = json!({ "content": "eyes" });
+        let _: Value = client.write(repository, Method::Post, &path, &body).await?;
+        Ok(())
+    }
+
     /// Takes an issue from an account; one that does not have it is no error.
     ///
     /// # Errors

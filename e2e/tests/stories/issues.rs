@@ -61,6 +61,7 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
     world.github.merge(REPOSITORY, pull.number, "grace").unwrap();
     assert_eq!(end_of(world, ticket, 2).await, StopReason::Completed);
     assert_eq!(issue(world, number).closed_as.as_deref(), Some("completed"));
+    assert_eq!(issue(world, number).reactions, ["eyes"], "once");
     let said = said(world, number);
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
     assert!(

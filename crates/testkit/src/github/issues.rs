@@ -61,6 +61,7 @@ impl Hub {
             updated: now,
             closed: None,
             edits: Vec::new(),
+            reactions: Vec::new(),
             events: Vec::new(),
             made: Instant::now(),
         };

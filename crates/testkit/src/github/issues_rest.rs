@@ -12,7 +12,7 @@ use super::auth::{Caller, not_found};
 use super::hub::Hub;
 use super::pulls::added;
 use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
-use super::shape::label_json;
+use super::shape::{label_json, user};
 use super::state::Repo;
 use crate::http::answer;
 
@@ -228,4 +228,45 @@ pub(super) async fn remove_label(
     let removed = hub.unlabel_issue(&format!("{owner}/{name}"), number, &label, caller.login());
     removed.map_err(|_| not_found())?;
     labels(State(hub), caller, Path((owner, name, number))).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReactionBody {
+    content: String,
+}
+
+/// The same reaction of the same account again is found and answered as such.
+pub(super) async fn react(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: ReactionBody = read(&headers, &body)?;
+    let kinds = [
+        "+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes",
+    ];
+    if !kinds.contains(&wanted.content.as_str()) {
+        return Err(invalid(
+            &json!([{"resource": "Reaction", "code": "invalid", "field": "content"}]),
+        ));
+    }
+    with_repo(&hub, &owner, &name, |repo| {
+        let issue = repo.issue(number).map_err(|_| not_found())?;
+        let reaction = (caller.login().to_owned(), wanted.content.clone());
+        let known = issue.reactions.iter().position(|known| *known == reaction);
+        let at = known.unwrap_or(issue.reactions.len());
+        if known.is_none() {
+            issue.reactions.push(reaction);
+        }
+        let status = known.map_or(StatusCode::CREATED, |_| StatusCode::OK);
+        let id = issue.id * 100 + at as u64;
+        let reaction = json!({
+            "id": id, "node_id": format!("REA_{id}"), "user": user(caller.login()), "content": wanted.content,
+            "created_at": issue.updated,
+        });
+        Ok(answer(status, reaction))
+    })
 }

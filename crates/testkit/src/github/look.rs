@@ -53,6 +53,8 @@ pub struct IssueState {
     pub open: bool,
     /// `completed` or `not_planned` once it is closed.
     pub closed_as: Option<String>,
+    /// The reactions to it: `eyes` and so on.
+    pub reactions: Vec<String>,
 }
 
 /// A review as a test looks at it.

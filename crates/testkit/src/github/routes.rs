@@ -53,6 +53,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
             "/issues/{number}/assignees",
             delete(issues_rest::remove_assignees),
         )
+        .route("/issues/{number}/reactions", post(issues_rest::react))
         .route("/issues", get(issues_rest::list))
         .route(
             "/issues/{number}",

@@ -108,6 +108,8 @@ pub(super) struct Issue {
     pub(super) closed: Option<String>,
     /// When its body was changed and by whom, oldest first.
     pub(super) edits: Vec<(String, String)>,
+    /// Who reacted, and how.
+    pub(super) reactions: Vec<(String, String)>,
     pub(super) events: Vec<IssueEvent>,
     pub(super) made: Instant,
 }
@@ -211,6 +213,11 @@ impl Issue {
             assignees: self.assignees.clone(),
             open: self.is_open(),
             closed_as: self.closed_as.clone(),
+            reactions: self
+                .reactions
+                .iter()
+                .map(|(_, content)| content.clone())
+                .collect(),
         }
     }
 }

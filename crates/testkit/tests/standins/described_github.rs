@@ -139,6 +139,9 @@ impl Caller {
             .edit_issue_as("acme/shop", number, "rita", Some("Another"), Some("Longer"));
         edited.unwrap();
         self.ask_repo("GET", "/issues", "/issues?state=all", None).await;
+        let eyes = Some(json!({"content": "eyes"}));
+        let route = "/issues/{number}/reactions";
+        self.ask_repo("POST", route, &path("/reactions"), eyes).await;
         let one = "/issues/{number}";
         self.ask_repo("GET", one, &path(""), None).await;
         for state in ["closed", "open"] {

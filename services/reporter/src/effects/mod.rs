@@ -4,6 +4,7 @@ mod back_to_draft;
 mod ci;
 mod close_issue;
 mod comment;
+mod eyes;
 mod labels;
 mod letters;
 mod mark_ready;
@@ -34,6 +35,7 @@ use crate::{
 pub(crate) use back_to_draft::BackToDraft;
 pub(crate) use close_issue::CloseIssue;
 pub(crate) use comment::Comment;
+pub(crate) use eyes::Eyes;
 pub(crate) use labels::AddLabels;
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
 pub(crate) use pull_request::OpenPullRequest;
