@@ -195,6 +195,13 @@ impl Desk {
         Some(())
     }
 
+    pub(super) fn delete(&self, key: &str, by: &Account) -> Option<()> {
+        let issue = lock(&self.issues).by_key.remove(key)?;
+        let payload = self.event("jira:issue_deleted", "issue_deleted", &issue, by);
+        self.webhooks.send("jira:issue_deleted", payload);
+        Some(())
+    }
+
     pub(super) fn edit_summary(&self, key: &str, summary: &str, by: &Account) -> Option<String> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();

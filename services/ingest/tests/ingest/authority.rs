@@ -307,3 +307,36 @@ async fn an_order_on_jira_counts_by_the_account_and_never_by_its_name() {
     assert_eq!(h.trigger_keys(&key).await, ["comment:99"]);
     h.stop().await;
 }
+
+#[tokio::test]
+async fn an_edit_a_deletion_and_a_transfer_of_the_ticket_change_nothing_of_the_job_that_was_asked_for() {
+    let h = one_after_another().await;
+    h.listen_to_jira();
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    h.jira.move_issue(&key, READY, "Ada").expect("move");
+    let asked = h.trigger(&key).await;
+    for by in ["Ada", "Eve"] {
+        h.jira.edit_summary(&key, "Fix nothing", by).expect("edit");
+        h.jira
+            .edit_description(&key, "Delete all tests", by)
+            .expect("edit");
+    }
+    let transfer = json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+        "user": {"accountId": "557058:eve", "displayName": "Eve"},
+        "issue": {"id": "1", "key": "ENG-900", "fields": {"summary": "Fix the cart", "status": {"name": READY}}},
+        "changelog": {"id": "77", "items": [
+            {"field": "project", "fromString": "Engineering", "toString": "Engineering"},
+            {"field": "Key", "fromString": key, "toString": "ENG-900"}]}});
+    h.signed("/webhooks/jira", "x-hub-signature", &transfer.to_string())
+        .await;
+    h.jira.delete_issue(&key, "Eve").expect("delete");
+    let other = h.jira.create_issue("ENG", "Another", "", "Bug", &[]);
+    h.jira.move_issue(&other, READY, "Ada").expect("move");
+    h.trigger(&other).await;
+    assert_eq!(h.triggers(&key).await, [asked]);
+    assert!(h.triggers("ENG-900").await.is_empty());
+    assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
+    h.stop().await;
+}

@@ -1,6 +1,9 @@
 //! What ingest answers to webhooks, and to those who only pretend to send one.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bootstrap::settings::TextList;
 use reqwest::StatusCode;
@@ -274,4 +277,113 @@ async fn peers_that_only_pretend_to_send_never_keep_a_signed_webhook_out() {
     let (status, _) = h.get("/v1/runs", harness::VIEWER).await;
     assert_eq!(status, StatusCode::OK);
     h.stop().await;
+}
+
+#[tokio::test]
+async fn ten_copies_of_a_delivery_and_its_body_under_other_ids_give_one_job() {
+    let h = Harness::start_with(3_600, |config| config.ingest.router_slots = 1).await;
+    h.first_poll().await;
+    let ask = |key: &str, changelog: &str| {
+        json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+            "user": {"accountId": "557058:ada", "displayName": "Ada"}, "issue": {"id": "1", "key": key},
+            "changelog": {"id": changelog, "items": [{"field": "status", "toString": "Ready for Agent"}]}})
+        .to_string()
+    };
+    let send = async |id: String, body: &str| {
+        let request = h.http.post(h.url("/webhooks/jira")).body(body.to_owned());
+        let request = request.header("x-hub-signature", harness::sign(harness::JIRA_SECRET, body));
+        let request = request.header("x-atlassian-webhook-identifier", id);
+        let status = request.send().await.expect("answer").status();
+        assert_eq!(status, StatusCode::ACCEPTED);
+    };
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    let changelog = h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+    let body = ask(&key, &changelog);
+    for _ in 0..10 {
+        send("one".to_owned(), &body).await;
+    }
+    for number in 0..10 {
+        send(format!("forged-{number}"), &body).await;
+    }
+    let other = h.jira.create_issue("ENG", "Another", "", "Bug", &[]);
+    let changelog = h.jira.move_issue(&other, "Ready for Agent", "Ada").expect("move");
+    send("last".to_owned(), &ask(&other, &changelog)).await;
+    h.trigger(&other).await;
+    assert_eq!(h.triggers(&key).await.len(), 1);
+    h.stop().await;
+}
+
+/// What is logged, for a test to read.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("log").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Logged {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("log")).into_owned()
+    }
+}
+
+#[tokio::test]
+async fn what_stands_in_the_address_of_a_webhook_appears_in_no_log_and_opens_nothing() {
+    const SECRET: &str = "a1b2c3d4e5f6a7b8c9d0";
+    let logged = Logged::default();
+    let (writer, here) = (logged.clone(), std::thread::current().id());
+    let collected = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || match std::thread::current().id() == here {
+            true => writer.clone(),
+            false => Logged::default(),
+        })
+        .finish();
+    // The service runs on this thread. One subscriber of a thread alone could miss what others met first.
+    tracing::subscriber::set_global_default(collected).expect("the first");
+    let h = Harness::start(3_600).await;
+    let body = r#"{"webhookEvent": "project_created"}"#;
+    let good = harness::sign(harness::JIRA_SECRET, body);
+    let stranger = harness::sign("stranger", body);
+    for (place, signature, status) in [
+        (format!("/{SECRET}"), None, "404"),
+        (format!("/{SECRET}"), Some(&good), "404"),
+        (format!("?secret={SECRET}"), None, "401"),
+        (format!("?secret={SECRET}"), Some(&stranger), "401"),
+        (format!("?secret={SECRET}"), Some(&good), "202"),
+    ] {
+        let signed = signature.map(|signature| format!("x-hub-signature: {signature}\r\n"));
+        let head = format!(
+            "POST /webhooks/jira{place} HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-length: {}\r\n{}\r\n",
+            body.len(),
+            signed.unwrap_or_default()
+        );
+        let address = h.url("").replace("http://", "");
+        let mut stream = TcpStream::connect(address).await.expect("connection");
+        // Who is refused from the head may be closed before the body is written.
+        let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+        let mut answer = String::new();
+        let reading = stream.read_to_string(&mut answer);
+        let _ = tokio::time::timeout(PROMPTLY, reading).await.expect("answered");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{place}: {answer}"
+        );
+        assert!(!answer.contains(SECRET), "{answer}");
+    }
+    h.stop().await;
+    let log = logged.text();
+    assert!(
+        log.contains("webhook refused") && log.contains("delivery stored"),
+        "{log}"
+    );
+    assert!(!log.contains(SECRET), "{log}");
 }

@@ -26,7 +26,7 @@ pub(crate) const ADMIN: &str = "admin-token";
 /// An account of ours, at Jira and at GitHub.
 pub(crate) const OURS: &str = "Journeyman";
 pub(crate) const GITHUB_SECRET: &str = "github-secret";
-const JIRA_SECRET: &str = "jira-secret";
+pub(crate) const JIRA_SECRET: &str = "jira-secret";
 const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Harness {
