@@ -148,6 +148,7 @@ fn the_domain_is_data_and_pure_functions() {
     let found = direct(members["domain"]);
     assert!(found.is_subset(&allowed), "{found:?}");
     refuse_words(&root().join("crates/domain/src"), &IMPURE);
+    refuse_words(&root().join("crates/pullrequest/src"), &IMPURE);
     refuse_words(&root().join("services/planner/src/run"), &IMPURE);
 }
 

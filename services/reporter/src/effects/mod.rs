@@ -37,6 +37,7 @@ pub(crate) use close_issue::CloseIssue;
 pub(crate) use comment::Comment;
 pub(crate) use eyes::Eyes;
 pub(crate) use labels::AddLabels;
+pub(crate) use letters::{comment_on_issue, link_pull_request, open_pull_request};
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
 pub(crate) use pull_request::OpenPullRequest;
 pub(crate) use push_branch::PushBranch;
