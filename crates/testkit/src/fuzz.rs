@@ -1,6 +1,10 @@
 //! Broken input for property tests: valid texts that somebody changed.
 
 /// How often a property of a parser is tried; `make fuzz` sets more.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the variable that proptest reads by itself for its own default"
+)]
 pub fn fuzz_cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
