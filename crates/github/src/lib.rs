@@ -24,10 +24,10 @@ pub use model::{
     ReviewState, conclusion, mentions,
 };
 pub use model_issues::{
-    Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues, User,
+    Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues, ReviewRequest, User,
 };
 pub use reader::Reader;
-pub use reviewing::{NewComment, NewReview, ReviewRequest};
+pub use reviewing::{NewComment, NewReview};
 pub use settings::{Settings, readers, writers};
 pub use writer::Writer;
 

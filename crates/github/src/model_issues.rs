@@ -117,3 +117,16 @@ pub struct IssueComment {
     /// When its text was changed last; `created_at` while it never was.
     pub updated_at: Timestamp,
 }
+
+/// A request for somebody's review of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReviewRequest {
+    /// Its event's id.
+    pub id: u64,
+    /// Who asked; absent when the account was deleted.
+    pub by: Option<User>,
+    /// Login of who is asked.
+    pub reviewer: String,
+    /// When.
+    pub at: Timestamp,
+}

@@ -1,10 +1,10 @@
 //! Reviewing pull requests: what they change, who asked, and the review itself.
 
-use domain::{ChangedFile, CommitId, RepositoryName, Timestamp};
+use domain::{ChangedFile, CommitId, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Error, Reader, User, Writer,
+    Error, Reader, ReviewRequest, Writer,
     client::Method,
     permissions::Access,
     wire::{WireFile, WireIssueEvent},
@@ -13,19 +13,6 @@ use crate::{
 const PAGE: usize = 100;
 const MAX_FILE_PAGES: usize = 3;
 const MAX_EVENT_PAGES: usize = 10;
-
-/// A request for somebody's review of a pull request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReviewRequest {
-    /// Its event's id.
-    pub id: u64,
-    /// Who asked; absent when the account was deleted.
-    pub by: Option<User>,
-    /// Login of who is asked.
-    pub reviewer: String,
-    /// When.
-    pub at: Timestamp,
-}
 
 /// A review to submit. It approves nothing: that is for people.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod hidden;
 mod instructors;
 mod issues;
 mod kinds;
+mod listed;
 mod log;
 mod loops;
 mod memory;

@@ -22,11 +22,8 @@ use crate::{
     kinds::{
         checks::{ChecksAbsent, ChecksChanged},
         closed::{Closed, is_closed},
-        elsewhere::MergedElsewhere,
-        pushed::Pushed,
-        review_requested::{ReviewRequested, waits_for},
-        reviewed::Reviewed,
     },
+    listed::{Place, reviewed_by_us, saw_another, saw_open},
     outcome::{Failure, Outcome},
     router::Router,
 };
@@ -40,9 +37,6 @@ const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
 /// Checks that ended may be run again.
 const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
-
-/// Repository and number.
-type Place = (RepositoryName, u64);
 
 /// Our open pull requests, as the index and GitHub tell.
 pub(crate) struct OpenPullRequests {
@@ -357,46 +351,6 @@ impl OpenPullRequests {
         }
         Ok(news(&[outcome]))
     }
-}
-
-/// What may have happened to an open pull request of ours that a listing shows as changed: a push, a review.
-async fn saw_open(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
-    let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await? else {
-        return Ok(0);
-    };
-    let pushed = Pushed::from_poll(&record, now.head.clone());
-    let mut outcomes = vec![router.take(&pushed, Source::Poll).await?];
-    for review in router.outside.reviews(&place.0, place.1).await? {
-        let reviewed = Reviewed::from_poll(&record, &review);
-        outcomes.push(router.take(&reviewed, Source::Poll).await?);
-    }
-    Ok(news(&outcomes))
-}
-
-/// A pull request that is not an open one of ours; its merge is of interest, and whether it waits for our review.
-async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
-    let book = router.rules.book();
-    let reviewer = book
-        .for_repository(&place.0)
-        .map(|rules| &rules.pull_request.reviewer);
-    if !is_closed(now) && reviewer.is_some_and(|reviewer| waits_for(reviewer, now)) {
-        let requested = ReviewRequested::from_poll(place.0.clone(), place.1);
-        return Ok(news(&[router.take(&requested, Source::Poll).await?]));
-    }
-    if !now.merged {
-        return Ok(0);
-    }
-    let merged = MergedElsewhere::from_poll(&place.0, now);
-    Ok(news(&[router.take(&merged, Source::Poll).await?]))
-}
-
-/// The repositories whose pull requests may ask for our review.
-fn reviewed_by_us(router: &Router) -> Vec<RepositoryName> {
-    let book = router.rules.book();
-    let asking = book
-        .repositories()
-        .filter(|rules| !rules.pull_request.reviewer.is_empty());
-    asking.filter_map(|rules| rules.repository().ok()).collect()
 }
 
 /// Whether the rules let a pull request be ready without checks; the reporter looks whether any are configured.

@@ -194,16 +194,7 @@ impl Rules {
         if self.agent.status.is_empty() {
             return problem("agent.status", "must name the status that asks for work");
         }
-        let labels = self.triage.labels.iter().chain([&self.triage.done_label]);
-        if labels
-            .into_iter()
-            .any(|label| label.is_empty() || label.contains(' '))
-        {
-            return problem("triage.labels", "must be labels without spaces");
-        }
-        if self.issues.labels.iter().any(|label| label.trim().is_empty()) {
-            return problem("issues.labels", "must be names of labels");
-        }
+        self.check_labels()?;
         if !self.branching.pattern.contains("{ticket_key}") {
             return problem(
                 "branching.pattern",
@@ -225,6 +216,21 @@ impl Rules {
             return problem("jira.project_key", "must be a Jira project key such as ENG");
         }
         Ok(())
+    }
+
+    fn check_labels(&self) -> Result<(), RulesProblem> {
+        let mut triaged = self.triage.labels.iter().chain([&self.triage.done_label]);
+        let (key, problem) = if triaged.any(|label| label.is_empty() || label.contains(' ')) {
+            ("triage.labels", "must be labels without spaces")
+        } else if self.issues.labels.iter().any(|label| label.trim().is_empty()) {
+            ("issues.labels", "must be names of labels")
+        } else {
+            return Ok(());
+        };
+        Err(RulesProblem {
+            key,
+            problem: problem.to_owned(),
+        })
     }
 
     fn check_modules(&self) -> Result<(), RulesProblem> {

@@ -275,30 +275,6 @@ impl FakeGitHub {
             .map(drop)
     }
 
-    /// What our account replied to a comment on a line, oldest first.
-    ///
-    /// # Errors
-    /// When there is no such repository or pull request.
-    pub fn replies(&self, repository: &str, number: u64, comment: u64) -> anyhow::Result<Vec<String>> {
-        let mut world = self.hub.world();
-        let pull = world.repo(repository)?.pull(number)?;
-        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
-        let replies = lines.filter(|line| line.in_reply_to == Some(comment));
-        Ok(replies.map(|line| line.body.clone()).collect())
-    }
-
-    /// The ids of the comments on lines that begin a thread, oldest first.
-    ///
-    /// # Errors
-    /// When there is no such repository or pull request.
-    pub fn threads(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
-        let mut world = self.hub.world();
-        let pull = world.repo(repository)?.pull(number)?;
-        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
-        let first = lines.filter(|line| line.in_reply_to.is_none());
-        Ok(first.map(|line| line.id).collect())
-    }
-
     /// The id that the next object gets: a review takes one, then each of its comments.
     #[must_use]
     pub fn next_id(&self) -> u64 {

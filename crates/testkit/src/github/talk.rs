@@ -4,6 +4,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::FakeGitHub;
 use super::hub::Hub;
 use super::state::{Comment, LineComment, Review};
 use crate::http::iso_now;
@@ -132,5 +133,31 @@ impl Hub {
         let changes = json!({"changes": {"body": {"from": before}}});
         self.tell_comment(repo, &comment, "edited", changes, by);
         Ok(())
+    }
+}
+
+impl FakeGitHub {
+    /// What our account replied to a comment on a line, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn replies(&self, repository: &str, number: u64, comment: u64) -> anyhow::Result<Vec<String>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let replies = lines.filter(|line| line.in_reply_to == Some(comment));
+        Ok(replies.map(|line| line.body.clone()).collect())
+    }
+
+    /// The ids of the comments on lines that begin a thread, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn threads(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let first = lines.filter(|line| line.in_reply_to.is_none());
+        Ok(first.map(|line| line.id).collect())
     }
 }
