@@ -34,7 +34,7 @@ impl Reader {
     pub async fn issue(&self, repository: &RepositoryName, number: u64) -> Result<Issue, Error> {
         let client = self.clients.of(repository)?;
         let data = client
-            .query(repository, ISSUE, json!({ "number": number }))
+            .query(repository, Access::Look, ISSUE, json!({ "number": number }))
             .await?;
         let data: WireIssueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
             // What serde quotes is the issue's text.

@@ -8,7 +8,8 @@ use testkit::{Step, fixture, fixture::REPOSITORY, github::IssueState};
 use crate::{end_of, only_pull_request};
 
 const AGENT: &str = "journeyman-agent";
-const RULES: &str = "issues:\n  assignee: journeyman-agent\n  labels: [for the agent]\n";
+const RULES: &str = "issues:\n  assignee: journeyman-agent\n  labels: [for the agent]\npull_request:\n  \
+    labels: [by an agent]\n  reviewers: [grace]\n";
 
 fn options() -> Options {
     Options {
@@ -58,6 +59,9 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
     let ready = async || (!only_pull_request(world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();
     assert_eq!(end_of(world, ticket, 1).await, StopReason::Completed);
+    let pull = only_pull_request(world);
+    assert_eq!(pull.labels, ["by an agent"]);
+    assert_eq!(pull.requested_reviewers, ["grace"]);
     world.github.merge(REPOSITORY, pull.number, "grace").unwrap();
     assert_eq!(end_of(world, ticket, 2).await, StopReason::Completed);
     assert_eq!(issue(world, number).closed_as.as_deref(), Some("completed"));

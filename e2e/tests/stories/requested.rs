@@ -1,11 +1,11 @@
-//! Reviews of pull requests of people.
+//! What people do with pull requests: ask for our review, close ours and open them again.
 
 use domain::StopReason;
 use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture::REPOSITORY, github::ReviewState};
 
-use crate::end_of;
+use crate::{comment_with, end_of, only_pull_request};
 
 const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
@@ -133,4 +133,32 @@ async fn polls_alone_find_that_a_review_is_asked_for() {
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     assert_review(&reviews(&world, number, 1).await[0]);
     world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_pull_request_of_ours_that_is_opened_again_goes_on_to_its_merge() {
+    for settings in [Vec::new(), vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())]] {
+        let no_webhooks = !settings.is_empty();
+        let world = World::start(Options {
+            settings,
+            no_webhooks,
+            ..Options::default()
+        });
+        let world = world.await.unwrap();
+        let key = world.ask().unwrap();
+        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        let number = only_pull_request(&world).number;
+        world.github.close(REPOSITORY, number, "grace").unwrap();
+        assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+        world.github.reopen(REPOSITORY, number, "grace").unwrap();
+        assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+        comment_with(&world, &key, "opened").await;
+        assert!(world.run_ci().await.unwrap());
+        let ready = async || (!only_pull_request(&world).draft).then_some(());
+        world.until("a ready pull request", ready).await.unwrap();
+        world.github.merge(REPOSITORY, number, "grace").unwrap();
+        let done = async || (world.jira.status(&key).as_deref() == Some("Done")).then_some(());
+        world.until("the ticket Done", done).await.unwrap();
+        world.stop().await.unwrap();
+    }
 }

@@ -1,6 +1,6 @@
 //! What follows when a listing of pull requests shows one as changed.
 
-use domain::{RepositoryName, Source};
+use domain::{PullRequestStatus, RepositoryName, Source};
 use github::PullRequest;
 
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         closed::is_closed,
         elsewhere::MergedElsewhere,
         pushed::Pushed,
+        reopened::Reopened,
         review_requested::{ReviewRequested, waits_for},
         reviewed::Reviewed,
     },
@@ -33,8 +34,16 @@ pub(crate) async fn saw_open(router: &Router, place: &Place, now: &PullRequest) 
     Ok(news(&outcomes))
 }
 
-/// A pull request that is not an open one of ours; its merge is of interest, and whether it waits for our review.
+/// A pull request that is not an open one of ours; its merge is of interest, whether one of ours is open
+/// again, and whether it waits for our review.
 pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+    if !is_closed(now)
+        && let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await?
+        && record.status == PullRequestStatus::Closed
+    {
+        let reopened = Reopened::from_poll(&record);
+        return Ok(news(&[router.take(&reopened, Source::Poll).await?]));
+    }
     let book = router.rules.book();
     let reviewer = book
         .for_repository(&place.0)
@@ -50,11 +59,10 @@ pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullReques
     Ok(news(&[router.take(&merged, Source::Poll).await?]))
 }
 
-/// The repositories whose pull requests may ask for our review.
-pub(crate) fn reviewed_by_us(router: &Router) -> Vec<RepositoryName> {
+/// The repositories of the rules that are on a server: a pull request there may be merged for a ticket, opened again, or
+/// ask for our review.
+pub(crate) fn of_the_rules(router: &Router) -> Vec<RepositoryName> {
     let book = router.rules.book();
-    let asking = book
-        .repositories()
-        .filter(|rules| !rules.pull_request.reviewer.is_empty());
-    asking.filter_map(|rules| rules.repository().ok()).collect()
+    let on_servers = book.repositories().filter(|rules| rules.repo.folder.is_none());
+    on_servers.filter_map(|rules| rules.repository().ok()).collect()
 }

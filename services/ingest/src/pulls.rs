@@ -23,7 +23,7 @@ use crate::{
         checks::{ChecksAbsent, ChecksChanged},
         closed::{Closed, is_closed},
     },
-    listed::{Place, reviewed_by_us, saw_another, saw_open},
+    listed::{Place, of_the_rules, saw_another, saw_open},
     outcome::{Failure, Outcome},
     router::Router,
 };
@@ -148,7 +148,7 @@ impl OpenPullRequests {
             tracing::warn!(error = %chain(&error), "the index of pull requests could not be read");
         }
         let ours = self.open.keys().map(|(repository, _)| repository.clone());
-        let repositories: BTreeSet<RepositoryName> = ours.chain(reviewed_by_us(router)).collect();
+        let repositories: BTreeSet<RepositoryName> = ours.chain(of_the_rules(router)).collect();
         let mut recovered = 0;
         for repository in repositories {
             match self.look_at(router, &repository).await {

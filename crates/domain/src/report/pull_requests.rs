@@ -205,6 +205,27 @@ impl Request for PullRequestReviewed {
     }
 }
 
+/// A person opened the pull request again: follow it once more, say so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reopened {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// Its head.
+    pub head: CommitId,
+    /// Who opened it.
+    pub by: String,
+}
+
+impl Request for Reopened {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!("follow #{} again", self.pull_request.number)
+    }
+}
+
 /// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedByOthers {

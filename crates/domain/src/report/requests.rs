@@ -6,7 +6,7 @@ use super::{
     Proposal, PushBranch,
     pull_requests::{
         ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
-        OpenPullRequest, PullRequestReviewed, PushedByOthers, ReviewAddressed,
+        OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, ReviewAddressed,
     },
     request::Request,
     tickets::{
@@ -71,6 +71,8 @@ requests! {
     Merged(Merged),
     /// A pull request of somebody else was merged that names the ticket: move the ticket to done, say so.
     MergedElsewhere(MergedElsewhere),
+    /// A person opened the pull request again: follow it once more, say so.
+    Reopened(Reopened),
     /// A person closed the pull request unmerged: say so.
     Closed(Closed),
     /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.

@@ -224,6 +224,20 @@ impl Rules {
             ("triage.labels", "must be labels without spaces")
         } else if self.issues.labels.iter().any(|label| label.trim().is_empty()) {
             ("issues.labels", "must be names of labels")
+        } else if self
+            .pull_request
+            .labels
+            .iter()
+            .any(|label| label.trim().is_empty())
+        {
+            ("pull_request.labels", "must be names of labels")
+        } else if self
+            .pull_request
+            .reviewers
+            .iter()
+            .any(|login| login.trim().is_empty())
+        {
+            ("pull_request.reviewers", "must be logins of people")
         } else {
             return Ok(());
         };

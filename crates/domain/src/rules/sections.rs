@@ -87,6 +87,12 @@ pub struct PullRequestRules {
     /// The login whose requested review asks for a review of a pull request; empty: none does.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reviewer: String,
+    /// Logins that are asked for a review of each pull request of ours that is ready, beside its code owners.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reviewers: Vec<String>,
+    /// Labels of each pull request of ours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 impl Default for PullRequestRules {
@@ -95,6 +101,8 @@ impl Default for PullRequestRules {
             title_pattern: "{type}({scope}): {description} ({ticket_key})".to_owned(),
             template_path: ".github/PULL_REQUEST_TEMPLATE.md".to_owned(),
             reviewer: String::new(),
+            reviewers: Vec::new(),
+            labels: Vec::new(),
         }
     }
 }

@@ -30,6 +30,7 @@ impl Client {
     pub(crate) async fn query(
         &self,
         repository: &RepositoryName,
+        access: Access,
         query: &str,
         mut variables: Value,
     ) -> Result<Value, Error> {
@@ -38,7 +39,7 @@ impl Client {
         variables["name"] = name.name().into();
         let body = json!({ "query": query, "variables": variables });
         let call = Call::Query("/graphql", &body);
-        self.exchange_graphql(repository, Access::Look, call).await
+        self.exchange_graphql(repository, access, call).await
     }
 
     async fn exchange_graphql(

@@ -164,6 +164,7 @@ impl Hub {
             closed: None,
             labels: Vec::new(),
             reviewers: Vec::new(),
+            resolved: std::collections::BTreeSet::new(),
             review_requests: Vec::new(),
             reviews: Vec::new(),
             made: Instant::now(),

@@ -232,6 +232,21 @@ fn check(review: &ReviewBody, files: &[File]) -> Result<(), axum::response::Resp
 }
 
 impl FakeGitHub {
+    /// A person opens a closed pull request again. Sends `pull_request` reopened.
+    ///
+    /// # Errors
+    /// When there is no such pull request, or it is open or merged.
+    pub fn reopen(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let repo = world.repo(repository)?;
+        let pull = repo.pull(number)?;
+        ensure!(!pull.open && pull.merged_by.is_none(), "it is open or merged");
+        (pull.open, pull.closed, pull.updated) = (true, None, iso_now());
+        let pull = pull.clone();
+        self.hub.tell_pull(repo, &pull, "reopened", by);
+        Ok(())
+    }
+
     /// A person asks somebody for a review. Sends `pull_request` review requested.
     ///
     /// # Errors

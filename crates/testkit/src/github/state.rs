@@ -70,6 +70,8 @@ pub(super) struct Pull {
     pub(super) closed: Option<String>,
     pub(super) labels: Vec<String>,
     pub(super) reviewers: Vec<String>,
+    /// First comments of threads that somebody resolved.
+    pub(super) resolved: std::collections::BTreeSet<u64>,
     /// Whose review was asked for, by whom and when, with the event's id.
     pub(super) review_requests: Vec<(u64, String, String, String)>,
     pub(super) reviews: Vec<Review>,

@@ -149,6 +149,16 @@ impl FakeGitHub {
         Ok(replies.map(|line| line.body.clone()).collect())
     }
 
+    /// The first comments of the threads that are resolved.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn resolved(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        Ok(pull.resolved.iter().copied().collect())
+    }
+
     /// The ids of the comments on lines that begin a thread, oldest first.
     ///
     /// # Errors

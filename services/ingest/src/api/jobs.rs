@@ -83,7 +83,8 @@ fn is_startable(job: Job) -> Result<(), Problem> {
         | Job::Review
         | Job::MarkReady
         | Job::Finish
-        | Job::BackToDraft => Err(Problem::Unprocessable(
+        | Job::BackToDraft
+        | Job::Reopen => Err(Problem::Unprocessable(
             "only the job implement can be started here".to_owned(),
         )),
     }

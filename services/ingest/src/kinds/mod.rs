@@ -106,6 +106,7 @@ kinds! {
     comment,
     checks,
     closed,
+    reopened,
     elsewhere,
     pushed,
     reviewed,

@@ -20,6 +20,7 @@ use super::{
     elsewhere::MergedElsewhere,
     from_webhook,
     pushed::Pushed,
+    reopened::Reopened,
     reviewed::Reviewed,
     text::TextWritten,
     work::Work,
@@ -755,6 +756,50 @@ fn a_payload_of_another_shape_is_unreadable_and_the_error_does_not_quote_it() {
             "{payload}"
         );
     }
+}
+
+#[test]
+fn a_pull_request_that_is_opened_again_is_followed_once_for_each_end_through_both_doors() {
+    let payload = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
+        "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
+    let reopened = |event: &Box<dyn Kind>| format!("{event:?}").starts_with("Reopened");
+    let told = github("pull_request", &payload)
+        .into_iter()
+        .find(reopened)
+        .expect("told");
+    let closed = PullRequestRecord {
+        status: PullRequestStatus::Closed,
+        ..record()
+    };
+    let ended = Follows {
+        ticket: ticket(),
+        key: TriggerKey::new("closed"),
+        at: Timestamp::default(),
+        actor: None,
+        reason: Reason::PullRequestClosed {
+            pull_request: closed.pull_request.clone(),
+            by: "grace".to_owned(),
+        },
+    };
+    let with = |record: &PullRequestRecord, ends: usize| {
+        let mut facts = facts();
+        facts.put_record(repository(), 7, Some(record.clone()));
+        facts.put_pull_request(repository(), 7, pull_request());
+        let history = vec![ended.clone().into_trigger(Source::Webhook); ends];
+        facts.put_history(ticket(), history);
+        facts
+    };
+    let polled = Reopened::from_poll(&closed);
+    let key = |event: &dyn Kind, ends| follows(event, &with(&closed, ends)).key;
+    assert_eq!(key(&*told, 1), TriggerKey::new("reopened:acme/shop#7:1"));
+    assert_eq!(key(&*told, 2), TriggerKey::new("reopened:acme/shop#7:2"));
+    assert_eq!(key(&polled, 1), key(&*told, 1));
+    assert_eq!(nothing(&*told, &with(&record(), 0)), "no closed pull request");
+    assert_eq!(
+        follows(&*told, &with(&record(), 1)).reason.job(),
+        Some(Job::Reopen),
+        "its record comes later"
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(crate) use refusal::{
     not_inspected, out_of_scope, refusal, unknown_pull_request,
 };
 pub(crate) use review::{line_remark, review};
-pub(crate) use rounds::{addressed, pushed_by_others, repaired, thread_reply};
+pub(crate) use rounds::{addressed, pushed_by_others, reopened, repaired, thread_reply};
 pub(crate) use skipped::skipped;
 pub(crate) use status::status;
 pub(crate) use stopped::{retry_scheduled, stopped};
@@ -101,6 +101,7 @@ pub(crate) fn started(job: Job, repository: &RepositoryName) -> String {
         Job::MarkReady => "hand the pull request over",
         Job::Finish => "finish this ticket",
         Job::BackToDraft => "take the pull request back to draft",
+        Job::Reopen => "follow the pull request again",
     };
     format!("Journeyman has started to {work} in `{repository}`.")
 }

@@ -139,6 +139,7 @@ reports! {
     merged: Merged,
     merged_elsewhere: MergedElsewhere,
     closed: Closed,
+    reopened: Reopened,
     decision_needed: DecisionNeeded,
     plan_proposed: PlanProposed,
     question_asked: QuestionAsked,
