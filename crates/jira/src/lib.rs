@@ -14,8 +14,8 @@ mod writer;
 
 pub use error::Error;
 pub use model::{
-    Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related, Status,
-    StatusCategory, StatusChange, TextEdit, TextField, Transition,
+    Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related,
+    Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;
 pub use settings::{Settings, readers, writers};

@@ -79,6 +79,8 @@ pub struct Issue {
     pub status_changes: Vec<StatusChange>,
     /// Edits of summary and description, oldest first; read after these.
     pub text_edits: Vec<TextEdit>,
+    /// Who it was assigned to, oldest first.
+    pub assignments: Vec<Assignment>,
     /// Other issues that it is linked with: its parent first, then its links, then its parts.
     pub related: Vec<Related>,
 }
@@ -155,6 +157,21 @@ pub struct ChangedIssue {
     pub creator: Option<Account>,
     /// The name of its status.
     pub status: String,
+    /// Who it is assigned to.
+    pub assignee: Option<Account>,
+}
+
+/// An issue was given to somebody, or taken from somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its changelog entry.
+    pub id: ChangelogId,
+    /// Who has it since; absent: nobody.
+    pub to: Option<Account>,
+    /// When; absent when Jira does not say.
+    pub at: Option<Timestamp>,
+    /// Who did it.
+    pub by: Option<Account>,
 }
 
 /// A text of an issue.

@@ -212,3 +212,28 @@ async fn a_new_issue_of_anybody_is_triaged_where_the_rules_say_so() {
     assert!(said(&world, number).is_empty(), "labels say enough");
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jira_ticket_that_is_assigned_to_us_is_worked_on_once_through_either_door() {
+    for no_webhooks in [false, true] {
+        let (owner, name) = REPOSITORY.split_once('/').unwrap();
+        let project = fixture::PROJECT;
+        let rules = format!(
+            "repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {project}\n  assignee: Agent Smith\n"
+        );
+        let world = World::start(Options {
+            more_rules: vec![("shop.yaml", rules)],
+            settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+            no_webhooks,
+            ..Options::default()
+        });
+        let world = world.await.unwrap();
+        let key = world.file_ticket();
+        world.jira.assign(&key, "Agent Smith").unwrap();
+        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        let pull = only_pull_request(&world);
+        assert!(pull.draft && pull.head.contains(&key), "{pull:#?}");
+        assert_eq!(world.jira.status(&key).as_deref(), Some("In Progress"));
+        world.stop().await.unwrap();
+    }
+}

@@ -30,10 +30,12 @@ pub(crate) struct Issue {
     pub(crate) our_accounts: BTreeSet<String>,
     /// Issues that it is linked with.
     pub(crate) related: Vec<jira::Related>,
-    /// Whose it is at GitHub, by login.
-    pub(crate) assignees: Vec<String>,
-    /// Assignments and labels at GitHub, oldest first.
-    pub(crate) events: Vec<github::IssueEvent>,
+    /// Whose it is.
+    pub(crate) assignees: Vec<Account>,
+    /// Assignments, and labels at GitHub, oldest first.
+    pub(crate) gifts: Vec<Gift>,
+    /// Whether it is closed, or in one of the last statuses.
+    pub(crate) is_over: bool,
 }
 
 /// A comment of an issue; raw text.
@@ -44,6 +46,24 @@ pub(crate) struct Comment {
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
     pub(crate) text: String,
+}
+
+/// Something that gave a ticket to somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gift {
+    /// Its entry in the changelog at Jira, in the timeline at GitHub.
+    pub(crate) id: String,
+    pub(crate) at: Timestamp,
+    /// Absent when the tracker does not know any more.
+    pub(crate) by: Option<Account>,
+    pub(crate) how: How,
+}
+
+/// How a ticket was given to somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Assigned(Account),
+    Labeled(String),
 }
 
 /// An edit of a ticket's text.
@@ -97,7 +117,7 @@ impl From<jira::Issue> for Issue {
             kind: issue.kind,
             priority: issue.priority,
             labels: issue.labels,
-            status: issue.status.name,
+            status: issue.status.name.clone(),
             url: issue.url,
             created: issue.created,
             creator: issue.creator,
@@ -109,8 +129,9 @@ impl From<jira::Issue> for Issue {
                 .map(|comment| comment.author_account_id)
                 .collect(),
             related: issue.related,
-            assignees: Vec::new(),
-            events: Vec::new(),
+            assignees: issue.assignee.into_iter().collect(),
+            gifts: issue.assignments.into_iter().filter_map(gift).collect(),
+            is_over: issue.status.category == jira::StatusCategory::Done,
         }
     }
 }
@@ -123,7 +144,8 @@ impl From<github::Issue> for Issue {
             description: issue.body,
             priority: String::new(),
             labels: issue.assigned.labels,
-            status: if issue.is_open { OPEN } else { "closed" }.to_owned(),
+            status: if issue.is_open { "open" } else { "closed" }.to_owned(),
+            is_over: !issue.is_open,
             url: issue.url,
             created: issue.created_at,
             creator: issue.author.map(account),
@@ -132,14 +154,43 @@ impl From<github::Issue> for Issue {
             comments: issue.comments.into_iter().map(Comment::from).collect(),
             our_accounts: BTreeSet::new(),
             related: Vec::new(),
-            assignees: issue.assigned.assignees,
-            events: issue.events,
+            assignees: issue.assigned.assignees.into_iter().map(by_login).collect(),
+            gifts: issue.events.into_iter().map(Gift::from).collect(),
         }
     }
 }
 
-/// The status of an issue of GitHub that is not closed.
-pub(crate) const OPEN: &str = "open";
+/// An assignment to somebody that Jira's changelog has.
+fn gift(assignment: jira::Assignment) -> Option<Gift> {
+    Some(Gift {
+        id: assignment.id.0,
+        at: assignment.at?,
+        by: assignment.by,
+        how: How::Assigned(assignment.to?),
+    })
+}
+
+impl From<github::IssueEvent> for Gift {
+    fn from(event: github::IssueEvent) -> Self {
+        Self {
+            id: event.id,
+            at: event.at,
+            by: event.by.map(account),
+            how: match event.wish {
+                github::IssueWish::Assigned(login) => How::Assigned(by_login(login)),
+                github::IssueWish::Labeled(label) => How::Labeled(label),
+            },
+        }
+    }
+}
+
+/// An account of GitHub of which its login alone is known.
+fn by_login(login: String) -> Account {
+    Account {
+        id: String::new(),
+        display_name: login,
+    }
+}
 
 /// GitHub has no kinds of issues that every repository uses; its usual labels say as much.
 fn kind_of(labels: &[String]) -> &'static str {

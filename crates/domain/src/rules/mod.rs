@@ -1,5 +1,6 @@
 //! Repository rules: what a team writes in YAML about one repository, or about all of them.
 
+mod agent;
 mod commits;
 mod layout;
 mod sections;
@@ -9,13 +10,13 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
+pub use agent::{AgentRules, Approval, BudgetRules, ClassTurns, Planned, TicketBudgetRules};
+use agent::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 pub use commits::{CommitRules, CommitStyle};
 pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, ExecutorRules, IssueRules, JiraRules,
-    Planned, PullRequestRules, RepoRules, SkipRules, TicketBudgetRules, TriageRules,
+    BranchingRules, ExecutorRules, IssueRules, JiraRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
 };
-use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
 ///

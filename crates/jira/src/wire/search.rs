@@ -31,6 +31,7 @@ struct WireStubFields {
     status: WireName,
     created: Option<String>,
     creator: Option<WireAccount>,
+    assignee: Option<WireAccount>,
 }
 
 /// A hit with its text.
@@ -76,6 +77,7 @@ impl WireStub {
             created: instant(&self.fields.created.unwrap_or_default())?,
             creator: self.fields.creator.map(Account::from),
             status: self.fields.status.name,
+            assignee: self.fields.assignee.map(Account::from),
         })
     }
 

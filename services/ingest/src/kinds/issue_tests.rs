@@ -1,17 +1,16 @@
-//! What follows from issues of GitHub; webhook and poll alike, for both read the issue.
+//! What follows from tickets that are given to us, and from the text of issues of GitHub; webhook and poll alike, for both read the issue.
 
 use domain::{Job, Reason, RepositoryName, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
-use github::{IssueEvent, IssueWish};
 use serde_json::json;
 
 use super::{
     given::Given,
     issue_text::IssueText,
-    tests::{facts_with, follows, github, nothing},
+    tests::{facts_with, follows, github, jira, nothing},
 };
 use crate::{
     facts::{Facts, Person},
-    outside::{Comment, Edit, Issue, account},
+    outside::{Comment, Edit, Gift, How, Issue, account},
 };
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  assignee: agent\n  labels: [ready]\n";
@@ -36,13 +35,17 @@ fn user(login: &str) -> github::User {
     }
 }
 
-fn event(id: &str, ms: i64, by: &str, wish: IssueWish) -> IssueEvent {
-    IssueEvent {
+fn event(id: &str, ms: i64, by: &str, how: How) -> Gift {
+    Gift {
         id: id.to_owned(),
         at: at(ms),
-        by: Some(user(by)),
-        wish,
+        by: Some(account(user(by))),
+        how,
     }
+}
+
+fn agent() -> domain::Account {
+    account(user("Agent"))
 }
 
 /// An issue by a guest that Rita assigned to us.
@@ -53,8 +56,8 @@ fn issue() -> Issue {
         status: "open".to_owned(),
         created: Some(at(1)),
         creator: Some(account(user("guest"))),
-        assignees: vec!["Agent".to_owned()],
-        events: vec![event("E1", 50, "rita", IssueWish::Assigned("Agent".to_owned()))],
+        assignees: vec![agent()],
+        gifts: vec![event("E1", 50, "rita", How::Assigned(agent()))],
         ..Issue::default()
     }
 }
@@ -66,6 +69,7 @@ fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     change(&mut issue);
     facts.put_issue(ticket(), Ok(issue));
     facts.put_open(shop(), ticket(), Vec::new());
+    facts.put_listeners(ticket(), false);
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         facts.put_authority(Person::on(&ticket(), &account(user(login))), may);
     }
@@ -108,33 +112,41 @@ fn webhook_and_poll_come_to_the_same_event_of_the_issue() {
 
 #[test]
 fn what_was_taken_back_asks_for_nothing_and_the_last_of_several_counts() {
-    let label = || event("E2", 60, "rita", IssueWish::Labeled("ready".to_owned()));
-    let neither = "the issue is neither assigned to us nor has it a label that asks";
+    let label = || event("E2", 60, "rita", How::Labeled("ready".to_owned()));
+    let neither = "the ticket is neither assigned to us nor has it a label that asks";
     assert_eq!(
         nothing(&given(), &asked(RULES, |issue| issue.assignees.clear())),
         neither
     );
     let unlabeled = asked(RULES, |issue| {
         issue.assignees.clear();
-        issue.events.push(label());
+        issue.gifts.push(label());
     });
     assert_eq!(nothing(&given(), &unlabeled), neither);
     let both = asked(RULES, |issue| {
         issue.labels.push("ready".to_owned());
-        issue.events.push(label());
+        issue.gifts.push(label());
     });
     assert_eq!(follows(&given(), &both).key, TriggerKey::new("issue_event:E2"));
-    let closed = asked(RULES, |issue| issue.status = "closed".to_owned());
-    assert_eq!(nothing(&given(), &closed), "the issue is closed");
+    let closed = asked(RULES, |issue| issue.is_over = true);
+    assert_eq!(nothing(&given(), &closed), "the ticket is closed");
     let none = asked("repo:\n  owner: acme\n  name: shop\n", |_| {});
     assert!(nothing(&given(), &none).starts_with("no rules"));
 }
 
 #[test]
+fn a_second_wish_while_work_is_under_way_begins_no_second_run() {
+    let mut facts = facts_with(RULES, Source::Webhook);
+    facts.put_issue(ticket(), Ok(issue()));
+    facts.put_listeners(ticket(), true);
+    assert_eq!(nothing(&given(), &facts), "work on the ticket is under way");
+}
+
+#[test]
 fn only_who_may_write_asks_for_work_and_our_own_accounts_never_do() {
     let by = |login: Option<&str>| {
-        let login = login.map(user);
-        asked(RULES, |issue| issue.events[0].by = login)
+        let login = login.map(user).map(account);
+        asked(RULES, |issue| issue.gifts[0].by = login)
     };
     for (login, actor) in [(Some("guest"), "guest"), (None, "somebody")] {
         let actor = actor.to_owned();
@@ -234,4 +246,54 @@ fn an_issue_is_triaged_once_for_each_text_and_not_while_it_asks_for_work() {
         issue.labels.push("triaged".to_owned());
     });
     assert_eq!(nothing(&text, &done), "the ticket is triaged");
+}
+
+#[test]
+fn a_jira_ticket_that_is_assigned_to_the_account_of_the_rules_asks_for_work_under_the_name_of_its_change() {
+    let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  assignee: Agent\n";
+    let ticket: TicketKey = "jira:ENG-12".parse().expect("ticket");
+    let ada = domain::Account {
+        id: "a1".to_owned(),
+        display_name: "Ada".to_owned(),
+    };
+    let us = domain::Account {
+        id: "712020:agent".to_owned(),
+        display_name: "Agent".to_owned(),
+    };
+    let facts = |to: &domain::Account, may: bool| {
+        let mut facts = facts_with(rules, Source::Webhook);
+        let issue = Issue {
+            status: "To Do".to_owned(),
+            assignees: vec![to.clone()],
+            gifts: vec![Gift {
+                id: "9".to_owned(),
+                at: at(50),
+                by: Some(ada.clone()),
+                how: How::Assigned(to.clone()),
+            }],
+            ..issue()
+        };
+        facts.put_issue(ticket.clone(), Ok(issue));
+        facts.put_open(shop(), ticket.clone(), Vec::new());
+        facts.put_listeners(ticket.clone(), false);
+        facts.put_authority(Person::on(&ticket, &ada), may);
+        facts
+    };
+    let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60, "issue": {"key": "ENG-12"},
+        "user": {"accountId": "a1", "displayName": "Ada"},
+        "changelog": {"id": "9", "items": [{"field": "assignee", "to": us.id, "toString": "Agent"}]}});
+    let polled = follows(&Given::from_poll(ticket.clone()), &facts(&us, true));
+    assert_eq!(follows(&*jira(&payload)[0], &facts(&us, true)), polled);
+    assert_eq!(polled.key, TriggerKey::new("changelog:9"));
+    assert_eq!(polled.reason.job(), Some(Job::Implement));
+    let refused = follows(&Given::from_poll(ticket.clone()), &facts(&us, false)).reason;
+    assert!(
+        matches!(refused, Reason::Skipped(SkipReason::NotAllowed { .. })),
+        "{refused:?}"
+    );
+    let other = nothing(&Given::from_poll(ticket.clone()), &facts(&ada, true));
+    assert!(
+        other.starts_with("the ticket is neither assigned to us"),
+        "{other}"
+    );
 }

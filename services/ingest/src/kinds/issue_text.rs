@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     facts::{Facts, Need},
-    outside::{Issue, OPEN},
+    outside::Issue,
     payload::{Hook, Unreadable, github as wire},
 };
 
@@ -62,10 +62,10 @@ impl Kind for IssueText {
             Ok(issue) => issue,
             Err(detail) => return Ok(Verdict::Never(detail.clone())),
         };
-        if issue.status != OPEN {
+        if issue.is_over {
             return Ok(Verdict::nothing("the issue is closed"));
         }
-        if is_given(issue, &rules.issues) {
+        if is_given(issue, &self.ticket, rules) {
             return Ok(Verdict::nothing("the issue asks for work"));
         }
         let (key, at, by) = last(issue, facts.now);

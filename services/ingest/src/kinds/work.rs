@@ -231,6 +231,11 @@ impl Kind for Work {
         if let Some(sequence) = facts.known(&self.ticket, &self.key)? {
             return Ok(Verdict::Known(*sequence));
         }
+        // Assigned and moved in one breath is one wish.
+        let may_be_given = !rules.jira.assignee.is_empty() && matches!(self.asked, Asked::Entered { .. });
+        if may_be_given && *facts.listeners(&self.ticket)? {
+            return Ok(Verdict::nothing("work on the ticket is under way"));
+        }
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
             Err(detail) => return Ok(self.unreadable(detail)),

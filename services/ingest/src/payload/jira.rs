@@ -99,6 +99,12 @@ impl Payload {
         Some(self.issue.as_ref()?.fields.status.as_ref()?.name.clone())
     }
 
+    /// Whether the issue was given to somebody, or taken from somebody.
+    pub(crate) fn is_assignment(&self) -> bool {
+        let mut items = self.changelog.iter().flat_map(|changelog| &changelog.items);
+        self.webhook_event == "jira:issue_updated" && items.any(|item| item.field == "assignee")
+    }
+
     /// Who did it.
     pub(crate) fn actor(&self) -> domain::Account {
         self.user.as_ref().map_or_else(nobody, Into::into)
