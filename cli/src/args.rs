@@ -1,9 +1,13 @@
 //! The command line.
 
+mod pull_request;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::{RunId, TicketKey};
+
+pub use pull_request::PullRequest;
 
 /// Takes a ticket and brings back a pull request that a maintainer would merge.
 #[derive(Debug, Parser)]
@@ -41,6 +45,8 @@ pub enum Command {
         #[command(flatten)]
         asked: InFolder,
     },
+    /// Open a pull request from a local branch, link it on a Jira issue and move that to code review
+    Pr(PullRequest),
     /// Print a run's journal
     Journal {
         /// The run: jira:ENG-12@57

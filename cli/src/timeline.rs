@@ -186,6 +186,14 @@ fn describe_output(output: &PhaseOutput) -> String {
     match output {
         PhaseOutput::Answer { answer: Some(answer) } => format!("answer: {}", answer.answer),
         PhaseOutput::Answer { answer: None } => "no answer was of use".to_owned(),
+        PhaseOutput::PullRequest { review: Some(review) } => {
+            format!(
+                "review with {} comments: {}",
+                review.comments.len(),
+                review.summary
+            )
+        }
+        PhaseOutput::PullRequest { review: None } => "the review came to no end".to_owned(),
         PhaseOutput::Intake { intake } => describe_intake(intake.as_deref()),
         PhaseOutput::Plan { plan: Some(plan) } => {
             format!("plan of {} steps: {}", plan.steps.len(), plan.goal)

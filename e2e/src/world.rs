@@ -236,12 +236,15 @@ impl World {
         eventually(what, PATIENCE, look).await
     }
 
-    /// Waits for the nth run (from 0) of a ticket.
+    /// Waits for the nth run (from 0) of a ticket: a Jira key, or the ticket's whole name.
     ///
     /// # Errors
     /// When there is none within a minute.
     pub async fn run(&self, key: &str, nth: usize) -> anyhow::Result<RunId> {
-        let ticket = domain::TicketKey::jira(key)?;
+        let ticket = match key.contains(':') {
+            true => key.parse()?,
+            false => domain::TicketKey::jira(key)?,
+        };
         self.until(&format!("run {nth} of {key}"), async || {
             let runs = self.client.runs(Some(&ticket)).await.ok()?;
             runs.get(nth)?.id.parse().ok()

@@ -36,6 +36,29 @@ fn metadata() -> &'static Metadata {
     })
 }
 
+#[test]
+fn each_test_that_the_page_on_security_names_exists() {
+    let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let is_test = |name: &&str| {
+        name.matches('_').count() > 3
+            && name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let named: BTreeSet<&str> = page.split('`').filter(is_test).collect();
+    assert!(named.len() > 20, "{named:?}");
+    let files = ["crates", "services", "e2e"]
+        .iter()
+        .flat_map(|part| rust_files(&root().join(part)));
+    let code: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+    for name in named {
+        assert!(
+            code.contains(&format!("fn {name}(")),
+            "docs/security.md names {name}"
+        );
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -148,6 +171,7 @@ fn the_domain_is_data_and_pure_functions() {
     let found = direct(members["domain"]);
     assert!(found.is_subset(&allowed), "{found:?}");
     refuse_words(&root().join("crates/domain/src"), &IMPURE);
+    refuse_words(&root().join("crates/pullrequest/src"), &IMPURE);
     refuse_words(&root().join("services/planner/src/run"), &IMPURE);
 }
 

@@ -24,6 +24,7 @@ const CALLS = {
   [`GET ${ISSUE}/changelog`]: cloud.getChangeLogs,
   [`GET ${ISSUE}/comment`]: cloud.getComments,
   [`POST ${ISSUE}/comment`]: cloud.addComment,
+  [`GET ${ISSUE}/comment/ID`]: cloud.getComment,
   [`PUT ${ISSUE}/comment/ID`]: (client, given) => cloud.updateComment(client, { ...given, body: cloud.CommentSchema.shape }),
   [`DELETE ${ISSUE}/comment/ID`]: cloud.deleteComment,
   [`GET ${ISSUE}/transitions`]: cloud.getTransitions,

@@ -6,6 +6,7 @@ mod eval;
 mod folder;
 mod keys;
 mod operate;
+mod pr;
 mod process_ticket;
 mod progress;
 mod spend;
@@ -44,6 +45,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             folder::run(folder::ticket_in(Path::new(&ticket))?, asked).await
         }
         Command::ProcessTicket { ticket, asked } => process_ticket::run(&ticket, asked).await,
+        Command::Pr(asked) => pr::run(asked).await,
         Command::Journal {
             run,
             json,

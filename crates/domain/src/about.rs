@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChecksSummary, CommitId, PullRequestRef};
+use crate::{ChecksSummary, CommitId, PullRequestRef, ReviewedChange};
 
 /// What a job is about beside its ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub enum About {
     Review(Box<ReviewRound>),
     /// A question in a comment.
     Question(Box<CommentQuestion>),
+    /// A pull request of somebody that is to be reviewed.
+    Change(Box<ReviewedChange>),
 }
 
 impl About {
@@ -28,9 +30,52 @@ impl About {
     /// The pull request that the work goes on with, and its head at that moment.
     pub fn pull_request(&self) -> Option<(&PullRequestRef, &CommitId)> {
         match self {
-            Self::Ticket | Self::Question(_) => None,
+            Self::Ticket | Self::Question(_) | Self::Change(_) => None,
             Self::Checks(checks) => Some((&checks.pull_request, &checks.head)),
             Self::Review(round) => Some((&round.pull_request, &round.head)),
+        }
+    }
+
+    /// What it is called where templates choose by it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ticket => "ticket",
+            Self::Checks(_) => "checks",
+            Self::Review(_) => "review",
+            Self::Question(_) => "question",
+            Self::Change(_) => "change",
+        }
+    }
+
+    /// The checks that failed, when it is about these.
+    pub const fn checks(&self) -> Option<&ChecksSummary> {
+        match self {
+            Self::Checks(checks) => Some(checks),
+            Self::Ticket | Self::Review(_) | Self::Question(_) | Self::Change(_) => None,
+        }
+    }
+
+    /// The review of a pull request of ours, when it is about one.
+    pub const fn round(&self) -> Option<&ReviewRound> {
+        match self {
+            Self::Review(round) => Some(round),
+            Self::Ticket | Self::Checks(_) | Self::Question(_) | Self::Change(_) => None,
+        }
+    }
+
+    /// The question, when it is about one.
+    pub const fn question(&self) -> Option<&CommentQuestion> {
+        match self {
+            Self::Question(question) => Some(question),
+            Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Change(_) => None,
+        }
+    }
+
+    /// The pull request to review, when it is about one.
+    pub const fn change(&self) -> Option<&ReviewedChange> {
+        match self {
+            Self::Change(change) => Some(change),
+            Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Question(_) => None,
         }
     }
 
@@ -38,7 +83,7 @@ impl About {
     pub fn threads(&self) -> &[ReviewThread] {
         match self {
             Self::Review(round) => &round.threads,
-            Self::Ticket | Self::Checks(_) | Self::Question(_) => &[],
+            Self::Ticket | Self::Checks(_) | Self::Question(_) | Self::Change(_) => &[],
         }
     }
 
@@ -46,6 +91,7 @@ impl About {
     pub fn base(&self) -> Option<&CommitId> {
         match self {
             Self::Question(question) => question.head.as_ref(),
+            Self::Change(change) => change.is_here.then_some(&change.head),
             Self::Ticket | Self::Checks(_) | Self::Review(_) => Some(self.pull_request()?.1),
         }
     }

@@ -26,11 +26,13 @@ pub enum Job {
     Finish,
     /// Take a pull request back to draft that a person pushed to.
     BackToDraft,
+    /// Follow a pull request of ours that a person opened again.
+    Reopen,
 }
 
 impl Job {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Implement,
         Self::Triage,
         Self::Answer,
@@ -40,6 +42,7 @@ impl Job {
         Self::MarkReady,
         Self::Finish,
         Self::BackToDraft,
+        Self::Reopen,
     ];
 
     /// Where the job waits for its turn, when it is about this repository.
@@ -50,7 +53,7 @@ impl Job {
             },
             Self::Answer => Lane::Talk,
             Self::Triage | Self::Review => Lane::Review,
-            Self::MarkReady | Self::Finish | Self::BackToDraft => Lane::Upkeep,
+            Self::MarkReady | Self::Finish | Self::BackToDraft | Self::Reopen => Lane::Upkeep,
         }
     }
 
@@ -66,6 +69,7 @@ impl Job {
             Self::MarkReady => "mark_ready",
             Self::Finish => "finish",
             Self::BackToDraft => "back_to_draft",
+            Self::Reopen => "reopen",
         }
     }
 }

@@ -36,6 +36,7 @@ mod object;
 mod origin;
 mod phase;
 mod plan;
+mod pull_request_review;
 mod question;
 pub mod report;
 mod repository;
@@ -103,6 +104,7 @@ pub use object::ObjectRef;
 pub use origin::Origin;
 pub use phase::{ModelRole, Phase};
 pub use plan::{Plan, PlanStep};
+pub use pull_request_review::{ChangedFile, LineRemark, ReviewOfChange, ReviewedChange};
 pub use question::Question;
 pub use report::{
     Proposal, PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled,
@@ -112,7 +114,7 @@ pub use review::{Objection, Review, Weight};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
-    DbtRules, ExecutorRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules,
+    DbtRules, ExecutorRules, IssueRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules,
     RulesProblem, SkipRules, TicketBudgetRules, TriageRules, is_program_name,
 };
 pub use sandbox::SandboxLevel;
@@ -124,7 +126,7 @@ pub use slots::{SlotQueue, SlotWaiter};
 pub use spend::{Amount, BudgetOf, Period, SharedBudget, TicketLimits};
 pub use stop::{GiveUp, StopReason};
 pub use stored::{AnyRecord, Stored, Undecodable};
-pub use ticket::{TicketComment, TicketKey, TicketText};
+pub use ticket::{Account, TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
 pub use trigger::{Decision, JobRequest, Reason, Source, Trigger, TriggerKey, Verdict};

@@ -19,6 +19,8 @@ pub enum Phase {
     Review,
     /// A question is answered.
     Answer,
+    /// A pull request of somebody is reviewed.
+    PullRequest,
 }
 
 impl Phase {
@@ -31,6 +33,7 @@ impl Phase {
             Self::Plan => "plan",
             Self::Review => "review",
             Self::Answer => "answer",
+            Self::PullRequest => "pull_request",
         }
     }
 }

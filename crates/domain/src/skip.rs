@@ -47,6 +47,11 @@ pub enum SkipReason {
         /// The group that one has to be in; empty when none is configured, so that nobody may.
         group: String,
     },
+    /// Who asked for the work on an issue of GitHub may not write to the repository.
+    NoWritePermission {
+        /// Their login.
+        actor: String,
+    },
     /// The ticket had left the status that asks for work when that was told.
     StatusLeft {
         /// The status that asks for work.

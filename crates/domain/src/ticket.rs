@@ -197,3 +197,12 @@ pub struct TicketComment {
     #[serde(default)]
     pub may_instruct: bool,
 }
+
+/// Somebody's account at a tracker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// What identifies it: an account id at Jira Cloud, a name at Data Center, a login at GitHub. Empty: not told.
+    pub id: String,
+    /// As people see it.
+    pub display_name: String,
+}

@@ -98,6 +98,15 @@ pub enum Reason {
         /// Who closed.
         by: String,
     },
+    /// A person opened a pull request of ours again.
+    PullRequestReopened {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Its head.
+        head: CommitId,
+        /// Who did.
+        by: String,
+    },
     /// A job was asked for and a skip rule says no.
     Skipped(SkipReason),
     /// Somebody asked to stop the ticket's runs.
@@ -125,6 +134,7 @@ impl Reason {
                 Conclusion::Failure => Job::FixCi,
             }),
             Self::HeadMoved { .. } => Some(Job::BackToDraft),
+            Self::PullRequestReopened { .. } => Some(Job::Reopen),
             Self::PullRequestMerged { .. }
             | Self::MergedElsewhere { .. }
             | Self::PullRequestClosed { .. } => Some(Job::Finish),
@@ -160,6 +170,7 @@ impl Reason {
             Self::HeadMoved { pull_request, .. }
             | Self::PullRequestMerged { pull_request, .. }
             | Self::MergedElsewhere { pull_request, .. }
+            | Self::PullRequestReopened { pull_request, .. }
             | Self::PullRequestClosed { pull_request, .. } => Some(pull_request),
             Self::Skipped(_)
             | Self::StopRequested { .. }

@@ -1,7 +1,7 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 86] = [
+pub const SITES: [&str; 90] = [
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -14,13 +14,17 @@ pub const SITES: [&str; 86] = [
     "ingest.github.checks",
     "ingest.github.closed",
     "ingest.github.comments",
+    "ingest.github.files",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
+    "ingest.github.issue",
+    "ingest.github.issues",
     "ingest.github.job_log",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
     "ingest.github.remarks",
+    "ingest.github.review_requests",
     "ingest.github.reviews",
     "ingest.jira.changed",
     "ingest.jira.comments",

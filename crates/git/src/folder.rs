@@ -90,6 +90,28 @@ impl Folder {
         }
     }
 
+    /// The address of the remote `origin`.
+    pub fn origin(&self) -> Option<String> {
+        let remote = self.git.find_remote("origin").ok()?;
+        remote.url().map(str::to_owned).ok()
+    }
+
+    /// A bare repository at `path` that reads the folder's objects where they are. It has none of the folder's
+    /// configuration, so nothing in that decides where a push goes or what runs on the way.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the disk refuses.
+    pub fn view_at(&self, path: &Path) -> Result<Repository, Error> {
+        let view = Repository::init_bare(path)?;
+        let objects = std::path::absolute(self.git.commondir())?.join("objects");
+        std::fs::write(
+            path.join("objects/info/alternates"),
+            format!("{}\n", objects.display()),
+        )?;
+        view.objects().odb()?.refresh()?;
+        Ok(view)
+    }
+
     /// How many files that git knows differ from what is checked out.
     ///
     /// # Errors

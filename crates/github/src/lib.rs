@@ -4,10 +4,13 @@
 mod client;
 mod clients;
 mod error;
+mod issues;
 mod model;
+mod model_issues;
 pub mod permissions;
 mod places;
 mod reader;
+mod reviewing;
 mod rounds;
 mod settings;
 mod transport;
@@ -20,7 +23,11 @@ pub use model::{
     Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
     ReviewState, conclusion, mentions,
 };
+pub use model_issues::{
+    Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues, ReviewRequest, User,
+};
 pub use reader::Reader;
+pub use reviewing::{NewComment, NewReview};
 pub use settings::{Settings, readers, writers};
 pub use writer::Writer;
 

@@ -180,6 +180,8 @@ pub struct PullRequest {
     pub updated_at: Option<Timestamp>,
     /// When it was closed or merged.
     pub closed_at: Option<Timestamp>,
+    /// Logins of those whose review is waited for.
+    pub requested_reviewers: Vec<String>,
 }
 
 impl PullRequest {
@@ -271,6 +273,8 @@ pub struct Comment {
     pub id: CommentId,
     /// Login of its author.
     pub author: String,
+    /// The author's account, which keeps its id when it is renamed; absent when it was deleted.
+    pub author_id: Option<u64>,
     /// Markdown.
     pub body: String,
     /// When it was written.
@@ -316,6 +320,8 @@ pub struct Review {
     pub id: u64,
     /// Login of its author.
     pub author: String,
+    /// The author's account, which keeps its id when it is renamed; absent when it was deleted.
+    pub author_id: Option<u64>,
     /// True when the author is a program.
     pub by_bot: bool,
     /// Its judgement.

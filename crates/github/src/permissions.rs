@@ -84,7 +84,7 @@ pub const READER: [Needed; 6] = [
         "issues",
         "Issues",
         Level::Read,
-        "comments that ask for something; GitHub lists those of pull requests with those of issues",
+        "issues that ask for work; comments that ask for something, on pull requests too",
     ),
 ];
 
@@ -107,7 +107,7 @@ pub const WRITER: [Needed; 4] = [
         "issues",
         "Issues",
         Level::Write,
-        "comments and labels of pull requests and issues",
+        "comments and labels of pull requests and issues; closing issues and giving them back",
     ),
 ];
 

@@ -259,11 +259,17 @@ impl Reader {
             .await
     }
 
-    /// What a person may do in the repository.
+    /// What an account may do in the repository. GitHub answers by login; when that is another account's by now, or
+    /// nobody's, this one has [`Permission::None`].
     ///
     /// # Errors
-    /// [`Error`] when GitHub cannot be read; an unknown login is [`Permission::None`].
-    pub async fn permission(&self, repository: &RepositoryName, login: &str) -> Result<Permission, Error> {
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn permission(
+        &self,
+        repository: &RepositoryName,
+        login: &str,
+        account: u64,
+    ) -> Result<Permission, Error> {
         let path = format!("/collaborators/{}/permission", encode(login));
         let found = Error::none_if_missing(
             self.clients
@@ -271,7 +277,7 @@ impl Reader {
                 .get::<WirePermission>(repository, Access::Look, &path)
                 .await,
         )?;
-        Ok(found.map_or(Permission::None, Permission::from))
+        Ok(found.map_or(Permission::None, |found| found.of(account)))
     }
 
     /// Comments of the repository's pull requests and issues that were made at or after `since`, least recently changed

@@ -1,7 +1,7 @@
 //! What happens to a pull request after it was opened: logs of its checks, reviews and replies, draft again.
 
 use domain::RepositoryName;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Check, CommentId, Error, LineComment, Reader, Review, Writer,
@@ -16,6 +16,13 @@ const LOG_BYTES: usize = 512 * 1024;
 
 const BACK_TO_DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";
+
+/// The threads of reviews, each with its first comment; the 100 first.
+const THREADS: &str = "query($owner: String!, $name: String!, $number: Int!) { \
+    repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewThreads(first: 100) { nodes { \
+    id isResolved comments(first: 1) { nodes { databaseId } } } } } } }";
+const RESOLVE: &str =
+    "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id isResolved } } }";
 
 impl Reader {
     /// The end of the log of a failed job of GitHub Actions; `None` for a check of another system, or when the log is gone.
@@ -94,6 +101,43 @@ impl Writer {
             }
             done => done.map(drop),
         }
+    }
+
+    /// The thread of a review that this comment began, when it is there and not resolved.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such pull request.
+    pub async fn open_thread(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        comment: u64,
+    ) -> Result<Option<String>, Error> {
+        let client = self.clients.of(repository)?;
+        let variables = json!({ "number": number });
+        let data = client
+            .query(repository, Access::Write, THREADS, variables)
+            .await?;
+        let threads = &data["repository"]["pullRequest"]["reviewThreads"]["nodes"];
+        let mut threads = threads.as_array().into_iter().flatten();
+        let is_it = |thread: &&Value| {
+            thread["comments"]["nodes"][0]["databaseId"].as_u64() == Some(comment)
+                && thread["isResolved"] == false
+        };
+        Ok(threads
+            .find(is_it)
+            .and_then(|thread| thread["id"].as_str())
+            .map(str::to_owned))
+    }
+
+    /// Resolves a thread of a review; one that is resolved stays so.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::Unknown`] when it may have happened.
+    pub async fn resolve_thread(&self, repository: &RepositoryName, thread: &str) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
+        let resolved = client.graphql(repository, RESOLVE, json!({ "id": thread }));
+        resolved.await.map(drop)
     }
 
     /// Replies to a comment of a review on a line.

@@ -116,11 +116,28 @@ fn a_deleted_author_is_a_ghost() {
 #[test]
 fn permissions_are_ordered() {
     let permission = |text: &str| {
-        Permission::from(serde_json::from_value::<WirePermission>(json!({ "permission": text })).unwrap())
+        let answer = json!({ "permission": text, "user": {"login": "mia", "id": 5} });
+        serde_json::from_value::<WirePermission>(answer).unwrap().of(5)
     };
     assert!(permission("maintain") >= Permission::Write);
     assert!(permission("triage") < Permission::Write);
     assert_eq!(permission("none"), Permission::None);
+}
+
+#[test]
+fn an_answer_about_another_account_gives_no_permission() {
+    for user in [
+        json!({"login": "mia", "id": 6}),
+        json!({"login": "mia"}),
+        Value::Null,
+    ] {
+        let answer = json!({"permission": "admin", "user": user});
+        let found: WirePermission = serde_json::from_value(answer).unwrap();
+        assert_eq!(found.of(5), Permission::None, "{user}");
+    }
+    let answer = json!({"permission": "admin", "user": {"login": "mia-renamed", "id": 5}});
+    let found: WirePermission = serde_json::from_value(answer).unwrap();
+    assert_eq!(found.of(5), Permission::Admin);
 }
 
 #[test]

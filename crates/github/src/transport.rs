@@ -23,16 +23,18 @@ pub(crate) enum Call<'a> {
     Get(&'a str),
     /// A read that need not answer what is known already.
     GetUnless(&'a str, &'a ETag),
+    /// A read that is sent as a body: a query of GraphQL.
+    Query(&'a str, &'a Value),
     Post(&'a str, &'a Value),
     Patch(&'a str, &'a Value),
-    Delete(&'a str),
+    Delete(&'a str, Option<&'a Value>),
 }
 
 impl Call<'_> {
-    const fn is_write(self) -> bool {
+    pub(crate) const fn is_write(self) -> bool {
         match self {
-            Self::Get(_) | Self::GetUnless(..) => false,
-            Self::Post(..) | Self::Patch(..) | Self::Delete(_) => true,
+            Self::Get(_) | Self::GetUnless(..) | Self::Query(..) => false,
+            Self::Post(..) | Self::Patch(..) | Self::Delete(..) => true,
         }
     }
 
@@ -40,9 +42,9 @@ impl Call<'_> {
     fn name(self) -> String {
         let (method, path) = match self {
             Self::Get(path) | Self::GetUnless(path, _) => ("GET", path),
-            Self::Post(path, _) => ("POST", path),
+            Self::Query(path, _) | Self::Post(path, _) => ("POST", path),
             Self::Patch(path, _) => ("PATCH", path),
-            Self::Delete(path) => ("DELETE", path),
+            Self::Delete(path, _) => ("DELETE", path),
         };
         let path = path.split('?').next().unwrap_or_default();
         format!("{method} {path}")
@@ -168,9 +170,9 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
     let response = match call {
         Call::Get(path) => crab._get(path).await,
         Call::GetUnless(path, known) => crab._get_with_headers(path, Some(if_none_match(known)?)).await,
-        Call::Post(path, body) => crab._post(path, Some(body)).await,
+        Call::Query(path, body) | Call::Post(path, body) => crab._post(path, Some(body)).await,
         Call::Patch(path, body) => crab._patch(path, Some(body)).await,
-        Call::Delete(path) => crab._delete(path, None::<&()>).await,
+        Call::Delete(path, body) => crab._delete(path, body).await,
     }
     .map_err(|error| failure(error, write))?;
     let status = response.status().as_u16();

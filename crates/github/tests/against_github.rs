@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
 use github::{
-    Error, Permission, Polled, PullRequestState, Reader, ReviewState, Settings, Writer, conclusion,
+    Error, IssueWish, Permission, Polled, PolledIssues, PullRequestState, Reader, ReviewState, Settings,
+    Writer, conclusion,
 };
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -324,14 +325,21 @@ async fn a_merged_pull_request_is_closed_and_merged_by_somebody() {
 }
 
 #[tokio::test]
-async fn permissions_are_read() {
+async fn permissions_are_read_by_account() {
+    // The ids that the stand-in gives to these names.
+    const EVE: u64 = 309357;
+    const MIA: u64 = 316638;
     let hub = hub().await;
     hub.hub.set_permission("acme/shop", "eve", "read").unwrap();
     assert_eq!(
-        hub.reader.permission(&shop(), "eve").await.unwrap(),
+        hub.reader.permission(&shop(), "eve", EVE).await.unwrap(),
         Permission::Read
     );
-    assert!(hub.reader.permission(&shop(), "mia").await.unwrap() >= Permission::Write);
+    assert!(hub.reader.permission(&shop(), "mia", MIA).await.unwrap() >= Permission::Write);
+    assert_eq!(
+        hub.reader.permission(&shop(), "mia", EVE).await.unwrap(),
+        Permission::None
+    );
     hub.assert_clean();
 }
 
@@ -692,4 +700,87 @@ async fn reviews_come_with_their_comments_and_are_replied_to_in_their_threads() 
     let now = &hub.hub.pull_requests("acme/shop")[0];
     assert!(now.draft && now.requested_reviewers == rita, "{now:?}");
     hub.assert_clean();
+}
+
+fn login(user: Option<&github::User>) -> Option<&str> {
+    user.map(|user| user.login.as_str())
+}
+
+#[tokio::test]
+async fn an_issue_tells_what_it_says_and_what_was_done_to_it_by_whom() {
+    let Hub { hub, reader, .. } = hub().await;
+    let number = hub
+        .open_issue_as("acme/shop", "guest", "A title", "A text")
+        .unwrap();
+    hub.label_issue("acme/shop", number, "ready", "rita").unwrap();
+    hub.assign_issue("acme/shop", number, "agent", "grace").unwrap();
+    hub.edit_issue_as("acme/shop", number, "guest", Some("Another"), Some("Longer"))
+        .unwrap();
+    hub.comment_as("acme/shop", number, "dependabot[bot]", "A word")
+        .unwrap();
+    let issue = reader.issue(&shop(), number).await.unwrap();
+    assert_eq!((issue.title.as_str(), issue.body.as_str()), ("Another", "Longer"));
+    assert_eq!(login(issue.author.as_ref()), Some("guest"));
+    assert_eq!(issue.assigned.assignees, ["agent"]);
+    assert_eq!(issue.assigned.labels, ["ready"]);
+    let edits: Vec<_> = issue.edits.iter().map(|edit| login(edit.by.as_ref())).collect();
+    assert_eq!(edits, [Some("guest"); 2], "title and text");
+    let events: Vec<_> = issue
+        .events
+        .iter()
+        .map(|event| (login(event.by.as_ref()), event.wish.clone()))
+        .collect();
+    let labeled = IssueWish::Labeled("ready".to_owned());
+    let assigned = IssueWish::Assigned("agent".to_owned());
+    assert_eq!(events, [(Some("rita"), labeled), (Some("grace"), assigned)]);
+    assert_eq!(
+        login(issue.comments[0].author.as_ref()),
+        Some("dependabot[bot]"),
+        "as REST spells it"
+    );
+    let missing = reader.issue(&shop(), 99).await;
+    assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
+}
+
+#[tokio::test]
+async fn a_poll_tells_of_open_issues_and_of_no_pull_request() {
+    let Hub { hub, reader, .. } = hub().await;
+    let number = hub
+        .open_issue_as("acme/shop", "rita", "A title", "A text")
+        .unwrap();
+    let closed = hub.open_issue_as("acme/shop", "rita", "Old", "").unwrap();
+    hub.close_issue("acme/shop", closed, "rita").unwrap();
+    hub.commit("acme/shop", "fix", "change", &[("a", "b")]).unwrap();
+    hub.open_pull_request_as("acme/shop", "rita", "fix", "A change", "")
+        .unwrap();
+    let polled = reader.open_issues(&shop(), None).await.unwrap();
+    let PolledIssues::Changed { issues, etag } = polled else {
+        panic!("nothing was known")
+    };
+    assert_eq!(
+        issues.iter().map(|issue| issue.number).collect::<Vec<_>>(),
+        [number]
+    );
+    let again = reader.open_issues(&shop(), etag.as_ref()).await.unwrap();
+    assert_eq!(again, PolledIssues::Unchanged);
+}
+
+#[tokio::test]
+async fn an_issue_is_closed_and_left_by_its_assignee_and_a_repetition_changes_nothing() {
+    let Hub { hub, writer, .. } = hub().await;
+    let number = hub
+        .open_issue_as("acme/shop", "rita", "A title", "A text")
+        .unwrap();
+    hub.assign_issue("acme/shop", number, "agent", "rita").unwrap();
+    hub.label_issue("acme/shop", number, "two words", "rita").unwrap();
+    for _ in 0..2 {
+        writer.unassign(&shop(), number, "agent").await.unwrap();
+        writer.remove_label(&shop(), number, "two words").await.unwrap();
+        writer.close_issue(&shop(), number).await.unwrap();
+    }
+    assert!(!writer.is_issue_open(&shop(), number).await.unwrap());
+    let issue = hub.issue("acme/shop", number).unwrap();
+    assert!(issue.assignees.is_empty() && issue.labels.is_empty());
+    assert_eq!(issue.closed_as.as_deref(), Some("completed"));
+    assert!(hub.violations().is_empty(), "{:?}", hub.violations());
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
 
-use domain::{Cause, TicketKey, Timestamp, cause::chain, json};
+use domain::{Account, Cause, TicketKey, Timestamp, cause::chain, json};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::{
-    Account, Comment, Error, Settings, StatusChange, TextEdit,
+    Comment, Error, Settings,
     error::capped,
     permissions::Needed,
     wire::{self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions},
@@ -150,14 +150,16 @@ impl Client {
         Ok(newest_first)
     }
 
-    /// The moves of an issue and the edits of its text, oldest first, out of its 2,000 latest changes.
-    pub(crate) async fn changes(&self, key: &TicketKey) -> Result<(Vec<StatusChange>, Vec<TextEdit>), Error> {
+    /// What was done to an issue, oldest first, out of its 2,000 latest changes.
+    pub(crate) async fn changes(&self, key: &TicketKey) -> Result<wire::Changes, Error> {
         let path = format!("{}/changelog?", wire::issue_path(key)?);
         let changes: Vec<WireHistory> = self.newest_pages(&path).await?;
-        let edits = changes.iter().cloned().filter_map(WireHistory::into_text_edit);
-        let edits = edits.collect();
-        let moves = changes.into_iter().filter_map(WireHistory::into_status_change);
-        Ok((moves.collect(), edits))
+        let all = || changes.iter().cloned();
+        Ok(wire::Changes {
+            edits: all().filter_map(WireHistory::into_text_edit).collect(),
+            moves: all().filter_map(WireHistory::into_status_change).collect(),
+            assignments: all().filter_map(WireHistory::into_assignment).collect(),
+        })
     }
 
     /// Which of these permissions our account lacks in a project.

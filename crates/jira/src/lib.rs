@@ -14,7 +14,7 @@ mod writer;
 
 pub use error::Error;
 pub use model::{
-    Account, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related,
+    Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related,
     Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;

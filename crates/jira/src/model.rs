@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::{TicketKey, Timestamp};
+use domain::{Account, TicketKey, Timestamp};
 
 /// Id of one entry of an issue's changelog.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,15 +22,6 @@ impl fmt::Display for CommentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// An account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Its id; Data Center: its name.
-    pub id: String,
-    /// As people see it.
-    pub display_name: String,
 }
 
 /// Jira's three kinds of status.
@@ -88,6 +79,8 @@ pub struct Issue {
     pub status_changes: Vec<StatusChange>,
     /// Edits of summary and description, oldest first; read after these.
     pub text_edits: Vec<TextEdit>,
+    /// Who it was assigned to, oldest first.
+    pub assignments: Vec<Assignment>,
     /// Other issues that it is linked with: its parent first, then its links, then its parts.
     pub related: Vec<Related>,
 }
@@ -164,6 +157,21 @@ pub struct ChangedIssue {
     pub creator: Option<Account>,
     /// The name of its status.
     pub status: String,
+    /// Who it is assigned to.
+    pub assignee: Option<Account>,
+}
+
+/// An issue was given to somebody, or taken from somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its changelog entry.
+    pub id: ChangelogId,
+    /// Who has it since; absent: nobody.
+    pub to: Option<Account>,
+    /// When; absent when Jira does not say.
+    pub at: Option<Timestamp>,
+    /// Who did it.
+    pub by: Option<Account>,
 }
 
 /// A text of an issue.

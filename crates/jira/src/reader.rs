@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::{Instance, TicketKey, Timestamp};
+use domain::{Account, Instance, TicketKey, Timestamp};
 use serde_json::json;
 
 use crate::{
-    Account, Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
+    Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
     clients::Clients,
     permissions::{self, Needed},
     wire::{self, WireGroup, WireIssue, WireOutlined, WireSearch, WireStub, WireTypeStatuses},
@@ -110,7 +110,7 @@ impl Reader {
         let (found, is_complete) = self
             .search(
                 &jql,
-                &["updated", "status", "created", "creator"],
+                &["updated", "status", "created", "creator", "assignee"],
                 MAX_CHANGED_PAGES,
             )
             .await?;
@@ -177,7 +177,7 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn text_edits_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<TextEdit>, Error> {
-        let (_, mut edits) = self.clients.of(key)?.changes(key).await?;
+        let mut edits = self.clients.of(key)?.changes(key).await?.edits;
         edits.retain(|edit| edit.at >= since);
         Ok(edits)
     }
@@ -214,7 +214,7 @@ impl Reader {
         key: &TicketKey,
         status: &str,
     ) -> Result<Option<StatusChange>, Error> {
-        let (changes, _) = self.clients.of(key)?.changes(key).await?;
+        let changes = self.clients.of(key)?.changes(key).await?.moves;
         Ok(changes.into_iter().rev().find(|change| change.to == status))
     }
 

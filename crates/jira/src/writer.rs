@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Instance, TicketKey};
+use domain::{Account, Instance, TicketKey};
 use serde_json::{Value, json};
 
 use crate::{
-    Account, Comment, CommentId, Error, Settings, Status, Transition, adf,
+    Comment, CommentId, Error, Settings, Status, Transition, adf,
     client::Method,
     clients::Clients,
     permissions::{self, Needed},

@@ -168,7 +168,10 @@ struct Inner {
 impl RequestLog {
     pub(crate) fn of(service: &'static str) -> Self {
         let service = Some(service);
-        Self { service, ..Self::default() }
+        Self {
+            service,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {

@@ -3,12 +3,13 @@
 use std::{fs, path::Path};
 
 /// Where settings are declared.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "services/ingest/src/config.rs",
     "services/planner/src/config.rs",
     "services/planner/src/config/model.rs",
     "services/executor/src/config.rs",
     "services/reporter/src/config.rs",
+    "services/reporter/src/direct/mod.rs",
     "services/egress/src/config.rs",
     "crates/bootstrap/src/telemetry.rs",
     "crates/bootstrap/src/rules/mod.rs",

@@ -10,6 +10,7 @@ mod doctor;
 mod eval;
 mod example;
 mod folder;
+mod pr;
 mod process_ticket;
 mod program;
 mod replay;

@@ -116,7 +116,7 @@ async fn garbage_with_a_right_signature_is_kept_as_a_dead_letter_and_stops_nobod
     let world = World::start(Options::default()).await.unwrap();
     assert_eq!(
         world
-            .deliver("github", "check_run", r#"{"action": 7}"#)
+            .deliver("github", "check_run", r#"{"action": 7, "check_run": {}}"#)
             .await
             .unwrap(),
         202

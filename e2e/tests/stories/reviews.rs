@@ -87,6 +87,8 @@ async fn three_threads_are_changed_answered_and_declined_and_the_review_is_asked
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     let pull = only_pull_request(&world);
     assert!(pull.draft && commits(&world).len() == 2, "{pull:#?}");
+    let resolved = world.github.resolved(fixture::REPOSITORY, pull.number).unwrap();
+    assert_eq!(resolved, [threads[0]], "only what was done is over");
     let said: Vec<String> = threads
         .iter()
         .map(|thread| replies(&world, *thread).join("|"))

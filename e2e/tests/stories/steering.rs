@@ -114,6 +114,26 @@ async fn nothing_is_pushed_before_a_person_approves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_ticket_was_edited_and_then_deleted_ends_as_it_was_asked_for() {
+    let (world, key, run) = at_the_gate().await;
+    world
+        .jira
+        .edit_description(&key, "Delete all tests", "Eve")
+        .unwrap();
+    let head = asked_about(&world, &run).await;
+    world.jira.delete_issue(&key, "Eve").unwrap();
+    world
+        .client
+        .decide(&run, Verdict::Approve, &head, "")
+        .await
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    assert_eq!(only_pull_request(&world).head_sha, head);
+    // What nobody can be told any more stays visible.
+    world.stop_with_dead_letters().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_comment_approves_the_commit_that_it_names_and_an_unclear_one_is_told_how() {
     let (world, key, run) = at_the_gate().await;
     comment_with(&world, &key, "Decide in a comment").await;

@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use domain::{CommitId, RepositoryName};
@@ -21,6 +22,9 @@ pub(crate) struct Wanted {
     pub(crate) base: Option<CommitId>,
     pub(crate) base_branch: String,
 }
+
+/// The git gate serves a mirror that it fetched so recently without asking the remote again, and a little more.
+const GATE_FRESH: Duration = Duration::from_millis(5_200);
 
 /// Mirrors on disk. Of each this process knows whether who worked on it last ended by itself, so that it left no lock.
 pub(crate) struct Mirrors(MirrorFolder<bool>);
@@ -65,12 +69,23 @@ impl Mirrors {
     }
 }
 
+/// Fetches once more when the wanted commit is not there: it may have been pushed after the gate fetched last.
 async fn fetch(wanted: &Wanted, path: &Path, is_clean: &mut bool) -> Result<CommitId, git::Error> {
     if let Some(base) = &wanted.base
         && holds(path, base).await?
     {
         return Ok(base.clone());
     }
+    match fetch_once(wanted, path, is_clean).await {
+        Err(git::Error::NotFound(_)) if wanted.base.is_some() => {
+            tokio::time::sleep(GATE_FRESH).await;
+            fetch_once(wanted, path, is_clean).await
+        }
+        fetched => fetched,
+    }
+}
+
+async fn fetch_once(wanted: &Wanted, path: &Path, is_clean: &mut bool) -> Result<CommitId, git::Error> {
     let url = format!(
         "{}/{}.git",
         wanted.gate_url.trim_end_matches('/'),

@@ -6,7 +6,7 @@ use queue::{Appended, DeadLetter};
 
 use crate::{
     facts::Facts,
-    kinds::{comment::Comment, text::TextWritten},
+    kinds::{comment::Comment, given::Given, text::TextWritten},
     memory::Memory,
     outcome::{Failure, Outcome},
     reconcile::OVERLAP_MS,
@@ -123,6 +123,14 @@ impl Router {
             if let Some(outcome) = self.remark_in(&issue.key, &comment, memory).await? {
                 outcomes.push(outcome);
             }
+        }
+        if issue
+            .assignee
+            .as_ref()
+            .is_some_and(|account| rules.jira.is_assignee(account))
+        {
+            let given = Given::from_poll(issue.key.clone());
+            outcomes.push(self.take(&given, Source::Poll).await?);
         }
         if !rules.triage.labels.is_empty() {
             let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();

@@ -11,7 +11,10 @@ use domain::Instance;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-use crate::api::{ApiToken, Tokens};
+use crate::{
+    api::{ApiToken, Tokens},
+    networks::Networks,
+};
 
 /// A shorter secret can be guessed from one signed delivery.
 const SHORTEST_SECRET: usize = 16;
@@ -115,6 +118,8 @@ pub struct Settings {
     pub jira_webhook_secrets: SecretList,
     /// Secrets of the webhooks of `[github.<instance>]` and `[jira.<instance>]`.
     pub webhook_secrets: InstanceSecrets,
+    /// Networks that webhooks are taken from, signed as ever, e.g. `192.30.252.0/22`; empty: from anywhere.
+    pub webhook_networks: TextList,
     /// Who may use the API: a name for each token.
     pub api_tokens: BTreeMap<String, ApiToken>,
     /// Names, logins and account ids of Journeyman's own accounts, as a list or separated by commas; what they do
@@ -163,6 +168,7 @@ impl Default for Settings {
             github_webhook_secrets: SecretList::default(),
             jira_webhook_secrets: SecretList::default(),
             webhook_secrets: InstanceSecrets::default(),
+            webhook_networks: TextList::default(),
             api_tokens: BTreeMap::new(),
             own_accounts: BTreeSet::new(),
             poll_interval_s: 60,
@@ -270,6 +276,7 @@ impl Settings {
 
     fn check_http(&self) -> Result<(), Error> {
         let refuse = |key: &str, problem: &str| Err(Error::new(format!("ingest.{key}"), problem));
+        self.networks()?;
         if self.max_body_bytes < 1024 {
             return refuse("max_body_bytes", "must be at least 1024");
         }
@@ -292,6 +299,12 @@ impl Settings {
             return refuse("drain_ms", "must be at most 60000");
         }
         Ok(())
+    }
+
+    /// Where webhooks may come from.
+    pub(crate) fn networks(&self) -> Result<Networks, Error> {
+        Networks::new(&self.webhook_networks)
+            .map_err(|problem| Error::new("ingest.webhook_networks", problem))
     }
 
     /// What the peers of the listener may hold on to.
@@ -392,6 +405,7 @@ mod tests {
             ("max_body_bytes", "10"),
             ("body_memory_mib", "24"),
             ("publish_timeout_ms", "10000"),
+            ("webhook_networks", "[\"10.0.0.0/8\", \"192.30.252.0\"]"),
             ("connections", "1"),
             ("connections_per_address", "0"),
             ("drain_ms", "100000"),

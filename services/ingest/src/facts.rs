@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bootstrap::rules::RulesBook;
 use domain::{
-    BranchRecord, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules, RunId, Source,
-    TicketKey, Timestamp, Trigger, TriggerKey,
+    Account, BranchRecord, ChangedFile, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules,
+    RunId, Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
-use github::{Check, PullRequest, Review};
+use github::{Check, PullRequest, Review, ReviewRequest};
 
 use crate::{gates::Gate, outside::Issue};
 
@@ -18,18 +18,35 @@ pub(crate) enum Person {
     /// An account of a Jira site; without an id when Jira does not say who it was.
     Jira {
         instance: Option<Instance>,
-        account: jira::Account,
+        account: Account,
     },
     /// An account of GitHub that acts on a repository.
     GitHub {
         repository: RepositoryName,
         login: String,
+        /// What counts: a login can become somebody else's. Absent when the account was deleted.
+        id: Option<u64>,
     },
     /// A caller of the API, whose token was checked there.
     Api { name: String },
 }
 
 impl Person {
+    /// An account of the tracker of a ticket.
+    pub(crate) fn on(ticket: &TicketKey, account: &Account) -> Self {
+        match ticket {
+            TicketKey::GitHub { repository, .. } => Self::GitHub {
+                repository: repository.clone(),
+                login: account.display_name.clone(),
+                id: account.id.parse().ok(),
+            },
+            TicketKey::Jira { .. } | TicketKey::Folder { .. } => Self::Jira {
+                instance: ticket.instance().cloned(),
+                account: account.clone(),
+            },
+        }
+    }
+
     /// The name that people see.
     pub(crate) fn name(&self) -> &str {
         match self {
@@ -71,6 +88,10 @@ pub(crate) enum Need {
     Gates(TicketKey),
     /// The reviews of a pull request.
     Reviews(RepositoryName, u64),
+    /// What a pull request changes.
+    ChangedFiles(RepositoryName, u64),
+    /// The requests for reviews of a pull request.
+    ReviewRequests(RepositoryName, u64),
     /// Whether somebody may instruct us where they acted.
     Authority(Person),
 }
@@ -126,6 +147,8 @@ pub(crate) struct Facts {
     histories: Read<TicketKey, Vec<Trigger>>,
     gates: Read<TicketKey, Vec<(RunId, Gate)>>,
     reviews: Read<(RepositoryName, u64), Vec<Review>>,
+    files: Read<(RepositoryName, u64), Vec<ChangedFile>>,
+    review_requests: Read<(RepositoryName, u64), Vec<ReviewRequest>>,
     authority: Read<Person, bool>,
 }
 
@@ -179,6 +202,10 @@ facts! {
     gates, put_gates, gates: (ticket: TicketKey) -> Vec<(RunId, Gate)>, Gates;
     /// The submitted reviews of a pull request, oldest first.
     reviews, put_reviews, reviews: (repository: RepositoryName, number: u64) -> Vec<Review>, Reviews;
+    /// What a pull request changes.
+    files, put_files, files: (repository: RepositoryName, number: u64) -> Vec<ChangedFile>, ChangedFiles;
+    /// The requests for reviews of a pull request, oldest first.
+    review_requests, put_review_requests, review_requests: (repository: RepositoryName, number: u64) -> Vec<ReviewRequest>, ReviewRequests;
     /// Whether somebody may instruct us where they acted, at this moment.
     authority, put_authority, authority: (person: Person) -> bool, Authority;
 }
@@ -211,6 +238,8 @@ impl Facts {
             histories: Read::default(),
             gates: Read::default(),
             reviews: Read::default(),
+            files: Read::default(),
+            review_requests: Read::default(),
             authority: Read::default(),
         }
     }
@@ -221,7 +250,10 @@ impl Facts {
             Person::Jira { account, .. } => {
                 self.own_accounts.contains(&account.id) || self.own_accounts.contains(&account.display_name)
             }
-            Person::GitHub { login, .. } => self.own_accounts.contains(login),
+            Person::GitHub { login, id, .. } => {
+                self.own_accounts.contains(login)
+                    || id.is_some_and(|id| self.own_accounts.contains(&id.to_string()))
+            }
             Person::Api { .. } => false,
         }
     }

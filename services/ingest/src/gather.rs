@@ -77,6 +77,14 @@ impl Router {
                 let reviews = self.outside.reviews(&repository, number).await?;
                 facts.put_reviews(repository, number, reviews);
             }
+            Need::ChangedFiles(repository, number) => {
+                let files = self.outside.changed_files(&repository, number).await?;
+                facts.put_files(repository, number, files);
+            }
+            Need::ReviewRequests(repository, number) => {
+                let requests = self.outside.review_requests(&repository, number).await?;
+                facts.put_review_requests(repository, number, requests);
+            }
             Need::Authority(person) => {
                 let may = self.may_instruct(&person).await?;
                 facts.put_authority(person, may);
@@ -126,7 +134,13 @@ impl Router {
                 Ok(self.instructors.include(&self.outside, instance, id).await?)
             }
             Person::Api { .. } => Ok(true),
-            Person::GitHub { repository, login } => Ok(self.outside.may_write(repository, login).await?),
+            // The account is gone, and with it what it was allowed.
+            Person::GitHub { id: None, .. } => Ok(false),
+            Person::GitHub {
+                repository,
+                login,
+                id: Some(id),
+            } => Ok(self.outside.may_write(repository, login, *id).await?),
         }
     }
 }

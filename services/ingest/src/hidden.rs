@@ -403,7 +403,15 @@ mod tests {
     ];
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #![proptest_config(ProptestConfig::with_cases(testkit::fuzz_cases()))]
+
+        #[test]
+        fn fuzz_any_text_is_clean_afterwards(text in "(?s).{0,80}", bytes in vec(any::<u8>(), 0..80)) {
+            for text in [text, String::from_utf8_lossy(&bytes).into_owned()] {
+                let clean = sanitise(&text);
+                prop_assert_eq!(sanitise(&clean), clean);
+            }
+        }
 
         #[test]
         fn nothing_hidden_stays_and_what_is_clean_stays_as_it_is(pieces in vec(select(&PIECES[..]), 0..10)) {

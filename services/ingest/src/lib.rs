@@ -3,6 +3,7 @@
 
 pub mod api;
 mod background;
+mod body;
 mod catch_up;
 mod collector;
 mod command;
@@ -13,10 +14,13 @@ mod gather;
 mod hex;
 mod hidden;
 mod instructors;
+mod issues;
 mod kinds;
+mod listed;
 mod log;
 mod loops;
 mod memory;
+mod networks;
 mod outcome;
 mod outside;
 mod payload;

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    catch_up::news, kinds::work::Work, memory::Memory, outcome::Failure, outside::Ready,
-    pulls::OpenPullRequests, router::Router,
+    catch_up::news, issues::ChangedIssues, kinds::work::Work, memory::Memory, outcome::Failure,
+    outside::Ready, pulls::OpenPullRequests, router::Router,
 };
 
 /// Polls Jira for tickets that ask for work and for what changed, GitHub for our pull requests and orders in comments.
@@ -18,6 +18,7 @@ pub(crate) struct Poller {
     interval: Duration,
     memory: Memory,
     pull_requests: OpenPullRequests,
+    issues: ChangedIssues,
     /// Jira asked to be left alone until then.
     jira_rests_until: Option<Instant>,
     recovered: Counter<u64>,
@@ -36,6 +37,7 @@ impl Poller {
             interval,
             memory: Memory::default(),
             pull_requests: OpenPullRequests::new(interval, settle),
+            issues: ChangedIssues::default(),
             jira_rests_until: None,
             recovered,
         }
@@ -60,6 +62,7 @@ impl Poller {
     /// One round. A failure of one repository does not keep the others from their turn.
     pub(crate) async fn poll(&mut self) {
         self.reconcile_github().await;
+        self.poll_issues().await;
         self.poll_projects().await;
         let recovered = Box::pin(self.pull_requests.poll(&self.router)).await;
         self.add(recovered, "github");
@@ -78,6 +81,26 @@ impl Poller {
                         error = %chain(&failure),
                         "github's log of deliveries could not be looked through"
                     );
+                }
+            }
+        }
+    }
+
+    /// Issues that ask for work or for a triage, where the rules let them.
+    async fn poll_issues(&mut self) {
+        let book = self.router.rules.book();
+        for rules in book.repositories() {
+            let is_wanted = !rules.issues.is_empty() || !rules.triage.labels.is_empty();
+            let (Ok(repository), None, true) = (rules.repository(), &rules.repo.folder, is_wanted) else {
+                continue;
+            };
+            let polled = self
+                .issues
+                .poll(&self.router, &repository, &rules.issues, &mut self.memory);
+            match Box::pin(polled).await {
+                Ok(recovered) => self.add(recovered, "github"),
+                Err(failure) => {
+                    tracing::warn!(%repository, error = %chain(&failure), "issues could not be looked through");
                 }
             }
         }

@@ -22,10 +22,8 @@ use crate::{
     kinds::{
         checks::{ChecksAbsent, ChecksChanged},
         closed::{Closed, is_closed},
-        elsewhere::MergedElsewhere,
-        pushed::Pushed,
-        reviewed::Reviewed,
     },
+    listed::{Place, of_the_rules, saw_another, saw_open},
     outcome::{Failure, Outcome},
     router::Router,
 };
@@ -39,9 +37,6 @@ const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
 /// Checks that ended may be run again.
 const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
-
-/// Repository and number.
-type Place = (RepositoryName, u64);
 
 /// Our open pull requests, as the index and GitHub tell.
 pub(crate) struct OpenPullRequests {
@@ -152,11 +147,8 @@ impl OpenPullRequests {
         if let Err(error) = self.read_index(router).await {
             tracing::warn!(error = %chain(&error), "the index of pull requests could not be read");
         }
-        let repositories: BTreeSet<RepositoryName> = self
-            .open
-            .keys()
-            .map(|(repository, _)| repository.clone())
-            .collect();
+        let ours = self.open.keys().map(|(repository, _)| repository.clone());
+        let repositories: BTreeSet<RepositoryName> = ours.chain(of_the_rules(router)).collect();
         let mut recovered = 0;
         for repository in repositories {
             match self.look_at(router, &repository).await {
@@ -359,29 +351,6 @@ impl OpenPullRequests {
         }
         Ok(news(&[outcome]))
     }
-}
-
-/// What may have happened to an open pull request of ours that a listing shows as changed: a push, a review.
-async fn saw_open(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
-    let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await? else {
-        return Ok(0);
-    };
-    let pushed = Pushed::from_poll(&record, now.head.clone());
-    let mut outcomes = vec![router.take(&pushed, Source::Poll).await?];
-    for review in router.outside.reviews(&place.0, place.1).await? {
-        let reviewed = Reviewed::from_poll(&record, &review);
-        outcomes.push(router.take(&reviewed, Source::Poll).await?);
-    }
-    Ok(news(&outcomes))
-}
-
-/// A pull request that is not an open one of ours; only its merge is of interest.
-async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
-    if !now.merged {
-        return Ok(0);
-    }
-    let merged = MergedElsewhere::from_poll(&place.0, now);
-    Ok(news(&[router.take(&merged, Source::Poll).await?]))
 }
 
 /// Whether the rules let a pull request be ready without checks; the reporter looks whether any are configured.

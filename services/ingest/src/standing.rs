@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{Rules, Timestamp};
 
-use crate::outside::Issue;
+use crate::outside::{Edit, Issue};
 
 /// The act that asks for work: what the ticket said at that moment is what is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Approval {
     pub(crate) changelog: Option<String>,
     pub(crate) at: Timestamp,
     /// Absent when Jira does not know any more.
-    pub(crate) by: Option<jira::Account>,
+    pub(crate) by: Option<domain::Account>,
 }
 
 /// True when this status asks for work under these rules. Jira compares status names without case.
@@ -67,9 +67,9 @@ pub(crate) fn changed_by<'a>(
     issue: &'a Issue,
     approval: &Approval,
     instructors: &BTreeSet<String>,
-) -> Option<&'a jira::TextEdit> {
+) -> Option<&'a Edit> {
     issue.edits.iter().find(|edit| {
-        let is_later = edit.at >= approval.at && Some(&edit.id.0) != approval.changelog.as_ref();
+        let is_later = edit.at >= approval.at && Some(&edit.id) != approval.changelog.as_ref();
         let may = edit.by.as_ref().is_some_and(|by| instructors.contains(&by.id));
         is_later && !may
     })
@@ -81,8 +81,8 @@ mod tests {
 
     const READY: &str = "Ready for Agent";
 
-    fn person(id: &str) -> jira::Account {
-        jira::Account {
+    fn person(id: &str) -> domain::Account {
+        domain::Account {
             id: id.to_owned(),
             display_name: id.to_uppercase(),
         }

@@ -64,7 +64,7 @@ impl Service {
     /// Health answers at once, everything else 503 until the queue is connected.
     pub(crate) async fn run(self, config: Config, listener: TcpListener) -> anyhow::Result<()> {
         let mut tasks = JoinSet::new();
-        let app = self.app(&config);
+        let app = self.app(&config)?;
         let limits = config.ingest.limits();
         let http = tokio::spawn(http::serve(listener, app, limits, self.shutdown.clone()));
         let addresses = config.nats.addresses();
@@ -87,15 +87,15 @@ impl Service {
         result
     }
 
-    fn app(&self, config: &Config) -> axum::Router {
+    fn app(&self, config: &Config) -> anyhow::Result<axum::Router> {
         let state = ApiState {
             router: Arc::clone(&self.router),
             tokens: Arc::clone(&self.tokens),
             shutdown: self.shutdown.clone(),
             streams: Arc::new(Semaphore::new(api::EVENT_STREAMS)),
         };
-        let webhooks = Webhooks::new(&config.ingest, Arc::clone(&self.queue)).router();
-        api::router(state).merge(webhooks).merge(self.health.router())
+        let webhooks = Webhooks::new(&config.ingest, Arc::clone(&self.queue))?.router();
+        Ok(api::router(state).merge(webhooks).merge(self.health.router()))
     }
 
     async fn work(

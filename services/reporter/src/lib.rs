@@ -3,6 +3,7 @@
 
 mod board;
 mod config;
+mod direct;
 mod draft;
 mod effects;
 mod folders;
@@ -14,6 +15,7 @@ mod ledger;
 mod made;
 mod message;
 mod mirror;
+mod moves;
 mod outgoing;
 mod perform;
 mod policy;
@@ -30,5 +32,6 @@ mod trouble;
 mod worker;
 
 pub use config::{Config, FolderSettings, Settings};
+pub use direct::{Direct, DirectSettings, Ground, without_credentials};
 pub use inspect::run_inspector;
 pub use serve::serve;

@@ -156,7 +156,7 @@ impl Mirrors {
 }
 
 /// The address and the credentials of a remote.
-async fn addressed(
+pub(crate) async fn addressed(
     remote: impl Future<Output = Result<github::GitRemote, github::Error>>,
 ) -> Result<(String, Auth), Trouble> {
     let remote = failpoint::around("reporter.github.token", remote).await?;

@@ -65,10 +65,12 @@ fn once(text: &str) -> String {
     output.finish(text)
 }
 
-/// One run of plain text as Markdown that shows it, with mentions and issue references in code style.
+/// One run of plain text as Markdown that shows it, with mentions and issue references in code style. A hidden character
+/// that was written as an entity is one here, and goes.
 pub(crate) fn plain(text: &str) -> String {
+    let text = without_hidden(text);
     let mut output = String::with_capacity(text.len());
-    each_part(text, |part| match part {
+    each_part(&text, |part| match part {
         Part::Reference(reference) => output.push_str(&format!("`{reference}`")),
         Part::Other(c) => {
             if is_special(c) {
@@ -151,7 +153,8 @@ impl Dropped {
         if self.address.is_empty() || self.address == self.text {
             return plain(&self.text);
         }
-        format!("{} (`{}`)", plain(&self.text), self.address.replace('`', "'"))
+        let address = without_hidden(&self.address).replace('`', "'");
+        format!("{} (`{address}`)", plain(&self.text))
     }
 }
 
@@ -174,12 +177,13 @@ fn is_issue(address: &str) -> bool {
         .any(|part| address.contains(part))
 }
 
-/// Text keeps its source, unless it says something to others, or a backtick of its own would end one of ours.
+/// Text keeps its source, unless it says something to others, hides a character behind an entity, or a backtick of its own
+/// would end one of ours.
 fn needs_rewriting(words: &str, source: &str) -> bool {
     let mut has_reference = false;
     each_part(words, |part| has_reference |= matches!(part, Part::Reference(_)));
     let is_spelled = words != source && words.contains(['@', '#']);
-    has_reference || is_spelled || words.contains('`')
+    has_reference || is_spelled || words.contains('`') || without_hidden(words) != words
 }
 
 /// Characters that mean something to Markdown within a line.

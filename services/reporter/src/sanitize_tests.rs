@@ -135,6 +135,8 @@ fn html_and_images_do_not_survive() {
 #[test]
 fn invisible_characters_are_dropped() {
     assert_eq!(markdown("a\u{200b}b\u{202e}c"), "abc");
+    assert_eq!(markdown("a&#8203;b&#x202E;c @ann"), "abc `@ann`");
+    assert_eq!(markdown("[x&#x202E;](javascript:&#8203;y)"), "x (`javascript:y`)");
 }
 
 #[test]
@@ -241,8 +243,39 @@ const PIECES: [&str; 34] = [
     "<div ",
 ];
 
+/// Texts as models write them, for [`testkit::mutated`].
+const RECORDED: [&str; 3] = [
+    "# Round totals\n\nFixes #12 for @ann, see [the log](https://ci.example/1) and `@cache`.\n\n- [ ] item @bob\n  1. deep\n\n> quoted <b>x</b>",
+    "```python\n@cache\ndef f(): ...  # 12\n```\n\n| a | b |\n|---|---|\n| GH-4 | ![the @chart](https://a.example/x.png?a=1) |\n\n~~gone~~ **bold *and* @ann**",
+    "a <!-- hidden --> b &#64;alice &commat;x \\@y [x][1] [^1]\n\n[1]: vbscript:y\n[^1]: @acme/core and acme/x#3\n\n<div title=\"@z\">\n#1\n</div>\n\n    code @q",
+];
+
+fn check_clean(text: &str) -> Result<(), TestCaseError> {
+    let clean = markdown(text);
+    prop_assert_eq!(without_hidden(&clean), clean.as_str());
+    prop_assert_eq!(live(&clean), None, "{:?}", clean);
+    prop_assert_eq!(markdown(&clean), clean);
+    let line = title(text);
+    prop_assert!(!line.contains('\n'), "{:?}", line);
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::fuzz_cases()))]
+
+    #[test]
+    fn fuzz_any_text_is_clean_afterwards(text in "(?s).{0,80}", bytes in vec(any::<u8>(), 0..80)) {
+        check_clean(&text)?;
+        check_clean(&String::from_utf8_lossy(&bytes))?;
+    }
+
+    #[test]
+    fn fuzz_a_recorded_text_that_was_changed_is_clean_afterwards(
+        which in 0..RECORDED.len(), edits in vec(any::<testkit::Edit>(), 0..8)
+    ) {
+        let text = testkit::mutated(RECORDED[which].as_bytes(), &edits);
+        check_clean(&String::from_utf8_lossy(&text))?;
+    }
 
     #[test]
     fn no_text_stays_live_and_what_is_clean_stays_as_it_is(pieces in vec(select(&PIECES[..]), 0..10)) {

@@ -232,7 +232,7 @@ fn project_problem(
     }
 }
 
-fn jira_answer(account: jira::Account, projects: &[Project], problems: &[String]) -> Answer {
+fn jira_answer(account: domain::Account, projects: &[Project], problems: &[String]) -> Answer {
     let name = account.display_name;
     let verdict = if !problems.is_empty() {
         Err(format!(

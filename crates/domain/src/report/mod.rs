@@ -7,7 +7,7 @@ mod tickets;
 
 pub use pull_requests::{
     ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
-    OpenPullRequest, PushedByOthers, RepairStrategy, ReviewAddressed,
+    OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, RepairStrategy, ReviewAddressed,
 };
 pub use requests::ReportRequest;
 pub use tickets::{

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Proposal, PushBranch, request::Request};
-use crate::{CommitId, Description, FailedCheck, PullRequestRef, RepairEnd, RepositoryName, ThreadReply};
+use crate::{
+    CommitId, Description, FailedCheck, PullRequestRef, RepairEnd, RepositoryName, ReviewOfChange,
+    ThreadReply,
+};
 
 impl Request for PushBranch {
     fn repository(&self) -> Option<&RepositoryName> {
@@ -171,6 +174,55 @@ impl Request for ReviewAddressed {
             "reply to the review of #{} by {}",
             self.pull_request.number, self.reviewer
         )
+    }
+}
+
+/// A pull request of somebody was reviewed: submit the review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullRequestReviewed {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// The commit that was reviewed.
+    pub head: CommitId,
+    /// What the review says.
+    pub review: ReviewOfChange,
+}
+
+impl Request for PullRequestReviewed {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        let Self {
+            pull_request, review, ..
+        } = self;
+        format!(
+            "review #{} with {} comments",
+            pull_request.number,
+            review.comments.len()
+        )
+    }
+}
+
+/// A person opened the pull request again: follow it once more, say so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reopened {
+    /// The pull request.
+    pub pull_request: PullRequestRef,
+    /// Its head.
+    pub head: CommitId,
+    /// Who opened it.
+    pub by: String,
+}
+
+impl Request for Reopened {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!("follow #{} again", self.pull_request.number)
     }
 }
 

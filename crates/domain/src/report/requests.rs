@@ -6,7 +6,7 @@ use super::{
     Proposal, PushBranch,
     pull_requests::{
         ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
-        OpenPullRequest, PushedByOthers, ReviewAddressed,
+        OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, ReviewAddressed,
     },
     request::Request,
     tickets::{
@@ -63,12 +63,16 @@ requests! {
     ReviewAddressed(ReviewAddressed),
     /// A question was answered: tell whoever asked, where they asked.
     QuestionAnswered(QuestionAnswered),
+    /// A pull request of somebody was reviewed: submit the review.
+    PullRequestReviewed(PullRequestReviewed),
     /// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
     PushedByOthers(PushedByOthers),
     /// A person merged: move the ticket to done, say so.
     Merged(Merged),
     /// A pull request of somebody else was merged that names the ticket: move the ticket to done, say so.
     MergedElsewhere(MergedElsewhere),
+    /// A person opened the pull request again: follow it once more, say so.
+    Reopened(Reopened),
     /// A person closed the pull request unmerged: say so.
     Closed(Closed),
     /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.

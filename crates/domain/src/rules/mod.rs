@@ -1,5 +1,6 @@
 //! Repository rules: what a team writes in YAML about one repository, or about all of them.
 
+mod agent;
 mod commits;
 mod layout;
 mod sections;
@@ -9,13 +10,13 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
+pub use agent::{AgentRules, Approval, BudgetRules, ClassTurns, Planned, TicketBudgetRules};
+use agent::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 pub use commits::{CommitRules, CommitStyle};
 pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use sections::{
-    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, ExecutorRules, JiraRules, Planned,
-    PullRequestRules, RepoRules, SkipRules, TicketBudgetRules, TriageRules,
+    BranchingRules, ExecutorRules, IssueRules, JiraRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
 };
-use sections::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
 ///
@@ -28,6 +29,9 @@ pub struct Rules {
     pub repo: RepoRules,
     /// Its Jira project.
     pub jira: JiraRules,
+    /// Its issues on GitHub.
+    #[serde(skip_serializing_if = "IssueRules::is_empty")]
+    pub issues: IssueRules,
     /// Branch names.
     pub branching: BranchingRules,
     /// Pull requests.
@@ -191,13 +195,7 @@ impl Rules {
         if self.agent.status.is_empty() {
             return problem("agent.status", "must name the status that asks for work");
         }
-        let labels = self.triage.labels.iter().chain([&self.triage.done_label]);
-        if labels
-            .into_iter()
-            .any(|label| label.is_empty() || label.contains(' '))
-        {
-            return problem("triage.labels", "must be labels without spaces");
-        }
+        self.check_labels()?;
         if !self.branching.pattern.contains("{ticket_key}") {
             return problem(
                 "branching.pattern",
@@ -219,6 +217,35 @@ impl Rules {
             return problem("jira.project_key", "must be a Jira project key such as ENG");
         }
         Ok(())
+    }
+
+    fn check_labels(&self) -> Result<(), RulesProblem> {
+        let mut triaged = self.triage.labels.iter().chain([&self.triage.done_label]);
+        let (key, problem) = if triaged.any(|label| label.is_empty() || label.contains(' ')) {
+            ("triage.labels", "must be labels without spaces")
+        } else if self.issues.labels.iter().any(|label| label.trim().is_empty()) {
+            ("issues.labels", "must be names of labels")
+        } else if self
+            .pull_request
+            .labels
+            .iter()
+            .any(|label| label.trim().is_empty())
+        {
+            ("pull_request.labels", "must be names of labels")
+        } else if self
+            .pull_request
+            .reviewers
+            .iter()
+            .any(|login| login.trim().is_empty())
+        {
+            ("pull_request.reviewers", "must be logins of people")
+        } else {
+            return Ok(());
+        };
+        Err(RulesProblem {
+            key,
+            problem: problem.to_owned(),
+        })
     }
 
     fn check_modules(&self) -> Result<(), RulesProblem> {

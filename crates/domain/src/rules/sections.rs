@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dollars, Phase, glob::covers, host::HostPattern, instance::Instance, intake::Class};
+use crate::{Account, host::HostPattern, instance::Instance};
 
 /// The repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct JiraRules {
     pub project_key: String,
     /// The board, for links.
     pub board_id: u64,
+    /// The account that asks for work when a ticket is assigned to it, by its id or its name; empty: no assignment does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub assignee: String,
 }
 
 /// Branch names.
@@ -84,6 +87,15 @@ pub struct PullRequestRules {
     pub title_pattern: String,
     /// The template in the repository, shown to the model.
     pub template_path: String,
+    /// The login whose requested review asks for a review of a pull request; empty: none does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reviewer: String,
+    /// Logins that are asked for a review of each pull request of ours that is ready, beside its code owners.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reviewers: Vec<String>,
+    /// Labels of each pull request of ours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 impl Default for PullRequestRules {
@@ -91,6 +103,9 @@ impl Default for PullRequestRules {
         Self {
             title_pattern: "{type}({scope}): {description} ({ticket_key})".to_owned(),
             template_path: ".github/PULL_REQUEST_TEMPLATE.md".to_owned(),
+            reviewer: String::new(),
+            reviewers: Vec::new(),
+            labels: Vec::new(),
         }
     }
 }
@@ -122,6 +137,8 @@ pub struct TriageRules {
     pub labels: Vec<String>,
     /// The label that is put on every triaged ticket; one that has it is not triaged again.
     pub done_label: String,
+    /// Whether tickets of people are triaged too who may not ask for work.
+    pub anyone: bool,
 }
 
 impl Default for TriageRules {
@@ -129,203 +146,45 @@ impl Default for TriageRules {
         Self {
             labels: Vec::new(),
             done_label: "triaged".to_owned(),
+            anyone: false,
         }
     }
 }
 
-/// Ticket states and limits of the agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AgentRules {
-    /// The status that asks for work.
-    pub status: String,
-    /// The status while work goes on.
-    pub in_progress_status: String,
-    /// The status at hand-over for review; empty: the ticket keeps its status until the merge.
-    pub review_status: String,
-    /// The status after the merge; the usual names (done, closed, complete, resolved) are tried after it.
-    pub done_status: String,
-    /// Turns that the work of one run may take, 1 to 150, whatever its class allows.
-    pub max_turns: u32,
-    /// Turns that the work may take, by the class of the ticket.
-    pub class_turns: ClassTurns,
-    /// Whether a ticket is looked at by the model before the work begins.
-    pub intake: bool,
-    /// Whether places of the code may be ranked by a server for embeddings, where the planner has one.
-    pub embeddings: bool,
-    /// Which changes are planned first.
-    pub plan: Planned,
-    /// Whether a second model reviews the change.
-    pub auto_review: bool,
-    /// How often a review may send the change back, at most 3.
-    pub review_rounds: u32,
-    /// Retries in a row before a run gives up, at most 100; absent: as the planner is set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_retries: Option<u32>,
-    /// What one run may spend.
-    pub budget: BudgetRules,
-    /// The model of a conversation, by phase: a name, or a provider of the planner's settings with or without `:name`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<Phase, String>,
-    /// Whether a person must approve the change before it is pushed.
-    pub approval: Approval,
-    /// Commands that check a change, of which two run; empty: found in the repository.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<String>,
-    /// Files that others rely on, as patterns; empty: descriptions of APIs by their usual names.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub contract: Vec<String>,
-    /// Commands that also check a change to such a file, of which two run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub e2e_checks: Vec<String>,
-}
-
-/// The usual names of what describes an API.
-const CONTRACTS: [&str; 8] = [
-    "**/*.proto",
-    "**/*.graphql",
-    "**/*.graphqls",
-    "**/*.gql",
-    "**/openapi*.y*ml",
-    "**/openapi*.json",
-    "**/swagger*.y*ml",
-    "**/swagger*.json",
-];
-
-impl AgentRules {
-    /// Whether others rely on a file.
-    pub fn is_contract(&self, path: &str) -> bool {
-        match self.contract.is_empty() {
-            true => CONTRACTS.iter().any(|pattern| covers(pattern, path)),
-            false => self.contract.iter().any(|pattern| covers(pattern, path)),
-        }
-    }
-}
-
-impl Default for AgentRules {
-    fn default() -> Self {
-        Self {
-            status: "Ready for Agent".to_owned(),
-            in_progress_status: "In Progress".to_owned(),
-            review_status: String::new(),
-            done_status: "Done".to_owned(),
-            max_turns: MOST_TURNS,
-            class_turns: ClassTurns::default(),
-            intake: true,
-            embeddings: true,
-            plan: Planned::Large,
-            auto_review: true,
-            review_rounds: 1,
-            max_retries: None,
-            budget: BudgetRules::default(),
-            models: BTreeMap::new(),
-            approval: Approval::None,
-            checks: Vec::new(),
-            contract: Vec::new(),
-            e2e_checks: Vec::new(),
-        }
-    }
-}
-
-/// More reviews of one change bring more false alarms than findings.
-pub(crate) const MOST_REVIEW_ROUNDS: u32 = 3;
-/// More turns than this are no work but a loop.
-pub(crate) const MOST_TURNS: u32 = 150;
-
-/// Turns that the work may take, by the class of the ticket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ClassTurns {
-    /// For a trivial ticket.
-    pub trivial: u32,
-    /// For most tickets.
-    pub normal: u32,
-    /// For a large one.
-    pub large: u32,
-}
-
-impl Default for ClassTurns {
-    fn default() -> Self {
-        Self {
-            trivial: 15,
-            normal: 60,
-            large: 150,
-        }
-    }
-}
-
-impl AgentRules {
-    /// Turns that the work on a ticket of this class may take.
-    pub fn turns(&self, class: Class) -> u32 {
-        let of_class = match class {
-            Class::Trivial => self.class_turns.trivial,
-            Class::Normal => self.class_turns.normal,
-            Class::Large => self.class_turns.large,
-        };
-        of_class.min(self.max_turns).clamp(1, MOST_TURNS)
-    }
-}
-
-/// Which changes are planned before the work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Planned {
-    /// None.
-    Never,
-    /// Those of large tickets.
-    #[default]
-    Large,
-    /// Every one.
-    Always,
-}
-
-/// What one run may spend; what is absent is as the planner is set.
+/// The issues of the repository on GitHub that ask for work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct BudgetRules {
-    /// Dollars for models.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<Dollars>,
-    /// Tokens that models read and write.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Minutes in which models, tools and checks run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub minutes: Option<u64>,
-    /// What all runs of one ticket may spend together.
-    #[serde(skip_serializing_if = "TicketBudgetRules::is_empty")]
-    pub ticket: TicketBudgetRules,
+pub struct IssueRules {
+    /// The login that asks for work when an issue is assigned to it; empty: no assignment does.
+    pub assignee: String,
+    /// Labels that ask for work when they are put on an issue.
+    pub labels: Vec<String>,
 }
 
-/// What all runs of one ticket may spend together; what is absent is as the planner is set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TicketBudgetRules {
-    /// Dollars for models.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<Dollars>,
-    /// Tokens that models read and write.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-}
-
-impl TicketBudgetRules {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
+impl JiraRules {
+    /// Whether it is the account that tickets are assigned to.
+    pub fn is_assignee(&self, account: &Account) -> bool {
+        !self.assignee.is_empty() && (account.id == self.assignee || account.display_name == self.assignee)
     }
 }
 
-/// Whether a person must approve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Approval {
-    /// The draft pull request is the gate.
-    #[default]
-    None,
-    /// The run waits for `approve`, `reject` or `revise` before the first push.
-    BeforePush,
-    /// Every change is planned, and the run waits for a decision about the plan before the work.
-    Plan,
+impl IssueRules {
+    /// True when no issue asks for work.
+    pub fn is_empty(&self) -> bool {
+        self.assignee.is_empty() && self.labels.is_empty()
+    }
+
+    /// Whether it is the login that issues are assigned to. GitHub compares logins without case.
+    pub fn is_assignee(&self, login: &str) -> bool {
+        !self.assignee.is_empty() && self.assignee.eq_ignore_ascii_case(login)
+    }
+
+    /// Whether the label asks for work. GitHub compares labels without case.
+    pub fn is_label(&self, label: &str) -> bool {
+        self.labels
+            .iter()
+            .any(|known| known.to_lowercase() == label.to_lowercase())
+    }
 }
 
 /// Where and how commands run.

@@ -2,14 +2,14 @@
 
 mod connect;
 mod encoding;
+mod graphql;
 mod redirected;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use domain::{RepositoryName, cause::chain};
-use octocrab::Octocrab;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use connect::{app_crab, token_crab};
@@ -69,7 +69,7 @@ struct Request<'a> {
 enum Kind<'a> {
     Get(Option<&'a ETag>),
     Write(Method, &'a Value),
-    Delete,
+    Delete(Option<&'a Value>),
 }
 
 impl Client {
@@ -189,11 +189,30 @@ impl Client {
 
     /// Deletes, once.
     pub(crate) async fn delete(&self, repository: &RepositoryName, path: &str) -> Result<(), Error> {
+        self.delete_this(repository, path, None).await
+    }
+
+    /// Deletes what the body names, once.
+    pub(crate) async fn delete_with(
+        &self,
+        repository: &RepositoryName,
+        path: &str,
+        body: &Value,
+    ) -> Result<(), Error> {
+        self.delete_this(repository, path, Some(body)).await
+    }
+
+    async fn delete_this(
+        &self,
+        repository: &RepositoryName,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(), Error> {
         let request = Request {
             repository,
             access: Access::Write,
             path,
-            kind: Kind::Delete,
+            kind: Kind::Delete(body),
         };
         self.exchange(request).await.map(drop)
     }
@@ -241,44 +260,8 @@ impl Client {
             Kind::Get(Some(known)) => transport::read(&crab, Call::GetUnless(&path, known)).await,
             Kind::Write(Method::Post, body) => transport::send(&crab, Call::Post(&path, body)).await,
             Kind::Write(Method::Patch, body) => transport::send(&crab, Call::Patch(&path, body)).await,
-            Kind::Delete => transport::send(&crab, Call::Delete(&path)).await,
+            Kind::Delete(body) => transport::send(&crab, Call::Delete(&path, body)).await,
         }
-    }
-
-    /// A GraphQL mutation on behalf of a repository's installation, once.
-    pub(crate) async fn graphql(
-        &self,
-        repository: &RepositoryName,
-        query: &str,
-        variables: Value,
-    ) -> Result<Value, Error> {
-        let access = Access::MarkReady;
-        let body = json!({ "query": query, "variables": variables });
-        let mut is_fresh = false;
-        loop {
-            let crab = self.graphql_crab(repository, access).await?;
-            match transport::send(&crab, Call::Post("/graphql", &body)).await {
-                Err(Error::Unauthorized { .. })
-                    if !is_fresh && self.0.places.forget(repository, access).await =>
-                {
-                    is_fresh = true;
-                }
-                answer => return answer?.parse_graphql(),
-            }
-        }
-    }
-
-    /// Enterprise Server serves REST under /api/v3 and GraphQL under /api, and octocrab has one base.
-    async fn graphql_crab(
-        &self,
-        repository: &RepositoryName,
-        access: Access,
-    ) -> Result<Arc<Octocrab>, Error> {
-        let Some(host) = self.0.api_url.strip_suffix("/api/v3") else {
-            return self.0.places.crab(repository, access).await;
-        };
-        let token = self.0.places.secret(repository, access).await?;
-        Ok(Arc::new(token_crab(&format!("{host}/api"), &token)?))
     }
 
     pub(crate) async fn repository(

@@ -2,32 +2,51 @@
 
 use serde::Deserialize;
 
-use crate::Permission;
+use crate::{Permission, User};
 
 #[derive(Clone, Deserialize)]
 pub(crate) struct WireUser {
     pub(crate) login: String,
+    id: Option<u64>,
     /// `User` or `Bot`.
     #[serde(default)]
     pub(super) r#type: String,
+}
+
+impl WireUser {
+    pub(super) fn into_user(self) -> User {
+        User {
+            id: self.id,
+            login: self.login,
+        }
+    }
 }
 
 pub(super) fn login(user: Option<WireUser>) -> String {
     user.map_or_else(|| "ghost".to_owned(), |user| user.login)
 }
 
+pub(super) fn id(user: Option<&WireUser>) -> Option<u64> {
+    user.and_then(|user| user.id)
+}
+
 #[derive(Deserialize)]
 pub(crate) struct WirePermission {
     permission: String,
+    user: Option<WireUser>,
 }
 
-impl From<WirePermission> for Permission {
-    fn from(wire: WirePermission) -> Self {
-        match wire.permission.as_str() {
-            "admin" => Self::Admin,
-            "write" | "maintain" => Self::Write,
-            "read" | "triage" => Self::Read,
-            _ => Self::None,
+impl WirePermission {
+    /// What the account may. A login that was given up may be somebody else's by now: then the answer is about him.
+    pub(crate) fn of(&self, account: u64) -> Permission {
+        if id(self.user.as_ref()) != Some(account) {
+            return Permission::None;
+        }
+        match self.permission.as_str() {
+            "admin" => Permission::Admin,
+            "write" | "maintain" => Permission::Write,
+            "read" | "triage" => Permission::Read,
+            _ => Permission::None,
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct WirePullRequest {
     state: String,
     updated_at: Option<String>,
     closed_at: Option<String>,
+    #[serde(default)]
+    requested_reviewers: Vec<WireUser>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +73,11 @@ impl From<WirePullRequest> for PullRequest {
             },
             updated_at: instant(wire.updated_at.as_deref()),
             closed_at: instant(wire.closed_at.as_deref()),
+            requested_reviewers: wire
+                .requested_reviewers
+                .into_iter()
+                .map(|user| user.login)
+                .collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     instant,
-    people::{WireUser, login},
+    people::{WireUser, id, login},
 };
 use crate::{Comment, CommentId, LineComment, Remark, Review, ReviewState};
 
@@ -32,12 +32,14 @@ impl WireComment {
     }
 
     pub(crate) fn into_comment(self, our_login: &str, our_app: Option<u64>) -> Comment {
+        let author_id = id(self.user.as_ref());
         let author = login(self.user);
         let via_our_app = our_app.is_some() && self.performed_via_github_app.map(|app| app.id) == our_app;
         Comment {
             id: CommentId(self.id),
             by_us: via_our_app || author.eq_ignore_ascii_case(our_login),
             author,
+            author_id,
             body: self.body.unwrap_or_default(),
             created_at: instant(self.created_at.as_deref()),
             updated_at: instant(self.updated_at.as_deref().or(self.created_at.as_deref())),
@@ -115,6 +117,7 @@ impl WireReview {
             id: self.id,
             comments: comments.collect(),
             by_bot: self.user.as_ref().is_some_and(|user| user.r#type == "Bot"),
+            author_id: id(self.user.as_ref()),
             author: login(self.user),
             state,
             body: self.body.unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Markdown ⇄ ADF.
 
+use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 
 use super::{from_markdown, to_markdown};
@@ -289,6 +290,91 @@ fn a_document_as_deep_as_is_read_fits_into_a_small_stack() {
         });
     let markdown = read.unwrap().join().unwrap();
     assert!(levels > 40 && (0..levels).all(|level| markdown.contains(&format!("level{level}."))));
+}
+
+/// Documents as Jira sends them, for [`testkit::mutated`].
+const RECORDED: [&str; 3] = [
+    r#"{"version":1,"type":"doc","content":[{"type":"paragraph","content":[{"type":"text","text":"See ","marks":[{"type":"strong"}]},
+        {"type":"text","text":"log","marks":[{"type":"link","attrs":{"href":"https://ci.example/1"}}]},{"type":"hardBreak"},
+        {"type":"mention","attrs":{"id":"557058:ada","text":"@Ada"}},{"type":"emoji","attrs":{"shortName":":+1:","text":"+1"}},
+        {"type":"inlineCard","attrs":{"url":"https://a.example"}},{"type":"date","attrs":{"timestamp":"1700000000000"}}]}]}"#,
+    r#"{"version":1,"type":"doc","content":[{"type":"bulletList","content":[{"type":"listItem","content":[{"type":"paragraph","content":[
+        {"type":"text","text":"one"}]},{"type":"orderedList","attrs":{"order":3},"content":[{"type":"listItem","content":[{"type":"paragraph"}]}]}]}]},
+        {"type":"codeBlock","attrs":{"language":"rust"},"content":[{"type":"text","text":"``` <!-- x"}]},{"type":"rule"},
+        {"type":"heading","attrs":{"level":2},"content":[{"type":"text","text":"T","marks":[{"type":"code"},{"type":"em"},{"type":"strike"}]}]}]}"#,
+    r#"{"version":1,"type":"doc","content":[{"type":"table","content":[{"type":"tableRow","content":[{"type":"tableHeader","content":[
+        {"type":"paragraph","content":[{"type":"text","text":"a|b"}]}]},{"type":"tableCell","attrs":{"colspan":2},"content":[]}]}]},
+        {"type":"panel","attrs":{"panelType":"info"},"content":[{"type":"blockquote","content":[{"type":"paragraph"}]}]},
+        {"type":"expand","attrs":{"title":"more"},"content":[]},{"type":"mediaSingle","content":[{"type":"media","attrs":{"id":"1","alt":"x"}}]}]}"#,
+];
+
+/// Any JSON, with the words that documents are made of.
+fn any_json() -> impl Strategy<Value = Value> {
+    let word = select(vec![
+        "type",
+        "content",
+        "text",
+        "attrs",
+        "marks",
+        "doc",
+        "paragraph",
+        "bulletList",
+        "listItem",
+        "codeBlock",
+        "table",
+        "tableRow",
+        "heading",
+        "level",
+        "link",
+        "href",
+        "hardBreak",
+        "mention",
+        "orderedList",
+        "order",
+        "panel",
+    ]);
+    let leaf = prop_oneof![
+        word.clone().prop_map(Value::from),
+        any::<Option<bool>>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 60, 6, move |inner| {
+        let entry = (word.clone().prop_map(str::to_owned), inner.clone());
+        prop_oneof![
+            vec(inner, 0..6).prop_map(Value::from),
+            vec(entry, 0..6).prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::fuzz_cases()))]
+
+    #[test]
+    fn fuzz_any_json_that_stands_for_a_document_becomes_markdown(document in any_json()) {
+        assert_legal(&from_markdown(&to_markdown(&document)));
+    }
+
+    #[test]
+    fn fuzz_a_recorded_document_that_was_changed_becomes_markdown_with_harmless_links(
+        which in 0..RECORDED.len(), edits in vec(any::<testkit::Edit>(), 0..6)
+    ) {
+        let text = testkit::mutated(RECORDED[which].as_bytes(), &edits);
+        if let Ok(document) = domain::json::from_slice::<Value>(&text) {
+            let again = from_markdown(&to_markdown(&document));
+            assert_legal(&again);
+            for link in links(&again) {
+                prop_assert!(domain::is_safe_link(&link), "{}", link);
+            }
+        }
+    }
+
+    #[test]
+    fn fuzz_any_text_becomes_a_legal_document(text in "\\PC{0,80}", bytes in vec(any::<u8>(), 0..80)) {
+        assert_legal(&from_markdown(&text));
+        assert_legal(&from_markdown(&String::from_utf8_lossy(&bytes)));
+    }
 }
 
 proptest::proptest! {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::Account;
+use domain::Account;
 
 #[derive(Clone, Deserialize)]
 pub(crate) struct WireAccount {

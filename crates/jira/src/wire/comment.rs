@@ -1,6 +1,6 @@
 //! Comments and their properties.
 
-use domain::json;
+use domain::{Account, json};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -9,7 +9,7 @@ use super::{
     text::markdown,
     value::{instant, text_or_number},
 };
-use crate::{Account, Comment, CommentId, Error};
+use crate::{Comment, CommentId, Error};
 
 /// Key of the comment property that holds our marker.
 pub(crate) const MARKER: &str = "journeyman";

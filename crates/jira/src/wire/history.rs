@@ -1,10 +1,17 @@
 //! What was changed at an issue.
 
-use domain::Timestamp;
+use domain::{Account, Timestamp};
 use serde::Deserialize;
 
 use super::{account::WireAccount, value::text_or_number};
-use crate::{Account, ChangelogId, StatusChange, TextEdit, TextField};
+use crate::{Assignment, ChangelogId, StatusChange, TextEdit, TextField};
+
+/// What was done to an issue, each kind oldest first.
+pub(crate) struct Changes {
+    pub(crate) moves: Vec<StatusChange>,
+    pub(crate) edits: Vec<TextEdit>,
+    pub(crate) assignments: Vec<Assignment>,
+}
 
 #[derive(Clone, Deserialize)]
 pub(crate) struct WireHistory {
@@ -23,6 +30,9 @@ struct WireHistoryItem {
     from: Option<String>,
     #[serde(rename = "toString")]
     to: Option<String>,
+    /// The id of what `toString` names.
+    #[serde(rename = "to")]
+    to_id: Option<String>,
 }
 
 impl WireHistoryItem {
@@ -50,6 +60,22 @@ impl WireHistory {
             id: ChangelogId(self.id),
             by: self.author.map(Account::from),
             before,
+        })
+    }
+
+    /// The assignment that this entry records, if it records one.
+    pub(crate) fn into_assignment(self) -> Option<Assignment> {
+        let item = self
+            .items
+            .into_iter()
+            .rev()
+            .find(|item| item.field == "assignee")?;
+        let display_name = item.to.unwrap_or_default();
+        Some(Assignment {
+            id: ChangelogId(self.id),
+            to: item.to_id.map(|id| Account { id, display_name }),
+            at: self.created.as_deref().and_then(Timestamp::parse),
+            by: self.author.map(Account::from),
         })
     }
 

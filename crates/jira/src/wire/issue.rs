@@ -1,17 +1,18 @@
 //! An issue's own fields.
 
-use domain::{TicketKey, Timestamp};
+use domain::{Account, TicketKey, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
     account::WireAccount,
+    history::Changes,
     related::{WireLink, WireLinked},
     status::WireStatus,
     text::markdown,
     value::WireName,
 };
-use crate::{Account, Comment, Error, Issue, Related, StatusChange, TextEdit};
+use crate::{Comment, Error, Issue, Related};
 
 #[derive(Deserialize)]
 pub(crate) struct WireIssue {
@@ -59,7 +60,7 @@ impl WireIssue {
         key: &TicketKey,
         url: String,
         comments: Vec<Comment>,
-        (status_changes, text_edits): (Vec<StatusChange>, Vec<TextEdit>),
+        changes: Changes,
     ) -> Result<Issue, Error> {
         let mut fields = self.fields;
         let related = fields.take_related(key);
@@ -73,15 +74,16 @@ impl WireIssue {
             priority: fields.priority.map(|priority| priority.name).unwrap_or_default(),
             labels: fields.labels,
             status: fields.status.into(),
-            status_changed_at: status_changes.last().and_then(|change| change.at),
+            status_changed_at: changes.moves.last().and_then(|change| change.at),
             assignee: fields.assignee.map(Account::from),
             updated: fields.updated.as_deref().and_then(Timestamp::parse),
             url,
             comments,
             created: fields.created.as_deref().and_then(Timestamp::parse),
             creator: fields.creator.map(Account::from),
-            status_changes,
-            text_edits,
+            status_changes: changes.moves,
+            text_edits: changes.edits,
+            assignments: changes.assignments,
             related,
         })
     }

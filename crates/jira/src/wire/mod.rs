@@ -17,7 +17,7 @@ mod value;
 pub(crate) use account::{WireAccount, WireGroup};
 pub(crate) use address::{encode, issue_path};
 pub(crate) use comment::{MARKER, WireComment};
-pub(crate) use history::WireHistory;
+pub(crate) use history::{Changes, WireHistory};
 pub(crate) use issue::WireIssue;
 pub(crate) use jql::{changed_jql, ready_jql, similar_jql, these_jql};
 pub(crate) use permission::WirePermissions;

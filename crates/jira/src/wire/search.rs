@@ -1,6 +1,6 @@
 //! Hits of a search.
 
-use domain::{Instance, TicketKey};
+use domain::{Account, Instance, TicketKey};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -9,7 +9,7 @@ use super::{
     text::markdown,
     value::{WireName, instant},
 };
-use crate::{Account, ChangedIssue, Error, IssueStub, Outlined, error::capped};
+use crate::{ChangedIssue, Error, IssueStub, Outlined, error::capped};
 
 #[derive(Deserialize)]
 pub(crate) struct WireSearch<T> {
@@ -31,6 +31,7 @@ struct WireStubFields {
     status: WireName,
     created: Option<String>,
     creator: Option<WireAccount>,
+    assignee: Option<WireAccount>,
 }
 
 /// A hit with its text.
@@ -76,6 +77,7 @@ impl WireStub {
             created: instant(&self.fields.created.unwrap_or_default())?,
             creator: self.fields.creator.map(Account::from),
             status: self.fields.status.name,
+            assignee: self.fields.assignee.map(Account::from),
         })
     }
 

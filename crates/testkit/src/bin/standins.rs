@@ -23,7 +23,10 @@ async fn main() -> anyhow::Result<()> {
 
 /// A repository with a pull request that people and CI spoke about, and branches for more of them.
 fn furnish_github(github: &FakeGitHub) -> anyhow::Result<Value> {
-    github.create_repository(REPOSITORY, &[("README.md", "A shop.\n"), ("src/cart.txt", "1\n2\n")])?;
+    github.create_repository(
+        REPOSITORY,
+        &[("README.md", "A shop.\n"), ("src/cart.txt", "1\n2\n")],
+    )?;
     for branch in ["first", "second", "third"] {
         github.commit(REPOSITORY, branch, branch, &[("src/cart.txt", "1\n2\n3\n")])?;
     }
@@ -38,7 +41,13 @@ fn furnish_github(github: &FakeGitHub) -> anyhow::Result<Value> {
         ],
     )?;
     let line = [("src/cart.txt", 3, "Why three?")];
-    github.review_lines(REPOSITORY, number, "ada", ("changes_requested", "Not yet."), &line)?;
+    github.review_lines(
+        REPOSITORY,
+        number,
+        "ada",
+        ("changes_requested", "Not yet."),
+        &line,
+    )?;
     github.comment_as(REPOSITORY, number, "ada", "Please look again.")?;
     github.require_checks(REPOSITORY, "main", &["test"])?;
     let rules = Ruleset {

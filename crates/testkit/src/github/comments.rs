@@ -1,4 +1,4 @@
-//! Comments of pull requests over REST.
+//! Comments of issues and pull requests over REST.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) async fn list(
     Query(page): Query<PageQuery>,
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
-        repo.pulls.get(&number).ok_or_else(not_found)?;
+        repo.has_thread(number).then_some(()).ok_or_else(not_found)?;
         let comments = repo
             .comments
             .iter()

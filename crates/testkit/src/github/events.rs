@@ -5,20 +5,27 @@ use serde_json::{Value, json};
 use super::READER_INSTALLATION_ID;
 use super::hub::Hub;
 use super::shape::{pushed_commit, user, with};
-use super::state::{Comment, Pull, Repo};
+use super::state::{Comment, Issue, Pull, Repo};
 use super::{history, repository};
 
 impl Hub {
     /// A comment was created or edited; `more` is what this action tells besides.
     pub(super) fn tell_comment(&self, repo: &Repo, comment: &Comment, action: &str, more: Value, by: &str) {
-        let Some(pull) = repo.pulls.get(&comment.number) else {
-            return;
+        let issue = match (repo.pulls.get(&comment.number), repo.issues.get(&comment.number)) {
+            (Some(pull), _) => repo.pull_as_issue_json(pull, &self.url),
+            (None, Some(issue)) => repo.issue_json(issue, &self.url),
+            (None, None) => return,
         };
         let payload = json!({
-            "action": action, "comment": repo.comment_json(comment, &self.url),
-            "issue": repo.issue_json(pull, &self.url),
+            "action": action, "comment": repo.comment_json(comment, &self.url), "issue": issue,
         });
         self.tell(repo, "issue_comment", with(payload, more), by);
+    }
+
+    /// Something happened to an issue; `more` is what this action tells besides.
+    pub(super) fn tell_issue(&self, repo: &Repo, issue: &Issue, action: &str, more: Value, by: &str) {
+        let payload = json!({"action": action, "issue": repo.issue_json(issue, &self.url)});
+        self.tell(repo, "issues", with(payload, more), by);
     }
 
     pub(super) fn tell_pull(&self, repo: &Repo, pull: &Pull, action: &str, by: &str) {

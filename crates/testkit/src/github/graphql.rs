@@ -1,4 +1,4 @@
-//! The two GraphQL mutations that REST has no counterpart for.
+//! The queries and mutations that we use: REST has no counterpart for them.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::auth::Caller;
 use super::hub::Hub;
+use super::issues;
 use super::rest::{Handled, read};
 use crate::http::answer;
 
@@ -42,6 +43,15 @@ pub(super) async fn handle(
     if let Some(merge) = MERGES.iter().find(|name| body.query.contains(**name)) {
         hub.log.violation(format!("a merge was tried: {merge}"));
         return Ok(failed("FORBIDDEN", "Only people merge"));
+    }
+    if body.query.contains("resolveReviewThread") {
+        return Ok(resolve(&hub, &caller, &body.variables));
+    }
+    if body.query.contains("reviewThreads") {
+        return Ok(threads(&hub, &caller, &body.variables));
+    }
+    if body.query.contains("userContentEdits") {
+        return Ok(issue(&hub, &caller, &body.variables));
     }
     let (mutation, draft) = if body.query.contains("markPullRequestReadyForReview") {
         ("markPullRequestReadyForReview", false)
@@ -78,6 +88,97 @@ pub(super) async fn handle(
             ))
         }
         Err(error) => Ok(failed("UNPROCESSABLE", &error.to_string())),
+    }
+}
+
+/// The threads of a pull request's reviews.
+fn threads(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
+    let text = |name: &str| variables[name].as_str().unwrap_or_default();
+    let full_name = format!("{}/{}", text("owner"), text("name"));
+    if caller
+        .token
+        .may(Some(&full_name), &[("pull_requests", "read")])
+        .is_err()
+    {
+        return failed("FORBIDDEN", "Resource not accessible by integration");
+    }
+    let mut world = hub.world();
+    let number = variables["number"].as_u64().unwrap_or_default();
+    let Ok(pull) = world.repo(&full_name).and_then(|repo| repo.pull(number)) else {
+        return failed("NOT_FOUND", "Could not resolve to a PullRequest");
+    };
+    let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+    let first = lines.filter(|line| line.in_reply_to.is_none());
+    let nodes: Vec<Value> = first
+        .map(|line| {
+            json!({"id": format!("PRRT_{}", line.id), "isResolved": pull.resolved.contains(&line.id),
+                "comments": {"nodes": [{"databaseId": line.id}]}})
+        })
+        .collect();
+    let pull = json!({"reviewThreads": {"nodes": nodes}});
+    answer(
+        StatusCode::OK,
+        json!({"data": {"repository": {"pullRequest": pull}}}),
+    )
+}
+
+fn resolve(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
+    let id = variables["id"].as_str().unwrap_or_default();
+    let first: Option<u64> = id.strip_prefix("PRRT_").and_then(|number| number.parse().ok());
+    let mut world = hub.world();
+    let has = |pull: &super::state::Pull| {
+        let mut lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        lines.any(|line| Some(line.id) == first && line.in_reply_to.is_none())
+    };
+    let found = world.repos.values_mut().find_map(|repo| {
+        let name = repo.name.clone();
+        let pull = repo.pulls.values_mut().find(|pull| has(pull))?;
+        Some((name, pull))
+    });
+    let Some(((name, pull), first)) = found.zip(first) else {
+        return failed(
+            "NOT_FOUND",
+            "Could not resolve to a node with the global id given",
+        );
+    };
+    if !caller.writes
+        || caller
+            .token
+            .may(Some(&name), &[("pull_requests", "write")])
+            .is_err()
+    {
+        return failed("FORBIDDEN", "Resource not accessible by integration");
+    }
+    pull.resolved.insert(first);
+    let thread = json!({"id": id, "isResolved": true});
+    answer(
+        StatusCode::OK,
+        json!({"data": {"resolveReviewThread": {"thread": thread}}}),
+    )
+}
+
+/// An issue with everything that happened to it.
+fn issue(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
+    let (Some(owner), Some(name), Some(number)) = (
+        variables["owner"].as_str(),
+        variables["name"].as_str(),
+        variables["number"].as_u64(),
+    ) else {
+        return failed(
+            "INVALID",
+            "Variable $number of type Int! was provided invalid value",
+        );
+    };
+    let full_name = format!("{owner}/{name}");
+    if caller.token.may(Some(&full_name), &[("issues", "read")]).is_err() {
+        return failed("FORBIDDEN", "Resource not accessible by integration");
+    }
+    match issues::graphql(&mut hub.world(), &full_name, number, &hub.url) {
+        Some(issue) => answer(StatusCode::OK, json!({"data": {"repository": {"issue": issue}}})),
+        None => failed(
+            "NOT_FOUND",
+            &format!("Could not resolve to an Issue with the number of {number}."),
+        ),
     }
 }
 

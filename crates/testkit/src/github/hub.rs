@@ -100,6 +100,7 @@ impl Hub {
             created: iso_now(),
             pushed: iso_now(),
             pulls: BTreeMap::new(),
+            issues: BTreeMap::new(),
             comments: Vec::new(),
             checks: Vec::new(),
             permissions: BTreeMap::new(),
@@ -142,7 +143,7 @@ impl Hub {
                 .cloned()
                 .with_context(|| format!("there is no branch {branch}"))
         };
-        let number = repo.pulls.keys().next_back().map_or(1, |last| last + 1);
+        let number = repo.next_number();
         let now = iso_now();
         let pull = Pull {
             id,
@@ -163,6 +164,8 @@ impl Hub {
             closed: None,
             labels: Vec::new(),
             reviewers: Vec::new(),
+            resolved: std::collections::BTreeSet::new(),
+            review_requests: Vec::new(),
             reviews: Vec::new(),
             made: Instant::now(),
         };
@@ -316,6 +319,9 @@ impl Hub {
         self.tell_pull(repo, &pull, "closed", by);
         let old = before.get(&pull.base);
         self.branch_moved(repo, &pull.base, old, Some(&id), by);
+        if pull.base == repo.default_branch {
+            self.close_fixed(repo, &pull, by);
+        }
         Ok(id)
     }
 

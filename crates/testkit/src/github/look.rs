@@ -36,6 +36,40 @@ pub struct PullRequestState {
     pub requested_reviewers: Vec<String>,
 }
 
+/// An issue as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssueState {
+    /// Its number.
+    pub number: u64,
+    /// Its title.
+    pub title: String,
+    /// Its body.
+    pub body: String,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// The logins of its assignees.
+    pub assignees: Vec<String>,
+    /// True while it is not closed.
+    pub open: bool,
+    /// `completed` or `not_planned` once it is closed.
+    pub closed_as: Option<String>,
+    /// The reactions to it: `eyes` and so on.
+    pub reactions: Vec<String>,
+}
+
+/// A review as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewState {
+    /// Who submitted it.
+    pub author: String,
+    /// `commented`, `approved` or `changes_requested`.
+    pub state: String,
+    /// Its words.
+    pub body: String,
+    /// Its comments on lines: path, line and text.
+    pub comments: Vec<(String, u64, String)>,
+}
+
 /// A comment as a test looks at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentState {
@@ -58,7 +92,15 @@ impl FakeGitHub {
             .collect()
     }
 
-    /// All comments of a pull request, oldest first.
+    /// One issue.
+    #[must_use]
+    pub fn issue(&self, repository: &str, number: u64) -> Option<IssueState> {
+        let world = self.hub.world();
+        let issue = world.repos.get(repository)?.issues.get(&number)?;
+        Some(issue.state())
+    }
+
+    /// All comments of an issue or pull request, oldest first.
     #[must_use]
     pub fn comments(&self, repository: &str, number: u64) -> Vec<CommentState> {
         let world = self.hub.world();

@@ -9,6 +9,8 @@ mod git_http;
 mod graphql;
 mod history;
 mod hub;
+mod issues;
+mod issues_rest;
 mod logs;
 mod look;
 mod moved;
@@ -16,6 +18,7 @@ mod pulls;
 mod quota;
 mod repository;
 mod rest;
+mod reviewing;
 mod routes;
 mod rulesets;
 mod scope;
@@ -32,7 +35,7 @@ use anyhow::Context as _;
 use crate::http::{Fault, RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
-pub use look::{CommentState, PullRequestState};
+pub use look::{CommentState, IssueState, PullRequestState, ReviewState};
 pub use rulesets::Ruleset;
 
 /// The App that may only read.
@@ -250,7 +253,9 @@ impl FakeGitHub {
         state: &str,
         body: &str,
     ) -> anyhow::Result<()> {
-        self.hub.review(repository, number, by, (state, body), &[])
+        self.hub
+            .review(repository, number, by, (state, body), &[])
+            .map(drop)
     }
 
     /// The same with comments at lines of the head: path, line and text.
@@ -265,31 +270,9 @@ impl FakeGitHub {
         (state, body): (&str, &str),
         lines: &[(&str, u64, &str)],
     ) -> anyhow::Result<()> {
-        self.hub.review(repository, number, by, (state, body), lines)
-    }
-
-    /// What our account replied to a comment on a line, oldest first.
-    ///
-    /// # Errors
-    /// When there is no such repository or pull request.
-    pub fn replies(&self, repository: &str, number: u64, comment: u64) -> anyhow::Result<Vec<String>> {
-        let mut world = self.hub.world();
-        let pull = world.repo(repository)?.pull(number)?;
-        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
-        let replies = lines.filter(|line| line.in_reply_to == Some(comment));
-        Ok(replies.map(|line| line.body.clone()).collect())
-    }
-
-    /// The ids of the comments on lines that begin a thread, oldest first.
-    ///
-    /// # Errors
-    /// When there is no such repository or pull request.
-    pub fn threads(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
-        let mut world = self.hub.world();
-        let pull = world.repo(repository)?.pull(number)?;
-        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
-        let first = lines.filter(|line| line.in_reply_to.is_none());
-        Ok(first.map(|line| line.id).collect())
+        self.hub
+            .review(repository, number, by, (state, body), lines)
+            .map(drop)
     }
 
     /// The id that the next object gets: a review takes one, then each of its comments.
@@ -298,10 +281,10 @@ impl FakeGitHub {
         self.hub.world().next_id()
     }
 
-    /// A person comments on a pull request; gives the comment's id. Sends `issue_comment`.
+    /// A person comments on an issue or pull request; gives the comment's id. Sends `issue_comment`.
     ///
     /// # Errors
-    /// When there is no such pull request.
+    /// When there is no such issue or pull request.
     pub fn comment_as(&self, repository: &str, number: u64, by: &str, body: &str) -> anyhow::Result<u64> {
         Ok(self.hub.comment(repository, number, by, body)?.id)
     }

@@ -12,7 +12,6 @@ use super::auth::{Caller, not_found, refuse};
 use super::hub::{Hub, NewPull};
 use super::repository;
 use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
-use super::shape::{label_json, user};
 use super::state::{Pull, Repo};
 use crate::http::{answer, iso_now};
 
@@ -224,7 +223,7 @@ pub(super) async fn update(
 }
 
 /// Adds what is not there yet; gives what that was.
-fn added(known: &mut Vec<String>, wanted: Vec<String>) -> Vec<String> {
+pub(super) fn added(known: &mut Vec<String>, wanted: Vec<String>) -> Vec<String> {
     let is_new = |name: &String| !known.contains(name);
     let new: Vec<String> = wanted.into_iter().filter(is_new).collect();
     known.extend(new.iter().cloned());
@@ -257,16 +256,24 @@ pub(super) async fn request_reviewers(
             let message = "Review cannot be requested from pull request author.";
             return Err(refuse(StatusCode::UNPROCESSABLE_ENTITY, message));
         }
-        let new = added(&mut pull.reviewers, wanted.reviewers);
-        let pull = pull.clone();
+        let new = wanted
+            .reviewers
+            .iter()
+            .filter(|login| !pull.reviewers.contains(login));
+        Ok(new.cloned().collect::<Vec<String>>())
+    })
+    .and_then(|new| {
         for login in new {
-            let asked = json!({"requested_reviewer": user(&login)});
-            hub.tell_pull_with(repo, &pull, "review_requested", asked, caller.login());
+            let asked = hub.ask_reviewer(&format!("{owner}/{name}"), number, &login, caller.login());
+            asked.map_err(|_| not_found())?;
         }
-        Ok(answer(
-            StatusCode::CREATED,
-            repo.simple_pull_json(&pull, &hub.url),
-        ))
+        with_repo(&hub, &owner, &name, |repo| {
+            let pull = repo.pull(number).map_err(|_| not_found())?.clone();
+            Ok(answer(
+                StatusCode::CREATED,
+                repo.simple_pull_json(&pull, &hub.url),
+            ))
+        })
     })
 }
 
@@ -334,44 +341,5 @@ pub(super) async fn line_comments(
         let of_review = |review| repo.line_comments_json(pull, review, &hub.url);
         let items = pull.reviews.iter().flat_map(of_review);
         Ok(page.answer(&hub, &uri.0, items.collect()))
-    })
-}
-
-pub(super) async fn labels(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
-    Path((owner, name, number)): NumberPath,
-) -> Handled {
-    with_repo(&hub, &owner, &name, |repo| {
-        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
-        Ok(answer(StatusCode::OK, repo.labels_json(pull, &hub.url)))
-    })
-}
-
-/// An object, or the list alone.
-#[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-enum LabelsBody {
-    Object { labels: Vec<String> },
-    List(Vec<String>),
-}
-
-pub(super) async fn add_labels(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
-    Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Handled {
-    let (LabelsBody::Object { labels: new } | LabelsBody::List(new)) = read(&headers, &body)?;
-    with_repo(&hub, &owner, &name, |repo| {
-        let pull = repo.pull(number).map_err(|_| not_found())?;
-        let new = added(&mut pull.labels, new);
-        let pull = pull.clone();
-        for label in new {
-            let labeled = json!({"label": label_json(repo, &label, &hub.url)});
-            hub.tell_pull_with(repo, &pull, "labeled", labeled, caller.login());
-        }
-        Ok(answer(StatusCode::OK, repo.labels_json(&pull, &hub.url)))
     })
 }

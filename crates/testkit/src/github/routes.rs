@@ -7,11 +7,11 @@ use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::StatusCode;
 use axum::middleware;
 use axum::response::Response;
-use axum::routing::{any, get, patch, post};
+use axum::routing::{any, delete, get, patch, post};
 
 use super::auth::{not_found, refuse};
 use super::hub::Hub;
-use super::{branches, comments, git_http, graphql, logs, pulls, quota, rest};
+use super::{branches, comments, git_http, graphql, issues_rest, logs, pulls, quota, rest, reviewing};
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
     let repo = Router::new()
@@ -23,7 +23,12 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
             "/pulls/{number}/requested_reviewers",
             post(pulls::request_reviewers),
         )
-        .route("/pulls/{number}/reviews", get(pulls::reviews))
+        .route(
+            "/pulls/{number}/reviews",
+            get(pulls::reviews).post(reviewing::submit),
+        )
+        .route("/pulls/{number}/files", get(reviewing::files))
+        .route("/issues/{number}/events", get(reviewing::events))
         .route("/pulls/{number}/comments", get(pulls::line_comments))
         .route("/pulls/{number}/comments/{comment}/replies", post(pulls::reply))
         .route("/actions/jobs/{job}/logs", get(logs::redirect))
@@ -38,7 +43,21 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         )
         .route(
             "/issues/{number}/labels",
-            get(pulls::labels).post(pulls::add_labels),
+            get(issues_rest::labels).post(issues_rest::add_labels),
+        )
+        .route(
+            "/issues/{number}/labels/{label}",
+            delete(issues_rest::remove_label),
+        )
+        .route(
+            "/issues/{number}/assignees",
+            delete(issues_rest::remove_assignees),
+        )
+        .route("/issues/{number}/reactions", post(issues_rest::react))
+        .route("/issues", get(issues_rest::list))
+        .route(
+            "/issues/{number}",
+            get(issues_rest::get).patch(issues_rest::update),
         )
         .route("/commits/{sha}/check-runs", get(rest::check_runs))
         .route("/commits/{sha}/status", get(rest::combined_status))

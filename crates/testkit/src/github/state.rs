@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tokio::time::Instant;
 
-use super::{CommentState, Conclusion, PullRequestState, Ruleset};
+use super::{CommentState, Conclusion, IssueState, PullRequestState, Ruleset};
 
 #[derive(Debug, Clone)]
 pub(super) struct Comment {
@@ -70,7 +70,49 @@ pub(super) struct Pull {
     pub(super) closed: Option<String>,
     pub(super) labels: Vec<String>,
     pub(super) reviewers: Vec<String>,
+    /// First comments of threads that somebody resolved.
+    pub(super) resolved: std::collections::BTreeSet<u64>,
+    /// Whose review was asked for, by whom and when, with the event's id.
+    pub(super) review_requests: Vec<(u64, String, String, String)>,
     pub(super) reviews: Vec<Review>,
+    pub(super) made: Instant,
+}
+
+/// Something that happened to an issue.
+#[derive(Debug, Clone)]
+pub(super) struct IssueEvent {
+    pub(super) id: u64,
+    pub(super) by: String,
+    pub(super) at: String,
+    pub(super) what: Happened,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Happened {
+    Assigned(String),
+    Labeled(String),
+    Renamed,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Issue {
+    pub(super) id: u64,
+    pub(super) number: u64,
+    pub(super) title: String,
+    pub(super) body: String,
+    pub(super) author: String,
+    pub(super) labels: Vec<String>,
+    pub(super) assignees: Vec<String>,
+    /// `completed` or `not_planned` once it is closed.
+    pub(super) closed_as: Option<String>,
+    pub(super) created: String,
+    pub(super) updated: String,
+    pub(super) closed: Option<String>,
+    /// When its body was changed and by whom, oldest first.
+    pub(super) edits: Vec<(String, String)>,
+    /// Who reacted, and how.
+    pub(super) reactions: Vec<(String, String)>,
+    pub(super) events: Vec<IssueEvent>,
     pub(super) made: Instant,
 }
 
@@ -85,6 +127,8 @@ pub(super) struct Repo {
     /// When it was last pushed to.
     pub(super) pushed: String,
     pub(super) pulls: BTreeMap<u64, Pull>,
+    /// Their numbers and those of pull requests are one sequence.
+    pub(super) issues: BTreeMap<u64, Issue>,
     pub(super) comments: Vec<Comment>,
     pub(super) checks: Vec<CheckRun>,
     pub(super) permissions: BTreeMap<String, String>,
@@ -100,6 +144,28 @@ impl Repo {
 
     pub(super) fn pull_url(&self, number: u64, url: &str) -> String {
         format!("{url}/{}/pull/{number}", self.name)
+    }
+
+    pub(super) fn issue_url(&self, number: u64, url: &str) -> String {
+        format!("{url}/{}/issues/{number}", self.name)
+    }
+
+    /// The page of an issue or pull request.
+    pub(super) fn page_url(&self, number: u64, url: &str) -> String {
+        match self.issues.contains_key(&number) {
+            true => self.issue_url(number, url),
+            false => self.pull_url(number, url),
+        }
+    }
+
+    /// Whether there is an issue or pull request of that number.
+    pub(super) fn has_thread(&self, number: u64) -> bool {
+        self.issues.contains_key(&number) || self.pulls.contains_key(&number)
+    }
+
+    pub(super) fn next_number(&self) -> u64 {
+        let last = |keys: Option<&u64>| keys.copied().unwrap_or_default();
+        last(self.pulls.keys().next_back()).max(last(self.issues.keys().next_back())) + 1
     }
 }
 
@@ -127,6 +193,33 @@ impl Pull {
             url: repo.pull_url(self.number, url),
             labels: self.labels.clone(),
             requested_reviewers: self.reviewers.clone(),
+        }
+    }
+}
+
+impl Issue {
+    pub(super) const fn is_open(&self) -> bool {
+        self.closed.is_none()
+    }
+
+    pub(super) fn node_id(&self) -> String {
+        format!("I_kwDO{:06}", self.id)
+    }
+
+    pub(super) fn state(&self) -> IssueState {
+        IssueState {
+            number: self.number,
+            title: self.title.clone(),
+            body: self.body.clone(),
+            labels: self.labels.clone(),
+            assignees: self.assignees.clone(),
+            open: self.is_open(),
+            closed_as: self.closed_as.clone(),
+            reactions: self
+                .reactions
+                .iter()
+                .map(|(_, content)| content.clone())
+                .collect(),
         }
     }
 }

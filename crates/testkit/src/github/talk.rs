@@ -4,6 +4,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::FakeGitHub;
 use super::hub::Hub;
 use super::state::{Comment, LineComment, Review};
 use crate::http::iso_now;
@@ -16,7 +17,7 @@ impl Hub {
         by: &str,
         (state, body): (&str, &str),
         lines: &[(&str, u64, &str)],
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Review> {
         let mut world = self.world();
         let id = world.fresh_id();
         let line = |&(path, line, body): &(&str, u64, &str)| LineComment {
@@ -51,7 +52,7 @@ impl Hub {
             "pull_request": repo.simple_pull_json(&pull, &self.url),
         });
         self.tell(repo, "pull_request_review", payload, by);
-        Ok(())
+        Ok(review)
     }
 
     /// A reply to a comment on a line is a review of its own, with nothing else in it.
@@ -102,7 +103,7 @@ impl Hub {
         let mut world = self.world();
         let id = world.fresh_id();
         let repo = world.repo(name)?;
-        repo.pull(number)?;
+        ensure!(repo.has_thread(number), "there is no {name}#{number}");
         let now = iso_now();
         let comment = Comment {
             id,
@@ -132,5 +133,41 @@ impl Hub {
         let changes = json!({"changes": {"body": {"from": before}}});
         self.tell_comment(repo, &comment, "edited", changes, by);
         Ok(())
+    }
+}
+
+impl FakeGitHub {
+    /// What our account replied to a comment on a line, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn replies(&self, repository: &str, number: u64, comment: u64) -> anyhow::Result<Vec<String>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let replies = lines.filter(|line| line.in_reply_to == Some(comment));
+        Ok(replies.map(|line| line.body.clone()).collect())
+    }
+
+    /// The first comments of the threads that are resolved.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn resolved(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        Ok(pull.resolved.iter().copied().collect())
+    }
+
+    /// The ids of the comments on lines that begin a thread, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn threads(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let first = lines.filter(|line| line.in_reply_to.is_none());
+        Ok(first.map(|line| line.id).collect())
     }
 }

@@ -195,6 +195,15 @@ impl FakeJira {
             })
     }
 
+    /// A person deletes a ticket; sends `jira:issue_deleted`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn delete_issue(&self, key: &str, by: &str) -> anyhow::Result<()> {
+        let deleted = self.desk.delete(key, &Account::person(by));
+        deleted.with_context(|| format!("there is no ticket {key}"))
+    }
+
     /// A person comments; gives the comment's id. Sends `comment_created`.
     ///
     /// # Errors

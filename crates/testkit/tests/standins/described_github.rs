@@ -92,6 +92,18 @@ impl Caller {
         let own = format!("/pulls/1/comments/{}/replies", comments[0]["id"]);
         self.ask_repo("POST", route, &own, Some(json!({"body": "Because."})))
             .await;
+        self.github
+            .ask_for_review("acme/shop", 1, "agent", "rita")
+            .unwrap();
+        self.ask_repo("GET", "/issues/{number}/events", "/issues/1/events", None)
+            .await;
+        self.ask_repo("GET", "/pulls/{number}/files", "/pulls/1/files", None)
+            .await;
+        let review = json!({"event": "COMMENT", "body": "Fine", "comments": [
+            {"path": "src/b.txt", "line": 1, "side": "RIGHT", "body": "Why?"}]});
+        let route = "/pulls/{number}/reviews";
+        self.ask_repo("POST", route, "/pulls/1/reviews", Some(review))
+            .await;
         self.ask_repo("GET", "/pulls", "/pulls", None).await;
     }
 
@@ -108,6 +120,42 @@ impl Caller {
         self.ask_repo("GET", route, "/issues/1/comments", None).await;
         self.ask_repo("GET", "/issues/comments", "/issues/comments", None)
             .await;
+    }
+
+    async fn use_issues(&mut self) {
+        let number = self
+            .github
+            .open_issue_as("acme/shop", "rita", "A title", "A body")
+            .unwrap();
+        let path = |rest: &str| format!("/issues/{number}{rest}");
+        self.github
+            .assign_issue("acme/shop", number, "agent", "rita")
+            .unwrap();
+        self.github
+            .label_issue("acme/shop", number, "ready", "rita")
+            .unwrap();
+        let edited = self
+            .github
+            .edit_issue_as("acme/shop", number, "rita", Some("Another"), Some("Longer"));
+        edited.unwrap();
+        self.ask_repo("GET", "/issues", "/issues?state=all", None).await;
+        let eyes = Some(json!({"content": "eyes"}));
+        let route = "/issues/{number}/reactions";
+        self.ask_repo("POST", route, &path("/reactions"), eyes).await;
+        let one = "/issues/{number}";
+        self.ask_repo("GET", one, &path(""), None).await;
+        for state in ["closed", "open"] {
+            let change = Some(json!({"state": state}));
+            self.ask_repo("PATCH", one, &path(""), change).await;
+        }
+        let who = Some(json!({"assignees": ["agent"]}));
+        let route = "/issues/{number}/assignees";
+        self.ask_repo("DELETE", route, &path("/assignees"), who).await;
+        self.github
+            .label_issue("acme/shop", number, "second", "rita")
+            .unwrap();
+        let route = "/issues/{number}/labels/{label}";
+        self.ask_repo("DELETE", route, &path("/labels/ready"), None).await;
     }
 
     async fn use_commits(&mut self) {
@@ -182,6 +230,7 @@ async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
     };
     caller.use_pull_requests().await;
     caller.use_comments().await;
+    caller.use_issues().await;
     caller.use_commits().await;
     caller.use_apps().await;
     caller.github.merge("acme/shop", 1, "rita").unwrap();

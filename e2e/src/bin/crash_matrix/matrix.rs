@@ -18,19 +18,23 @@ use crate::{
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
 /// Sites that only read: a crash before the answer leaves what a crash after it leaves.
-const READS: [&str; 33] = [
+const READS: [&str; 37] = [
     "ingest.github.branch_checks",
     "ingest.github.changed",
     "ingest.github.checks",
     "ingest.github.closed",
     "ingest.github.comments",
+    "ingest.github.files",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
+    "ingest.github.issue",
+    "ingest.github.issues",
     "ingest.github.job_log",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
     "ingest.github.remarks",
+    "ingest.github.review_requests",
     "ingest.github.reviews",
     "ingest.jira.changed",
     "ingest.jira.comments",
@@ -54,10 +58,15 @@ const READS: [&str; 33] = [
     "reporter.github.token",
 ];
 
-/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost and for the
-/// approval gate, a summary of a long conversation, and what follows when lists that lag make a comment stand there twice.
-const UNPLAYED: [&str; 6] = [
+/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for issues of GitHub,
+/// for reviews of others and for the approval gate, a summary of a long conversation, and what follows when lists that lag make a comment stand
+/// there twice.
+const UNPLAYED: [&str; 10] = [
     "ingest.github.comments",
+    "ingest.github.files",
+    "ingest.github.issue",
+    "ingest.github.issues",
+    "ingest.github.review_requests",
     "ingest.jira.edits",
     "ingest.jira.statuses",
     "planner.model.sum_up",

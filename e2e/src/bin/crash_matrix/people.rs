@@ -14,7 +14,7 @@ use crate::stage::{Stage, Story};
 
 /// Who is not heard says it again after this long.
 const SAY_AGAIN: Duration = Duration::from_secs(4);
-const UNREADABLE: &str = "{\"action\":1}";
+const UNREADABLE: &str = "{\"action\":1,\"check_run\":{}}";
 /// The same for every try, as a sender repeats a delivery.
 const UNREADABLE_ID: &str = "00000000-0000-4000-8000-000000000001";
 

@@ -38,7 +38,7 @@ pub(super) async fn dispatch(
 ) -> Result<(StatusCode, Json<JobAccepted>), Problem> {
     let Json(body) = body?;
     let ticket = ticket_key(&body.ticket)?;
-    is_startable(&ticket, body.job)?;
+    is_startable(body.job)?;
     let router = state.router()?;
     let key = request_key(&headers)?;
     // A repeated request is answered as the first was, whatever the skip rules say by now.
@@ -73,14 +73,20 @@ pub(super) async fn dispatch(
     Ok(accepted(ticket, &key, sequence))
 }
 
-fn is_startable(ticket: &TicketKey, job: Job) -> Result<(), Problem> {
-    match ticket {
-        TicketKey::Jira { .. } | TicketKey::Folder { .. } if job == Job::Implement => Ok(()),
-        TicketKey::Jira { .. } | TicketKey::Folder { .. } | TicketKey::GitHub { .. } => {
-            Err(Problem::Unprocessable(
-                "only the job implement on a Jira ticket or a folder's can be started here".to_owned(),
-            ))
-        }
+fn is_startable(job: Job) -> Result<(), Problem> {
+    match job {
+        Job::Implement => Ok(()),
+        Job::Triage
+        | Job::Answer
+        | Job::FixCi
+        | Job::AddressReview
+        | Job::Review
+        | Job::MarkReady
+        | Job::Finish
+        | Job::BackToDraft
+        | Job::Reopen => Err(Problem::Unprocessable(
+            "only the job implement can be started here".to_owned(),
+        )),
     }
 }
 

@@ -128,6 +128,9 @@ pub(super) fn skip_text(reason: &SkipReason) -> String {
         SkipReason::NotAllowed { actor, group } => {
             format!("{actor} may not ask for work: not a member of the Jira group {group}")
         }
+        SkipReason::NoWritePermission { actor } => {
+            format!("{actor} may not ask for work: no write permission in the repository")
+        }
         SkipReason::StatusLeft { wanted, status } => {
             format!("the ticket had left the status {wanted} when its move was told: it is {status}")
         }

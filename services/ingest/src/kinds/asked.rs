@@ -33,9 +33,9 @@ impl Asked {
             let asked = repair::asked_for(facts.history(&self.ticket)?);
             return Ok(asked.map(|asked| asked.text.clone()));
         }
-        let TicketKey::Jira { .. } = self.ticket else {
+        if matches!(self.ticket, TicketKey::Folder { .. }) {
             return Ok(None);
-        };
+        }
         let Ok(issue) = facts.issue(&self.ticket)? else {
             return Ok(None);
         };

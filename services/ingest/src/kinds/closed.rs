@@ -74,6 +74,8 @@ impl Kind for Closed {
                 let person = Person::GitHub {
                     repository: self.repository.clone(),
                     login: by.clone(),
+                    // Only our own account is looked for, whose login we know.
+                    id: None,
                 };
                 if facts.is_ours(&person) {
                     return Ok(Verdict::nothing("our own account did it"));

@@ -62,12 +62,14 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadabl
 fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comment> {
     let at = Timestamp::parse(&payload.comment.created_at)?;
     let repository = hook.repository(payload.repository);
+    let author = github::User::or_ghost(payload.comment.user);
     (payload.action == "created").then(|| Comment {
         key: comment_key(payload.comment.id),
         at,
         author: Person::GitHub {
             repository: repository.clone(),
-            login: payload.comment.user.login,
+            login: author.login,
+            id: author.id,
         },
         place: Place::GitHub(repository, payload.issue.number),
         text: payload.comment.body,
@@ -87,7 +89,7 @@ impl Comment {
             at: comment.created,
             author: Person::Jira {
                 instance: ticket.instance().cloned(),
-                account: jira::Account {
+                account: domain::Account {
                     id: comment.author_account_id.clone(),
                     display_name: comment.author.clone(),
                 },
@@ -110,6 +112,7 @@ impl Comment {
             author: Person::GitHub {
                 repository: repository.clone(),
                 login: comment.author,
+                id: comment.author_id,
             },
             text: comment.body,
         }
@@ -161,8 +164,8 @@ impl Comment {
     /// ticket with all its comments.
     fn pass_on(&self, facts: &Facts) -> Result<Verdict, Need> {
         let (ticket, pull_request) = self.ticket(facts)?;
-        if matches!(self.place, Place::GitHub(..)) && pull_request.is_none() {
-            return Ok(Verdict::nothing("not said on a ticket or a pull request of ours"));
+        if facts.rules(&ticket).is_none() && pull_request.is_none() {
+            return Ok(Verdict::nothing("no rules for where it was said"));
         }
         if !*facts.listeners(&ticket)? {
             return match facts.names_us(&self.text) {

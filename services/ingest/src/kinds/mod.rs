@@ -100,14 +100,22 @@ pub(crate) mod retry;
 
 kinds! {
     work,
+    given,
     text,
+    issue_text,
     comment,
     checks,
     closed,
+    reopened,
     elsewhere,
     pushed,
     reviewed,
+    review_requested,
 }
 
+#[cfg(test)]
+mod issue_tests;
+#[cfg(test)]
+mod review_request_tests;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,8 @@ impl Kind for Pushed {
         let person = self.by.as_ref().map(|login| Person::GitHub {
             repository: self.repository.clone(),
             login: login.clone(),
+            // Only our own account is looked for, whose login we know.
+            id: None,
         });
         if person.is_some_and(|person| facts.is_ours(&person)) {
             return Ok(Verdict::nothing("our own account pushed it"));

@@ -24,6 +24,7 @@ pub(crate) struct Reviewed {
     /// The review's id.
     id: u64,
     author: String,
+    author_id: Option<u64>,
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadable> {
@@ -31,11 +32,13 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadab
         return Ok(None);
     };
     let wire::ReviewPayload { action, review, pull_request, repository } = hook.read()?;
+    let author = wire::User::or_ghost(review.user);
     Ok((action == "submitted").then(|| Reviewed {
         repository: hook.repository(repository),
         number: pull_request.number,
         id: review.id,
-        author: review.user.login,
+        author: author.login,
+        author_id: author.id,
     }))
 }
 
@@ -47,6 +50,7 @@ impl Reviewed {
             number: record.pull_request.number,
             id: review.id,
             author: review.author.clone(),
+            author_id: review.author_id,
         }
     }
 
@@ -88,6 +92,7 @@ impl Kind for Reviewed {
         let person = Person::GitHub {
             repository: self.repository.clone(),
             login: self.author.clone(),
+            id: self.author_id,
         };
         if facts.is_ours(&person) {
             return Ok(Verdict::nothing("our own account said it"));

@@ -20,6 +20,7 @@ use super::{
     elsewhere::MergedElsewhere,
     from_webhook,
     pushed::Pushed,
+    reopened::Reopened,
     reviewed::Reviewed,
     text::TextWritten,
     work::Work,
@@ -27,7 +28,7 @@ use super::{
 use crate::{
     facts::{Facts, Need, Person},
     gates::Gate,
-    outside::Issue,
+    outside::{Edit, Issue},
     payload::{Hook, Unreadable},
     standing::Approval,
 };
@@ -35,7 +36,7 @@ use crate::{
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 const READY: &str = "Ready for Agent";
 
-fn facts_with(rules: &str, source: Source) -> Facts {
+pub(super) fn facts_with(rules: &str, source: Source) -> Facts {
     let file = ("shop.yaml".to_owned(), rules.to_owned());
     let book = RulesBook::parse(&[file], &Connections::default());
     assert!(book.problems().is_empty(), "{:?}", book.problems());
@@ -72,16 +73,16 @@ fn events(source: &Origin, event: &str, body: &Value) -> Result<Vec<Box<dyn Kind
     from_webhook(&Hook::open(&delivery)?)
 }
 
-fn github(event: &str, body: &Value) -> Vec<Box<dyn Kind>> {
+pub(super) fn github(event: &str, body: &Value) -> Vec<Box<dyn Kind>> {
     events(&Origin::GitHub(None), event, body).expect("readable")
 }
 
-fn jira(body: &Value) -> Vec<Box<dyn Kind>> {
+pub(super) fn jira(body: &Value) -> Vec<Box<dyn Kind>> {
     events(&Origin::Jira(None), "jira", body).expect("readable")
 }
 
 /// What follows. What the log, logs, the target branch and the history have is nothing unless a test says so.
-fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
+pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
     let mut facts = facts.clone();
     loop {
         match event.decide(&facts) {
@@ -103,28 +104,28 @@ fn asked_before() -> Trigger {
     follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(Source::Webhook)
 }
 
-fn follows(event: &dyn Kind, facts: &Facts) -> Follows {
+pub(super) fn follows(event: &dyn Kind, facts: &Facts) -> Follows {
     match decided(event, facts) {
         Verdict::Follows(follows) => *follows,
         other => panic!("nothing follows: {other:?}"),
     }
 }
 
-fn nothing(event: &dyn Kind, facts: &Facts) -> String {
+pub(super) fn nothing(event: &dyn Kind, facts: &Facts) -> String {
     match decided(event, facts) {
         Verdict::Nothing(why) => why,
         other => panic!("something follows: {other:?}"),
     }
 }
 
-fn ada() -> jira::Account {
-    jira::Account {
+fn ada() -> domain::Account {
+    domain::Account {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
     }
 }
 
-fn jira_person(account: jira::Account) -> Person {
+fn jira_person(account: domain::Account) -> Person {
     Person::Jira {
         instance: None,
         account,
@@ -161,7 +162,7 @@ fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> Facts {
     facts.put_issue(ticket(), Ok(issue));
     facts.put_authority(jira_person(ada()), true);
     let nameless = |id: &str| {
-        jira_person(jira::Account {
+        jira_person(domain::Account {
             id: id.to_owned(),
             display_name: String::new(),
         })
@@ -183,9 +184,13 @@ fn webhook_and_poll_tell_of_the_same_move_into_the_status() {
         Timestamp::default(),
     );
     let both = [follows(&*told[0], &facts), follows(&polled, &facts)];
-    assert_eq!(told.len(), 1);
     assert_eq!(both[0], both[1]);
     assert_eq!(both[0].key, TriggerKey::new("changelog:7"));
+    let assigned = nothing(&*told[1], &facts);
+    assert_eq!(
+        assigned, "no rules that let tickets be given to us",
+        "it was assigned as well"
+    );
     assert_eq!(both[0].actor.as_deref(), Some("Ada"));
     let Reason::JobRequested(job) = &both[0].reason else {
         panic!("no job")
@@ -266,14 +271,13 @@ fn work_is_skipped_with_the_rule_that_forbids_it() {
         phrase: "[AGENT-SKIP]".to_owned(),
         place,
     };
-    let edit = |id: &str, at: i64, by: &str| jira::TextEdit {
-        id: jira::ChangelogId(id.to_owned()),
+    let edit = |id: &str, at: i64, by: &str| Edit {
+        id: id.to_owned(),
         at: Timestamp::from_unix_ms(at),
-        by: Some(jira::Account {
+        by: Some(domain::Account {
             id: by.to_owned(),
             display_name: by.to_uppercase(),
         }),
-        before: vec![(jira::TextField::Summary, "As it was".to_owned())],
     };
     let comment = crate::outside::Comment {
         author: "Ada".to_owned(),
@@ -352,11 +356,10 @@ fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
     let told = jira(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}}));
-    let edit = jira::TextEdit {
-        id: jira::ChangelogId("9".to_owned()),
+    let edit = Edit {
+        id: "9".to_owned(),
         at: Timestamp::from_unix_ms(60),
         by: Some(ada()),
-        before: Vec::new(),
     };
     let changed = jira::ChangedIssue {
         key: ticket(),
@@ -364,10 +367,11 @@ fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
         created: Timestamp::default(),
         updated: Timestamp::from_unix_ms(60),
         creator: Some(ada()),
+        assignee: None,
     };
     let polled =
         TextWritten::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
-    let with = |edits: Vec<jira::TextEdit>, labels: Vec<String>| {
+    let with = |edits: Vec<Edit>, labels: Vec<String>| {
         let mut facts = asked(|issue, _| (issue.edits, issue.labels) = (edits, labels));
         facts.put_known(ticket(), TriggerKey::new("triage:9"), None);
         facts
@@ -375,8 +379,8 @@ fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
     let facts = with(vec![edit.clone()], vec![]);
     assert_eq!(follows(&*told[0], &facts), follows(&polled, &facts));
     assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::Triage));
-    let later = jira::TextEdit {
-        id: jira::ChangelogId("10".to_owned()),
+    let later = Edit {
+        id: "10".to_owned(),
         at: Timestamp::from_unix_ms(61),
         ..edit
     };
@@ -395,7 +399,7 @@ fn said(text: &str) -> Vec<Box<dyn Kind>> {
     github(
         "issue_comment",
         &json!({"action": "created", "issue": {"number": 7}, "repository": {"full_name": "acme/shop"},
-            "comment": {"id": 31, "body": text, "user": {"login": "rita"}, "created_at": "2026-11-21T10:00:00Z"}}),
+            "comment": {"id": 31, "body": text, "user": {"login": "rita", "id": 8}, "created_at": "2026-11-21T10:00:00Z"}}),
     )
 }
 
@@ -403,6 +407,7 @@ fn rita() -> Person {
     Person::GitHub {
         repository: repository(),
         login: "rita".to_owned(),
+        id: Some(8),
     }
 }
 
@@ -424,6 +429,7 @@ fn an_order_counts_from_those_who_may_write_and_on_our_pull_request_for_its_tick
     let comment = github::Comment {
         id: github::CommentId(31),
         author: "rita".to_owned(),
+        author_id: Some(8),
         created_at: at,
         body: "/stop".to_owned(),
         updated_at: at,
@@ -486,7 +492,7 @@ fn branch() -> BranchRecord {
     }
 }
 
-fn pull_request() -> PullRequest {
+pub(super) fn pull_request() -> PullRequest {
     PullRequest {
         number: 7,
         node_id: String::new(),
@@ -504,6 +510,7 @@ fn pull_request() -> PullRequest {
         state: github::PullRequestState::Open,
         updated_at: None,
         closed_at: None,
+        requested_reviewers: Vec::new(),
     }
 }
 
@@ -757,6 +764,48 @@ fn a_payload_of_another_shape_is_unreadable_and_the_error_does_not_quote_it() {
 }
 
 #[test]
+fn a_pull_request_that_is_opened_again_is_followed_once_for_each_end_through_both_doors() {
+    let payload = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
+        "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
+    let mut told = github("pull_request", &payload).into_iter();
+    let told = told.find(|event| format!("{event:?}").starts_with("Reopened"));
+    let told = told.expect("told");
+    let closed = PullRequestRecord {
+        status: PullRequestStatus::Closed,
+        ..record()
+    };
+    let ended = Follows {
+        ticket: ticket(),
+        key: TriggerKey::new("closed"),
+        at: Timestamp::default(),
+        actor: None,
+        reason: Reason::PullRequestClosed {
+            pull_request: closed.pull_request.clone(),
+            by: "grace".to_owned(),
+        },
+    };
+    let with = |record: &PullRequestRecord, ends: usize| {
+        let mut facts = facts();
+        facts.put_record(repository(), 7, Some(record.clone()));
+        facts.put_pull_request(repository(), 7, pull_request());
+        let history = vec![ended.clone().into_trigger(Source::Webhook); ends];
+        facts.put_history(ticket(), history);
+        facts
+    };
+    let polled = Reopened::from_poll(&closed);
+    let key = |event: &dyn Kind, ends| follows(event, &with(&closed, ends)).key;
+    assert_eq!(key(&*told, 1), TriggerKey::new("reopened:acme/shop#7:1"));
+    assert_eq!(key(&*told, 2), TriggerKey::new("reopened:acme/shop#7:2"));
+    assert_eq!(key(&polled, 1), key(&*told, 1));
+    assert_eq!(nothing(&*told, &with(&record(), 0)), "no closed pull request");
+    assert_eq!(
+        follows(&*told, &with(&record(), 1)).reason.job(),
+        Some(Job::Reopen),
+        "its record comes later"
+    );
+}
+
+#[test]
 fn a_key_of_jira_s_changelog_may_be_a_number() {
     let mut payload = moved();
     payload["changelog"]["id"] = json!(7);
@@ -892,6 +941,7 @@ fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)])
     Review {
         id,
         author: "rita".to_owned(),
+        author_id: Some(8),
         by_bot: false,
         state,
         body: body.to_owned(),
@@ -903,7 +953,7 @@ fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)])
 fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) {
     let told = github(
         "pull_request_review",
-        &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita"}},
+        &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita", "id": 8}},
             "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
     );
     let polled = Reviewed::from_poll(&record(), &review);
@@ -964,6 +1014,7 @@ fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
     let person = Person::GitHub {
         repository: repository(),
         login: author,
+        id: Some(8),
     };
     facts.put_authority(person, true);
     assert_eq!(nothing(&own, &facts), "the author of the pull request said it");

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use domain::{About, Background, Job, JobRequest, Reason, TicketKey, Timestamp, TriggerKey};
+use domain::{About, Background, Job, JobRequest, Reason, Rules, TicketKey, Timestamp, TriggerKey};
 
 use super::{Follows, Kind, Verdict};
 use crate::{
     facts::{Facts, Need, Person},
-    outside::Issue,
+    outside::{Edit, Issue},
     payload::{Hook, Unreadable, jira::nobody},
     pin, skip,
     standing::asks_for_work,
@@ -22,7 +22,7 @@ pub(crate) struct TextWritten {
     status: String,
     at: Timestamp,
     /// Without an id when Jira does not say who it was.
-    by: jira::Account,
+    by: domain::Account,
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unreadable> {
@@ -57,10 +57,10 @@ impl TextWritten {
     /// The last edit of a ticket's text that a poll found, or its creation; absent: neither was since then.
     pub(crate) fn from_poll(
         issue: &jira::ChangedIssue,
-        last_edit: Option<jira::TextEdit>,
+        last_edit: Option<Edit>,
         since: Timestamp,
     ) -> Option<Self> {
-        let written = |changelog: Option<String>, at: Timestamp, by: Option<jira::Account>| Self {
+        let written = |changelog: Option<String>, at: Timestamp, by: Option<domain::Account>| Self {
             ticket: issue.key.clone(),
             changelog,
             status: issue.status.clone(),
@@ -68,7 +68,7 @@ impl TextWritten {
             by: by.unwrap_or_else(nobody),
         };
         match last_edit {
-            Some(edit) => Some(written(Some(edit.id.to_string()), edit.at, edit.by)),
+            Some(edit) => Some(written(Some(edit.id), edit.at, edit.by)),
             None => (issue.created >= since).then(|| written(None, issue.created, issue.creator.clone())),
         }
     }
@@ -81,10 +81,6 @@ impl TextWritten {
 
 impl Kind for TextWritten {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let person = Person::Jira {
-            instance: self.ticket.instance().cloned(),
-            account: self.by.clone(),
-        };
         let Some(rules) = facts.rules(&self.ticket) else {
             return Ok(Verdict::nothing("no rules for the project"));
         };
@@ -94,57 +90,83 @@ impl Kind for TextWritten {
         if self.changelog.is_none() && asks_for_work(&self.status, rules) {
             return Ok(Verdict::nothing("the new ticket asks for work at once"));
         }
-        if facts.is_ours(&person) {
-            return Ok(Verdict::nothing("our own account did it"));
-        }
-        let key = self.key();
-        if let Some(sequence) = facts.known(&self.ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
-        }
-        if !*facts.authority(&person)? {
-            tracing::info!(ticket = %self.ticket, "no triage: who wrote the text may not ask for it");
-            return Ok(Verdict::nothing("who wrote the text may not ask for a triage"));
-        }
-        let issue = match facts.issue(&self.ticket)? {
-            Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
-        };
-        if issue.labels.contains(&rules.triage.done_label) {
-            return Ok(Verdict::nothing("the ticket is triaged"));
-        }
-        if has_later_text(issue, self.changelog.as_deref(), self.at) {
-            return Ok(Verdict::nothing("a later edit of the text stands for it"));
-        }
-        let raw = skip::text_of(issue);
-        if skip::skip(&raw, &[], rules, &[]).is_some() {
-            return Ok(Verdict::nothing("a skip rule forbids work on the ticket"));
-        }
-        let repository = match rules.repository() {
-            Ok(repository) => repository,
-            Err(problem) => return Ok(Verdict::Never(problem.to_string())),
-        };
-        let request = JobRequest {
-            job: Job::Triage,
-            repository,
-            text: pin::pin(raw, &[], self.at, &BTreeSet::new()),
-            rules: rules.clone(),
-            background: Background::default(),
-        about: About::default(),
-        };
-        Ok(Verdict::from(Follows {
-            key,
-            ticket: self.ticket.clone(),
+        let written = Written {
+            ticket: &self.ticket,
+            key: self.key(),
             at: self.at,
-            actor: Some(self.by.display_name.clone()).filter(|name| !name.is_empty()),
-            reason: Reason::JobRequested(Box::new(request)),
-        }))
+            by: &self.by,
+        };
+        let is_last = |issue: &Issue| !has_later_text(issue, self.changelog.as_deref(), self.at);
+        triage(written, is_last, rules, facts)
     }
+}
+
+/// The text of a ticket as somebody left it.
+pub(super) struct Written<'a> {
+    pub(super) ticket: &'a TicketKey,
+    pub(super) key: TriggerKey,
+    pub(super) at: Timestamp,
+    pub(super) by: &'a domain::Account,
+}
+
+/// The triage of a ticket, or why there is none.
+pub(super) fn triage(
+    written: Written<'_>,
+    is_last: impl Fn(&Issue) -> bool,
+    rules: &Rules,
+    facts: &Facts,
+) -> Result<Verdict, Need> {
+    let Written { ticket, key, at, by } = written;
+    let person = Person::on(ticket, by);
+    if facts.is_ours(&person) {
+        return Ok(Verdict::nothing("our own account did it"));
+    }
+    if let Some(sequence) = facts.known(ticket, &key)? {
+        return Ok(Verdict::Known(*sequence));
+    }
+    if !rules.triage.anyone && !*facts.authority(&person)? {
+        tracing::info!(%ticket, "no triage: who wrote the text may not ask for it");
+        return Ok(Verdict::nothing("who wrote the text may not ask for a triage"));
+    }
+    let issue = match facts.issue(ticket)? {
+        Ok(issue) => issue,
+        Err(detail) => return Ok(Verdict::Never(detail.clone())),
+    };
+    if issue.labels.contains(&rules.triage.done_label) {
+        return Ok(Verdict::nothing("the ticket is triaged"));
+    }
+    if !is_last(issue) {
+        return Ok(Verdict::nothing("a later edit of the text stands for it"));
+    }
+    let raw = skip::text_of(issue);
+    if skip::skip(&raw, &[], rules, &[]).is_some() {
+        return Ok(Verdict::nothing("a skip rule forbids work on the ticket"));
+    }
+    let repository = match rules.repository() {
+        Ok(repository) => repository,
+        Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+    };
+    let request = JobRequest {
+        job: Job::Triage,
+        repository,
+        text: pin::pin(raw, &[], at, &BTreeSet::new()),
+        rules: rules.clone(),
+        background: Background::default(),
+        about: About::default(),
+    };
+    Ok(Verdict::from(Follows {
+        key,
+        ticket: ticket.clone(),
+        at,
+        actor: Some(by.display_name.clone()).filter(|name| !name.is_empty()),
+        reason: Reason::JobRequested(Box::new(request)),
+    }))
 }
 
 /// Whether the text was changed again after the edit `changelog`, or after the creation, at `at`.
 fn has_later_text(issue: &Issue, changelog: Option<&str>, at: Timestamp) -> bool {
     match (changelog, issue.edits.last()) {
-        (Some(id), Some(last)) => last.id.0 != id && last.at >= at,
+        (Some(id), Some(last)) => last.id != id && last.at >= at,
         (None, Some(last)) => last.at >= at,
         (_, None) => false,
     }

@@ -1,6 +1,6 @@
 //! Somebody asks for work on a ticket: it entered the status that asks for it, or somebody said so who may.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     About, Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, Source, TicketKey,
@@ -138,11 +138,8 @@ impl Work {
         }
     }
 
-    fn person(&self, account: &jira::Account) -> Person {
-        Person::Jira {
-            instance: self.ticket.instance().cloned(),
-            account: account.clone(),
-        }
+    fn person(&self, account: &domain::Account) -> Person {
+        Person::on(&self.ticket, account)
     }
 
     /// Who asks for the work and since when the text counts; or what follows instead, when nobody does who may.
@@ -155,7 +152,7 @@ impl Work {
         let told = match &self.asked {
             Asked::Entered { approval, .. } => approval.clone(),
             Asked::Ordered { at, by } => {
-                let by = Some(jira::Account {
+                let by = Some(domain::Account {
                     id: String::new(),
                     display_name: by.clone(),
                 });
@@ -220,30 +217,6 @@ impl Work {
         };
         self.follows(at, actor, Reason::Skipped(SkipReason::Unreadable))
     }
-
-    /// The accounts whose comments, or edits since the approval, count as instructions.
-    fn instructors(
-        &self,
-        issue: &Issue,
-        approval: &Approval,
-        facts: &Facts,
-    ) -> Result<BTreeSet<String>, Need> {
-        let authors = issue.comments.iter().map(|comment| comment.author_id.as_str());
-        let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
-        let editors = editors.filter_map(|edit| Some(edit.by.as_ref()?.id.as_str()));
-        let people: BTreeSet<&str> = authors.chain(editors).collect();
-        let mut instructors = BTreeSet::new();
-        for id in people {
-            let account = jira::Account {
-                id: id.to_owned(),
-                display_name: String::new(),
-            };
-            if *facts.authority(&self.person(&account))? {
-                instructors.insert(id.to_owned());
-            }
-        }
-        Ok(instructors)
-    }
 }
 
 impl Kind for Work {
@@ -258,30 +231,77 @@ impl Kind for Work {
         if let Some(sequence) = facts.known(&self.ticket, &self.key)? {
             return Ok(Verdict::Known(*sequence));
         }
-        let mut issue = match facts.issue(&self.ticket)? {
-            Ok(issue) => issue.clone(),
+        // Assigned and moved in one breath is one wish.
+        let may_be_given = !rules.jira.assignee.is_empty() && matches!(self.asked, Asked::Entered { .. });
+        if may_be_given && *facts.listeners(&self.ticket)? {
+            return Ok(Verdict::nothing("work on the ticket is under way"));
+        }
+        let issue = match facts.issue(&self.ticket)? {
+            Ok(issue) => issue,
             Err(detail) => return Ok(self.unreadable(detail)),
         };
-        let approval = match self.approval(&issue, rules, facts)? {
+        let approval = match self.approval(issue, rules, facts)? {
             Ok(approval) => approval,
             Err(verdict) => return Ok(verdict),
         };
-        let ours = &facts.own_accounts;
-        issue
-            .comments
-            .retain(|comment| !ours.contains(&comment.author_id) && !ours.contains(&comment.author));
-        let instructors = self.instructors(&issue, &approval, facts)?;
-        let repository = match rules.repository() {
-            Ok(repository) => repository,
-            Err(problem) => return Ok(Verdict::Never(problem.to_string())),
-        };
-        let open = facts.open(&repository, &self.ticket)?;
-        let reason = implement(&issue, &approval, rules, open, &instructors, repository);
-        Ok(self.follows(approval.at, actor(&approval), reason))
+        Ok(match approved(&self.ticket, issue, &approval, rules, facts)? {
+            Ok(reason) => self.follows(approval.at, actor(&approval), reason),
+            Err(problem) => Verdict::Never(problem.to_string()),
+        })
     }
 }
 
-fn actor(approval: &Approval) -> Option<String> {
+/// What follows from an approval by somebody who may give it: the job, or why there is none.
+pub(super) fn approved(
+    ticket: &TicketKey,
+    issue: &Issue,
+    approval: &Approval,
+    rules: &Rules,
+    facts: &Facts,
+) -> Result<Result<Reason, RulesProblem>, Need> {
+    let mut issue = issue.clone();
+    let ours = &facts.own_accounts;
+    issue
+        .comments
+        .retain(|comment| !ours.contains(&comment.author_id) && !ours.contains(&comment.author));
+    let instructors = instructors(ticket, &issue, approval, facts)?;
+    let repository = match rules.repository() {
+        Ok(repository) => repository,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let open = facts.open(&repository, ticket)?;
+    Ok(Ok(implement(&issue, approval, rules, open, &instructors, repository)))
+}
+
+/// The accounts whose comments, or edits since the approval, count as instructions.
+fn instructors(
+    ticket: &TicketKey,
+    issue: &Issue,
+    approval: &Approval,
+    facts: &Facts,
+) -> Result<BTreeSet<String>, Need> {
+    let authors = issue.comments.iter();
+    let authors = authors.map(|comment| (comment.author_id.as_str(), comment.author.as_str()));
+    let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
+    let editors = editors.filter_map(|edit| edit.by.as_ref());
+    let editors = editors.map(|by| (by.id.as_str(), by.display_name.as_str()));
+    let people: BTreeMap<&str, &str> = authors.chain(editors).collect();
+    let mut instructors = BTreeSet::new();
+    for (id, name) in people {
+        // Jira is asked by the id alone, which keeps one question for each account, whatever it is called.
+        let asked_by_name = matches!(ticket, TicketKey::GitHub { .. });
+        let account = domain::Account {
+            id: id.to_owned(),
+            display_name: if asked_by_name { name.to_owned() } else { String::new() },
+        };
+        if *facts.authority(&Person::on(ticket, &account))? {
+            instructors.insert(id.to_owned());
+        }
+    }
+    Ok(instructors)
+}
+
+pub(super) fn actor(approval: &Approval) -> Option<String> {
     let name = approval.by.as_ref()?.display_name.clone();
     Some(name).filter(|name| !name.is_empty())
 }
@@ -344,7 +364,7 @@ fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Rea
 }
 
 /// An account as people know it, cleaned; `somebody` when there is no name.
-fn name(account: Option<&jira::Account>) -> String {
+pub(super) fn name(account: Option<&domain::Account>) -> String {
     let name = account.map_or("", |account| account.display_name.as_str());
     let clean = pin::cut(&pin::sanitise(name), 100);
     if clean.trim().is_empty() {

@@ -1,7 +1,9 @@
 //! GitHub's payloads.
 
-use domain::{CommitId, RepositoryName};
+use domain::{CommitId, RepositoryName, TicketKey};
 use serde::Deserialize;
+
+use super::Hook;
 
 #[derive(Deserialize)]
 pub(crate) struct Repository {
@@ -99,16 +101,44 @@ pub(crate) struct Issue {
 }
 
 #[derive(Deserialize)]
+pub(crate) struct IssuePayload {
+    pub(crate) action: String,
+    pub(crate) issue: Issue,
+    pub(crate) repository: Repository,
+}
+
+impl IssuePayload {
+    pub(crate) fn ticket(self, hook: &Hook<'_>) -> TicketKey {
+        TicketKey::GitHub {
+            repository: hook.repository(self.repository),
+            number: self.issue.number,
+        }
+    }
+}
+
+#[derive(Deserialize)]
 pub(crate) struct Comment {
     pub(crate) id: u64,
     pub(crate) body: String,
-    pub(crate) user: User,
+    /// Null when the account was deleted.
+    pub(crate) user: Option<User>,
     pub(crate) created_at: String,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct User {
     pub(crate) login: String,
+    pub(crate) id: Option<u64>,
+}
+
+impl User {
+    /// Whoever GitHub names, or `ghost`, as it calls deleted accounts.
+    pub(crate) fn or_ghost(user: Option<Self>) -> Self {
+        user.unwrap_or_else(|| Self {
+            login: "ghost".to_owned(),
+            id: None,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -133,7 +163,8 @@ pub(crate) struct ReviewPayload {
 #[derive(Deserialize)]
 pub(crate) struct Review {
     pub(crate) id: u64,
-    pub(crate) user: User,
+    /// Null when the account was deleted.
+    pub(crate) user: Option<User>,
 }
 
 #[derive(Deserialize)]

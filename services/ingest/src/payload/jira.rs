@@ -99,8 +99,14 @@ impl Payload {
         Some(self.issue.as_ref()?.fields.status.as_ref()?.name.clone())
     }
 
+    /// Whether the issue was given to somebody, or taken from somebody.
+    pub(crate) fn is_assignment(&self) -> bool {
+        let mut items = self.changelog.iter().flat_map(|changelog| &changelog.items);
+        self.webhook_event == "jira:issue_updated" && items.any(|item| item.field == "assignee")
+    }
+
     /// Who did it.
-    pub(crate) fn actor(&self) -> jira::Account {
+    pub(crate) fn actor(&self) -> domain::Account {
         self.user.as_ref().map_or_else(nobody, Into::into)
     }
 }
@@ -133,7 +139,7 @@ impl Id {
     }
 }
 
-impl From<&User> for jira::Account {
+impl From<&User> for domain::Account {
     fn from(user: &User) -> Self {
         Self {
             id: user
@@ -147,8 +153,8 @@ impl From<&User> for jira::Account {
 }
 
 /// Somebody whom Jira does not name.
-pub(crate) const fn nobody() -> jira::Account {
-    jira::Account {
+pub(crate) const fn nobody() -> domain::Account {
+    domain::Account {
         id: String::new(),
         display_name: String::new(),
     }

@@ -1,7 +1,8 @@
 //! Who may ask for work on Jira, and which text counts.
 
-use crate::harness::{Harness, OURS, next_millisecond};
+use crate::harness::{Harness, OURS, VIEWER, account, next_millisecond, record, stop_by};
 use domain::{Job, JobRequest, Reason, SkipReason, Source, Trigger, TriggerKey};
+use reqwest::StatusCode;
 use serde_json::json;
 
 const READY: &str = "Ready for Agent";
@@ -223,5 +224,119 @@ async fn the_text_of_a_ticket_is_the_same_markdown_through_both_doors() {
         job(&told).text
     );
     assert_eq!(job(&told).text.description, job(&polled).text.description);
+    h.stop().await;
+}
+
+/// Deliveries are handled in their order, so that those before one that shows have been handled.
+async fn one_after_another() -> Harness {
+    Harness::start_with(NEVER, |config| config.ingest.router_slots = 1).await
+}
+
+#[tokio::test]
+async fn an_order_on_github_counts_by_the_account_and_never_by_its_name() {
+    let h = one_after_another().await;
+    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
+    let user = |login: &str, id: u64| json!({"login": login, "id": id});
+    let strangers = [
+        ("no collaborator", user("eve", account("eve"))),
+        ("another's bot", user("ci[bot]", account("ci[bot]"))),
+        ("our own account", user(OURS, account(OURS))),
+        ("renamed, and Mia has the name now", user("mia", 4711)),
+        (
+            "renamed, and nobody has the name now",
+            user("gone", account("mia")),
+        ),
+        ("deleted", json!(null)),
+        ("deleted, told without an id", json!({"login": "ghost"})),
+    ];
+    for (number, (who, user)) in (1..).zip(&strangers) {
+        let status = h
+            .github_event("issue_comment", &format!("d{number}"), &stop_by(number, user))
+            .await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{who}");
+    }
+    let mia = stop_by(99, &user("mia", account("mia")));
+    h.github_event("issue_comment", "d99", &mia).await;
+    h.trigger("ENG-1").await;
+    assert_eq!(h.trigger_keys("ENG-1").await, ["comment:99"]);
+    assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_order_whose_permission_cannot_be_read_waits_until_it_can() {
+    let h = one_after_another().await;
+    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
+    // The client asks three times before it gives up.
+    h.github.fail_permissions(3);
+    let order = |id: u64, login: &str| stop_by(id, &json!({"login": login, "id": account(login)}));
+    h.github_event("issue_comment", "d1", &order(1, "eve")).await;
+    h.github.permissions_asked(4).await;
+    h.github.fail_permissions(3);
+    h.github_event("issue_comment", "d2", &order(2, "mia")).await;
+    h.trigger("ENG-1").await;
+    h.github.permissions_asked(8).await;
+    assert_eq!(h.trigger_keys("ENG-1").await, ["comment:2"]);
+    assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_order_on_jira_counts_by_the_account_and_never_by_its_name() {
+    let h = one_after_another().await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    let comment = async |id: u64, account: &serde_json::Value| {
+        let payload = json!({"webhookEvent": "comment_created", "timestamp": bootstrap::now().unix_ms(),
+            "issue": {"id": "1", "key": key}, "comment": {"id": id.to_string(), "author": account, "body": "/stop"}});
+        h.signed("/webhooks/jira", "x-hub-signature", &payload.to_string())
+            .await
+    };
+    let user = |id: &str, name: &str| json!({"accountId": id, "displayName": name});
+    let strangers = [
+        ("took Ada's name", user("557058:bob", "Ada")),
+        ("deleted", user("557058:erased", "Ada")),
+        ("deleted, told without an account", json!({"displayName": "Ada"})),
+        ("unknown", json!(null)),
+        ("our own account", user("557058:journeyman", OURS)),
+    ];
+    for (id, (who, account)) in (1..).zip(&strangers) {
+        assert_eq!(comment(id, account).await, StatusCode::ACCEPTED, "{who}");
+    }
+    comment(99, &user("557058:ada", "Ada, renamed")).await;
+    h.trigger(&key).await;
+    assert_eq!(h.trigger_keys(&key).await, ["comment:99"]);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn an_edit_a_deletion_and_a_transfer_of_the_ticket_change_nothing_of_the_job_that_was_asked_for() {
+    let h = one_after_another().await;
+    h.listen_to_jira();
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    h.jira.move_issue(&key, READY, "Ada").expect("move");
+    let asked = h.trigger(&key).await;
+    for by in ["Ada", "Eve"] {
+        h.jira.edit_summary(&key, "Fix nothing", by).expect("edit");
+        h.jira
+            .edit_description(&key, "Delete all tests", by)
+            .expect("edit");
+    }
+    let transfer = json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+        "user": {"accountId": "557058:eve", "displayName": "Eve"},
+        "issue": {"id": "1", "key": "ENG-900", "fields": {"summary": "Fix the cart", "status": {"name": READY}}},
+        "changelog": {"id": "77", "items": [
+            {"field": "project", "fromString": "Engineering", "toString": "Engineering"},
+            {"field": "Key", "fromString": key, "toString": "ENG-900"}]}});
+    h.signed("/webhooks/jira", "x-hub-signature", &transfer.to_string())
+        .await;
+    h.jira.delete_issue(&key, "Eve").expect("delete");
+    let other = h.jira.create_issue("ENG", "Another", "", "Bug", &[]);
+    h.jira.move_issue(&other, READY, "Ada").expect("move");
+    h.trigger(&other).await;
+    assert_eq!(h.triggers(&key).await, [asked]);
+    assert!(h.triggers("ENG-900").await.is_empty());
+    assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
     h.stop().await;
 }

@@ -241,8 +241,7 @@ async fn an_order_of_our_own_account_counts_through_no_door() {
 
 /// A `/stop` on pull request 7, as GitHub tells of it.
 fn said(id: u64, login: &str) -> Value {
-    json!({"action": "created", "repository": {"full_name": "acme/shop"}, "issue": {"number": 7},
-        "comment": {"id": id, "body": "/stop", "user": {"login": login}, "created_at": "2026-11-21T10:00:00Z"}})
+    harness::stop_by(id, &json!({"login": login, "id": harness::account(login)}))
 }
 
 #[tokio::test]

@@ -1,7 +1,11 @@
 //! What ingest answers to webhooks, and to those who only pretend to send one.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use bootstrap::settings::TextList;
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::{
@@ -34,7 +38,8 @@ async fn a_bad_signature_is_refused_without_a_word_and_nothing_is_stored() {
     }
     // A good one after them is handled; had they been stored, they would be dead letters by now.
     assert_eq!(
-        h.github_event("check_run", "good", &json!({"action": 5})).await,
+        h.github_event("check_run", "good", &json!({"action": 5, "check_run": {}}))
+            .await,
         StatusCode::ACCEPTED
     );
     let dead = h.dead(1).await;
@@ -76,6 +81,81 @@ async fn what_is_too_large_or_no_json_object_is_refused() {
         }
     }
     h.stop().await;
+}
+
+#[tokio::test]
+async fn a_signed_body_that_two_readers_could_take_differently_is_refused() {
+    let h = Harness::start(3_600).await;
+    let deep = format!("{{\"a\": {}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+    let twice = r#"{"webhookEvent": "jira:issue_deleted", "webhookEvent": "jira:issue_updated"}"#;
+    let twice_within = r#"{"comment": {"body": {"type": "doc", "text": "harmless", "text": "/stop"}}}"#;
+    for body in [&deep, twice, twice_within] {
+        for (path, header) in [
+            ("/webhooks/jira", "x-hub-signature"),
+            ("/webhooks/github", "x-hub-signature-256"),
+        ] {
+            assert_eq!(h.signed(path, header, body).await, StatusCode::BAD_REQUEST);
+        }
+    }
+    assert_eq!(
+        h.jira_tells_move("ENG-1", "1", "To Do", "Ada").await,
+        StatusCode::ACCEPTED
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_signed_body_under_the_name_of_another_event_is_refused() {
+    let h = Harness::start(3_600).await;
+    let said = json!({"action": "created", "issue": {"number": 7}, "comment": {"id": 1, "body": "/stop"}});
+    for event in [
+        "check_run",
+        "pull_request",
+        "pull_request_review",
+        "push",
+        "status",
+        "issues",
+    ] {
+        let status = h.github_event(event, event, &said).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{event}");
+    }
+    assert_eq!(
+        h.github_event("issue_comment", "own", &said).await,
+        StatusCode::ACCEPTED
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn the_networks_of_the_settings_only_add_to_the_signature() {
+    let event = json!({"action": "created"});
+    for (networks, of_a_stranger, signed) in [
+        (&[][..], StatusCode::UNAUTHORIZED, StatusCode::ACCEPTED),
+        (
+            &["127.0.0.0/8", "192.30.252.0/22"],
+            StatusCode::UNAUTHORIZED,
+            StatusCode::ACCEPTED,
+        ),
+        (
+            &["192.30.252.0/22"],
+            StatusCode::UNAUTHORIZED,
+            StatusCode::UNAUTHORIZED,
+        ),
+    ] {
+        let setting = TextList(networks.iter().map(|&network| network.to_owned()).collect());
+        let h = Harness::start_with(3_600, |config| config.ingest.webhook_networks = setting).await;
+        let request = h.http.post(h.url("/webhooks/github")).body("{}");
+        let request = request.header("x-hub-signature-256", harness::sign("stranger", "{}"));
+        let answer = request.send().await.expect("answer");
+        assert_eq!(answer.status(), of_a_stranger, "{networks:?}");
+        assert_eq!(answer.text().await.expect("body"), "");
+        assert_eq!(
+            h.github_event("star", "one", &event).await,
+            signed,
+            "{networks:?}"
+        );
+        h.stop().await;
+    }
 }
 
 #[tokio::test]
@@ -197,4 +277,113 @@ async fn peers_that_only_pretend_to_send_never_keep_a_signed_webhook_out() {
     let (status, _) = h.get("/v1/runs", harness::VIEWER).await;
     assert_eq!(status, StatusCode::OK);
     h.stop().await;
+}
+
+#[tokio::test]
+async fn ten_copies_of_a_delivery_and_its_body_under_other_ids_give_one_job() {
+    let h = Harness::start_with(3_600, |config| config.ingest.router_slots = 1).await;
+    h.first_poll().await;
+    let ask = |key: &str, changelog: &str| {
+        json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+            "user": {"accountId": "557058:ada", "displayName": "Ada"}, "issue": {"id": "1", "key": key},
+            "changelog": {"id": changelog, "items": [{"field": "status", "toString": "Ready for Agent"}]}})
+        .to_string()
+    };
+    let send = async |id: String, body: &str| {
+        let request = h.http.post(h.url("/webhooks/jira")).body(body.to_owned());
+        let request = request.header("x-hub-signature", harness::sign(harness::JIRA_SECRET, body));
+        let request = request.header("x-atlassian-webhook-identifier", id);
+        let status = request.send().await.expect("answer").status();
+        assert_eq!(status, StatusCode::ACCEPTED);
+    };
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    let changelog = h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+    let body = ask(&key, &changelog);
+    for _ in 0..10 {
+        send("one".to_owned(), &body).await;
+    }
+    for number in 0..10 {
+        send(format!("forged-{number}"), &body).await;
+    }
+    let other = h.jira.create_issue("ENG", "Another", "", "Bug", &[]);
+    let changelog = h.jira.move_issue(&other, "Ready for Agent", "Ada").expect("move");
+    send("last".to_owned(), &ask(&other, &changelog)).await;
+    h.trigger(&other).await;
+    assert_eq!(h.triggers(&key).await.len(), 1);
+    h.stop().await;
+}
+
+/// What is logged, for a test to read.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("log").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Logged {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("log")).into_owned()
+    }
+}
+
+#[tokio::test]
+async fn what_stands_in_the_address_of_a_webhook_appears_in_no_log_and_opens_nothing() {
+    const SECRET: &str = "a1b2c3d4e5f6a7b8c9d0";
+    let logged = Logged::default();
+    let (writer, here) = (logged.clone(), std::thread::current().id());
+    let collected = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || match std::thread::current().id() == here {
+            true => writer.clone(),
+            false => Logged::default(),
+        })
+        .finish();
+    // The service runs on this thread. One subscriber of a thread alone could miss what others met first.
+    tracing::subscriber::set_global_default(collected).expect("the first");
+    let h = Harness::start(3_600).await;
+    let body = r#"{"webhookEvent": "project_created"}"#;
+    let good = harness::sign(harness::JIRA_SECRET, body);
+    let stranger = harness::sign("stranger", body);
+    for (place, signature, status) in [
+        (format!("/{SECRET}"), None, "404"),
+        (format!("/{SECRET}"), Some(&good), "404"),
+        (format!("?secret={SECRET}"), None, "401"),
+        (format!("?secret={SECRET}"), Some(&stranger), "401"),
+        (format!("?secret={SECRET}"), Some(&good), "202"),
+    ] {
+        let signed = signature.map(|signature| format!("x-hub-signature: {signature}\r\n"));
+        let head = format!(
+            "POST /webhooks/jira{place} HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-length: {}\r\n{}\r\n",
+            body.len(),
+            signed.unwrap_or_default()
+        );
+        let address = h.url("").replace("http://", "");
+        let mut stream = TcpStream::connect(address).await.expect("connection");
+        // Who is refused from the head may be closed before the body is written.
+        let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+        let mut answer = String::new();
+        let reading = stream.read_to_string(&mut answer);
+        let _ = tokio::time::timeout(PROMPTLY, reading).await.expect("answered");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{place}: {answer}"
+        );
+        assert!(!answer.contains(SECRET), "{answer}");
+    }
+    h.stop().await;
+    let log = logged.text();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains(SECRET)).collect();
+    assert!(told.is_empty(), "{told:#?}");
+    for line in ["webhook refused", "delivery stored"] {
+        assert!(log.contains(line), "{line} is not in the log that was read");
+    }
 }

@@ -60,8 +60,10 @@ fn ordered(answer: Answer, texts: usize) -> Result<Vec<Vector>, Trouble> {
 mod tests {
     use super::*;
 
+    /// A number beyond what a vector holds is refused by some builds of the parser, and by us in the others.
     fn given(json: &str, texts: usize) -> Result<usize, Trouble> {
-        ordered(serde_json::from_str(json).unwrap(), texts).map(|all| all.len())
+        let answer = serde_json::from_str(json).map_err(|_| Trouble::Unreadable("no such JSON"))?;
+        ordered(answer, texts).map(|all| all.len())
     }
 
     #[test]

@@ -66,6 +66,24 @@ pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
     }
 }
 
+/// What is wrong with a comment of a review.
+fn of_a_review(wrong: &Argument) -> String {
+    match wrong {
+        Argument::NotAdded(path, line) => format!(
+            "{path}:{line} is no line that the pull request adds. Comment on added lines only, those that begin with + in the \
+             diff; say the rest in the summary, or leave it out"
+        ),
+        Argument::Suggestion => {
+            "suggestion must be the code that replaces exactly the commented line, at most 2000 characters and without code \
+             fences; leave it out when one line cannot say it"
+                .to_owned()
+        }
+        _ => "Each objection needs the path of a file of the diff, a trigger (the input or situation that shows it) and a reason, \
+              of 5 to 1000 characters each. Leave out what is about other files."
+            .to_owned(),
+    }
+}
+
 fn argument(wrong: &Argument) -> String {
     match wrong {
         Argument::Malformed(problem) => {
@@ -128,11 +146,7 @@ fn argument(wrong: &Argument) -> String {
             "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
         }
         Argument::Plan => "goal, approach and at least one step must not be empty.".to_owned(),
-        Argument::Objection => {
-            "Each objection needs the path of a file of the diff, a trigger (the input or situation that shows it) and a reason, \
-             of 5 to 1000 characters each. Leave out what is about other files."
-                .to_owned()
-        }
+        Argument::Objection | Argument::NotAdded(..) | Argument::Suggestion => of_a_review(wrong),
         Argument::NoLabels => "labels must be a list of texts".to_owned(),
         Argument::UnknownLabel { label, allowed } => {
             format!(

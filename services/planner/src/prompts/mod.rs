@@ -9,7 +9,7 @@ mod tags;
 
 use std::sync::LazyLock;
 
-use domain::{About, Block, JobRequest, Scope, TicketKind, ToolSpec, WorkspaceInfo, cause::chain};
+use domain::{Block, JobRequest, Scope, TicketKind, ToolSpec, WorkspaceInfo, cause::chain};
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -30,15 +30,17 @@ const PATH_CHARS: usize = 200;
 const DIFF_CHARS: usize = 72 * 1024;
 
 /// Every template: name and text.
-const TEMPLATES: [(&str, &str); 15] = [
+const TEMPLATES: [(&str, &str); 17] = [
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
     ("intake", include_str!("intake.md")),
     ("plan", include_str!("plan.md")),
     ("review", include_str!("review.md")),
     ("answer", include_str!("answer.md")),
+    ("pull_request", include_str!("pull_request.md")),
     ("intake_form", include_str!("forms/intake.json")),
     ("submit_answer", include_str!("tools/submit_answer.json")),
+    ("submit_comments", include_str!("tools/submit_comments.json")),
     ("submit_plan", include_str!("tools/submit_plan.json")),
     ("submit_review", include_str!("tools/submit_review.json")),
     ("add_labels", include_str!("tools/add_labels.json")),
@@ -135,24 +137,12 @@ fn values(conversation: &Conversation<'_>) -> Value {
     );
     let about = &conversation.request.about;
     context! {
-        about => match about {
-            About::Ticket => "ticket",
-            About::Checks(_) => "checks",
-            About::Review(_) => "review",
-            About::Question(_) => "question",
-        },
-        failures => match about {
-            About::Checks(checks) => tags.failures(checks),
-            About::Ticket | About::Review(_) | About::Question(_) => String::new(),
-        },
-        review => match about {
-            About::Review(round) => tags.review(round),
-            About::Ticket | About::Checks(_) | About::Question(_) => String::new(),
-        },
-        question => match about {
-            About::Question(question) => tags.question(question),
-            About::Ticket | About::Checks(_) | About::Review(_) => String::new(),
-        },
+        about => about.name(),
+        failures => about.checks().map(|checks| tags.failures(checks)).unwrap_or_default(),
+        review => about.round().map(|round| tags.review(round)).unwrap_or_default(),
+        question => about.question().map(|question| tags.question(question)).unwrap_or_default(),
+        change => about.change().map(Value::from_serialize),
+        patches => about.change().map(|change| tags.patches(change)).unwrap_or_default(),
         repository => conversation.request.repository.to_string(),
         target => rules.target_branch(),
         default_branch => rules.repo.default_branch,
@@ -318,6 +308,7 @@ mod tests {
             "finish",
             "give_up",
             "submit_answer",
+            "submit_comments",
             "submit_plan",
             "submit_review",
             "widen_scope",

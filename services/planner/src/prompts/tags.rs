@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use domain::{
-    Background, BackgroundPart, ChecksSummary, CodeSeed, CommentQuestion, EarlierPullRequest, Intake,
-    JobRequest, News, Plan, PullRequestStatus, ReviewRound, TicketComment, TicketKey,
+    Background, BackgroundPart, ChangedFile, ChecksSummary, CodeSeed, CommentQuestion, EarlierPullRequest,
+    Intake, JobRequest, News, Plan, PullRequestStatus, ReviewRound, ReviewedChange, TicketComment, TicketKey,
 };
 
 const TEXT_CHARS: usize = 64 * 1024;
@@ -14,6 +14,8 @@ const COMMENT_CHARS: usize = 8 * 1024;
 /// How many failed checks are shown, and how much of each log.
 const FAILURES: usize = 4;
 const LOG_CHARS: usize = 24_000;
+/// Of what one file of a pull request changes.
+const PATCH_CHARS: usize = 40_000;
 /// Of what a model wrote earlier in the run.
 const MODEL_CHARS: usize = 16 * 1024;
 
@@ -122,6 +124,19 @@ impl Tags<'_> {
     pub(super) fn question(&self, question: &CommentQuestion) -> String {
         let attributes = format!(" author=\"{}\"", self.attribute(&question.author));
         self.around_with("question", &attributes, &self.text(&question.text, COMMENT_CHARS))
+    }
+
+    /// The patches of a pull request, each in tags of its own.
+    pub(super) fn patches(&self, change: &ReviewedChange) -> String {
+        let patch = |file: &ChangedFile| {
+            let attributes = format!(" path=\"{}\"", self.attribute(&file.path));
+            let text = match file.patch.is_empty() {
+                true => "(no text of it is shown: binary, renamed or too large)".to_owned(),
+                false => self.text(&file.patch, PATCH_CHARS),
+            };
+            self.around_with("patch", &attributes, &text)
+        };
+        change.files.iter().map(patch).collect()
     }
 
     /// A review with its comments, each with the id that replies go to.

@@ -114,6 +114,7 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
         | Reason::HeadMoved { .. }
         | Reason::PullRequestMerged { .. }
         | Reason::MergedElsewhere { .. }
+        | Reason::PullRequestReopened { .. }
         | Reason::PullRequestClosed { .. } => {}
     }
 }

@@ -17,10 +17,9 @@ impl Outside {
         marker: &str,
     ) -> Result<String, Trouble> {
         Ok(match thread {
-            Thread::Jira(issue) => {
-                let jira = &self.jira;
-                jira.comment(issue, text.as_str(), marker).await?.to_string()
-            }
+            Thread::Jira(issue) => comment_on_issue(&self.jira, issue, text, marker)
+                .await?
+                .to_string(),
             Thread::Review(repository, number, comment) => {
                 let body = marked(text, marker);
                 let github = &self.github;
@@ -61,35 +60,6 @@ impl Outside {
         }
     }
 
-    /// Opens a draft.
-    pub(super) async fn open_draft(
-        &self,
-        draft: &Draft,
-        title: &Outgoing,
-        body: &Outgoing,
-    ) -> Result<github::PullRequest, github::Error> {
-        let (repository, head, base) = (&draft.repository, &draft.branch, &draft.base_branch);
-        let (title, body) = (title.as_str(), body.as_str());
-        let opening = self
-            .github
-            .create_pull_request(repository, head, base, title, body, true);
-        opening.await
-    }
-
-    /// Links a pull request on a Jira issue, under an id of its own, so that a repetition replaces the link.
-    pub(super) async fn link_pull_request(
-        &self,
-        issue: &TicketKey,
-        pull_request: &PullRequestRef,
-        title: &Outgoing,
-    ) -> Result<(), Trouble> {
-        let global_id = format!("journeyman:{}#{}", pull_request.repository, pull_request.number);
-        let jira = &self.jira;
-        Ok(jira
-            .remote_link(issue, &global_id, &pull_request.url, title.as_str())
-            .await?)
-    }
-
     /// Puts labels on a ticket.
     pub(super) async fn label(&self, ticket: &TicketKey, labels: &[Outgoing]) -> Result<(), Trouble> {
         let labels: Vec<String> = labels.iter().map(|label| label.as_str().to_owned()).collect();
@@ -104,12 +74,49 @@ impl Outside {
     }
 }
 
+/// Opens a pull request.
+pub(crate) async fn open_pull_request(
+    github: &github::Writer,
+    draft: &Draft,
+    title: &Outgoing,
+    body: &Outgoing,
+    is_draft: bool,
+) -> Result<github::PullRequest, github::Error> {
+    let (repository, head, base) = (&draft.repository, &draft.branch, &draft.base_branch);
+    let (title, body) = (title.as_str(), body.as_str());
+    github
+        .create_pull_request(repository, head, base, title, body, is_draft)
+        .await
+}
+
+/// Links a pull request on a Jira issue, under an id of its own, so that a repetition replaces the link.
+pub(crate) async fn link_pull_request(
+    jira: &jira::Writer,
+    issue: &TicketKey,
+    pull_request: &PullRequestRef,
+    title: &Outgoing,
+) -> Result<(), jira::Error> {
+    let global_id = format!("journeyman:{}#{}", pull_request.repository, pull_request.number);
+    jira.remote_link(issue, &global_id, &pull_request.url, title.as_str())
+        .await
+}
+
+/// Comments on a Jira issue, with a marker.
+pub(crate) async fn comment_on_issue(
+    jira: &jira::Writer,
+    issue: &TicketKey,
+    text: &Outgoing,
+    marker: &str,
+) -> Result<jira::CommentId, jira::Error> {
+    jira.comment(issue, text.as_str(), marker).await
+}
+
 /// No tracker has the tickets of folders.
 fn untold(ticket: &TicketKey) -> Trouble {
     Trouble::Failed(message::no_tracker(ticket))
 }
 
-fn marked(text: &Outgoing, id: &str) -> String {
+pub(super) fn marked(text: &Outgoing, id: &str) -> String {
     format!("{}\n\n{MARKER_START}{id}{MARKER_END}", text.as_str())
 }
 

@@ -2,7 +2,10 @@
 
 mod back_to_draft;
 mod ci;
+mod close_issue;
 mod comment;
+mod eyes;
+mod label_pull_request;
 mod labels;
 mod letters;
 mod mark_ready;
@@ -10,10 +13,13 @@ mod patch;
 mod pull_request;
 mod push_branch;
 mod record_end;
+mod record_open;
 mod remote_link;
 mod reply;
 mod request_review;
+mod resolve_thread;
 mod show_change;
+mod submit_review;
 mod thread;
 mod transition;
 mod unassign;
@@ -30,16 +36,23 @@ use crate::{
 };
 
 pub(crate) use back_to_draft::BackToDraft;
+pub(crate) use close_issue::CloseIssue;
 pub(crate) use comment::Comment;
+pub(crate) use eyes::Eyes;
+pub(crate) use label_pull_request::LabelPullRequest;
 pub(crate) use labels::AddLabels;
+pub(crate) use letters::{comment_on_issue, link_pull_request, open_pull_request};
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
 pub(crate) use pull_request::OpenPullRequest;
 pub(crate) use push_branch::PushBranch;
 pub(crate) use record_end::RecordEnd;
+pub(crate) use record_open::RecordOpen;
 pub(crate) use remote_link::LinkPullRequest;
 pub(crate) use reply::Reply;
 pub(crate) use request_review::RequestReview;
+pub(crate) use resolve_thread::ResolveThread;
 pub(crate) use show_change::ShowChange;
+pub(crate) use submit_review::SubmitReview;
 pub(crate) use thread::Thread;
 pub(crate) use transition::Transition;
 pub(crate) use unassign::Unassign;

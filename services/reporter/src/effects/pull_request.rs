@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{BranchRecord, PullRequestRecord, PullRequestStatus, cause::chain};
 use github::PullRequestState;
 
-use super::{Asked, Effect, Outside, patch};
+use super::{Asked, Effect, Outside, letters::open_pull_request, patch};
 use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, policy::Place, trouble::Trouble};
 
 /// Open the draft, or adopt the open one of the same branch.
@@ -77,7 +77,7 @@ async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<M
     let title = Outgoing::by_the_model(message::pull_request_title(draft), Place::Title)?;
     let body = message::pull_request_body(draft, ticket, ticket_url.as_deref(), asked.report.run.as_ref());
     let body = Outgoing::by_the_model(body, Place::Body)?;
-    let open = outside.open_draft(draft, &title, &body);
+    let open = open_pull_request(&outside.github, draft, &title, &body, true);
     match failpoint::around("reporter.pull_request.open", open).await {
         Ok(opened) => remember(outside, asked, draft, &opened).await,
         // It is there, although the list may not show it yet.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::{Asked, Effect, Outside};
+use super::{Asked, Effect, Outside, letters::link_pull_request};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Link the pull request of the report on the Jira issue; a repetition replaces the link.
@@ -28,9 +28,7 @@ impl Effect for LinkPullRequest {
             return Err(Trouble::Failed(message::nothing_to_link()));
         };
         let title = Outgoing::without_credentials(&message::remote_link_title(pull_request));
-        outside
-            .link_pull_request(&self.issue, pull_request, &title)
-            .await?;
+        link_pull_request(&outside.jira, &self.issue, pull_request, &title).await?;
         Ok(Made::default())
     }
 }

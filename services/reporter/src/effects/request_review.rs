@@ -28,16 +28,17 @@ impl Effect for RequestReview {
         true
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         let reviews = outside.github.reviews(repository, *number).await?;
-        if reviews.is_empty() {
+        let named = asked.rules.map_or(&[][..], |rules| &rules.pull_request.reviewers);
+        if reviews.is_empty() && named.is_empty() {
             return Ok(Made::default());
         }
         let author = outside.github.pull_request(repository, *number).await?.author;
-        let mut reviewers = reviewers(&reviews, &author);
+        let mut reviewers = reviewers(&reviews, &author, named);
         reviewers.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         if !reviewers.is_empty() {
             let requested = outside.github.request_reviewers(repository, *number, &reviewers);
@@ -55,8 +56,9 @@ impl Effect for RequestReview {
     }
 }
 
-/// Everybody whose last judgement is not an approval; a comment is no judgement where there was one before.
-fn reviewers(reviews: &[Review], author: &str) -> Vec<String> {
+/// Everybody whose last judgement is not an approval, and of those that the rules name who has said nothing yet. A comment
+/// is no judgement where there was one before. Code owners are asked by GitHub itself when a draft becomes ready.
+fn reviewers(reviews: &[Review], author: &str, named: &[String]) -> Vec<String> {
     let mut last: BTreeMap<&str, ReviewState> = BTreeMap::new();
     for review in reviews {
         let is_person = !review.by_bot && !review.author.eq_ignore_ascii_case(author);
@@ -65,10 +67,15 @@ fn reviewers(reviews: &[Review], author: &str) -> Vec<String> {
             last.insert(&review.author, review.state);
         }
     }
+    let is_silent = |login: &&String| {
+        let has_judged = last.keys().any(|judge| judge.eq_ignore_ascii_case(login));
+        !has_judged && !login.eq_ignore_ascii_case(author)
+    };
+    let silent: Vec<String> = named.iter().filter(is_silent).cloned().collect();
     let waiting = last
         .into_iter()
         .filter(|(_, state)| *state != ReviewState::Approved);
-    waiting.map(|(login, _)| login.to_owned()).collect()
+    waiting.map(|(login, _)| login.to_owned()).chain(silent).collect()
 }
 
 #[cfg(test)]
@@ -79,6 +86,7 @@ mod tests {
         Review {
             id: 1,
             author: author.to_owned(),
+            author_id: None,
             by_bot: author.ends_with("[bot]"),
             state,
             body: String::new(),
@@ -102,6 +110,14 @@ mod tests {
             review("journeyman", Commented),
             review("linter[bot]", ChangesRequested),
         ];
-        assert_eq!(reviewers(&reviews, "Journeyman"), ["ann", "dan", "eve"]);
+        assert_eq!(reviewers(&reviews, "Journeyman", &[]), ["ann", "dan", "eve"]);
+    }
+
+    #[test]
+    fn those_that_the_rules_name_are_asked_until_they_have_judged_and_never_the_author() {
+        let named = ["Ann", "fay", "journeyman"].map(str::to_owned);
+        let reviews = [review("ann", ReviewState::Approved)];
+        assert_eq!(reviewers(&reviews, "Journeyman", &named), ["fay"]);
+        assert_eq!(reviewers(&[], "Journeyman", &named), ["Ann", "fay"]);
     }
 }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use domain::{TicketKey, cause::chain};
 use jira::Transition as Offered;
+use pullrequest::transition::to_statuses;
 
 use super::{Asked, Effect, Outside};
 use crate::{
@@ -96,20 +97,11 @@ async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Resul
     Ok(made(refused(wanted, &refusals)))
 }
 
-/// Every transition that leads to a goal: better goals first, then what asks for the fewest fields. A transition's own
-/// name says nothing about where it leads.
+/// Every transition that leads to a goal, the best one first.
 fn candidates<'a>(offered: &'a [Offered], goals: &[String]) -> Vec<&'a Offered> {
-    let rank = |transition: &Offered| {
-        goals
-            .iter()
-            .position(|goal| transition.to.name.eq_ignore_ascii_case(goal))
-    };
-    let mut ranked: Vec<_> = offered
-        .iter()
-        .filter_map(|transition| Some((rank(transition)?, transition.asks_for.len(), transition)))
-        .collect();
-    ranked.sort_by_key(|(rank, fields, _)| (*rank, *fields));
-    ranked.into_iter().map(|(_, _, transition)| transition).collect()
+    let moves: Vec<_> = offered.iter().map(crate::moves::of).collect();
+    let ranked = to_statuses(&moves, goals).into_iter();
+    ranked.filter_map(|index| offered.get(index)).collect()
 }
 
 /// What to tell of the best candidate: Jira's reason, and the fields that a person has to fill in.
@@ -151,36 +143,19 @@ mod tests {
         names.iter().enumerate().map(transition).collect()
     }
 
-    fn order(offered: &[Offered], goals: &[&str]) -> Vec<String> {
-        let goals: Vec<String> = goals.iter().map(|goal| (*goal).to_owned()).collect();
-        let candidates = candidates(offered, &goals);
-        candidates
-            .into_iter()
-            .map(|transition| transition.id.clone())
-            .collect()
-    }
-
     #[test]
-    fn only_what_leads_to_a_goal_is_tried_and_better_goals_first() {
+    fn what_leads_to_the_best_goal_is_tried_first() {
         let workflow = offered(&[
             ("Close issue", "Closed"),
-            ("Finish", "DONE"),
             ("Done", "Somewhere"),
+            ("Finish", "DONE"),
         ]);
-        assert_eq!(order(&workflow, &["Done", "closed"]), ["1", "0"]);
-        assert_eq!(order(&workflow, &["Shipped", "closed"]), ["0"]);
-        assert!(order(&workflow, &["In Review"]).is_empty());
-    }
-
-    #[test]
-    fn what_asks_for_no_field_is_tried_first() {
-        let mut workflow = offered(&[
-            ("With resolution", "Done"),
-            ("Quick", "Done"),
-            ("Close", "Closed"),
-        ]);
-        workflow[0].asks_for = vec!["Resolution".to_owned()];
-        assert_eq!(order(&workflow, &["Done", "Closed"]), ["1", "0", "2"]);
+        let goals = ["Done", "closed"].map(str::to_owned);
+        let tried: Vec<&str> = candidates(&workflow, &goals)
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        assert_eq!(tried, ["Finish", "Close issue"]);
     }
 
     #[test]

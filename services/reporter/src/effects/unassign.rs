@@ -1,4 +1,4 @@
-//! Take a Jira issue from whoever has it.
+//! Give a ticket back.
 
 use async_trait::async_trait;
 use domain::TicketKey;
@@ -6,11 +6,11 @@ use domain::TicketKey;
 use super::{Asked, Effect, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Leave a Jira issue to nobody, so that giving it back asks for work again.
+/// Leave a Jira issue to nobody, and take from an issue of GitHub what asks for work on it, so that giving it to us again
+/// asks for work again.
 #[derive(Debug)]
 pub(crate) struct Unassign {
-    /// The Jira issue.
-    pub(crate) issue: TicketKey,
+    pub(crate) ticket: TicketKey,
 }
 
 #[async_trait]
@@ -23,9 +23,22 @@ impl Effect for Unassign {
         true
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
-        outside.jira.unassign(&self.issue).await?;
-        tracing::info!(ticket = %self.issue, "ticket unassigned");
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        match (&self.ticket, asked.rules) {
+            (TicketKey::Jira { .. }, _) => outside.jira.unassign(&self.ticket).await?,
+            (TicketKey::GitHub { repository, number }, Some(rules)) => {
+                let github = &outside.github;
+                let issues = &rules.issues;
+                if !issues.assignee.is_empty() {
+                    github.unassign(repository, *number, &issues.assignee).await?;
+                }
+                for label in &issues.labels {
+                    github.remove_label(repository, *number, label).await?;
+                }
+            }
+            (TicketKey::GitHub { .. }, None) | (TicketKey::Folder { .. }, _) => return Ok(Made::default()),
+        }
+        tracing::info!(ticket = %self.ticket, "ticket unassigned");
         Ok(Made::default())
     }
 }

@@ -8,12 +8,14 @@ mod approval;
 mod aside;
 mod change;
 mod description;
+mod direct;
 mod effort;
 mod moved;
 mod proposal;
 mod pull_request;
 mod question;
 mod refusal;
+mod review;
 mod rounds;
 mod skipped;
 mod status;
@@ -24,6 +26,7 @@ mod words;
 pub(crate) use answer::answered;
 pub(crate) use approval::{decision_needed, excerpt};
 pub(crate) use aside::{quarantined, unreadable};
+pub(crate) use direct::{asked_body, asked_title, link_comment, opened_by_others};
 pub(crate) use effort::forecast;
 pub(crate) use moved::try_again;
 pub(crate) use proposal::proposed;
@@ -36,7 +39,8 @@ pub(crate) use refusal::{
     bad_pack, denied, foreign_branch, foreign_project, foreign_pull_request, no_usable_rules, not_approved,
     not_inspected, out_of_scope, refusal, unknown_pull_request,
 };
-pub(crate) use rounds::{addressed, pushed_by_others, repaired, thread_reply};
+pub(crate) use review::{line_remark, review};
+pub(crate) use rounds::{addressed, pushed_by_others, reopened, repaired, thread_reply};
 pub(crate) use skipped::skipped;
 pub(crate) use status::status;
 pub(crate) use stopped::{retry_scheduled, stopped};
@@ -97,6 +101,7 @@ pub(crate) fn started(job: Job, repository: &RepositoryName) -> String {
         Job::MarkReady => "hand the pull request over",
         Job::Finish => "finish this ticket",
         Job::BackToDraft => "take the pull request back to draft",
+        Job::Reopen => "follow the pull request again",
     };
     format!("Journeyman has started to {work} in `{repository}`.")
 }

@@ -16,9 +16,10 @@ pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) 
         (TicketKey::Jira { .. }, Some(Moved::To(_)) | None) => {
             format!("To try again, move the ticket back to **{again}**.")
         }
-        (TicketKey::GitHub { .. } | TicketKey::Folder { .. }, _) => {
-            "To try again, ask for the job once more on this ticket.".to_owned()
+        (TicketKey::GitHub { .. }, _) => {
+            "To try again, assign the issue once more, or put its label on it again.".to_owned()
         }
+        (TicketKey::Folder { .. }, _) => "To try again, ask for the job once more on this ticket.".to_owned(),
     }
 }
 

@@ -36,14 +36,18 @@ pub(crate) fn pull_request_body(
     };
     let body = sanitize::markdown(&capped(&body, BODY_CHARS));
     let name = ticket.short();
-    let ticket = match ticket_url {
-        Some(url) => format!("[{name}]({url})"),
-        None => name,
+    let ticket = match (ticket, ticket_url) {
+        // GitHub links the issue by it, and closes it with the merge.
+        (TicketKey::GitHub { repository, number }, _) if *repository == draft.repository => {
+            format!("Fixes #{number}")
+        }
+        (_, Some(url)) => format!("For [{name}]({url})"),
+        (_, None) => format!("For {name}"),
     };
     let run = run
         .map(|run| format!(" (run {})", code(&run.to_string())))
         .unwrap_or_default();
-    let footer = format!("---\n\nFor {ticket}. Written by Journeyman{run}; a person reviews and merges.");
+    let footer = format!("---\n\n{ticket}. Written by Journeyman{run}; a person reviews and merges.");
     format!("{}\n\n{footer}\n", body.trim()).trim_start().to_owned()
 }
 

@@ -56,6 +56,14 @@ pub(crate) fn pushed_by_others(by: &str, pull_request: &PullRequestRef, head: &C
     )
 }
 
+pub(crate) fn reopened(by: &str, pull_request: &PullRequestRef) -> String {
+    format!(
+        "{} opened {} again. Journeyman follows its checks and reviews once more.",
+        person(by),
+        link(pull_request)
+    )
+}
+
 /// What the reviewer reads in the thread; the first sentence names the commit.
 pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>) -> String {
     let words = sanitize::markdown(&capped(&reply.reply, 2_000));

@@ -42,6 +42,11 @@ pub(crate) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
             person(actor),
             harmless(group)
         )],
+        SkipReason::NoWritePermission { actor } => vec![format!(
+            "Journeyman did not start work that {} asked for: only people with write permission in this repository may \
+             ask for it. One of them can start it. {retry}",
+            person(actor)
+        )],
         SkipReason::StatusLeft { wanted, status } => vec![format!(
             "Journeyman did not start work: when it heard that the ticket was moved to **{}**, the ticket was in **{}** \
              already. {retry}",

@@ -71,24 +71,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
 
 /// Checks the branch's name: legal, not one of people's, and naming its ticket.
 pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> Result<(), Violation> {
-    let named = || branch.to_owned();
-    if let Some(kind) = scan::find(branch) {
-        let (kind, place) = (kind.to_owned(), Place::Branch);
-        return Err(Violation::Secret { kind, place });
-    }
-    if !is_legal_branch(branch) {
-        return Err(Violation::BranchName { branch: named() });
-    }
-    let people = [
-        rules.repo.default_branch.as_str(),
-        rules.target_branch(),
-        "main",
-        "master",
-        "HEAD",
-    ];
-    if people.iter().any(|name| name.eq_ignore_ascii_case(branch)) {
-        return Err(Violation::BranchOfPeople { branch: named() });
-    }
+    check_branch_name(branch, &[&rules.repo.default_branch, rules.target_branch()])?;
     let key = match ticket {
         TicketKey::Jira { .. } | TicketKey::Folder { .. } => ticket.short(),
         TicketKey::GitHub { number, .. } => number.to_string(),
@@ -97,10 +80,28 @@ pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> R
         Ok(())
     } else {
         Err(Violation::BranchWithoutTicket {
-            branch: named(),
+            branch: branch.to_owned(),
             ticket: key,
         })
     }
+}
+
+/// Checks the name of any branch that is pushed: legal, without a credential, and neither one of `targets` nor what people
+/// usually merge into.
+pub(crate) fn check_branch_name(branch: &str, targets: &[&str]) -> Result<(), Violation> {
+    let named = || branch.to_owned();
+    if let Some(kind) = scan::find(branch) {
+        let (kind, place) = (kind.to_owned(), Place::Branch);
+        return Err(Violation::Secret { kind, place });
+    }
+    if !is_legal_branch(branch) {
+        return Err(Violation::BranchName { branch: named() });
+    }
+    let mut people = targets.iter().chain(&["main", "master", "HEAD"]);
+    if people.any(|name| name.eq_ignore_ascii_case(branch)) {
+        return Err(Violation::BranchOfPeople { branch: named() });
+    }
+    Ok(())
 }
 
 /// Checks the difference as a whole: there is one.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use domain::{Receipt, Report, ReportRequest, Rules, RunId, TicketKey};
 
 use crate::{
-    effects::{Comment, Effect, Thread, Transition},
+    effects::{CloseIssue, Comment, Effect, Thread, Transition},
     made::Made,
     message,
 };
@@ -86,8 +86,14 @@ impl Asked<'_> {
         matches!(ticket, TicketKey::Jira { .. }).then(|| Box::new(effect(ticket.clone())) as Box<dyn Effect>)
     }
 
-    /// The ticket's move to its last status.
+    /// The end of the ticket: its move to its last status at Jira, closed at GitHub.
     fn done(&self) -> Option<Box<dyn Effect>> {
+        if let TicketKey::GitHub { repository, number } = &self.report.ticket {
+            return Some(Box::new(CloseIssue {
+                repository: repository.clone(),
+                number: *number,
+            }));
+        }
         let configured = self.rules.agent.done_status.as_str();
         let goals: Vec<&str> = std::iter::once(configured).chain(USUAL).collect();
         self.moved(&goals)
@@ -127,11 +133,13 @@ reports! {
     checks_failed: ChecksFailed,
     checks_repaired: ChecksRepaired,
     review_addressed: ReviewAddressed,
+    pull_request_reviewed: PullRequestReviewed,
     pushed_by_others: PushedByOthers,
     question_answered: QuestionAnswered,
     merged: Merged,
     merged_elsewhere: MergedElsewhere,
     closed: Closed,
+    reopened: Reopened,
     decision_needed: DecisionNeeded,
     plan_proposed: PlanProposed,
     question_asked: QuestionAsked,

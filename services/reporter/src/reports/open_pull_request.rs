@@ -5,7 +5,7 @@ use domain::{Receipt, report::OpenPullRequest};
 use super::{Asked, Effects, Kind, Told};
 use crate::{
     draft::Draft,
-    effects::{self, LinkPullRequest},
+    effects::{self, LabelPullRequest, LinkPullRequest},
     made::Made,
     message,
 };
@@ -22,6 +22,11 @@ impl Kind for OpenPullRequest {
         };
         let mut effects: Effects = vec![Box::new(effects::OpenPullRequest(draft))];
         effects.extend(asked.on_jira(|issue| LinkPullRequest { issue }));
+        let labels = &asked.rules.pull_request.labels;
+        if !labels.is_empty() && self.repository.local_folder().is_none() {
+            let labels = labels.clone();
+            effects.push(Box::new(LabelPullRequest { labels }));
+        }
         effects
     }
 

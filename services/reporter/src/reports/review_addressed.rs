@@ -1,10 +1,10 @@
 //! A review was addressed: replies in its threads, and the pull request is handed over once more.
 
-use domain::report::ReviewAddressed;
+use domain::{Disposition, report::ReviewAddressed};
 
 use super::{Asked, Effects, Kind, Told};
 use crate::{
-    effects::{BackToDraft, Reply, RequestReview},
+    effects::{BackToDraft, Reply, RequestReview, ResolveThread},
     message,
 };
 
@@ -26,6 +26,14 @@ impl Kind for ReviewAddressed {
             }));
         }
         effects.extend(replies);
+        // Only what was done is over; the rest is for whoever asked.
+        let done = self.replies.iter().filter(|reply| reply.disposition == Disposition::Changed);
+        effects.extend(done.filter(|_| self.commit.is_some()).map(|reply| {
+            Box::new(ResolveThread {
+                pull_request: self.pull_request.clone(),
+                comment: reply.id,
+            }) as _
+        }));
         if self.commit.is_none() {
             effects.push(Box::new(RequestReview {
                 pull_request: self.pull_request.clone(),

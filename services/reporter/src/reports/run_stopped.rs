@@ -1,6 +1,6 @@
 //! A run ended without its goal.
 
-use domain::report::RunStopped;
+use domain::{TicketKey, report::RunStopped};
 
 use super::{Asked, Effects, Kind, Told};
 use crate::{effects::Unassign, message};
@@ -8,11 +8,13 @@ use crate::{effects::Unassign, message};
 impl Kind for RunStopped {
     /// What failed again and again is taken from its assignee, so that giving it back asks for work.
     fn effects(&self, asked: &Asked<'_>) -> Effects {
-        let unassigned = asked.on_jira(|issue| Unassign { issue });
-        unassigned
-            .filter(|_| self.reason.breaks_circuit())
-            .into_iter()
-            .collect()
+        let has_assignee = !matches!(asked.report.ticket, TicketKey::Folder { .. });
+        if !has_assignee || !self.reason.breaks_circuit() {
+            return Effects::new();
+        }
+        vec![Box::new(Unassign {
+            ticket: asked.report.ticket.clone(),
+        })]
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {

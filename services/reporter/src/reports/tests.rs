@@ -127,7 +127,7 @@ fn two_effects_of_one_kind_have_two_names() {
     let comment = || Comment {
         thread: Thread::of(&issue()),
     };
-    let unassign = crate::effects::Unassign { issue: issue() };
+    let unassign = crate::effects::Unassign { ticket: issue() };
     let effects: Effects = vec![
         Box::new(comment()),
         Box::new(unassign),
@@ -153,7 +153,7 @@ fn a_review_status_moves_the_ticket_at_hand_over() {
 }
 
 #[test]
-fn a_github_ticket_is_neither_moved_nor_linked() {
+fn a_github_ticket_is_closed_and_neither_moved_nor_linked() {
     let rules = Rules::default();
     let request = ReportRequest::Merged(report::Merged {
         pull_request: pull_request(),
@@ -161,7 +161,7 @@ fn a_github_ticket_is_neither_moved_nor_linked() {
     });
     assert_eq!(
         names("github:acme/shop#7", &rules, request),
-        ["record_end", "comment"]
+        ["record_end", "close_issue", "comment"]
     );
 }
 

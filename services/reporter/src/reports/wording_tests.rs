@@ -750,6 +750,7 @@ fn skipped() {
             actor: "ann".into(),
             group: String::new(),
         }),
+        skipped(SkipReason::NoWritePermission { actor: "@eve".into() }),
         skipped(SkipReason::StatusLeft {
             wanted: "Ready".into(),
             status: "Done".into(),
@@ -763,6 +764,7 @@ fn skipped() {
     Journeyman leaves this ticket alone: [a pull request](<https://github.example/x/pull/1>) by `bob` is open for it. Close that one first. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `@eve` asked for: only members of the Jira group **agents** may ask for it. A member can start it. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `ann` asked for: nobody is set up who may. An operator names the Jira group whose members may ask for work in the setting `ingest.jira_trigger_group`. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work that `@eve` asked for: only people with write permission in this repository may ask for it. One of them can start it. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: when it heard that the ticket was moved to **Ready**, the ticket was in **Done** already. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: `eve`, who may not ask for work, changed the ticket's text after it was asked for. Read the text again. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for example with fewer nested lists. To try again, move the ticket back to **Ready for Agent**.

@@ -1,18 +1,24 @@
 //! Work starts.
 
-use domain::{Job, report::WorkStarted};
+use domain::{Job, TicketKey, report::WorkStarted};
 
 use super::{Asked, Effects, Heard, Kind, Told};
-use crate::message;
+use crate::{effects::Eyes, message};
 
 impl Kind for WorkStarted {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         // What goes on with a pull request leaves its ticket where it is.
+        if self.job != Job::Implement {
+            return Effects::new();
+        }
+        if let TicketKey::GitHub { repository, number } = &asked.report.ticket {
+            return vec![Box::new(Eyes {
+                repository: repository.clone(),
+                number: *number,
+            })];
+        }
         let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
-        moved
-            .filter(|_| self.job == Job::Implement)
-            .into_iter()
-            .collect()
+        moved.into_iter().collect()
     }
 
     fn heard(&self) -> Heard {

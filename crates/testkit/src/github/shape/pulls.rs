@@ -9,9 +9,9 @@ use crate::github::state::{LineComment, Pull, Repo, Review};
 /// A label.
 pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Value {
     let id = number_of(label);
+    let own = format!("{}/labels/{}", repo.own_url(url), label.replace(' ', "%20"));
     json!({
-        "id": id, "node_id": format!("LA_{id}"), "url": format!("{}/labels/{label}", repo.own_url(url)),
-        "name": label, "color": "ededed", "default": false, "description": null,
+        "id": id, "node_id": format!("LA_{id}"), "url": own, "name": label, "color": "ededed", "default": false, "description": null,
     })
 }
 
@@ -81,7 +81,7 @@ impl Repo {
             "state": if pull.open { "open" } else { "closed" }, "locked": false, "draft": pull.draft,
             "milestone": null, "assignee": null, "auto_merge": null, "active_lock_reason": null,
             "user": user(&pull.author), "head": side(&pull.head, &pull.head_sha),
-            "base": side(&pull.base, &pull.base_sha), "labels": self.labels_json(pull, url),
+            "base": side(&pull.base, &pull.base_sha), "labels": self.labels_json(&pull.labels, url),
             "requested_reviewers": reviewers, "requested_teams": [], "assignees": [], "created_at": pull.created,
             "updated_at": pull.updated, "closed_at": pull.closed,
             "merged_at": pull.merged_at(), "merge_commit_sha": pull.merge_sha,
@@ -115,11 +115,8 @@ impl Repo {
         })
     }
 
-    pub(in crate::github) fn labels_json(&self, pull: &Pull, url: &str) -> Value {
-        pull.labels
-            .iter()
-            .map(|label| label_json(self, label, url))
-            .collect()
+    pub(in crate::github) fn labels_json(&self, labels: &[String], url: &str) -> Value {
+        labels.iter().map(|label| label_json(self, label, url)).collect()
     }
 
     /// A review as webhooks carry it; REST writes its state in capitals.

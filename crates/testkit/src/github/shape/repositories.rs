@@ -48,6 +48,11 @@ const LINKS: [(&str, &str); 37] = [
 
 impl Repo {
     /// Its address in the REST interface.
+    /// Its address in the API.
+    pub(in crate::github) fn api_url(&self, url: &str) -> String {
+        self.own_url(url)
+    }
+
     pub(super) fn own_url(&self, url: &str) -> String {
         format!("{url}/repos/{}", self.name)
     }

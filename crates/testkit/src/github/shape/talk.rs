@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::people::app_of;
-use super::user;
-use crate::github::state::{Comment, Pull, Repo};
+use super::{user, with};
+use crate::github::state::{Comment, Issue, Pull, Repo};
 
 fn reactions(own: &str) -> Value {
     json!({
@@ -18,7 +18,7 @@ impl Repo {
     pub(in crate::github) fn comment_json(&self, comment: &Comment, url: &str) -> Value {
         let repository = self.own_url(url);
         let own = format!("{repository}/issues/comments/{}", comment.id);
-        let page = self.pull_url(comment.number, url);
+        let page = self.page_url(comment.number, url);
         json!({
             "id": comment.id, "node_id": format!("IC_{}", comment.id), "body": comment.body,
             "html_url": format!("{page}#issuecomment-{}", comment.id),
@@ -29,25 +29,72 @@ impl Repo {
     }
 
     /// A pull request as an issue.
-    pub(in crate::github) fn issue_json(&self, pull: &Pull, url: &str) -> Value {
-        let repository = self.own_url(url);
-        let own = format!("{repository}/issues/{}", pull.number);
+    pub(in crate::github) fn pull_as_issue_json(&self, pull: &Pull, url: &str) -> Value {
+        let thread = Thread {
+            id: pull.id,
+            node_id: pull.node_id(),
+            number: pull.number,
+            author: &pull.author,
+            labels: &pull.labels,
+            assignees: &[],
+        };
         let page = self.pull_url(pull.number, url);
-        let comments = self.comments.iter();
-        json!({
-            "id": pull.id, "node_id": pull.node_id(), "number": pull.number, "title": pull.title, "body": pull.body,
-            "state": if pull.open { "open" } else { "closed" }, "locked": false, "active_lock_reason": null,
-            "user": user(&pull.author), "labels": self.labels_json(pull, url), "assignee": null, "assignees": [],
-            "milestone": null, "comments": comments.filter(|comment| comment.number == pull.number).count(),
-            "created_at": pull.created, "updated_at": pull.updated, "closed_at": pull.closed,
-            "author_association": "CONTRIBUTOR", "performed_via_github_app": app_of(&pull.author),
-            "html_url": page, "repository_url": repository, "labels_url": format!("{own}/labels{{/name}}"),
-            "comments_url": format!("{own}/comments"), "events_url": format!("{own}/events"),
-            "reactions": reactions(&own), "url": own, "draft": pull.draft,
+        let more = json!({
+            "title": pull.title, "body": pull.body, "state": if pull.open { "open" } else { "closed" },
+            "state_reason": null, "created_at": pull.created, "updated_at": pull.updated, "closed_at": pull.closed,
+            "html_url": page, "draft": pull.draft,
             "pull_request": {
-                "html_url": page, "url": format!("{repository}/pulls/{}", pull.number),
+                "html_url": page, "url": format!("{}/pulls/{}", self.own_url(url), pull.number),
                 "diff_url": format!("{page}.diff"), "patch_url": format!("{page}.patch"), "merged_at": pull.merged_at(),
             },
+        });
+        with(self.thread_json(&thread, url), more)
+    }
+
+    /// An issue.
+    pub(in crate::github) fn issue_json(&self, issue: &Issue, url: &str) -> Value {
+        let thread = Thread {
+            id: issue.id,
+            node_id: issue.node_id(),
+            number: issue.number,
+            author: &issue.author,
+            labels: &issue.labels,
+            assignees: &issue.assignees,
+        };
+        let more = json!({
+            "title": issue.title, "body": issue.body, "state": if issue.is_open() { "open" } else { "closed" },
+            "state_reason": issue.closed_as, "created_at": issue.created, "updated_at": issue.updated,
+            "closed_at": issue.closed, "html_url": self.issue_url(issue.number, url),
+        });
+        with(self.thread_json(&thread, url), more)
+    }
+
+    fn thread_json(&self, thread: &Thread<'_>, url: &str) -> Value {
+        let repository = self.own_url(url);
+        let own = format!("{repository}/issues/{}", thread.number);
+        let comments = self
+            .comments
+            .iter()
+            .filter(|comment| comment.number == thread.number);
+        let assignees: Vec<Value> = thread.assignees.iter().map(|login| user(login)).collect();
+        json!({
+            "id": thread.id, "node_id": thread.node_id, "number": thread.number, "locked": false,
+            "active_lock_reason": null, "user": user(thread.author), "labels": self.labels_json(thread.labels, url),
+            "assignee": assignees.first(), "assignees": assignees, "milestone": null, "comments": comments.count(),
+            "author_association": "CONTRIBUTOR", "performed_via_github_app": app_of(thread.author),
+            "repository_url": repository, "labels_url": format!("{own}/labels{{/name}}"),
+            "comments_url": format!("{own}/comments"), "events_url": format!("{own}/events"),
+            "reactions": reactions(&own), "url": own,
         })
     }
+}
+
+/// What issues and pull requests have in common.
+struct Thread<'a> {
+    id: u64,
+    node_id: String,
+    number: u64,
+    author: &'a str,
+    labels: &'a [String],
+    assignees: &'a [String],
 }

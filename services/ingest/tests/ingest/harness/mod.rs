@@ -26,7 +26,7 @@ pub(crate) const ADMIN: &str = "admin-token";
 /// An account of ours, at Jira and at GitHub.
 pub(crate) const OURS: &str = "Journeyman";
 pub(crate) const GITHUB_SECRET: &str = "github-secret";
-const JIRA_SECRET: &str = "jira-secret";
+pub(crate) const JIRA_SECRET: &str = "jira-secret";
 const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Harness {
@@ -408,8 +408,22 @@ pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
     }
 }
 
+/// The id of an account at GitHub.
+pub(crate) fn account(login: &str) -> u64 {
+    login.bytes().map(u64::from).sum()
+}
+
+/// A `/stop` of this account on pull request 7, as GitHub tells of it.
+pub(crate) fn stop_by(id: u64, user: &Value) -> Value {
+    json!({"action": "created", "repository": {"full_name": "acme/shop"}, "issue": {"number": 7},
+        "comment": {"id": id, "body": "/stop", "user": user, "created_at": "2026-11-21T10:00:00Z"}})
+}
+
 #[derive(Default)]
 struct ForgeState {
+    /// How many questions for permissions are answered with an error first.
+    permission_faults: u32,
+    permissions_asked: usize,
     pulls: Vec<Value>,
     comments: Vec<Value>,
     checks: Vec<Value>,
@@ -422,11 +436,29 @@ pub(crate) struct Forge {
     server: JoinHandle<()>,
 }
 
+/// Mia and we may write; of `gone` GitHub knows nothing.
+fn permission(state: &mut ForgeState, login: &str) -> Result<Json<Value>, StatusCode> {
+    state.permissions_asked += 1;
+    if state.permission_faults > 0 {
+        state.permission_faults -= 1;
+        return Err(StatusCode::BAD_GATEWAY);
+    }
+    let permission = match login {
+        "gone" => return Err(StatusCode::NOT_FOUND),
+        "mia" | OURS => "write",
+        _ => "read",
+    };
+    let user = json!({"login": login, "id": account(login)});
+    Ok(Json(
+        json!({"permission": permission, "role_name": permission, "user": user}),
+    ))
+}
+
 impl Forge {
     async fn start() -> Self {
         let state = Arc::new(Mutex::new(ForgeState::default()));
         let (list, one, runs) = (Arc::clone(&state), Arc::clone(&state), Arc::clone(&state));
-        let said = Arc::clone(&state);
+        let (said, asked) = (Arc::clone(&state), Arc::clone(&state));
         let app = Router::new()
             .route(
                 "/repos/acme/shop/pulls",
@@ -446,12 +478,7 @@ impl Forge {
             .route(
                 "/repos/acme/shop/collaborators/{login}/permission",
                 get(async move |Path(login): Path<String>| {
-                    let permission = if login == "mia" || login == OURS {
-                        "write"
-                    } else {
-                        "read"
-                    };
-                    Json(json!({"permission": permission, "role_name": permission}))
+                    permission(&mut asked.lock().expect("state"), &login)
                 }),
             )
             .route(
@@ -480,9 +507,21 @@ impl Forge {
             "updated_at": "2026-11-21T10:00:00Z", "closed_at": null}));
     }
 
+    pub(crate) fn fail_permissions(&self, times: u32) {
+        self.state.lock().expect("state").permission_faults = times;
+    }
+
+    /// Waits until so many questions for permissions came.
+    pub(crate) async fn permissions_asked(&self, times: usize) {
+        let asked = async || (self.state.lock().expect("state").permissions_asked >= times).then_some(());
+        eventually("questions for permissions", DEADLINE, asked)
+            .await
+            .expect("questions");
+    }
+
     pub(crate) fn comment(&self, id: u64, number: u64, by: &str, body: &str) {
         self.state.lock().expect("state").comments.push(json!({
-            "id": id, "body": body, "user": {"login": by}, "created_at": bootstrap::now().to_string(),
+            "id": id, "body": body, "user": {"login": by, "id": account(by)}, "created_at": bootstrap::now().to_string(),
             "issue_url": format!("https://forge.example/repos/acme/shop/issues/{number}")}));
     }
 

@@ -5,6 +5,7 @@ mod answer;
 mod fix_ci;
 mod implement;
 mod notice;
+mod review;
 mod triage;
 mod unsupported;
 
@@ -13,12 +14,13 @@ use domain::Phase;
 use super::machine::{DialogSpec, Input, JobSpec, RunState};
 
 /// Every job that somebody can ask for.
-const JOBS: [&JobSpec; 5] = [
+const JOBS: [&JobSpec; 6] = [
     &implement::JOB,
     &triage::JOB,
     &fix_ci::JOB,
     &address_review::JOB,
     &answer::JOB,
+    &review::JOB,
 ];
 
 /// The job of a run.

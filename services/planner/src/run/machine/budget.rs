@@ -106,7 +106,7 @@ pub(crate) fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
     let turns = request.rules.agent.turns(state.class());
     match request.about {
         About::Checks(_) => turns.min(REPAIR_TURNS),
-        About::Ticket | About::Review(_) | About::Question(_) => turns,
+        About::Ticket | About::Review(_) | About::Question(_) | About::Change(_) => turns,
     }
 }
 
@@ -132,7 +132,7 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     let spending = &state.spending;
     let share = match phase {
         Phase::Intake | Phase::Plan | Phase::Work | Phase::Answer => 100 - RESERVED,
-        Phase::Review | Phase::Triage => 100,
+        Phase::Review | Phase::Triage | Phase::PullRequest => 100,
     };
     let minutes = limits.minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
     let (cost, tokens) = (
@@ -236,7 +236,9 @@ impl RunState {
 pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
     let turns = match dialog.phase {
         Phase::Work => state.turns_of(dialog),
-        Phase::Intake | Phase::Plan | Phase::Review | Phase::Triage | Phase::Answer => return None,
+        Phase::Intake | Phase::Plan | Phase::Review | Phase::Triage | Phase::Answer | Phase::PullRequest => {
+            return None;
+        }
     };
     // A hint follows the results of a turn.
     turns.last()?;

@@ -65,6 +65,18 @@ impl Input {
                     by: by.clone(),
                 }),
             ),
+            Reason::PullRequestReopened {
+                pull_request,
+                head,
+                by,
+            } => tell(
+                Job::Reopen,
+                ReportRequest::Reopened(report::Reopened {
+                    pull_request: pull_request.clone(),
+                    head: head.clone(),
+                    by: by.clone(),
+                }),
+            ),
             Reason::PullRequestClosed { pull_request, by } => tell(
                 Job::Finish,
                 ReportRequest::Closed(report::Closed {

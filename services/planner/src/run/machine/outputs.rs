@@ -1,8 +1,8 @@
 //! What phases have brought.
 
 use domain::{
-    About, Answered, Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, StopReason,
-    acceptance_criteria,
+    About, Answered, Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, ReviewOfChange,
+    StopReason, acceptance_criteria,
 };
 
 use super::RunState;
@@ -28,6 +28,14 @@ impl RunState {
     pub(crate) fn answer(&self) -> Option<Option<&Answered>> {
         self.output(|output| match output {
             PhaseOutput::Answer { answer } => Some(answer.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// The review of somebody's pull request, once there is one; within: when the model came to one.
+    pub(crate) fn review_of_change(&self) -> Option<Option<&ReviewOfChange>> {
+        self.output(|output| match output {
+            PhaseOutput::PullRequest { review } => Some(review.as_deref()),
             _ => None,
         })
     }

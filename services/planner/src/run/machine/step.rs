@@ -140,6 +140,10 @@ pub(crate) enum Argument {
     /// A command that shows nothing of what the code does.
     Demonstration,
     Plan,
+    /// A comment on a line that the change does not add: the file and the line.
+    NotAdded(String, u32),
+    /// A suggestion that is no code for its one place.
+    Suggestion,
     /// An objection without a file of the change, a trigger or a reason.
     Objection,
     NoLabels,

@@ -18,6 +18,7 @@ pub(super) mod look;
 pub(super) mod open;
 pub(super) mod plan;
 pub(super) mod prove;
+pub(super) mod pull_request;
 pub(super) mod repair;
 pub(super) mod report_back;
 pub(super) mod review;

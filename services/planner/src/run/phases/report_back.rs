@@ -33,7 +33,7 @@ fn next(state: &RunState) -> Step {
 fn wanted(state: &RunState) -> Option<ReportRequest> {
     let (request, handover) = (state.request()?, state.handover()?);
     Some(match &request.about {
-        About::Ticket | About::Question(_) => return None,
+        About::Ticket | About::Question(_) | About::Change(_) => return None,
         About::Checks(checks) => ReportRequest::ChecksRepaired(ChecksRepaired {
             pull_request: checks.pull_request.clone(),
             commit: pushed(state),

@@ -372,7 +372,9 @@ impl Play {
     fn reply(&mut self) -> Reply {
         let phase = self.state.dialog().unwrap().phase;
         let (queue, usual) = match phase {
-            Phase::Work | Phase::Triage | Phase::Answer => (&mut self.replies, end("done")),
+            Phase::Work | Phase::Triage | Phase::Answer | Phase::PullRequest => {
+                (&mut self.replies, end("done"))
+            }
             Phase::Intake => (
                 self.around.entry(phase).or_default(),
                 end(&around::intake(&json!({}))),

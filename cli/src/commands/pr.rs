@@ -1,0 +1,172 @@
+//! `journeyman pr`: a pull request from a branch of a local repository, by a JSON request and with a JSON answer.
+
+use std::{
+    io::{BufRead, IsTerminal, Read},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use bootstrap::settings;
+use pullrequest::{Answer, Kind, Plan, Problem, Request, Status, Step, key_in, parse};
+use reporter::{Direct, DirectSettings, Ground, without_credentials};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{say_error, say_json, settings_file};
+use crate::args::PullRequest;
+
+/// What a dry run prints.
+#[derive(Serialize)]
+struct DryRun<'a> {
+    dry_run: bool,
+    /// The pull request that is there already.
+    pr_url: Option<&'a str>,
+    would_write: &'a [Step],
+    errors: &'a [Problem],
+}
+
+pub(super) async fn run(asked: PullRequest) -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    let input = read(&asked.input)?;
+    let answer = match request(&input, asked.jira_key_from_branch) {
+        Ok(request) => Box::pin(carried_out(&request, &asked)).await?,
+        Err(problems) => Some(Answer::failed(problems)),
+    };
+    let Some(answer) = answer else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let answer = Answer {
+        execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        ..without_credentials(answer)
+    };
+    say_json(&answer)?;
+    Ok(match answer.status {
+        Status::Success => ExitCode::SUCCESS,
+        Status::Failed => ExitCode::FAILURE,
+    })
+}
+
+/// The answer; absent after a dry run, which has printed what it found.
+async fn carried_out(request: &Request, asked: &PullRequest) -> anyhow::Result<Option<Answer>> {
+    let file = settings_file(asked.settings.clone());
+    let settings: DirectSettings = settings::load(file.as_deref(), std::env::vars())?;
+    let direct = Direct::new(settings)?;
+    let ground = match direct.look(request).await {
+        Ok(ground) => ground,
+        Err(problem) => return Ok(Some(Answer::failed(vec![problem]))),
+    };
+    let plan = match plan(&direct, request, &ground, asked) {
+        Ok(plan) => plan,
+        Err(problem) => return Ok(Some(Answer::failed(vec![problem]))),
+    };
+    if asked.dry_run {
+        say_json(&DryRun {
+            dry_run: true,
+            pr_url: plan.open.as_ref().map(|open| open.url.as_str()),
+            would_write: &plan.steps,
+            errors: &plan.problems,
+        })?;
+        return Ok(None);
+    }
+    Ok(Some(direct.write(request, &ground, &plan).await))
+}
+
+/// The plan; where several transitions match and somebody sits at the terminal, after their choice.
+fn plan(direct: &Direct, request: &Request, ground: &Ground, asked: &PullRequest) -> Result<Plan, Problem> {
+    let plan = direct.plan(request, ground, asked.transition.as_deref())?;
+    let stdin = std::io::stdin();
+    let somebody_is_there = stdin.is_terminal() && asked.input != Path::new("-") && !asked.dry_run;
+    let is_ambiguous = |problem: &&Problem| problem.kind == Kind::JiraTransitionAmbiguous;
+    match plan.problems.iter().find(is_ambiguous) {
+        Some(problem) if somebody_is_there => {
+            say_error(&problem.message);
+            match choice(problem, &mut stdin.lock()) {
+                Some(choice) => direct.plan(request, ground, Some(&choice)),
+                None => Ok(plan),
+            }
+        }
+        Some(_) | None => Ok(plan),
+    }
+}
+
+/// The transition that a person chooses, by its number in the list or by its name; absent when the line is empty.
+fn choice(problem: &Problem, answers: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    answers.read_line(&mut line).ok()?;
+    let line = line.trim();
+    let listed = problem
+        .context
+        .available_transitions
+        .as_deref()
+        .unwrap_or_default();
+    let by_number = line
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| listed.get(number.checked_sub(1)?));
+    let chosen = by_number.map_or(line, String::as_str);
+    (!chosen.is_empty()).then(|| chosen.to_owned())
+}
+
+fn read(input: &Path) -> anyhow::Result<String> {
+    if input == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read standard input")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(input).with_context(|| format!("cannot read {}", input.display()))
+}
+
+fn request(input: &str, key_from_branch: bool) -> Result<Request, Vec<Problem>> {
+    let no_json = |error: serde_json::Error| {
+        let message = format!(
+            "the request is not JSON: line {}, column {}",
+            error.line(),
+            error.column()
+        );
+        vec![Problem::new(Kind::ValidationError, message)]
+    };
+    let value: Value = serde_json::from_str(input).map_err(no_json)?;
+    let mut request = parse(&value, Path::is_dir)?;
+    if key_from_branch && request.jira_key.is_none() {
+        request.jira_key = key_in(&request.branch);
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_chooses_by_number_or_by_name() {
+        let names = ["Peer Review", "Design Review"].map(str::to_owned);
+        let problem = Problem::new(Kind::JiraTransitionAmbiguous, "choose").offering(names.to_vec());
+        for (line, expected) in [
+            ("2\n", Some("Design Review")),
+            ("Peer Review\n", Some("Peer Review")),
+            ("0\n", Some("0")),
+            ("\n", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                choice(&problem, &mut line.as_bytes()).as_deref(),
+                expected,
+                "{line:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_by_its_place() {
+        let [problem] = request("{\n  \"branch\": secret}", false)
+            .unwrap_err()
+            .try_into()
+            .unwrap();
+        assert_eq!(problem.kind, Kind::ValidationError);
+        assert_eq!(problem.message, "the request is not JSON: line 2, column 13");
+    }
+}

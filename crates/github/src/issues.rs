@@ -1,0 +1,138 @@
+//! Issues: what they ask for, and the end of them.
+
+use domain::RepositoryName;
+use serde_json::{Value, json};
+
+use crate::{
+    ETag, Error, Issue, PolledIssues, Reader, Writer,
+    client::{Method, encode},
+    permissions::Access,
+    wire::{WireIssueData, WireIssueStub},
+};
+
+const PAGE: usize = 100;
+
+/// One call for what REST tells in four, and who edited the text, which REST does not tell. Lists are the latest 100, which
+/// GitHub gives oldest first; edits come newest first.
+const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
+    repository(owner: $owner, name: $name) { issue(number: $number) { \
+    title body url state createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
+    labels(first: 100) { nodes { name } } assignees(first: 20) { nodes { login } } \
+    userContentEdits(first: 100) { nodes { editedAt editor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } \
+    comments(last: 100) { nodes { databaseId body createdAt lastEditedAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } \
+    timelineItems(last: 100, itemTypes: [ASSIGNED_EVENT, LABELED_EVENT, RENAMED_TITLE_EVENT]) { nodes { __typename \
+    ... on AssignedEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } assignee { __typename ... on Actor { login } } } \
+    ... on LabeledEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } label { name } } \
+    ... on RenamedTitleEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } } } } }";
+
+impl Reader {
+    /// An issue with what happened to it; of comments, edits and events the latest 100 each.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no issue with that number: it may be a pull request, or was deleted or
+    /// transferred.
+    pub async fn issue(&self, repository: &RepositoryName, number: u64) -> Result<Issue, Error> {
+        let client = self.clients.of(repository)?;
+        let data = client
+            .query(repository, Access::Look, ISSUE, json!({ "number": number }))
+            .await?;
+        let data: WireIssueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
+            // What serde quotes is the issue's text.
+            detail: format!("the query of an issue, {:?} error", error.classify()),
+        })?;
+        let issue = data.repository.and_then(|repository| repository.issue);
+        issue.map(Issue::from).ok_or_else(|| Error::NotFound {
+            what: format!("issue {number}"),
+        })
+    }
+
+    /// The open issues, latest change first; the 100 latest at most. With the tag of the poll before, an answer without
+    /// news costs nothing.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn open_issues(
+        &self,
+        repository: &RepositoryName,
+        known: Option<&ETag>,
+    ) -> Result<PolledIssues, Error> {
+        let path = format!("/issues?state=open&sort=updated&direction=desc&per_page={PAGE}");
+        let client = self.clients.of(repository)?;
+        let found: Option<(Vec<WireIssueStub>, _)> =
+            client.get_unless(repository, Access::Look, &path, known).await?;
+        Ok(match found {
+            None => PolledIssues::Unchanged,
+            Some((found, etag)) => PolledIssues::Changed {
+                issues: found.into_iter().filter_map(WireIssueStub::into_stub).collect(),
+                etag,
+            },
+        })
+    }
+}
+
+impl Writer {
+    /// Whether an issue is open.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn is_issue_open(&self, repository: &RepositoryName, number: u64) -> Result<bool, Error> {
+        #[derive(serde::Deserialize)]
+        struct State {
+            state: String,
+        }
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}");
+        let found: State = client.get(repository, Access::Write, &path).await?;
+        Ok(found.state == "open")
+    }
+
+    /// Closes an issue as completed; one that is closed already stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn close_issue(&self, repository: &RepositoryName, number: u64) -> Result<(), Error> {
+        let body = json!({ "state": "closed", "state_reason": "completed" });
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}");
+        let _: Value = client.write(repository, Method::Patch, &path, &body).await?;
+        Ok(())
+    }
+
+    /// Shows with eyes on an issue or pull request that it was seen; a second time changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn react_with_eyes(&self, repository: &RepositoryName, number: u64) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}/reactions");
+        let body = json!({ "content": "eyes" });
+        let _: Value = client.write(repository, Method::Post, &path, &body).await?;
+        Ok(())
+    }
+
+    /// Takes an issue from an account; one that does not have it is no error.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no issue with that number.
+    pub async fn unassign(&self, repository: &RepositoryName, number: u64, login: &str) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}/assignees");
+        let body = json!({ "assignees": [login] });
+        client.delete_with(repository, &path, &body).await
+    }
+
+    /// Takes a label from an issue or pull request; one that is not there is no error.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub refuses.
+    pub async fn remove_label(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        label: &str,
+    ) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}/labels/{}", encode(label));
+        Error::none_if_missing(client.delete(repository, &path).await).map(drop)
+    }
+}

@@ -1,0 +1,124 @@
+//! Reviewing pull requests: what they change, who asked, and the review itself.
+
+use domain::{ChangedFile, CommitId, RepositoryName};
+use serde_json::{Value, json};
+
+use crate::{
+    Error, Reader, ReviewRequest, Writer,
+    client::Method,
+    permissions::Access,
+    wire::{WireFile, WireIssueEvent},
+};
+
+const PAGE: usize = 100;
+const MAX_FILE_PAGES: usize = 3;
+const MAX_EVENT_PAGES: usize = 10;
+
+/// A review to submit. It approves nothing: that is for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewReview {
+    /// The commit that it is about.
+    pub commit: CommitId,
+    /// Whether changes are asked for before a merge.
+    pub asks_for_changes: bool,
+    /// Markdown.
+    pub body: String,
+    /// Comments on lines of the new files.
+    pub comments: Vec<NewComment>,
+}
+
+/// A comment of a review on a line of the new file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewComment {
+    /// The file.
+    pub path: String,
+    /// The line, from 1; it must be part of the pull request's diff.
+    pub line: u32,
+    /// Markdown.
+    pub body: String,
+}
+
+impl Reader {
+    /// What a pull request changes: its 300 first files.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such pull request.
+    pub async fn changed_files(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<ChangedFile>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut files = Vec::new();
+        for page in 1..=MAX_FILE_PAGES {
+            let path = format!("/pulls/{number}/files?per_page={PAGE}&page={page}");
+            let found: Vec<WireFile> = client.get(repository, Access::Look, &path).await?;
+            let is_last = found.len() < PAGE;
+            files.extend(found.into_iter().map(ChangedFile::from));
+            if is_last {
+                break;
+            }
+        }
+        Ok(files)
+    }
+
+    /// The requests for reviews by people of a pull request, oldest first; of its 1,000 first events.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such pull request.
+    pub async fn review_requests(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<ReviewRequest>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut requests = Vec::new();
+        for page in 1..=MAX_EVENT_PAGES {
+            let path = format!("/issues/{number}/events?per_page={PAGE}&page={page}");
+            let found: Vec<WireIssueEvent> = client.get(repository, Access::Look, &path).await?;
+            let is_last = found.len() < PAGE;
+            requests.extend(found.into_iter().filter_map(WireIssueEvent::into_request));
+            if is_last {
+                break;
+            }
+        }
+        Ok(requests)
+    }
+}
+
+impl Writer {
+    /// Submits a review with all its comments at once, and gives its id.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when a comment stands on a line that is not in the diff, or changes are asked for from ourselves.
+    pub async fn submit_review(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        review: &NewReview,
+    ) -> Result<u64, Error> {
+        #[derive(serde::Deserialize)]
+        struct Made {
+            id: u64,
+        }
+        let comments: Vec<Value> = review
+            .comments
+            .iter()
+            .map(|comment| {
+                json!({ "path": comment.path, "line": comment.line, "side": "RIGHT", "body": comment.body })
+            })
+            .collect();
+        let event = if review.asks_for_changes {
+            "REQUEST_CHANGES"
+        } else {
+            "COMMENT"
+        };
+        let body = json!({
+            "commit_id": review.commit.as_str(), "event": event, "body": review.body, "comments": comments,
+        });
+        let path = format!("/pulls/{number}/reviews");
+        let client = self.clients.of(repository)?;
+        let made: Made = client.write(repository, Method::Post, &path, &body).await?;
+        Ok(made.id)
+    }
+}

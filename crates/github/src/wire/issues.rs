@@ -1,0 +1,207 @@
+//! Issues: as lists show them, and with what happened to them.
+
+use serde::Deserialize;
+
+use super::{instant, people::WireUser};
+use crate::{Assigned, CommentId, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, User};
+
+/// GitHub lists pull requests among the issues.
+#[derive(Deserialize)]
+pub(crate) struct WireIssueStub {
+    number: u64,
+    updated_at: Option<String>,
+    #[serde(default)]
+    assignees: Vec<WireUser>,
+    #[serde(default)]
+    labels: Vec<WireLabel>,
+    pull_request: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireLabel {
+    pub(crate) name: String,
+}
+
+impl WireIssueStub {
+    /// Absent for a pull request.
+    pub(crate) fn into_stub(self) -> Option<IssueStub> {
+        if self.pull_request.is_some() {
+            return None;
+        }
+        Some(IssueStub {
+            number: self.number,
+            updated_at: instant(self.updated_at.as_deref())?,
+            assigned: Assigned {
+                assignees: self.assignees.into_iter().map(|user| user.login).collect(),
+                labels: self.labels.into_iter().map(|label| label.name).collect(),
+            },
+        })
+    }
+}
+
+/// The answer to the query of an issue.
+#[derive(Deserialize)]
+pub(crate) struct WireIssueData {
+    pub(crate) repository: Option<WireIssueRepository>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireIssueRepository {
+    pub(crate) issue: Option<WireIssue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WireIssue {
+    title: String,
+    body: String,
+    url: String,
+    state: String,
+    created_at: String,
+    author: Option<WireActor>,
+    labels: Option<Nodes<WireLabel>>,
+    assignees: Nodes<WireUser>,
+    user_content_edits: Option<Nodes<WireEdit>>,
+    comments: Nodes<WireIssueComment>,
+    timeline_items: Nodes<WireEvent>,
+}
+
+#[derive(Deserialize)]
+struct Nodes<T> {
+    #[serde(default = "Vec::new")]
+    nodes: Vec<Option<T>>,
+}
+
+impl<T> Nodes<T> {
+    fn known(self) -> impl Iterator<Item = T> {
+        self.nodes.into_iter().flatten()
+    }
+}
+
+/// An account; deleted ones are absent where one is expected.
+#[derive(Deserialize)]
+struct WireActor {
+    #[serde(rename = "__typename", default)]
+    kind: String,
+    #[serde(default)]
+    login: String,
+    #[serde(rename = "databaseId")]
+    id: Option<u64>,
+}
+
+impl WireActor {
+    fn user(self) -> User {
+        User {
+            id: self.id,
+            login: self.login(),
+        }
+    }
+
+    /// As REST spells it: GraphQL leaves the `[bot]` of an App out.
+    fn login(self) -> String {
+        match self.kind.as_str() {
+            "Bot" => format!("{}[bot]", self.login),
+            _ => self.login,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireEdit {
+    edited_at: String,
+    editor: Option<WireActor>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireIssueComment {
+    database_id: Option<u64>,
+    body: String,
+    author: Option<WireActor>,
+    created_at: String,
+    last_edited_at: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireEvent {
+    #[serde(rename = "__typename")]
+    kind: String,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    created_at: String,
+    actor: Option<WireActor>,
+    assignee: Option<WireActor>,
+    label: Option<WireLabel>,
+}
+
+impl From<WireIssue> for Issue {
+    fn from(wire: WireIssue) -> Self {
+        let mut edits: Vec<Edit> = Vec::new();
+        let body_edits = wire.user_content_edits.into_iter().flat_map(Nodes::known);
+        edits.extend(body_edits.filter_map(|edit| {
+            Some(Edit {
+                at: instant(Some(&edit.edited_at))?,
+                by: edit.editor.map(WireActor::user),
+            })
+        }));
+        let mut events = Vec::new();
+        for event in wire.timeline_items.known() {
+            let Some(at) = instant(Some(&event.created_at)) else {
+                continue;
+            };
+            let by = event.actor.map(WireActor::user);
+            let wish = match (event.kind.as_str(), event.assignee, event.label) {
+                ("RenamedTitleEvent", ..) => {
+                    edits.push(Edit { at, by });
+                    continue;
+                }
+                ("AssignedEvent", Some(assignee), _) => IssueWish::Assigned(assignee.login()),
+                ("LabeledEvent", _, Some(label)) => IssueWish::Labeled(label.name),
+                _ => continue,
+            };
+            let id = event.id;
+            events.push(IssueEvent { id, at, by, wish });
+        }
+        edits.sort_by_key(|edit| edit.at);
+        Self {
+            title: wire.title,
+            body: wire.body,
+            url: wire.url,
+            is_open: wire.state == "OPEN",
+            created_at: instant(Some(&wire.created_at)),
+            author: wire.author.map(WireActor::user),
+            assigned: Assigned {
+                assignees: wire.assignees.known().map(|user| user.login).collect(),
+                labels: wire
+                    .labels
+                    .into_iter()
+                    .flat_map(Nodes::known)
+                    .map(|label| label.name)
+                    .collect(),
+            },
+            edits,
+            events,
+            comments: wire
+                .comments
+                .known()
+                .filter_map(WireIssueComment::into_comment)
+                .collect(),
+        }
+    }
+}
+
+impl WireIssueComment {
+    fn into_comment(self) -> Option<IssueComment> {
+        let created_at = instant(Some(&self.created_at))?;
+        Some(IssueComment {
+            id: CommentId(self.database_id?),
+            author: self.author.map(WireActor::user),
+            body: self.body,
+            created_at,
+            updated_at: instant(self.last_edited_at.as_deref()).unwrap_or(created_at),
+        })
+    }
+}

@@ -1,0 +1,474 @@
+//! What has to be written for a request, given what is there. A dry run shows exactly this.
+
+use domain::CommitId;
+use serde::Serialize;
+
+use crate::{
+    Kind, Problem, Request,
+    transition::{self, Found, Offered},
+};
+
+/// What is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The branch.
+    pub heads: Heads,
+    /// The open pull request of the branch.
+    pub open: Option<Open>,
+    /// The issue.
+    pub issue: IssueSeen,
+}
+
+/// Where the branch is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// In the working directory.
+    pub local: Option<CommitId>,
+    /// At GitHub.
+    pub remote: Option<CommitId>,
+    /// The local one descends from the remote one, or there is no remote one.
+    pub is_forward: bool,
+}
+
+/// A pull request that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Its number.
+    pub number: u64,
+    /// Its page.
+    pub url: String,
+    /// The branch that it should be merged into.
+    pub base_branch: String,
+    /// It is a draft.
+    pub draft: bool,
+    /// Our account opened it.
+    pub by_us: bool,
+}
+
+/// What is seen of the issue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IssueSeen {
+    /// The request names none.
+    NotAsked,
+    /// It cannot be read.
+    Unseen(Problem),
+    /// It is there.
+    There {
+        /// Its status.
+        status: String,
+        /// The moves that the workflow offers.
+        offered: Vec<Offered>,
+    },
+}
+
+/// One outward write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "write", rename_all = "snake_case")]
+pub enum Step {
+    /// Push the branch; never over commits that it does not contain.
+    PushBranch {
+        /// The branch.
+        branch: String,
+        /// The commit that it will be at.
+        commit: CommitId,
+        /// The commit that it is at; absent when it is new.
+        expected: Option<CommitId>,
+    },
+    /// Open the pull request.
+    OpenPullRequest {
+        /// Its branch.
+        branch: String,
+        /// The branch that it should be merged into.
+        base_branch: String,
+        /// Its title.
+        title: String,
+        /// Its description.
+        description: String,
+        /// Whether it is a draft.
+        draft: bool,
+    },
+    /// End its draft state.
+    MarkReady,
+    /// Link it on the issue; where that fails, comment.
+    LinkIssue {
+        /// The issue.
+        jira_key: String,
+    },
+    /// Move the issue.
+    MoveIssue {
+        /// The issue.
+        jira_key: String,
+        /// The transition's name.
+        transition: String,
+        /// The status that it leads to.
+        leads_to: String,
+        /// What Jira calls it in requests.
+        #[serde(skip)]
+        id: String,
+    },
+}
+
+/// What has to be written, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The pull request that is there already.
+    pub open: Option<Open>,
+    /// What has to be written.
+    pub steps: Vec<Step>,
+    /// What Jira will not do, known beforehand.
+    pub problems: Vec<Problem>,
+    /// The issue is in review already.
+    pub is_in_review: bool,
+}
+
+/// Makes the plan. `choice` names a transition, as a person does where several match.
+///
+/// # Errors
+/// Why there will be no pull request.
+pub fn plan(
+    request: &Request,
+    seen: &Seen,
+    acronyms: &[String],
+    choice: Option<&str>,
+) -> Result<Plan, Problem> {
+    let mut plan = Plan {
+        open: adopted(request, seen)?,
+        steps: Vec::new(),
+        problems: Vec::new(),
+        is_in_review: false,
+    };
+    plan.steps.extend(push(request, &seen.heads)?);
+    let is_draft = match &plan.open {
+        Some(open) => open.draft,
+        None => {
+            plan.steps.push(open(request));
+            request.draft
+        }
+    };
+    if request.mark_ready && is_draft {
+        plan.steps.push(Step::MarkReady);
+    }
+    if let Some(key) = &request.jira_key {
+        plan.add_issue(key, &seen.issue, acronyms, choice);
+    }
+    Ok(plan)
+}
+
+/// The open pull request, if it is ours and goes where it is asked to go.
+fn adopted(request: &Request, seen: &Seen) -> Result<Option<Open>, Problem> {
+    let Some(open) = &seen.open else {
+        return Ok(None);
+    };
+    if open.by_us && open.base_branch == request.base_branch {
+        return Ok(Some(open.clone()));
+    }
+    let said = format!("A pull request for branch '{}' already exists", request.branch);
+    let whose = if open.by_us {
+        format!("it goes to '{}'", open.base_branch)
+    } else {
+        "somebody else opened it".to_owned()
+    };
+    Err(Problem::new(
+        Kind::PrCreationFailed,
+        format!("Failed to create pull request: {said}"),
+    )
+    .about_branch(&request.branch)
+    .saying(format!("{}: {whose}", open.url)))
+}
+
+/// The push that is needed; absent where GitHub has the commit already.
+fn push(request: &Request, heads: &Heads) -> Result<Option<Step>, Problem> {
+    let branch = &request.branch;
+    match (&heads.local, &heads.remote) {
+        (None, None) => Err(Problem::new(
+            Kind::BranchNotFound,
+            format!("Branch '{branch}' does not exist locally or remotely"),
+        )
+        .about_branch(branch)),
+        (None, Some(_)) => Ok(None),
+        (Some(local), Some(remote)) if local == remote => Ok(None),
+        (Some(_), Some(_)) if !heads.is_forward => Err(Problem::new(
+            Kind::GitPushFailed,
+            format!("Branch '{branch}' has commits at GitHub that the working directory does not have; pull them first"),
+        )
+        .about_branch(branch)),
+        (Some(local), remote) => Ok(Some(Step::PushBranch {
+            branch: branch.clone(),
+            commit: local.clone(),
+            expected: remote.clone(),
+        })),
+    }
+}
+
+fn open(request: &Request) -> Step {
+    Step::OpenPullRequest {
+        branch: request.branch.clone(),
+        base_branch: request.base_branch.clone(),
+        title: request.title.clone(),
+        description: request.description.clone(),
+        draft: request.draft,
+    }
+}
+
+impl Plan {
+    fn add_issue(&mut self, key: &str, issue: &IssueSeen, acronyms: &[String], choice: Option<&str>) {
+        let (status, offered) = match issue {
+            IssueSeen::NotAsked => return,
+            IssueSeen::Unseen(problem) => return self.problems.push(problem.clone()),
+            IssueSeen::There { status, offered } => (status, offered),
+        };
+        self.steps.push(Step::LinkIssue {
+            jira_key: key.to_owned(),
+        });
+        self.is_in_review = match choice {
+            Some(choice) => status.eq_ignore_ascii_case(choice),
+            None => transition::is_review(status, acronyms),
+        };
+        if self.is_in_review {
+            return;
+        }
+        match chosen(key, offered, acronyms, choice) {
+            Ok(step) => self.steps.push(step),
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+}
+
+fn chosen(
+    key: &str,
+    offered: &[Offered],
+    acronyms: &[String],
+    choice: Option<&str>,
+) -> Result<Step, Problem> {
+    let names = |of: &mut dyn Iterator<Item = &Offered>| of.map(|one| one.name.clone()).collect();
+    let found = match choice {
+        Some(choice) => transition::named(offered, choice),
+        None => transition::to_review(offered, acronyms),
+    };
+    let problem = match found {
+        Found::One(one) => {
+            return Ok(Step::MoveIssue {
+                jira_key: key.to_owned(),
+                transition: one.name.clone(),
+                leads_to: one.leads_to.clone(),
+                id: one.id.clone(),
+            });
+        }
+        Found::Nothing => Problem::new(
+            Kind::JiraTransitionFailed,
+            format!("Could not transition {key} to Code Review state"),
+        )
+        .saying(match choice {
+            Some(choice) => format!("No transition is called '{choice}'"),
+            None => "No transition found matching 'Code Review' pattern".to_owned(),
+        })
+        .offering(names(&mut offered.iter())),
+        Found::Several(several) => Problem::new(
+            Kind::JiraTransitionAmbiguous,
+            format!(
+                "More than one transition of {key} matches; choose one:\n{}",
+                transition::numbered(several.iter().copied())
+            ),
+        )
+        .offering(names(&mut several.into_iter())),
+    };
+    Err(problem.about_issue(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(digit: &str) -> CommitId {
+        digit.repeat(40).parse().unwrap()
+    }
+
+    fn request() -> Request {
+        Request {
+            branch: "feature/login".to_owned(),
+            base_branch: "main".to_owned(),
+            title: "Add a login".to_owned(),
+            description: "A login form".to_owned(),
+            jira_key: None,
+            mark_ready: false,
+            draft: true,
+            working_directory: "/work/shop".into(),
+        }
+    }
+
+    fn seen() -> Seen {
+        Seen {
+            heads: Heads {
+                local: Some(commit("a")),
+                remote: None,
+                is_forward: true,
+            },
+            open: None,
+            issue: IssueSeen::NotAsked,
+        }
+    }
+
+    fn ours() -> Open {
+        Open {
+            number: 7,
+            url: "https://github.example/acme/shop/pull/7".to_owned(),
+            base_branch: "main".to_owned(),
+            draft: true,
+            by_us: true,
+        }
+    }
+
+    fn writes(request: &Request, seen: &Seen) -> Result<Vec<String>, Kind> {
+        let plan = plan(request, seen, &[], None).map_err(|problem| problem.kind)?;
+        let name = |step: &Step| {
+            serde_json::to_value(step).unwrap()["write"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        Ok(plan.steps.iter().map(name).collect())
+    }
+
+    #[test]
+    fn the_branch_is_pushed_only_forward_and_only_when_it_is_needed() {
+        let (local, other) = (commit("a"), commit("b"));
+        let table = [
+            (
+                Some(&local),
+                None,
+                true,
+                Ok(vec!["push_branch", "open_pull_request"]),
+            ),
+            (Some(&local), Some(&local), true, Ok(vec!["open_pull_request"])),
+            (None, Some(&local), false, Ok(vec!["open_pull_request"])),
+            (
+                Some(&local),
+                Some(&other),
+                true,
+                Ok(vec!["push_branch", "open_pull_request"]),
+            ),
+            (Some(&local), Some(&other), false, Err(Kind::GitPushFailed)),
+            (None, None, true, Err(Kind::BranchNotFound)),
+        ];
+        for (local, remote, is_forward, expected) in table {
+            let heads = Heads {
+                local: local.cloned(),
+                remote: remote.cloned(),
+                is_forward,
+            };
+            let found = writes(&request(), &Seen { heads, ..seen() });
+            let expected = expected.map(|names| names.into_iter().map(str::to_owned).collect());
+            assert_eq!(found, expected, "{local:?} {remote:?} {is_forward}");
+        }
+    }
+
+    #[test]
+    fn our_pull_request_is_found_again_and_no_other_is_taken() {
+        let with = |open| Seen {
+            open: Some(open),
+            ..seen()
+        };
+        assert_eq!(writes(&request(), &with(ours())).unwrap(), ["push_branch"]);
+        let foreign = Open {
+            by_us: false,
+            ..ours()
+        };
+        assert_eq!(writes(&request(), &with(foreign)), Err(Kind::PrCreationFailed));
+        let elsewhere = Open {
+            base_branch: "develop".to_owned(),
+            ..ours()
+        };
+        let problem = plan(&request(), &with(elsewhere), &[], None).unwrap_err();
+        assert!(
+            problem.message.ends_with("'feature/login' already exists"),
+            "{problem:?}"
+        );
+    }
+
+    #[test]
+    fn only_a_draft_has_to_be_marked_ready() {
+        let asked = |draft| Request {
+            mark_ready: true,
+            draft,
+            ..request()
+        };
+        let ready = |request: &Request, seen: &Seen| {
+            writes(request, seen).unwrap().contains(&"mark_ready".to_owned())
+        };
+        assert!(ready(&asked(true), &seen()));
+        assert!(!ready(&asked(false), &seen()));
+        assert!(!ready(&request(), &seen()));
+        let open = Seen {
+            open: Some(ours()),
+            ..seen()
+        };
+        assert!(ready(&asked(false), &open), "the one that is open is a draft");
+    }
+
+    fn of_issue(status: &str, names: &[&str], choice: Option<&str>) -> Plan {
+        let offered = names.iter().map(|name| Offered {
+            id: format!("id of {name}"),
+            name: (*name).to_owned(),
+            leads_to: format!("status of {name}"),
+            fields: 0,
+        });
+        let issue = IssueSeen::There {
+            status: status.to_owned(),
+            offered: offered.collect(),
+        };
+        let request = Request {
+            jira_key: Some("ENG-1".to_owned()),
+            ..request()
+        };
+        plan(&request, &Seen { issue, ..seen() }, &[], choice).unwrap()
+    }
+
+    fn moves(plan: &Plan) -> Option<&str> {
+        plan.steps.iter().find_map(|step| match step {
+            Step::MoveIssue { id, .. } => Some(id.as_str()),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn several_matches_are_a_numbered_list_and_a_choice_goes_on() {
+        let names = ["Peer Review", "Done", "Design Review"];
+        let asked = of_issue("In Progress", &names, None);
+        let [problem] = asked.problems.as_slice() else {
+            panic!("{asked:?}")
+        };
+        assert_eq!(problem.kind, Kind::JiraTransitionAmbiguous);
+        let list = "1. Peer Review (to status of Peer Review)\n2. Design Review (to status of Design Review)";
+        assert!(problem.message.ends_with(list), "{}", problem.message);
+        let offered = problem.context.available_transitions.as_ref().unwrap();
+        assert_eq!(offered, &["Peer Review", "Design Review"]);
+        assert_eq!(moves(&asked), None);
+
+        let answered = of_issue("In Progress", &names, Some("design review"));
+        assert_eq!(moves(&answered), Some("id of Design Review"));
+        assert!(answered.problems.is_empty());
+    }
+
+    #[test]
+    fn without_a_match_the_transitions_are_listed() {
+        let plan = of_issue("In Progress", &["Done", "Blocked"], None);
+        let [problem] = plan.problems.as_slice() else {
+            panic!("{plan:?}")
+        };
+        assert_eq!(problem.kind, Kind::JiraTransitionFailed);
+        assert_eq!(problem.message, "Could not transition ENG-1 to Code Review state");
+        assert_eq!(
+            problem.context.available_transitions.as_ref().unwrap(),
+            &["Done", "Blocked"]
+        );
+        assert!(plan.steps.contains(&Step::LinkIssue {
+            jira_key: "ENG-1".to_owned()
+        }));
+    }
+
+    #[test]
+    fn an_issue_in_review_stays_there() {
+        let plan = of_issue("In Review", &["Reopen review"], None);
+        assert!(plan.is_in_review && moves(&plan).is_none() && plan.problems.is_empty());
+    }
+}

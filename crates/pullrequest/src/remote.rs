@@ -1,0 +1,52 @@
+//! Which repository a remote's address means.
+
+/// `acme/shop` from the address of a remote that is on the server `git_url`: over HTTP or SSH, with or without `.git`.
+pub fn repository_path(remote: &str, git_url: &str) -> Option<String> {
+    let host = |url: &str| {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        rest.trim_end_matches('/').to_owned()
+    };
+    let server = host(git_url);
+    let remote = match remote.split_once("://") {
+        Some((_, rest)) => rest.to_owned(),
+        // git@github.com:acme/shop.git
+        None => remote.replacen(':', "/", 1),
+    };
+    // Whoever is named before the host says nothing about where it is.
+    let remote = match remote.split_once('@') {
+        Some((user, rest)) if !user.contains('/') => rest,
+        Some(_) | None => &remote,
+    };
+    let path = remote.strip_prefix(&server)?.strip_prefix('/')?;
+    let path = path.trim_end_matches('/');
+    Some(path.strip_suffix(".git").unwrap_or(path).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remotes_of_the_server_are_known_by_every_spelling() {
+        for remote in [
+            "https://github.com/acme/shop.git",
+            "https://github.com/acme/shop/",
+            "https://somebody:word@github.com/acme/shop",
+            "git@github.com:acme/shop.git",
+            "ssh://git@github.com/acme/shop.git",
+        ] {
+            let path = repository_path(remote, "https://github.com/");
+            assert_eq!(path.as_deref(), Some("acme/shop"), "{remote}");
+        }
+        for remote in [
+            "https://github.com.evil.example/acme/shop",
+            "git@gitlab.com:acme/shop.git",
+            "/home/me/shop",
+            "https://evil.example/@github.com/acme/shop",
+        ] {
+            assert_eq!(repository_path(remote, "https://github.com"), None, "{remote}");
+        }
+        let local = repository_path("http://127.0.0.1:80/acme/shop.git", "http://127.0.0.1:80");
+        assert_eq!(local.as_deref(), Some("acme/shop"));
+    }
+}

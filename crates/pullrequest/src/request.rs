@@ -1,0 +1,306 @@
+//! The request, checked.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::{Kind, Problem};
+
+/// A longer value is not repeated in an error: it may be a text, or a token in the wrong field.
+const SHOWN_CHARACTERS: usize = 20;
+
+/// A pull request that somebody wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The branch with the change.
+    pub branch: String,
+    /// The branch that it should be merged into.
+    pub base_branch: String,
+    /// The title.
+    pub title: String,
+    /// The description, Markdown.
+    pub description: String,
+    /// The Jira issue, e.g. `ENG-12`.
+    pub jira_key: Option<String>,
+    /// Ready for review at once.
+    pub mark_ready: bool,
+    /// Opened as a draft.
+    pub draft: bool,
+    /// A folder of the repository.
+    pub working_directory: PathBuf,
+}
+
+/// Reads a request and says everything that is wrong with it. `is_directory` says whether a path is one.
+///
+/// # Errors
+/// One problem for each field that is wrong.
+pub fn parse(input: &Value, is_directory: impl Fn(&Path) -> bool) -> Result<Request, Vec<Problem>> {
+    let Value::Object(fields) = input else {
+        return Err(vec![Problem::new(
+            Kind::ValidationError,
+            "the request must be one JSON object",
+        )]);
+    };
+    let mut read = Reading {
+        fields,
+        problems: Vec::new(),
+    };
+    let base_branch = read.base_branch();
+    let request = Request {
+        branch: read.branch(&base_branch),
+        base_branch,
+        title: read.text_of("title", 5, "PR title must be at least 5 characters"),
+        description: read.text_of("description", 10, "PR description must be at least 10 characters"),
+        jira_key: read.jira_key(),
+        mark_ready: read.flag("mark_ready", false, "mark_ready must be true or false"),
+        draft: read.flag("draft", true, "draft must be true or false"),
+        working_directory: read.directory(is_directory),
+    };
+    if read.problems.is_empty() {
+        Ok(request)
+    } else {
+        Err(read.problems)
+    }
+}
+
+/// The key of a Jira issue that a branch's name holds, e.g. `ENG-12` in `feature/ENG-12-login`.
+pub fn key_in(branch: &str) -> Option<String> {
+    let words = branch.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words
+        .filter_map(|word| {
+            let mut parts = word.split('-');
+            let key = format!("{}-{}", parts.next()?, parts.next()?);
+            is_key(&key).then_some(key)
+        })
+        .next()
+}
+
+/// `^[A-Z]+-[0-9]+$`.
+fn is_key(text: &str) -> bool {
+    let is_all = |part: &str, is: fn(&u8) -> bool| !part.is_empty() && part.as_bytes().iter().all(is);
+    let parts = text.split_once('-');
+    parts.is_some_and(|(project, number)| {
+        is_all(project, u8::is_ascii_uppercase) && is_all(number, u8::is_ascii_digit)
+    })
+}
+
+struct Reading<'a> {
+    fields: &'a Map<String, Value>,
+    problems: Vec<Problem>,
+}
+
+impl Reading<'_> {
+    fn text(&self, field: &str) -> Option<String> {
+        self.fields.get(field)?.as_str().map(str::to_owned)
+    }
+
+    fn refuse(&mut self, field: &str, message: &str) {
+        let mut problem = Problem::new(Kind::ValidationError, message).about_field(field);
+        problem.context.value = self.fields.get(field).filter(|value| is_short(value)).cloned();
+        self.problems.push(problem);
+    }
+
+    fn branch(&mut self, base_branch: &str) -> String {
+        let branch = self.text("branch").unwrap_or_default();
+        if branch.trim().is_empty() || branch == base_branch {
+            self.refuse(
+                "branch",
+                "Branch name is required and must differ from base branch",
+            );
+        }
+        branch
+    }
+
+    fn base_branch(&mut self) -> String {
+        if !self.fields.contains_key("base_branch") {
+            return "main".to_owned();
+        }
+        let base = self.text("base_branch").unwrap_or_default();
+        if base.trim().is_empty() {
+            self.refuse("base_branch", "Base branch name is required");
+        }
+        base
+    }
+
+    fn text_of(&mut self, field: &str, least: usize, message: &str) -> String {
+        let text = self.text(field).unwrap_or_default();
+        if text.trim().chars().count() < least {
+            self.refuse(field, message);
+        }
+        text
+    }
+
+    fn jira_key(&mut self) -> Option<String> {
+        match self.fields.get("jira_key") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(key)) if is_key(key) => Some(key.clone()),
+            Some(_) => {
+                self.refuse("jira_key", "Jira key must match format: PROJECT-123");
+                None
+            }
+        }
+    }
+
+    fn flag(&mut self, field: &str, usual: bool, message: &str) -> bool {
+        match self.fields.get(field) {
+            None => usual,
+            Some(Value::Bool(flag)) => *flag,
+            Some(_) => {
+                self.refuse(field, message);
+                usual
+            }
+        }
+    }
+
+    fn directory(&mut self, is_directory: impl Fn(&Path) -> bool) -> PathBuf {
+        let path = PathBuf::from(self.text("working_directory").unwrap_or_default());
+        if !path.is_absolute() || !is_directory(&path) {
+            self.refuse(
+                "working_directory",
+                "Working directory must be valid absolute path",
+            );
+        }
+        path
+    }
+}
+
+fn is_short(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => text.chars().count() <= SHOWN_CHARACTERS,
+        Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn valid() -> Value {
+        json!({
+            "branch": "feature/login",
+            "title": "Add a login",
+            "description": "## Summary\nA login form",
+            "working_directory": "/work/shop",
+        })
+    }
+
+    fn with(field: &str, value: Value) -> Value {
+        let mut input = valid();
+        input[field] = value;
+        input
+    }
+
+    fn parsed(input: &Value) -> Result<Request, Vec<Problem>> {
+        parse(input, |path| path == Path::new("/work/shop"))
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_usual_value() {
+        let request = parsed(&valid()).unwrap();
+        assert_eq!(request.base_branch, "main");
+        assert_eq!(request.jira_key, None);
+        assert!(request.draft && !request.mark_ready);
+        let null = parsed(&with("jira_key", Value::Null)).unwrap();
+        assert_eq!(null, request);
+    }
+
+    #[test]
+    fn each_rule_has_its_message() {
+        let branch = "Branch name is required and must differ from base branch";
+        let base = "Base branch name is required";
+        let title = "PR title must be at least 5 characters";
+        let description = "PR description must be at least 10 characters";
+        let key = "Jira key must match format: PROJECT-123";
+        let directory = "Working directory must be valid absolute path";
+        let table = [
+            ("branch", json!(""), branch),
+            ("branch", json!("  "), branch),
+            ("branch", json!("main"), branch),
+            ("branch", json!(7), branch),
+            ("base_branch", json!(""), base),
+            ("base_branch", Value::Null, base),
+            ("title", json!("Fix"), title),
+            ("title", json!("Fix  "), title),
+            ("title", json!(["Fix it now"]), title),
+            ("description", json!("too short"), description),
+            ("jira_key", json!("eng-12"), key),
+            ("jira_key", json!("ENG12"), key),
+            ("jira_key", json!("ENG-12x"), key),
+            ("jira_key", json!("-12"), key),
+            ("jira_key", json!(12), key),
+            ("mark_ready", json!("yes"), "mark_ready must be true or false"),
+            ("mark_ready", Value::Null, "mark_ready must be true or false"),
+            ("draft", json!(1), "draft must be true or false"),
+            ("working_directory", json!("shop"), directory),
+            ("working_directory", json!("/nowhere"), directory),
+            ("working_directory", json!(""), directory),
+        ];
+        for (field, value, message) in table {
+            let problems = parsed(&with(field, value.clone())).unwrap_err();
+            let [problem] = problems.as_slice() else {
+                panic!("{field} {value}: {problems:?}")
+            };
+            assert_eq!(problem.kind, Kind::ValidationError);
+            assert_eq!(problem.message, message, "{field} {value}");
+            assert_eq!(problem.context.field.as_deref(), Some(field));
+        }
+        assert!(parsed(&with("title", json!("Größe"))).is_ok());
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once() {
+        let fields = |input: &Value| -> Vec<String> {
+            let problems = parsed(input).unwrap_err();
+            problems
+                .into_iter()
+                .filter_map(|problem| problem.context.field)
+                .collect()
+        };
+        assert_eq!(
+            fields(&json!({})),
+            ["branch", "title", "description", "working_directory"]
+        );
+        assert_eq!(parsed(&json!([])).unwrap_err().len(), 1);
+    }
+
+    #[test]
+    fn a_short_value_is_repeated_and_a_long_one_is_not() {
+        let value = |value: Value| {
+            parsed(&with("jira_key", value)).unwrap_err()[0]
+                .context
+                .value
+                .clone()
+        };
+        assert_eq!(value(json!("eng-12")), Some(json!("eng-12")));
+        assert_eq!(value(json!("ghp_a1B2c3D4e5a1B2c3D4e5a1B2c3D4e5a1B2c3")), None);
+    }
+
+    #[test]
+    fn a_long_description_in_markdown_stays_as_it_is() {
+        let long = format!(
+            "## Summary\n\n![Login](./login.png)\n\n```bash\nmake\n```\n{}",
+            "- one more\n".repeat(900)
+        );
+        assert_eq!(
+            parsed(&with("description", json!(long))).unwrap().description,
+            long
+        );
+    }
+
+    #[test]
+    fn the_key_of_an_issue_is_found_in_a_branch() {
+        for (branch, key) in [
+            ("feature/ENG-12-login", Some("ENG-12")),
+            ("ENG-12", Some("ENG-12")),
+            ("fix_ENG-7_total", Some("ENG-7")),
+            ("feature/login", None),
+            ("feature/eng-12", None),
+            ("feature/ENG-login", None),
+        ] {
+            assert_eq!(key_in(branch).as_deref(), key, "{branch}");
+        }
+    }
+}

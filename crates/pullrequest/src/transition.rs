@@ -1,0 +1,233 @@
+//! Which of the moves that a workflow offers is meant. The only place that compares their names.
+
+/// A move that a workflow offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// What Jira calls it in requests.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The status that it leads to.
+    pub leads_to: String,
+    /// How many fields a person would have to fill in.
+    pub fields: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// Nothing matches.
+    Nothing,
+    /// This one is meant.
+    One(&'a Offered),
+    /// These match equally well.
+    Several(Vec<&'a Offered>),
+}
+
+/// How close a name is to code review; the closest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Closeness {
+    Exact,
+    OtherCase,
+    ContainsCodeReview,
+    ContainsReview,
+    Acronym,
+}
+
+/// The names that mean exactly this.
+const CODE_REVIEW: [&str; 2] = ["In Code Review", "Code Review"];
+
+fn closeness(name: &str, acronyms: &[String]) -> Option<Closeness> {
+    let name = name.trim();
+    let lower = name.to_lowercase();
+    let is_acronym = |word: &str| acronyms.iter().any(|known| known.eq_ignore_ascii_case(word));
+    if CODE_REVIEW.contains(&name) {
+        Some(Closeness::Exact)
+    } else if CODE_REVIEW.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        Some(Closeness::OtherCase)
+    } else if lower.contains("code review") {
+        Some(Closeness::ContainsCodeReview)
+    } else if lower.contains("review") {
+        Some(Closeness::ContainsReview)
+    } else if name.split(|c: char| !c.is_alphanumeric()).any(is_acronym) {
+        Some(Closeness::Acronym)
+    } else {
+        None
+    }
+}
+
+/// Whether a status is one of code review already.
+pub fn is_review(status: &str, acronyms: &[String]) -> bool {
+    closeness(status, acronyms).is_some()
+}
+
+/// The move to code review: by its own name or by that of the status that it leads to, whichever is closer. Only the
+/// closest count.
+pub fn to_review<'a>(offered: &'a [Offered], acronyms: &[String]) -> Found<'a> {
+    let of = |one: &Offered| {
+        let both = [&one.name, &one.leads_to].into_iter();
+        both.filter_map(|name| closeness(name, acronyms)).min()
+    };
+    let best = offered.iter().filter_map(of).min();
+    let is_best = |one: &&Offered| best.is_some() && of(one) == best;
+    found(offered.iter().filter(is_best).collect())
+}
+
+/// The move that a person names, by its own name or by that of its status; exactly written before any other case.
+pub fn named<'a>(offered: &'a [Offered], choice: &str) -> Found<'a> {
+    let exact = |one: &&Offered| one.name == choice;
+    let any_case = |one: &&Offered| one.name.eq_ignore_ascii_case(choice);
+    let status = |one: &&Offered| one.leads_to.eq_ignore_ascii_case(choice);
+    let tries: [&dyn Fn(&&Offered) -> bool; 3] = [&exact, &any_case, &status];
+    let mut matches = tries
+        .map(|one| offered.iter().filter(one).collect::<Vec<_>>())
+        .into_iter();
+    found(matches.find(|matching| !matching.is_empty()).unwrap_or_default())
+}
+
+/// Every move that leads to one of the statuses, as positions.
+///
+/// Better statuses come first, each as it is written before any other case, then what asks for the fewest fields. A
+/// move's own name says nothing about where it leads.
+pub fn to_statuses(offered: &[Offered], statuses: &[String]) -> Vec<usize> {
+    let rank = |one: &Offered| {
+        let place = statuses
+            .iter()
+            .position(|status| one.leads_to.eq_ignore_ascii_case(status))?;
+        Some((place, one.leads_to != statuses[place], one.fields))
+    };
+    let mut ranked: Vec<_> = offered
+        .iter()
+        .enumerate()
+        .filter_map(|(index, one)| Some((rank(one)?, index)))
+        .collect();
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(_, index)| index).collect()
+}
+
+fn found(matching: Vec<&Offered>) -> Found<'_> {
+    match matching.as_slice() {
+        [] => Found::Nothing,
+        [one] => Found::One(one),
+        [..] => Found::Several(matching),
+    }
+}
+
+/// A numbered list for people, from 1.
+pub fn numbered<'a>(offered: impl IntoIterator<Item = &'a Offered>) -> String {
+    let line = |(index, one): (usize, &Offered)| format!("{}. {} (to {})", index + 1, one.name, one.leads_to);
+    let lines: Vec<String> = offered.into_iter().enumerate().map(line).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(names: &[(&str, &str)]) -> Vec<Offered> {
+        let one = |(index, (name, leads_to)): (usize, &(&str, &str))| Offered {
+            id: index.to_string(),
+            name: (*name).to_owned(),
+            leads_to: (*leads_to).to_owned(),
+            fields: 0,
+        };
+        names.iter().enumerate().map(one).collect()
+    }
+
+    fn ids(found: Found<'_>) -> Vec<String> {
+        match found {
+            Found::Nothing => Vec::new(),
+            Found::One(one) => vec![one.id.clone()],
+            Found::Several(several) => several.into_iter().map(|one| one.id.clone()).collect(),
+        }
+    }
+
+    fn review(names: &[&str], acronyms: &[&str]) -> Vec<String> {
+        let pairs: Vec<(&str, &str)> = names.iter().map(|name| (*name, "Elsewhere")).collect();
+        let acronyms: Vec<String> = acronyms.iter().map(|one| (*one).to_owned()).collect();
+        ids(to_review(&offered(&pairs), &acronyms))
+    }
+
+    #[test]
+    fn the_closest_name_wins_in_the_order_of_priority() {
+        let all = [
+            "CR",
+            "Peer review",
+            "Ready for code review",
+            "CODE REVIEW",
+            "In Code Review",
+        ];
+        // Each one wins over those before it.
+        for (last, expected) in ["0", "1", "2", "3", "4"].into_iter().enumerate() {
+            assert_eq!(review(&all[..=last], &["cr", "ICR"]), [expected], "{last}");
+        }
+        assert_eq!(review(&["Code Review"], &[]), ["0"]);
+        assert_eq!(review(&["Code Review Started"], &[]), ["0"]);
+    }
+
+    #[test]
+    fn acronyms_count_as_whole_words_and_only_when_they_are_configured() {
+        assert!(review(&["CR", "ICR"], &[]).is_empty());
+        assert_eq!(review(&["Crash", "To ICR"], &["CR", "ICR"]), ["1"]);
+    }
+
+    #[test]
+    fn equally_close_names_are_ambiguous_and_others_are_not() {
+        assert_eq!(review(&["Peer review", "Done", "Design review"], &[]), ["0", "2"]);
+        assert!(review(&["Done", "In Progress"], &[]).is_empty());
+    }
+
+    #[test]
+    fn where_a_move_leads_counts_like_its_name() {
+        let offered = offered(&[("Start review", "Reviewing"), ("Hand over", "In Code Review")]);
+        assert_eq!(ids(to_review(&offered, &[])), ["1"]);
+        assert!(is_review("In Review", &[]) && !is_review("In Progress", &[]));
+    }
+
+    #[test]
+    fn a_person_names_a_move_or_its_status() {
+        let offered = offered(&[
+            ("Peer review", "In Review"),
+            ("PEER REVIEW", "Done"),
+            ("Ship", "Shipped"),
+        ]);
+        assert_eq!(ids(named(&offered, "Peer review")), ["0"]);
+        assert_eq!(ids(named(&offered, "peer review")), ["0", "1"]);
+        assert_eq!(ids(named(&offered, "shipped")), ["2"]);
+        assert!(ids(named(&offered, "Nowhere")).is_empty());
+        assert_eq!(
+            numbered(&offered[1..]),
+            "1. PEER REVIEW (to Done)\n2. Ship (to Shipped)"
+        );
+    }
+
+    fn order(offered: &[Offered], statuses: &[&str]) -> Vec<usize> {
+        let statuses: Vec<String> = statuses.iter().map(|status| (*status).to_owned()).collect();
+        to_statuses(offered, &statuses)
+    }
+
+    #[test]
+    fn only_what_leads_to_a_status_is_tried_and_better_ones_first() {
+        let workflow = offered(&[
+            ("Close issue", "Closed"),
+            ("Finish", "DONE"),
+            ("Done", "Somewhere"),
+        ]);
+        assert_eq!(order(&workflow, &["Done", "closed"]), [1, 0]);
+        assert_eq!(order(&workflow, &["Shipped", "closed"]), [0]);
+        assert!(order(&workflow, &["In Review"]).is_empty());
+        let cases = offered(&[("One", "DONE"), ("Two", "Done")]);
+        assert_eq!(order(&cases, &["Done"]), [1, 0]);
+    }
+
+    #[test]
+    fn what_asks_for_no_field_is_tried_first() {
+        let mut workflow = offered(&[
+            ("With resolution", "Done"),
+            ("Quick", "Done"),
+            ("Close", "Closed"),
+        ]);
+        workflow[0].fields = 1;
+        assert_eq!(order(&workflow, &["Done", "Closed"]), [1, 0, 2]);
+    }
+}

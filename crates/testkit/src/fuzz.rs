@@ -1,0 +1,77 @@
+//! Broken input for property tests: valid texts that somebody changed.
+
+/// How often a property of a parser is tried; `make fuzz` sets more.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the variable that proptest reads by itself for its own default"
+)]
+pub fn fuzz_cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
+}
+
+/// One change of a text: what is done, and two numbers that say where and with what.
+pub type Edit = (u8, u16, u16);
+
+/// What parsers stumble over.
+const TOKENS: [&[u8]; 24] = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b":",
+    b",",
+    b"\\",
+    b"\\ud800",
+    b"null",
+    b"-1",
+    b"1e999",
+    b"18446744073709551616",
+    b"{}",
+    b"[[[[[[[[",
+    b"\0",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+    "\u{202e}".as_bytes(),
+    b"<!--",
+    b"](",
+    b"```",
+    b"&#",
+];
+
+/// The text after these changes, one after the other.
+pub fn mutated(text: &[u8], edits: &[Edit]) -> Vec<u8> {
+    edits
+        .iter()
+        .fold(text.to_vec(), |text, edit| changed(text, *edit))
+}
+
+fn changed(mut text: Vec<u8>, (what, first, second): Edit) -> Vec<u8> {
+    let at = usize::from(first) % (text.len() + 1);
+    let end = (at + usize::from(second) % 40).min(text.len());
+    match what % 6 {
+        0 => text.truncate(at),
+        1 => drop(text.drain(at..end)),
+        2 => {
+            let again = text[at..end].to_vec();
+            text.splice(end..end, again);
+        }
+        3 => {
+            let from = usize::from(second) % (text.len() + 1);
+            let moved = text[from..(from + 20).min(text.len())].to_vec();
+            text.splice(at..at, moved);
+        }
+        4 => {
+            if let Some(byte) = text.get_mut(at) {
+                *byte ^= second.to_le_bytes()[0].max(1);
+            }
+        }
+        _ => {
+            let token = TOKENS[usize::from(second) % TOKENS.len()];
+            text.splice(at..at, token.iter().copied());
+        }
+    }
+    text
+}

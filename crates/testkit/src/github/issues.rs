@@ -1,0 +1,328 @@
+//! What people and we do to issues.
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::FakeGitHub;
+use super::hub::{Hub, World};
+use super::shape::{label_json, user};
+use super::state::{Happened, Issue, IssueEvent, Pull, Repo};
+use crate::http::iso_now;
+
+/// Words before `#7` that close the issue when the pull request is merged.
+const CLOSING: [&str; 9] = [
+    "close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved",
+];
+
+impl Repo {
+    pub(super) fn issue(&mut self, number: u64) -> anyhow::Result<&mut Issue> {
+        let name = &self.name;
+        self.issues
+            .get_mut(&number)
+            .with_context(|| format!("there is no issue {name}#{number}"))
+    }
+}
+
+impl Issue {
+    fn happened(&mut self, id: u64, by: &str, what: Happened) {
+        self.updated = iso_now();
+        self.events.push(IssueEvent {
+            id,
+            by: by.to_owned(),
+            at: self.updated.clone(),
+            what,
+        });
+    }
+}
+
+impl Hub {
+    pub(super) fn open_issue(
+        &self,
+        name: &str,
+        author: &str,
+        title: &str,
+        body: &str,
+    ) -> anyhow::Result<u64> {
+        let mut world = self.world();
+        let id = world.fresh_id();
+        let repo = world.repo(name)?;
+        let (number, now) = (repo.next_number(), iso_now());
+        let issue = Issue {
+            id,
+            number,
+            title: title.to_owned(),
+            body: body.to_owned(),
+            author: author.to_owned(),
+            labels: Vec::new(),
+            assignees: Vec::new(),
+            closed_as: None,
+            created: now.clone(),
+            updated: now,
+            closed: None,
+            edits: Vec::new(),
+            reactions: Vec::new(),
+            events: Vec::new(),
+            made: Instant::now(),
+        };
+        repo.issues.insert(number, issue.clone());
+        self.tell_issue(repo, &issue, "opened", json!({}), author);
+        Ok(number)
+    }
+
+    /// Changes an issue, and tells of it.
+    fn change_issue(
+        &self,
+        name: &str,
+        number: u64,
+        by: &str,
+        change: impl FnOnce(&mut Issue, u64) -> anyhow::Result<(&'static str, Value)>,
+    ) -> anyhow::Result<Issue> {
+        let mut world = self.world();
+        let id = world.fresh_id();
+        let repo = world.repo(name)?;
+        let issue = repo.issue(number)?;
+        let (action, more) = change(issue, id)?;
+        let issue = issue.clone();
+        self.tell_issue(repo, &issue, action, more, by);
+        Ok(issue)
+    }
+
+    pub(super) fn assign(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
+        // GitHub drops whom it cannot assign, Apps among them, without a word.
+        ensure!(!login.ends_with("[bot]"), "an App cannot be assigned");
+        let change = |issue: &mut Issue, id| {
+            ensure!(
+                !issue.assignees.iter().any(|known| known == login),
+                "assigned already"
+            );
+            issue.assignees.push(login.to_owned());
+            issue.happened(id, by, Happened::Assigned(login.to_owned()));
+            Ok(("assigned", json!({"assignee": user(login)})))
+        };
+        self.change_issue(name, number, by, change).map(drop)
+    }
+
+    pub(super) fn unassign(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
+        let change = |issue: &mut Issue, _| {
+            let before = issue.assignees.len();
+            issue.assignees.retain(|known| !known.eq_ignore_ascii_case(login));
+            ensure!(issue.assignees.len() < before, "{login} is not assigned");
+            issue.updated = iso_now();
+            Ok(("unassigned", json!({"assignee": user(login)})))
+        };
+        self.change_issue(name, number, by, change).map(drop)
+    }
+
+    /// Puts a label on an issue; one that it has stays without a word.
+    pub(super) fn label_issue(&self, name: &str, number: u64, label: &str, by: &str) -> anyhow::Result<()> {
+        let labeled = label_json(self.world().repo(name)?, label, &self.url);
+        if self
+            .world()
+            .repo(name)?
+            .issue(number)?
+            .labels
+            .iter()
+            .any(|known| known == label)
+        {
+            return Ok(());
+        }
+        let change = |issue: &mut Issue, id| {
+            issue.labels.push(label.to_owned());
+            issue.happened(id, by, Happened::Labeled(label.to_owned()));
+            Ok(("labeled", json!({"label": labeled})))
+        };
+        self.change_issue(name, number, by, change).map(drop)
+    }
+
+    pub(super) fn unlabel_issue(&self, name: &str, number: u64, label: &str, by: &str) -> anyhow::Result<()> {
+        let unlabeled = label_json(self.world().repo(name)?, label, &self.url);
+        let change = |issue: &mut Issue, _| {
+            let before = issue.labels.len();
+            issue.labels.retain(|known| !known.eq_ignore_ascii_case(label));
+            ensure!(issue.labels.len() < before, "there is no label {label}");
+            issue.updated = iso_now();
+            Ok(("unlabeled", json!({"label": unlabeled})))
+        };
+        self.change_issue(name, number, by, change).map(drop)
+    }
+
+    pub(super) fn edit_issue(
+        &self,
+        name: &str,
+        number: u64,
+        by: &str,
+        (title, body): (Option<&str>, Option<&str>),
+    ) -> anyhow::Result<Issue> {
+        let change = |issue: &mut Issue, id| {
+            let mut changes = serde_json::Map::new();
+            if let Some(title) = title {
+                let before = std::mem::replace(&mut issue.title, title.to_owned());
+                changes.insert("title".to_owned(), json!({"from": before}));
+                issue.happened(id, by, Happened::Renamed);
+            }
+            if let Some(body) = body {
+                let before = std::mem::replace(&mut issue.body, body.to_owned());
+                changes.insert("body".to_owned(), json!({"from": before}));
+                issue.edits.push((iso_now(), by.to_owned()));
+            }
+            issue.updated = iso_now();
+            Ok(("edited", json!({"changes": changes})))
+        };
+        self.change_issue(name, number, by, change)
+    }
+
+    /// Closes an issue as `completed` or `not_planned`, or opens it again.
+    pub(super) fn set_issue_state(
+        &self,
+        name: &str,
+        number: u64,
+        by: &str,
+        closed_as: Option<&str>,
+    ) -> anyhow::Result<Issue> {
+        let change = |issue: &mut Issue, _| {
+            let now = iso_now();
+            issue.closed_as = closed_as.map(str::to_owned);
+            issue.closed = closed_as.map(|_| now.clone());
+            issue.updated = now;
+            Ok((if closed_as.is_some() { "closed" } else { "reopened" }, json!({})))
+        };
+        self.change_issue(name, number, by, change)
+    }
+
+    /// Closes the issues that a merged pull request says it fixes.
+    pub(super) fn close_fixed(&self, repo: &mut Repo, pull: &Pull, by: &str) {
+        let words: Vec<&str> = pull.body.split_whitespace().collect();
+        let fixed = words.windows(2).filter_map(|pair| {
+            let is_closing = CLOSING.iter().any(|known| known.eq_ignore_ascii_case(pair[0]));
+            let number = pair[1]
+                .trim_end_matches(['.', ','])
+                .strip_prefix('#')?
+                .parse()
+                .ok()?;
+            is_closing.then_some(number)
+        });
+        for number in fixed.collect::<Vec<u64>>() {
+            let Ok(issue) = repo.issue(number) else { continue };
+            if !issue.is_open() {
+                continue;
+            }
+            issue.closed = Some(iso_now());
+            issue.closed_as = Some("completed".to_owned());
+            issue.updated = iso_now();
+            let issue = issue.clone();
+            self.tell_issue(repo, &issue, "closed", json!({}), by);
+        }
+    }
+}
+
+/// What GraphQL tells of an issue: everything that our one query selects.
+pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> Option<Value> {
+    let repo = world.repo(name).ok()?;
+    let issue = repo.issues.get(&number)?;
+    let nodes = |nodes: Vec<Value>| json!({"nodes": nodes});
+    let comments = repo.comments.iter().filter(|comment| comment.number == number);
+    let comments = comments.map(|comment| {
+        let edited = (comment.updated != comment.created).then_some(&comment.updated);
+        json!({"databaseId": comment.id, "body": comment.body, "author": actor(&comment.author),
+            "createdAt": comment.created, "lastEditedAt": edited})
+    });
+    let edits = issue
+        .edits
+        .iter()
+        .rev()
+        .map(|(at, by)| json!({"editedAt": at, "editor": actor(by)}));
+    Some(json!({
+        "title": issue.title, "body": issue.body, "url": repo.issue_url(number, url),
+        "state": if issue.is_open() { "OPEN" } else { "CLOSED" }, "createdAt": issue.created,
+        "author": actor(&issue.author),
+        "labels": nodes(issue.labels.iter().map(|label| json!({"name": label})).collect()),
+        "assignees": nodes(issue.assignees.iter().map(|login| json!({"login": login})).collect()),
+        "userContentEdits": nodes(edits.collect()),
+        "comments": nodes(comments.collect()),
+        "timelineItems": nodes(issue.events.iter().map(event_json).collect()),
+    }))
+}
+
+/// GraphQL's logins of Apps have no `[bot]` at their end.
+fn actor(login: &str) -> Value {
+    let id = &user(login)["id"];
+    match login.strip_suffix("[bot]") {
+        Some(slug) => json!({"__typename": "Bot", "login": slug, "databaseId": id}),
+        None => json!({"__typename": "User", "login": login, "databaseId": id}),
+    }
+}
+
+fn event_json(event: &IssueEvent) -> Value {
+    let (kind, more) = match &event.what {
+        Happened::Assigned(login) => ("AssignedEvent", json!({"assignee": actor(login)})),
+        Happened::Labeled(label) => ("LabeledEvent", json!({"label": {"name": label}})),
+        Happened::Renamed => ("RenamedTitleEvent", json!({})),
+    };
+    let event = json!({
+        "__typename": kind, "id": format!("EV_{}", event.id), "createdAt": event.at, "actor": actor(&event.by),
+    });
+    super::shape::with(event, more)
+}
+
+impl FakeGitHub {
+    /// A person opens an issue; gives its number. Sends `issues` opened.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn open_issue_as(&self, repository: &str, by: &str, title: &str, body: &str) -> anyhow::Result<u64> {
+        self.hub.open_issue(repository, by, title, body)
+    }
+
+    /// A person changes an issue's title or body. Sends `issues` edited.
+    ///
+    /// # Errors
+    /// When there is no such issue.
+    pub fn edit_issue_as(
+        &self,
+        repository: &str,
+        number: u64,
+        by: &str,
+        title: Option<&str>,
+        body: Option<&str>,
+    ) -> anyhow::Result<()> {
+        self.hub
+            .edit_issue(repository, number, by, (title, body))
+            .map(drop)
+    }
+
+    /// A person assigns an issue to an account. Sends `issues` assigned.
+    ///
+    /// # Errors
+    /// When there is no such issue, it is assigned already, or the account is an App's.
+    pub fn assign_issue(&self, repository: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
+        self.hub.assign(repository, number, login, by)
+    }
+
+    /// A person puts a label on an issue. Sends `issues` labeled.
+    ///
+    /// # Errors
+    /// When there is no such issue.
+    pub fn label_issue(&self, repository: &str, number: u64, label: &str, by: &str) -> anyhow::Result<()> {
+        self.hub.label_issue(repository, number, label, by)
+    }
+
+    /// A person closes an issue. Sends `issues` closed.
+    ///
+    /// # Errors
+    /// When there is no such issue.
+    pub fn close_issue(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
+        let closed = self
+            .hub
+            .set_issue_state(repository, number, by, Some("not_planned"));
+        closed.map(drop)
+    }
+
+    /// A person opens a closed issue again. Sends `issues` reopened.
+    ///
+    /// # Errors
+    /// When there is no such issue.
+    pub fn reopen_issue(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
+        self.hub.set_issue_state(repository, number, by, None).map(drop)
+    }
+}

@@ -1,0 +1,274 @@
+//! Issues over REST, and what pull requests share with them: GitHub's filters, pages and validations.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{OriginalUri, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::{Caller, not_found};
+use super::hub::Hub;
+use super::pulls::added;
+use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
+use super::shape::{label_json, user};
+use super::state::Repo;
+use crate::http::answer;
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    state: Option<String>,
+    sort: Option<String>,
+    direction: Option<String>,
+    since: Option<String>,
+}
+
+impl ListQuery {
+    fn is_valid(&self) -> bool {
+        matches!(self.state.as_deref(), None | Some("open" | "closed" | "all"))
+            && matches!(
+                self.sort.as_deref(),
+                None | Some("created" | "updated" | "comments")
+            )
+            && matches!(self.direction.as_deref(), None | Some("asc" | "desc"))
+    }
+
+    fn wants(&self, is_open: bool, updated: &str) -> bool {
+        let state = match self.state.as_deref().unwrap_or("open") {
+            "all" => true,
+            "closed" => !is_open,
+            _ => is_open,
+        };
+        state && self.since.as_deref().is_none_or(|since| updated >= since)
+    }
+}
+
+/// Every issue of a repository; pull requests are issues too.
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name)): RepoPath,
+    (Query(query), Query(page)): (Query<ListQuery>, Query<PageQuery>),
+) -> Handled {
+    if !query.is_valid() {
+        return Err(invalid(
+            &json!([{"resource": "Issue", "code": "invalid", "field": "sort"}]),
+        ));
+    }
+    with_repo(&hub, &owner, &name, |repo| {
+        let issues = repo.issues.values().filter(|issue| hub.log.lists(issue.made));
+        let issues = issues.filter(|issue| query.wants(issue.is_open(), &issue.updated));
+        let issues = issues.map(|issue| repo.issue_json(issue, &hub.url));
+        let pulls = repo.pulls.values().filter(|pull| hub.log.lists(pull.made));
+        let pulls = pulls.filter(|pull| query.wants(pull.open, &pull.updated));
+        let pulls = pulls.map(|pull| repo.pull_as_issue_json(pull, &hub.url));
+        let mut items: Vec<Value> = issues.chain(pulls).collect();
+        let by = match query.sort.as_deref() {
+            Some("updated") => "updated_at",
+            _ => "created_at",
+        };
+        items.sort_by(|left, right| left[by].as_str().cmp(&right[by].as_str()));
+        if query.direction.as_deref() != Some("asc") {
+            items.reverse();
+        }
+        Ok(page.answer(&hub, &uri.0, items))
+    })
+}
+
+/// An issue, or a pull request as one.
+fn thread_json(hub: &Hub, repo: &Repo, number: u64) -> Option<Value> {
+    let issue = repo
+        .issues
+        .get(&number)
+        .map(|issue| repo.issue_json(issue, &hub.url));
+    issue.or_else(|| Some(repo.pull_as_issue_json(repo.pulls.get(&number)?, &hub.url)))
+}
+
+pub(super) async fn get(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, number)): NumberPath,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let found = thread_json(&hub, repo, number).ok_or_else(not_found)?;
+        Ok(answer(StatusCode::OK, found))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpdateBody {
+    title: Option<String>,
+    body: Option<String>,
+    state: Option<String>,
+    state_reason: Option<String>,
+}
+
+pub(super) async fn update(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let change: UpdateBody = read(&headers, &body)?;
+    let (full_name, by) = (format!("{owner}/{name}"), caller.login());
+    let reason = change.state_reason.as_deref().unwrap_or("completed");
+    let closed_as = match (change.state.as_deref(), reason) {
+        (None, _) => None,
+        (Some("open"), _) => Some(None),
+        (Some("closed"), "completed" | "not_planned") => Some(Some(reason)),
+        (Some(_), _) => {
+            return Err(invalid(
+                &json!([{"resource": "Issue", "code": "invalid", "field": "state"}]),
+            ));
+        }
+    };
+    if change.title.is_some() || change.body.is_some() {
+        let texts = (change.title.as_deref(), change.body.as_deref());
+        hub.edit_issue(&full_name, number, by, texts)
+            .map_err(|_| not_found())?;
+    }
+    if let Some(closed_as) = closed_as {
+        let changed = hub.set_issue_state(&full_name, number, by, closed_as);
+        changed.map_err(|_| not_found())?;
+    }
+    get(State(hub), caller, Path((owner, name, number))).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AssigneesBody {
+    assignees: Vec<String>,
+}
+
+/// Whoever is not assigned is left out without a word.
+pub(super) async fn remove_assignees(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: AssigneesBody = read(&headers, &body)?;
+    for login in &wanted.assignees {
+        let _ = hub.unassign(&format!("{owner}/{name}"), number, login, caller.login());
+    }
+    get(State(hub), caller, Path((owner, name, number))).await
+}
+
+fn labels_of(repo: &Repo, number: u64) -> Option<&Vec<String>> {
+    let issue = repo.issues.get(&number).map(|issue| &issue.labels);
+    issue.or_else(|| Some(&repo.pulls.get(&number)?.labels))
+}
+
+pub(super) async fn labels(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, number)): NumberPath,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let labels = labels_of(repo, number).ok_or_else(not_found)?;
+        Ok(answer(StatusCode::OK, repo.labels_json(labels, &hub.url)))
+    })
+}
+
+/// An object, or the list alone.
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum LabelsBody {
+    Object { labels: Vec<String> },
+    List(Vec<String>),
+}
+
+pub(super) async fn add_labels(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let (LabelsBody::Object { labels: new } | LabelsBody::List(new)) = read(&headers, &body)?;
+    let full_name = format!("{owner}/{name}");
+    let is_issue = with_repo(&hub, &owner, &name, |repo| Ok(repo.issues.contains_key(&number)))?;
+    if is_issue {
+        for label in &new {
+            let labeled = hub.label_issue(&full_name, number, label, caller.login());
+            labeled.map_err(|_| not_found())?;
+        }
+    } else {
+        label_pull(&hub, (&owner, &name, number), new, caller.login())?;
+    }
+    labels(State(hub), caller, Path((owner, name, number))).await
+}
+
+fn label_pull(
+    hub: &Hub,
+    (owner, name, number): (&str, &str, u64),
+    labels: Vec<String>,
+    by: &str,
+) -> Result<(), axum::response::Response> {
+    with_repo(hub, owner, name, |repo| {
+        let pull = repo.pull(number).map_err(|_| not_found())?;
+        let new = added(&mut pull.labels, labels);
+        let pull = pull.clone();
+        for label in new {
+            let labeled = json!({"label": label_json(repo, &label, &hub.url)});
+            hub.tell_pull_with(repo, &pull, "labeled", labeled, by);
+        }
+        Ok(())
+    })
+}
+
+pub(super) async fn remove_label(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number, label)): Path<(String, String, u64, String)>,
+) -> Handled {
+    let removed = hub.unlabel_issue(&format!("{owner}/{name}"), number, &label, caller.login());
+    removed.map_err(|_| not_found())?;
+    labels(State(hub), caller, Path((owner, name, number))).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReactionBody {
+    content: String,
+}
+
+/// The same reaction of the same account again is found and answered as such.
+pub(super) async fn react(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: ReactionBody = read(&headers, &body)?;
+    let kinds = [
+        "+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes",
+    ];
+    if !kinds.contains(&wanted.content.as_str()) {
+        return Err(invalid(
+            &json!([{"resource": "Reaction", "code": "invalid", "field": "content"}]),
+        ));
+    }
+    with_repo(&hub, &owner, &name, |repo| {
+        let issue = repo.issue(number).map_err(|_| not_found())?;
+        let reaction = (caller.login().to_owned(), wanted.content.clone());
+        let known = issue.reactions.iter().position(|known| *known == reaction);
+        let at = known.unwrap_or(issue.reactions.len());
+        if known.is_none() {
+            issue.reactions.push(reaction);
+        }
+        let status = known.map_or(StatusCode::CREATED, |_| StatusCode::OK);
+        let id = issue.id * 100 + at as u64;
+        let reaction = json!({
+            "id": id, "node_id": format!("REA_{id}"), "user": user(caller.login()), "content": wanted.content,
+            "created_at": issue.updated,
+        });
+        Ok(answer(status, reaction))
+    })
+}

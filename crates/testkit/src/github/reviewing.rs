@@ -1,0 +1,283 @@
+//! What a review of a pull request needs: its files, who asked for it, and the review itself.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::ensure;
+use axum::body::Bytes;
+use axum::extract::{OriginalUri, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::FakeGitHub;
+use super::auth::{Caller, not_found, refuse};
+use super::hub::Hub;
+use super::repository;
+use super::rest::{Handled, NumberPath, PageQuery, invalid, read, with_repo};
+use super::shape::user;
+use super::state::{Pull, Repo};
+use crate::http::{answer, iso_now};
+
+/// A file of a diff: path, state and hunks.
+struct File {
+    path: String,
+    status: &'static str,
+    patch: String,
+}
+
+/// The files of a unified diff.
+fn files_of(diff: &str) -> Vec<File> {
+    let of_file = |part: &str| {
+        let header = part
+            .lines()
+            .take_while(|line| !line.starts_with("@@"))
+            .collect::<Vec<_>>();
+        let path = header.first()?.rsplit_once(" b/")?.1.to_owned();
+        let is = |start: &str| header.iter().any(|line| line.starts_with(start));
+        let status = match (is("new file"), is("deleted file")) {
+            (true, _) => "added",
+            (false, true) => "removed",
+            (false, false) => "modified",
+        };
+        let patch = part
+            .find("\n@@")
+            .map_or("", |at| part[at + 1..].trim_end_matches('\n'));
+        let patch = patch.to_owned();
+        Some(File { path, status, patch })
+    };
+    diff.split("diff --git ")
+        .filter(|part| !part.is_empty())
+        .filter_map(of_file)
+        .collect()
+}
+
+fn changed(repo: &Repo, pull: &Pull) -> Vec<File> {
+    let diff = repository::diff(&repo.path, &pull.base_sha, &pull.head_sha);
+    files_of(&diff.unwrap_or_default())
+}
+
+/// Lines of the new file that a comment may stand on: those that the hunks show.
+fn shown(patch: &str) -> BTreeSet<u64> {
+    let (mut shown, mut next) = (BTreeSet::new(), 0);
+    for line in patch.lines() {
+        if let Some(header) = line.strip_prefix("@@ ") {
+            let new = header.split_once('+').map_or("", |(_, new)| new);
+            next = new
+                .split([',', ' '])
+                .next()
+                .unwrap_or_default()
+                .parse()
+                .unwrap_or(next);
+        } else if !line.starts_with(['-', '\\']) {
+            shown.insert(next);
+            next += 1;
+        }
+    }
+    shown
+}
+
+impl Hub {
+    /// Asks somebody for a review, and tells of it.
+    pub(super) fn ask_reviewer(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
+        let mut world = self.world();
+        let id = world.fresh_id();
+        let repo = world.repo(name)?;
+        let pull = repo.pull(number)?;
+        ensure!(pull.author != login, "the author cannot review");
+        pull.reviewers.retain(|known| known != login);
+        pull.reviewers.push(login.to_owned());
+        pull.updated = iso_now();
+        let request = (id, by.to_owned(), login.to_owned(), pull.updated.clone());
+        pull.review_requests.push(request);
+        let pull = pull.clone();
+        let asked = json!({"requested_reviewer": user(login)});
+        self.tell_pull_with(repo, &pull, "review_requested", asked, by);
+        Ok(())
+    }
+}
+
+pub(super) async fn files(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, number)): NumberPath,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let url = format!("{}/{}", hub.url, repo.name);
+        let items = changed(repo, pull).into_iter().map(|file| {
+            let count = |sign: char| file.patch.lines().filter(|line| line.starts_with(sign)).count();
+            let (added, removed, path, sha) = (count('+'), count('-'), &file.path, &pull.head_sha);
+            json!({
+                "sha": sha, "filename": path, "status": file.status, "additions": added, "deletions": removed,
+                "changes": added + removed, "blob_url": format!("{url}/blob/{sha}/{path}"),
+                "raw_url": format!("{url}/raw/{sha}/{path}"),
+                "contents_url": format!("{}/contents/{path}?ref={sha}", repo.api_url(&hub.url)), "patch": file.patch,
+            })
+        });
+        Ok(page.answer(&hub, &uri.0, items.collect()))
+    })
+}
+
+/// What happened to a pull request, as far as it is a request for a review.
+pub(super) async fn events(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, number)): NumberPath,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let items = pull.review_requests.iter().map(|(id, by, login, at)| {
+            json!({
+                "id": id, "node_id": format!("RRE_{id}"), "url": format!("{}/issues/events/{id}", repo.api_url(&hub.url)),
+                "actor": user(by), "event": "review_requested", "commit_id": null, "commit_url": null, "created_at": at,
+                "performed_via_github_app": null, "review_requester": user(by), "requested_reviewer": user(login),
+            })
+        });
+        Ok(page.answer(&hub, &uri.0, items.collect()))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReviewBody {
+    commit_id: Option<String>,
+    #[serde(default)]
+    body: String,
+    event: Option<String>,
+    #[serde(default)]
+    comments: Vec<CommentBody>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommentBody {
+    path: String,
+    line: u64,
+    side: Option<String>,
+    body: String,
+}
+
+pub(super) async fn submit(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: ReviewBody = read(&headers, &body)?;
+    let state = match wanted.event.as_deref() {
+        Some("COMMENT") => "commented",
+        Some("REQUEST_CHANGES") => "changes_requested",
+        Some("APPROVE") => {
+            hub.log
+                .violation(format!("{} approved {owner}/{name}#{number}", caller.login()));
+            return Err(refuse(StatusCode::FORBIDDEN, "Only people approve"));
+        }
+        _ => {
+            return Err(invalid(
+                &json!([{"resource": "PullRequestReview", "code": "invalid", "field": "event"}]),
+            ));
+        }
+    };
+    if wanted.body.trim().is_empty() {
+        return Err(invalid(
+            &json!([{"resource": "PullRequestReview", "code": "missing_field", "field": "body"}]),
+        ));
+    }
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let files = changed(repo, pull);
+        check(&wanted, &files)
+    })?;
+    let lines: Vec<(&str, u64, &str)> = wanted
+        .comments
+        .iter()
+        .map(|comment| (comment.path.as_str(), comment.line, comment.body.as_str()))
+        .collect();
+    let full_name = format!("{owner}/{name}");
+    let said = (state, wanted.body.as_str());
+    let review = hub
+        .review(&full_name, number, caller.login(), said, &lines)
+        .map_err(|error| refuse(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()))?;
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let mut json: Value = repo.review_json(pull, &review, &hub.url);
+        json["state"] = json!(review.state.to_ascii_uppercase());
+        Ok(answer(StatusCode::OK, json))
+    })
+}
+
+/// A comment must stand on a line that the diff shows, and a review be of a commit.
+fn check(review: &ReviewBody, files: &[File]) -> Result<(), axum::response::Response> {
+    let is_commit = |sha: &String| sha.len() == 40;
+    let is_shown = |comment: &CommentBody| {
+        let file = files.iter().find(|file| file.path == comment.path);
+        let is_right = comment.side.as_deref().is_none_or(|side| side == "RIGHT");
+        is_right
+            && !comment.body.is_empty()
+            && file.is_some_and(|file| shown(&file.patch).contains(&comment.line))
+    };
+    if !review.commit_id.iter().all(is_commit) || !review.comments.iter().all(is_shown) {
+        return Err(refuse(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Unprocessable Entity: Pull request review thread line must be part of the diff",
+        ));
+    }
+    Ok(())
+}
+
+impl FakeGitHub {
+    /// A person opens a closed pull request again. Sends `pull_request` reopened.
+    ///
+    /// # Errors
+    /// When there is no such pull request, or it is open or merged.
+    pub fn reopen(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let repo = world.repo(repository)?;
+        let pull = repo.pull(number)?;
+        ensure!(!pull.open && pull.merged_by.is_none(), "it is open or merged");
+        (pull.open, pull.closed, pull.updated) = (true, None, iso_now());
+        let pull = pull.clone();
+        self.hub.tell_pull(repo, &pull, "reopened", by);
+        Ok(())
+    }
+
+    /// A person asks somebody for a review. Sends `pull_request` review requested.
+    ///
+    /// # Errors
+    /// When there is no such pull request, or its author is asked.
+    pub fn ask_for_review(
+        &self,
+        repository: &str,
+        number: u64,
+        reviewer: &str,
+        by: &str,
+    ) -> anyhow::Result<()> {
+        self.hub.ask_reviewer(repository, number, reviewer, by)
+    }
+
+    /// The reviews of a pull request, oldest first: author, state, words, and comments as path, line and text.
+    ///
+    /// # Errors
+    /// When there is no such pull request.
+    pub fn reviews(&self, repository: &str, number: u64) -> anyhow::Result<Vec<super::ReviewState>> {
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        let reviews = pull.reviews.iter().map(|review| super::ReviewState {
+            author: review.author.clone(),
+            state: review.state.clone(),
+            body: review.body.clone(),
+            comments: review
+                .lines
+                .iter()
+                .map(|line| (line.path.clone(), line.line, line.body.clone()))
+                .collect(),
+        });
+        Ok(reviews.collect())
+    }
+}

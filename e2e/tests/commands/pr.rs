@@ -1,0 +1,494 @@
+//! `journeyman pr`: a local branch becomes a pull request, against the stand-ins and with real git.
+
+use std::{path::Path, process::Stdio};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::{
+    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, fixture, github,
+    jira::{self, JiraTransition},
+};
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    program::{Ran, run},
+    stage::{with, without},
+};
+
+const BRANCH: &str = "feature/ENG-1-login";
+
+/// A clone of the fixture's repository with a commit on a branch, and a ticket `ENG-1` with these transitions.
+struct Scene {
+    github: FakeGitHub,
+    jira: FakeJira,
+    root: TempDir,
+}
+
+impl Scene {
+    async fn start(transitions: &[(&str, &str)]) -> Self {
+        bootstrap::install_tls_provider();
+        let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+        let files = fixture::files();
+        github.create_repository(fixture::REPOSITORY, &files).unwrap();
+        let named = transitions.iter().map(|(name, to)| JiraTransition {
+            name: (*name).to_owned(),
+            to: (*to).to_owned(),
+            asks_for: Vec::new(),
+        });
+        let options = JiraOptions {
+            named: named.collect(),
+            ..JiraOptions::default()
+        };
+        let jira = FakeJira::start(options).await.unwrap();
+        jira.create_issue(fixture::PROJECT, "Add a login", "A form.", "Story", &[]);
+        let root = tempfile::tempdir().unwrap();
+        let scene = Self { github, jira, root };
+        scene.clone_repository().await;
+        scene
+    }
+
+    async fn clone_repository(&self) {
+        let account = STANDARD.encode(format!("x-access-token:{}", github::WRITER_TOKEN));
+        let header = format!("http.extraHeader=Authorization: Basic {account}");
+        let url = self.github.clone_url(fixture::REPOSITORY);
+        git(
+            self.root.path(),
+            &["-c", &header, "clone", "--quiet", &url, "shop"],
+        )
+        .await;
+        git(&self.folder(), &["checkout", "--quiet", "-b", BRANCH]).await;
+        self.commit("login.py").await;
+    }
+
+    fn folder(&self) -> std::path::PathBuf {
+        self.root.path().join("shop")
+    }
+
+    /// Commits a file; gives the commit.
+    async fn commit(&self, file: &str) -> String {
+        let folder = self.folder();
+        std::fs::write(folder.join(file), "pass\n").unwrap();
+        git(&folder, &["add", "."]).await;
+        git(&folder, &["commit", "--quiet", "-m", "Add a file"]).await;
+        git(&folder, &["rev-parse", "HEAD"]).await
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let app = github::WRITER_APP_ID.to_string();
+        let settings = [
+            ("GITHUB_WRITER__API_URL", self.github.api_url()),
+            ("GITHUB_WRITER__GIT_URL", self.github.git_url()),
+            ("GITHUB_WRITER__APP_ID", app),
+            ("GITHUB_WRITER__PRIVATE_KEY", github::APP_PRIVATE_KEY.to_owned()),
+            ("JIRA_WRITER__BASE_URL", self.jira.url()),
+            ("JIRA_WRITER__EMAIL", jira::WRITER_EMAIL.to_owned()),
+            ("JIRA_WRITER__API_TOKEN", jira::WRITER_API_TOKEN.to_owned()),
+        ];
+        let named = settings.map(|(key, value)| (format!("JOURNEYMAN__{key}"), value));
+        named.to_vec()
+    }
+
+    fn input(&self) -> Value {
+        json!({
+            "branch": BRANCH,
+            "title": "Add a login form",
+            "description": "## Summary\nA form.\n\n![Login](./login.png)",
+            "working_directory": self.folder(),
+        })
+    }
+
+    fn input_with(&self, fields: Value) -> Value {
+        let mut input = self.input();
+        for (field, value) in fields.as_object().unwrap() {
+            input[field] = value.clone();
+        }
+        input
+    }
+
+    async fn pr(&self, input: &Value, arguments: &[&str]) -> Ran {
+        self.pr_with(input, arguments, &self.environment()).await
+    }
+
+    async fn pr_with(&self, input: &Value, arguments: &[&str], environment: &[(String, String)]) -> Ran {
+        let file = self.root.path().join("request.json");
+        std::fs::write(&file, input.to_string()).unwrap();
+        let mut all = vec!["pr", "--input", "request.json"];
+        all.extend(arguments);
+        run("journeyman", &all, environment, self.root.path()).await
+    }
+
+    /// The answer to a request about `ENG-1`, which must succeed.
+    async fn about_issue(&self, arguments: &[&str]) -> Value {
+        let input = self.input_with(json!({"jira_key": "ENG-1"}));
+        succeeded(&self.pr(&input, arguments).await)
+    }
+
+    fn pull_requests(&self) -> Vec<testkit::github::PullRequestState> {
+        self.github.pull_requests(fixture::REPOSITORY)
+    }
+
+    /// What changed something outside; tokens of the App do not.
+    fn writes(&self) -> Vec<String> {
+        let all = [self.github.requests(), self.jira.requests()].concat();
+        let writes = all.into_iter().filter(|request| request.method != "GET");
+        let named = writes.map(|request| format!("{} {}", request.method, request.path));
+        named
+            .filter(|write| !write.contains("access_tokens") && !write.contains("git-upload-pack"))
+            .collect()
+    }
+
+    fn assert_kept_protocols(&self) {
+        let broken = [self.github.violations(), self.jira.violations()].concat();
+        assert!(broken.is_empty(), "{broken:#?}");
+    }
+}
+
+async fn git(folder: &Path, arguments: &[&str]) -> String {
+    let ran = tokio::process::Command::new("git")
+        .args(["-c", "user.name=Robin", "-c", "user.email=robin@shop.example"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .await
+        .unwrap();
+    assert!(ran.status.success(), "{arguments:?}: {ran:?}");
+    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+}
+
+fn answer(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+fn succeeded(ran: &Ran) -> Value {
+    let answer = answer(ran);
+    assert_eq!(
+        (ran.code, &answer["status"]),
+        (Some(0), &json!("success")),
+        "{answer}"
+    );
+    answer
+}
+
+/// The one error of an answer without a pull request.
+fn failed(ran: &Ran) -> Value {
+    let answer = answer(ran);
+    assert_eq!(
+        (ran.code, &answer["status"]),
+        (Some(1), &json!("failed")),
+        "{answer}"
+    );
+    assert_eq!(answer["pr_number"], Value::Null);
+    one_error(&answer)
+}
+
+fn one_error(answer: &Value) -> Value {
+    let errors = answer["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 1, "{answer}");
+    errors[0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_becomes_a_pull_request_that_is_found_again() {
+    let scene = Scene::start(&[("Work", "In Progress"), ("Ready for Code Review", "In Review")]).await;
+    let input = scene.input_with(json!({"mark_ready": true}));
+    let first = succeeded(&scene.pr(&input, &["--jira-key-from-branch"]).await);
+    assert_eq!(first["pr_number"], 1);
+    assert_eq!(first["marked_ready"], true);
+    assert_eq!(
+        first["jira_status"],
+        json!({"linked": true, "transitioned": true, "current_state": "In Review"})
+    );
+    assert_eq!(first["errors"], json!([]));
+    assert!(first["execution_time_ms"].as_u64().unwrap() > 0);
+
+    let head = scene.commit("logout.py").await;
+    let second = succeeded(&scene.pr(&input, &["--jira-key-from-branch"]).await);
+    for field in ["pr_url", "pr_number", "jira_status", "marked_ready", "errors"] {
+        assert_eq!(second[field], first[field], "{field}");
+    }
+    let [opened] = scene.pull_requests().try_into().unwrap();
+    assert_eq!(opened.url, first["pr_url"].as_str().unwrap());
+    assert_eq!((opened.head_sha, opened.draft), (head, false));
+    assert_eq!(opened.title, "Add a login form");
+    assert_eq!(opened.body, "## Summary\nA form.\n\n![Login](./login.png)");
+    assert_eq!(opened.base, "main");
+    let [link] = scene.jira.remote_links("ENG-1").try_into().unwrap();
+    assert_eq!(link.url, opened.url);
+    assert!(scene.jira.comments("ENG-1").is_empty());
+    scene.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_comes_from_standard_input_and_needs_no_issue() {
+    let scene = Scene::start(&[]).await;
+    let mut child = tokio::process::Command::new(e2e::binary("journeyman").unwrap())
+        .args(["pr", "--input", "-"])
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
+        .envs(scene.environment())
+        .current_dir(scene.root.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin
+        .write_all(scene.input().to_string().as_bytes())
+        .await
+        .unwrap();
+    drop(stdin);
+    let ended = child.wait_with_output().await.unwrap();
+    let answer: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(answer["status"], "success", "{answer}");
+    assert_eq!(answer["marked_ready"], false);
+    assert_eq!(
+        answer["jira_status"],
+        json!({"linked": false, "transitioned": false, "current_state": null})
+    );
+    assert!(scene.pull_requests()[0].draft);
+    assert!(scene.jira.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_opens_no_second_pull_request() {
+    let scene = Scene::start(&[]).await;
+    let lost = Fault::new("/pulls", 1, 502).on("POST").after_effect();
+    scene.github.fail_next(lost);
+    let answer = succeeded(&scene.pr(&scene.input_with(json!({"draft": false})), &[]).await);
+    assert_eq!(answer["errors"], json!([]));
+    assert_eq!(scene.github.faults_left(), 0);
+    let [opened] = scene.pull_requests().try_into().unwrap();
+    assert!(!opened.draft);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_jira_does_not_do_leaves_the_pull_request() {
+    let scene = Scene::start(&[("Block", "In Progress"), ("Finish", "Done")]).await;
+    scene.jira.fail_next(Fault::new("/remotelink", 1, 400).on("POST"));
+    let answer = scene.about_issue(&[]).await;
+    assert_eq!(
+        answer["jira_status"]["linked"], true,
+        "a comment is there instead"
+    );
+    let [comment] = scene.jira.comments("ENG-1").try_into().unwrap();
+    assert_eq!(
+        comment.text,
+        format!("Pull Request: {}", answer["pr_url"].as_str().unwrap())
+    );
+    let error = one_error(&answer);
+    assert_eq!(error["type"], "jira_transition_failed");
+    assert_eq!(error["context"]["jira_key"], "ENG-1");
+    assert_eq!(
+        error["context"]["available_transitions"],
+        json!(["Block", "Finish"])
+    );
+    assert_eq!(
+        answer["jira_status"]["error"],
+        "No transition found matching 'Code Review' pattern"
+    );
+    assert_eq!(answer["jira_status"]["current_state"], "To Do");
+
+    scene.jira.fail_next(Fault::new("/remotelink", 3, 502).on("POST"));
+    scene.jira.fail_next(Fault::new("/comment", 30, 400));
+    let answer = scene.about_issue(&[]).await;
+    assert_eq!(answer["jira_status"]["linked"], false);
+    let error = &answer["errors"][0];
+    assert_eq!(error["type"], "jira_link_failed", "{answer}");
+    assert_eq!(error["context"]["retries"], 2);
+    assert_eq!(scene.pull_requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_jira_or_the_issue_there_is_a_pull_request_too() {
+    let scene = Scene::start(&[]).await;
+    let input = scene.input_with(json!({"jira_key": "ENG-1"}));
+    let environment = scene.environment();
+    let no_jira = [
+        "JIRA_WRITER__BASE_URL",
+        "JIRA_WRITER__EMAIL",
+        "JIRA_WRITER__API_TOKEN",
+    ]
+    .iter()
+    .fold(environment.clone(), |left, key| without(&left, key));
+    let answer = succeeded(&scene.pr_with(&input, &[], &no_jira).await);
+    assert_eq!(one_error(&answer)["type"], "jira_not_configured");
+    let wrong = with(&environment, "JIRA_WRITER__API_TOKEN", "wrong-token");
+    let ran = scene.pr_with(&input, &[], &wrong).await;
+    assert_eq!(one_error(&succeeded(&ran))["type"], "jira_authentication_failed");
+    assert!(!ran.out.contains("wrong-token"));
+    let unknown = scene.input_with(json!({"jira_key": "ENG-999"}));
+    let answer = succeeded(&scene.pr(&unknown, &[]).await);
+    let error = one_error(&answer);
+    assert_eq!(error["type"], "jira_issue_not_found");
+    assert_eq!(
+        error["message"],
+        "Jira issue ENG-999 does not exist or you don't have permission to view it"
+    );
+    assert_eq!(scene.pull_requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ambiguous_transition_is_listed_and_goes_on_with_the_choice() {
+    let scene = Scene::start(&[
+        ("Peer Review", "In Progress"),
+        ("Finish", "Done"),
+        ("Design Review", "In Review"),
+    ])
+    .await;
+    let error = one_error(&scene.about_issue(&[]).await);
+    assert_eq!(error["type"], "jira_transition_ambiguous");
+    let list = "1. Peer Review (to In Progress)\n2. Design Review (to In Review)";
+    assert!(error["message"].as_str().unwrap().ends_with(list), "{error}");
+    assert_eq!(scene.jira.status("ENG-1").unwrap(), "To Do");
+
+    let answer = scene.about_issue(&["--transition", "design review"]).await;
+    assert_eq!(answer["jira_status"]["transitioned"], true, "{answer}");
+    assert_eq!(scene.jira.status("ENG-1").unwrap(), "In Review");
+    assert_eq!(scene.pull_requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acronym_of_the_settings_means_code_review() {
+    let scene = Scene::start(&[("Finish", "Done"), ("To CR", "In Progress")]).await;
+    let input = scene.input_with(json!({"jira_key": "ENG-1"}));
+    let environment = with(&scene.environment(), "CLI__REVIEW_ACRONYMS", "ICR,CR");
+    let answer = succeeded(&scene.pr_with(&input, &[], &environment).await);
+    assert_eq!(answer["jira_status"]["current_state"], "In Progress", "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_shows_what_would_be_written_and_writes_nothing() {
+    let scene = Scene::start(&[("Code Review", "In Review")]).await;
+    let input = scene.input_with(json!({"jira_key": "ENG-1", "mark_ready": true}));
+    let before = scene.github.branches(fixture::REPOSITORY);
+    let ran = scene.pr(&input, &["--dry-run"]).await;
+    let shown = answer(&ran);
+    assert_eq!((ran.code, &shown["dry_run"]), (Some(0), &json!(true)), "{ran:?}");
+    let steps = shown["would_write"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|step| step["write"].as_str().unwrap()).collect();
+    let expected = [
+        "push_branch",
+        "open_pull_request",
+        "mark_ready",
+        "link_issue",
+        "move_issue",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(steps[1]["title"], "Add a login form");
+    assert_eq!(steps[4]["transition"], "Code Review");
+    assert_eq!(scene.writes(), Vec::<String>::new());
+    assert_eq!(scene.github.branches(fixture::REPOSITORY), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_request_is_told_before_anything_is_asked() {
+    let scene = Scene::start(&[]).await;
+    let error = failed(&scene.pr(&scene.input_with(json!({"title": "Fix"})), &[]).await);
+    assert_eq!(error["type"], "validation_error");
+    assert_eq!(error["message"], "PR title must be at least 5 characters");
+    assert_eq!(error["context"], json!({"field": "title", "value": "Fix"}));
+    let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
+    let ran = scene
+        .pr(&scene.input_with(json!({"title": format!("Use {token}")})), &[])
+        .await;
+    assert_eq!(failed(&ran)["context"]["field"], "title");
+    assert!(!ran.out.contains(&token) && !ran.err.contains(&token), "{ran:?}");
+    assert!(
+        scene
+            .github
+            .requests()
+            .iter()
+            .all(|request| !request.path.contains("/repos/"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_that_must_not_be_pushed_are_refused() {
+    let scene = Scene::start(&[]).await;
+    let gone = failed(
+        &scene
+            .pr(&scene.input_with(json!({"branch": "feature/gone"})), &[])
+            .await,
+    );
+    assert_eq!(gone["type"], "branch_not_found");
+    assert_eq!(
+        gone["message"],
+        "Branch 'feature/gone' does not exist locally or remotely"
+    );
+    assert_eq!(gone["context"]["branch"], "feature/gone");
+    let protected = scene.input_with(json!({"branch": "main", "base_branch": "develop"}));
+    let error = failed(&scene.pr(&protected, &[]).await);
+    assert_eq!(
+        (&error["type"], &error["context"]["field"]),
+        (&json!("validation_error"), &json!("branch"))
+    );
+    assert_eq!(scene.writes(), Vec::<String>::new());
+
+    succeeded(&scene.pr(&scene.input(), &[]).await);
+    let theirs = scene
+        .github
+        .commit(
+            fixture::REPOSITORY,
+            BRANCH,
+            "Somebody's",
+            &[("theirs.py", "pass\n")],
+        )
+        .unwrap();
+    scene.commit("ours.py").await;
+    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    assert_eq!(error["type"], "git_push_failed");
+    assert_eq!(scene.github.branches(fixture::REPOSITORY)[BRANCH], theirs);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_elses_pull_request_is_not_taken() {
+    let scene = Scene::start(&[]).await;
+    succeeded(&scene.pr(&scene.input(), &[]).await);
+    scene.github.close(fixture::REPOSITORY, 1, "robin").unwrap();
+    scene
+        .github
+        .open_pull_request_as(fixture::REPOSITORY, "robin", BRANCH, "Mine", "My own")
+        .unwrap();
+    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    assert_eq!(error["type"], "pr_creation_failed");
+    let message =
+        format!("Failed to create pull request: A pull request for branch '{BRANCH}' already exists");
+    assert_eq!(error["message"], message);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_pass_is_tried_as_often_as_its_type_says() {
+    let scene = Scene::start(&[]).await;
+    scene.github.fail_next(Fault::new("git-receive-pack", 4, 502));
+    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    assert_eq!(
+        (&error["type"], &error["context"]["retries"]),
+        (&json!("git_push_failed"), &json!(3))
+    );
+    assert_eq!(scene.github.faults_left(), 0);
+
+    scene.github.fail_next(Fault::new("/pulls", 4, 502).on("POST"));
+    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    assert_eq!(
+        (&error["type"], &error["context"]["retries"]),
+        (&json!("pr_creation_failed"), &json!(3))
+    );
+    assert_eq!(scene.github.faults_left(), 0);
+
+    scene.github.fail_next(Fault::new("/graphql", 3, 502));
+    let answer = succeeded(
+        &scene
+            .pr(&scene.input_with(json!({"mark_ready": true})), &[])
+            .await,
+    );
+    let error = one_error(&answer);
+    assert_eq!(
+        (&error["type"], &error["context"]["retries"]),
+        (&json!("mark_ready_failed"), &json!(2))
+    );
+    assert_eq!(answer["marked_ready"], false);
+    assert_eq!(scene.github.faults_left(), 0);
+}

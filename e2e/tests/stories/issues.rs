@@ -1,0 +1,239 @@
+//! Issues of GitHub as tickets.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture, fixture::REPOSITORY, github::IssueState};
+
+use crate::{end_of, only_pull_request};
+
+const AGENT: &str = "journeyman-agent";
+const RULES: &str = "issues:\n  assignee: journeyman-agent\n  labels: [for the agent]\npull_request:\n  \
+    labels: [by an agent]\n  reviewers: [grace]\n";
+
+fn options() -> Options {
+    Options {
+        rules: RULES.to_owned(),
+        ..Options::default()
+    }
+}
+
+/// An issue, and its name as a ticket.
+fn open_issue(world: &World, by: &str) -> (u64, String) {
+    let (title, body) = fixture::ticket();
+    let number = world.github.open_issue_as(REPOSITORY, by, title, body).unwrap();
+    (number, format!("github:{REPOSITORY}#{number}"))
+}
+
+fn issue(world: &World, number: u64) -> IssueState {
+    world.github.issue(REPOSITORY, number).unwrap()
+}
+
+/// The texts of our comments on the issue.
+fn said(world: &World, number: u64) -> Vec<String> {
+    let comments = world.github.comments(REPOSITORY, number).into_iter();
+    let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
+    ours.map(|comment| comment.body).collect()
+}
+
+async fn comment_with(world: &World, number: u64, text: &str) -> String {
+    let found = async || {
+        said(world, number)
+            .into_iter()
+            .find(|comment| comment.contains(text))
+    };
+    let what = format!("a comment with {text:?}");
+    let found = world.until(&what, found).await;
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", said(world, number)))
+}
+
+/// From the issue that asks for work to the merge.
+async fn to_the_merge(world: &World, number: u64, ticket: &str) {
+    assert_eq!(end_of(world, ticket, 0).await, StopReason::Completed);
+    let pull = only_pull_request(world);
+    assert!(
+        pull.draft && pull.body.contains(&format!("Fixes #{number}")),
+        "{pull:#?}"
+    );
+    assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");
+    let ready = async || (!only_pull_request(world).draft).then_some(());
+    world.until("a ready pull request", ready).await.unwrap();
+    assert_eq!(end_of(world, ticket, 1).await, StopReason::Completed);
+    let pull = only_pull_request(world);
+    assert_eq!(pull.labels, ["by an agent"]);
+    assert_eq!(pull.requested_reviewers, ["grace"]);
+    world.github.merge(REPOSITORY, pull.number, "grace").unwrap();
+    assert_eq!(end_of(world, ticket, 2).await, StopReason::Completed);
+    assert_eq!(issue(world, number).closed_as.as_deref(), Some("completed"));
+    assert_eq!(issue(world, number).reactions, ["eyes"], "once");
+    let said = said(world, number);
+    assert_eq!(said.len(), 1, "one status comment: {said:#?}");
+    assert!(
+        said[0].contains("merged") && said[0].contains("**Closed**"),
+        "{said:#?}"
+    );
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issue_that_is_assigned_becomes_a_merged_pull_request_and_is_closed() {
+    let world = World::start(options()).await.unwrap();
+    let (number, ticket) = open_issue(&world, "ada");
+    world
+        .github
+        .assign_issue(REPOSITORY, number, AGENT, "rita")
+        .unwrap();
+    to_the_merge(&world, number, &ticket).await;
+    let runs = world.client.runs(Some(&ticket.parse().unwrap())).await.unwrap();
+    assert_eq!(runs.len(), 3, "each once: {runs:#?}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_alone_find_an_issue_with_a_label_that_asks_for_work() {
+    let world = World::start(Options {
+        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+        no_webhooks: true,
+        ..options()
+    });
+    let world = world.await.unwrap();
+    let (number, ticket) = open_issue(&world, "ada");
+    world
+        .github
+        .label_issue(REPOSITORY, number, "for the agent", "rita")
+        .unwrap();
+    to_the_merge(&world, number, &ticket).await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_merge_into_another_branch_closes_the_issue_too() {
+    let rules = format!("repo:\n  owner: acme\n  name: shop\n  pr_target_branch: next\n{RULES}");
+    let world = World::start(Options {
+        more_rules: vec![("shop.yaml", rules)],
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    world.github.commit(REPOSITORY, "next", "Next", &[]).unwrap();
+    let (number, ticket) = open_issue(&world, "ada");
+    world
+        .github
+        .assign_issue(REPOSITORY, number, AGENT, "rita")
+        .unwrap();
+    to_the_merge(&world, number, &ticket).await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_somebody_without_write_permission_asks_for_is_not_begun_and_said() {
+    let world = World::start(options()).await.unwrap();
+    world.github.set_permission(REPOSITORY, "eve", "read").unwrap();
+    let (number, ticket) = open_issue(&world, "eve");
+    world
+        .github
+        .label_issue(REPOSITORY, number, "for the agent", "eve")
+        .unwrap();
+    let told = comment_with(&world, number, "only people with write permission").await;
+    assert!(told.contains("eve") && !told.contains("@eve"), "{told}");
+    assert!(
+        world
+            .client
+            .runs(Some(&ticket.parse().unwrap()))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    // One who may asks again, in the way that the comment says.
+    world
+        .github
+        .assign_issue(REPOSITORY, number, AGENT, "rita")
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_again_and_again_gives_the_issue_back_and_a_new_assignment_begins_anew() {
+    let world = World::start(options()).await.unwrap();
+    world.model.garble_next(1_000);
+    let (number, ticket) = open_issue(&world, "ada");
+    world
+        .github
+        .assign_issue(REPOSITORY, number, AGENT, "rita")
+        .unwrap();
+    assert!(matches!(
+        end_of(&world, &ticket, 0).await,
+        StopReason::ModelFailed { .. }
+    ));
+    let given_back = async || issue(&world, number).assignees.is_empty().then_some(());
+    world.until("nobody has the issue", given_back).await.unwrap();
+    comment_with(&world, number, "assign the issue once more").await;
+    world.model.garble_next(0);
+    world
+        .github
+        .assign_issue(REPOSITORY, number, AGENT, "rita")
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_on_an_issue_is_answered_there() {
+    let world = World::start(options()).await.unwrap();
+    let answer = json!({"answer": "It multiplies by the quantity.", "citations": []});
+    let script = vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("What does the cart do?"),
+        Step::call("submit_answer", answer),
+    ];
+    world.model.set_script_of("Answer this question", "", script);
+    let (number, ticket) = open_issue(&world, "ada");
+    world
+        .github
+        .comment_as(REPOSITORY, number, "ada", "@journeyman What does the cart do?")
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    comment_with(&world, number, "It multiplies by the quantity").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_issue_of_anybody_is_triaged_where_the_rules_say_so() {
+    let rules = "triage:\n  labels: [bug, docs]\n  anyone: true\n";
+    let world = World::start(Options {
+        rules: format!("{RULES}{rules}"),
+        script: Some(vec![Step::call("add_labels", json!({"labels": ["bug"]}))]),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    world.github.set_permission(REPOSITORY, "guest", "read").unwrap();
+    let (number, ticket) = open_issue(&world, "guest");
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    assert_eq!(issue(&world, number).labels, ["bug", "triaged"]);
+    assert!(said(&world, number).is_empty(), "labels say enough");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jira_ticket_that_is_assigned_to_us_is_worked_on_once_through_either_door() {
+    for no_webhooks in [false, true] {
+        let (owner, name) = REPOSITORY.split_once('/').unwrap();
+        let project = fixture::PROJECT;
+        let rules = format!(
+            "repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {project}\n  assignee: Agent Smith\n"
+        );
+        let world = World::start(Options {
+            more_rules: vec![("shop.yaml", rules)],
+            settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+            no_webhooks,
+            ..Options::default()
+        });
+        let world = world.await.unwrap();
+        let key = world.file_ticket();
+        world.jira.assign(&key, "Agent Smith").unwrap();
+        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        let pull = only_pull_request(&world);
+        assert!(pull.draft && pull.head.contains(&key), "{pull:#?}");
+        assert_eq!(world.jira.status(&key).as_deref(), Some("In Progress"));
+        world.stop().await.unwrap();
+    }
+}

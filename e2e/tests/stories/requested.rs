@@ -1,0 +1,164 @@
+//! What people do with pull requests: ask for our review, close ours and open them again.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture::REPOSITORY, github::ReviewState};
+
+use crate::{comment_with, end_of, only_pull_request};
+
+const REVIEWER: &str = "journeyman-agent";
+const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
+
+/// Opens a pull request with a line that divides by zero; gives its number, and its name as a ticket.
+fn open(world: &World) -> (u64, String) {
+    let files = [(
+        "shop/mean.py",
+        "def mean(prices):\n    return sum(prices) / len(prices)\n",
+    )];
+    world
+        .github
+        .commit(REPOSITORY, "mean", "Mean price", &files)
+        .unwrap();
+    let opened = world.github.open_pull_request_as(
+        REPOSITORY,
+        "sam",
+        "mean",
+        "Mean price",
+        "Adds the mean price. @everyone",
+    );
+    let number = opened.unwrap();
+    (number, format!("github:{REPOSITORY}#{number}"))
+}
+
+fn comment(line: u32) -> serde_json::Value {
+    json!({"path": "shop/mean.py", "line": line, "trigger": "An empty cart", "why": "It divides by zero. @sam",
+        "weight": "blocking", "suggestion": "    return sum(prices) / max(len(prices), 1)"})
+}
+
+fn script() -> Vec<Step> {
+    let hand_in =
+        |line: u32| json!({"summary": "Adds a mean. Read its only caller.", "comments": [comment(line)]});
+    vec![
+        Step::call("read_file", json!({"path": "shop/mean.py"})).expecting("def mean(prices)"),
+        Step::call("write_file", json!({"path": "x", "content": "x"})),
+        Step::call("submit_comments", hand_in(7)).expecting("nothing may be changed"),
+        Step::call("submit_comments", hand_in(2)).expecting("is no line that the pull request adds"),
+    ]
+}
+
+async fn reviews(world: &World, number: u64, count: usize) -> Vec<ReviewState> {
+    let submitted = async || {
+        let reviews = world.github.reviews(REPOSITORY, number).ok()?;
+        (reviews.len() >= count).then_some(reviews)
+    };
+    world.until("a review", submitted).await.unwrap()
+}
+
+fn assert_review(review: &ReviewState) {
+    assert_eq!(review.state, "changes_requested");
+    assert!(
+        review.body.contains("asks for changes") && review.body.contains("Adds a mean"),
+        "{review:#?}"
+    );
+    let [(path, line, text)] = &review.comments[..] else {
+        panic!("{review:#?}")
+    };
+    assert_eq!((path.as_str(), *line), ("shop/mean.py", 2));
+    assert!(
+        text.contains("```suggestion\n    return sum(prices) / max(len(prices), 1)\n```"),
+        "{text}"
+    );
+    assert!(
+        text.contains("**Blocking.**") && text.contains("`@sam`"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_that_is_asked_for_comments_on_changed_lines_and_each_new_head_has_its_own() {
+    let world = World::start(Options {
+        rules: RULES.to_owned(),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    world
+        .model
+        .set_script_of("Review this pull request", "", script());
+    let (number, ticket) = open(&world);
+    world
+        .github
+        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    assert_review(&reviews(&world, number, 1).await[0]);
+    world.github.redeliver_all();
+    world
+        .model
+        .set_script_of("Review this pull request", "", script());
+    let files = [(
+        "shop/mean.py",
+        "def mean(prices):\n    return sum(prices) / len(list(prices))\n",
+    )];
+    world.github.commit(REPOSITORY, "mean", "Again", &files).unwrap();
+    assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    let reviews = reviews(&world, number, 2).await;
+    assert_eq!(reviews.len(), 2, "one for each head: {reviews:#?}");
+    assert!(
+        world.github.comments(REPOSITORY, number).is_empty(),
+        "the review says it all"
+    );
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_alone_find_that_a_review_is_asked_for() {
+    let world = World::start(Options {
+        rules: RULES.to_owned(),
+        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+        no_webhooks: true,
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    world
+        .model
+        .set_script_of("Review this pull request", "", script());
+    let (number, ticket) = open(&world);
+    world
+        .github
+        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    assert_review(&reviews(&world, number, 1).await[0]);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_pull_request_of_ours_that_is_opened_again_goes_on_to_its_merge() {
+    for settings in [Vec::new(), vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())]] {
+        let no_webhooks = !settings.is_empty();
+        let world = World::start(Options {
+            settings,
+            no_webhooks,
+            ..Options::default()
+        });
+        let world = world.await.unwrap();
+        let key = world.ask().unwrap();
+        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        let number = only_pull_request(&world).number;
+        world.github.close(REPOSITORY, number, "grace").unwrap();
+        assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+        world.github.reopen(REPOSITORY, number, "grace").unwrap();
+        assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+        comment_with(&world, &key, "opened").await;
+        assert!(world.run_ci().await.unwrap());
+        let ready = async || (!only_pull_request(&world).draft).then_some(());
+        world.until("a ready pull request", ready).await.unwrap();
+        world.github.merge(REPOSITORY, number, "grace").unwrap();
+        let done = async || (world.jira.status(&key).as_deref() == Some("Done")).then_some(());
+        world.until("the ticket Done", done).await.unwrap();
+        world.stop().await.unwrap();
+    }
+}

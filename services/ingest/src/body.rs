@@ -1,0 +1,248 @@
+//! A webhook's body as the door looks at it, before anything reads what it says: one JSON object without a key that stands
+//! twice, which has at its top what the event of the header has.
+
+use std::{collections::BTreeSet, fmt};
+
+use domain::json;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, SeqAccess, Visitor},
+};
+
+/// The events of GitHub that are read, and what tells their bodies apart: the names of [`MARKS`] that each has at its top.
+const EVENTS: [(&str, &[&str]); 9] = [
+    ("check_run", &["check_run"]),
+    ("check_suite", &["check_suite"]),
+    ("issue_comment", &["comment", "issue"]),
+    ("issues", &["issue"]),
+    ("pull_request", &["pull_request"]),
+    ("pull_request_review", &["pull_request", "review"]),
+    ("push", &["commits", "ref"]),
+    ("status", &["sha", "state"]),
+    ("workflow_run", &["workflow_run"]),
+];
+
+/// Every name of [`EVENTS`], and `thread` and `deployment`, which stand in bodies of other events beside such names.
+const MARKS: [&str; 13] = [
+    "check_run",
+    "check_suite",
+    "comment",
+    "commits",
+    "deployment",
+    "issue",
+    "pull_request",
+    "ref",
+    "review",
+    "sha",
+    "state",
+    "thread",
+    "workflow_run",
+];
+
+/// Why a body is not taken, for log and metrics; nothing of the body stands in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unfit(pub(crate) &'static str);
+
+const NO_OBJECT: Unfit = Unfit("not a JSON object");
+const TOO_DEEP: Unfit = Unfit("nested too deep");
+const KEY_TWICE: Unfit = Unfit("a key twice in one object");
+const OTHER_EVENT: Unfit = Unfit("not of the event in the header");
+
+/// The names at the top of a body that was looked through.
+#[derive(Debug)]
+pub(crate) struct Body(BTreeSet<String>);
+
+impl Body {
+    /// Looks through a whole body. Of two values under one key, two readers could take different ones, so such a body is
+    /// refused; so is one that is nested deeper than the readers go.
+    pub(crate) fn look(body: &[u8]) -> Result<Self, Unfit> {
+        let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+        if first != Some(&b'{') {
+            return Err(NO_OBJECT);
+        }
+        let mut deserializer = json::deserializer(body).map_err(|_| TOO_DEEP)?;
+        // It begins as an object and any value is good, so what is wrong with the data is a key.
+        let wrong = |error: serde_json::Error| if error.is_data() { KEY_TWICE } else { NO_OBJECT };
+        let Object(names) = Object::deserialize(&mut deserializer).map_err(wrong)?;
+        deserializer.end().map_err(wrong)?;
+        Ok(Self(names))
+    }
+
+    /// The signature does not cover the header that names the event: a signed body could be sent as another event.
+    pub(crate) fn must_be(&self, event: &str) -> Result<(), Unfit> {
+        let Some((_, wanted)) = EVENTS.iter().find(|(name, _)| *name == event) else {
+            // Nothing is read of the others.
+            return Ok(());
+        };
+        let marks = MARKS.iter().filter(|mark| self.0.contains(**mark));
+        if marks.eq(wanted.iter()) {
+            Ok(())
+        } else {
+            Err(OTHER_EVENT)
+        }
+    }
+}
+
+/// The keys of an object, each of which stands once, as in every object below it.
+struct Object(BTreeSet<String>);
+
+/// Any value whose objects are such.
+struct Anything;
+
+struct Look;
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Look)
+    }
+}
+
+impl<'de> Deserialize<'de> for Anything {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Look).map(|Object(_)| Self)
+    }
+}
+
+/// Of what is no object there are no keys.
+macro_rules! no_keys {
+    ($($visit:ident: $type:ty),+) => {
+        $(fn $visit<E: Error>(self, _: $type) -> Result<Object, E> {
+            Ok(Object(BTreeSet::new()))
+        })+
+    };
+}
+
+impl<'de> Visitor<'de> for Look {
+    type Value = Object;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    no_keys!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
+
+    fn visit_unit<E: Error>(self) -> Result<Object, E> {
+        Ok(Object(BTreeSet::new()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Object, A::Error> {
+        while items.next_element::<Anything>()?.is_some() {}
+        Ok(Object(BTreeSet::new()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Object, A::Error> {
+        let mut keys = BTreeSet::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            entries.next_value::<Anything>()?;
+            if !keys.insert(key) {
+                return Err(A::Error::custom("a key stands twice"));
+            }
+        }
+        Ok(Object(keys))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(text: &str) -> Result<Body, Unfit> {
+        Body::look(text.as_bytes())
+    }
+
+    #[test]
+    fn only_one_whole_json_object_is_taken() {
+        for good in ["{}", " \n{\"a\": [1, -1, 1.5, true, null, {\"b\": \"c\"}]}\n"] {
+            assert!(look(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            " ",
+            "[]",
+            "[{}]",
+            "\"{}\"",
+            "1",
+            "null",
+            "{",
+            "{}{}",
+            "{} 1",
+            "{'a': 1}",
+            "{\"a\": 1,}",
+            "\u{feff}{}",
+            "{\"a\": \"\\ud800\"}",
+            "{1: 2}",
+        ] {
+            assert_eq!(look(bad).unwrap_err(), NO_OBJECT, "{bad}");
+        }
+        assert_eq!(Body::look(b"{\"a\": \"\xff\xff\"}").unwrap_err(), NO_OBJECT);
+    }
+
+    #[test]
+    fn a_body_that_is_nested_deeper_than_its_readers_go_is_refused() {
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        assert!(look(&nested(json::MAX_DEPTH - 1)).is_ok());
+        for levels in [json::MAX_DEPTH, 100_000] {
+            assert_eq!(look(&nested(levels)).unwrap_err(), TOO_DEEP);
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_in_one_object_is_refused_however_it_is_spelt_and_wherever_it_stands() {
+        for bad in [
+            r#"{"a": 1, "a": 1}"#,
+            r#"{"a": 1, "\u0061": 2}"#,
+            r#"{"comment": {"body": {"type": "doc", "content": [1, {"x": [], "y": 0, "x": {}}]}}}"#,
+            r#"{"": 1, "": 2}"#,
+        ] {
+            assert_eq!(look(bad).unwrap_err(), KEY_TWICE, "{bad}");
+        }
+        for good in [
+            r#"{"a": {"a": {"a": 1}}}"#,
+            r#"{"a": [{"b": 1}, {"b": 1}], "A": 2}"#,
+        ] {
+            assert!(look(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_body_counts_as_one_event_and_no_other_that_is_read() {
+        for (event, names) in EVENTS {
+            let fields = names.iter().map(|name| format!("\"{name}\": {{}},"));
+            let body = look(&format!(
+                "{{{}\"action\": \"created\"}}",
+                fields.collect::<String>()
+            ))
+            .unwrap();
+            for (other, _) in EVENTS {
+                let expected = if other == event { Ok(()) } else { Err(OTHER_EVENT) };
+                assert_eq!(body.must_be(other), expected, "{event} as {other}");
+            }
+            assert_eq!(body.must_be("star"), Ok(()), "nothing is read of a star");
+            assert!(names.iter().all(|name| MARKS.contains(name)), "{event}");
+            assert!(names.is_sorted(), "{event}");
+        }
+        assert!(MARKS.is_sorted());
+    }
+
+    /// The names at the top of bodies of GitHub's other events, after its description of them.
+    #[test]
+    fn bodies_of_events_that_are_not_read_count_as_none_that_is() {
+        for body in [
+            r#"{"action": "created", "comment": {}, "pull_request": {}}"#,
+            r#"{"action": "resolved", "thread": {}, "pull_request": {}}"#,
+            r#"{"action": "created", "comment": {}, "discussion": {}}"#,
+            r#"{"action": "created", "comment": {}}"#,
+            r#"{"action": "created", "deployment": {}, "workflow": {}, "workflow_run": {}}"#,
+            r#"{"action": "created", "check_run": null, "deployment": {}, "deployment_status": {}}"#,
+            r#"{"ref": "a", "ref_type": "branch", "master_branch": "main"}"#,
+            r#"{"action": "queued", "workflow_job": {}}"#,
+            r#"{"zen": "", "hook_id": 1, "hook": {}}"#,
+            "{}",
+        ] {
+            let body = look(body).unwrap();
+            for (event, _) in EVENTS {
+                assert_eq!(body.must_be(event), Err(OTHER_EVENT), "{body:?} as {event}");
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Polls of issues: what changed since the last look and may ask for work or for a triage.
+
+use std::collections::BTreeMap;
+
+use domain::{IssueRules, RepositoryName, Source, TicketKey, cause::chain};
+use github::{ETag, IssueStub, PolledIssues};
+
+use crate::{
+    catch_up::news,
+    kinds::{given::Given, issue_text::IssueText},
+    memory::Memory,
+    outcome::Failure,
+    router::Router,
+};
+
+/// What polls of issues know from one round to the next.
+#[derive(Default)]
+pub(crate) struct ChangedIssues {
+    /// While a tag is good, nothing changed, and asking costs nothing.
+    tags: BTreeMap<RepositoryName, ETag>,
+}
+
+impl ChangedIssues {
+    /// Looks at the open issues of a repository that changed since the last look, and at those that are given to us,
+    /// however old. Gives how many findings no webhook had told.
+    pub(crate) async fn poll(
+        &mut self,
+        router: &Router,
+        repository: &RepositoryName,
+        rules: &IssueRules,
+        memory: &mut Memory,
+    ) -> Result<u64, Failure> {
+        let look = router.look(format!("reconciled:issues:{repository}")).await?;
+        let known = self.tags.get(repository);
+        let polled = router.outside.changed_issues(repository, known).await?;
+        let PolledIssues::Changed { mut issues, etag } = polled else {
+            return Ok(0);
+        };
+        issues.retain(|issue| issue.updated_at >= look.since || is_given(issue, rules));
+        let (mut recovered, mut is_whole) = (0, true);
+        for issue in &issues {
+            match look_at(router, repository, issue, memory).await {
+                Ok(new) => recovered += new,
+                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(failure)
+                    if failure.may_pass() && !memory.is_hopeless(&finding(repository, issue), true) =>
+                {
+                    tracing::warn!(
+                        %repository,
+                        issue = issue.number,
+                        error = %chain(&failure),
+                        "not read; it is tried again in the next round"
+                    );
+                    is_whole = false;
+                }
+                Err(failure) => {
+                    let ticket = ticket(repository, issue);
+                    let finding = finding(repository, issue);
+                    router.give_up(&finding, Some(ticket), &failure).await?;
+                    memory.settle(finding);
+                }
+            }
+        }
+        // What failed is found again only when the next answer is no mere 'nothing changed'.
+        match etag.filter(|_| is_whole) {
+            Some(etag) => drop(self.tags.insert(repository.clone(), etag)),
+            None => drop(self.tags.remove(repository)),
+        }
+        if is_whole {
+            router.looked(&look, look.now).await?;
+        }
+        Ok(recovered)
+    }
+}
+
+fn ticket(repository: &RepositoryName, issue: &IssueStub) -> TicketKey {
+    TicketKey::GitHub {
+        repository: repository.clone(),
+        number: issue.number,
+    }
+}
+
+/// As far as a list tells.
+fn is_given(issue: &IssueStub, rules: &IssueRules) -> bool {
+    let assigned = &issue.assigned;
+    assigned.assignees.iter().any(|login| rules.is_assignee(login))
+        || assigned.labels.iter().any(|label| rules.is_label(label))
+}
+
+fn finding(repository: &RepositoryName, issue: &IssueStub) -> String {
+    format!("{repository}#{} updated {}", issue.number, issue.updated_at)
+}
+
+async fn look_at(
+    router: &Router,
+    repository: &RepositoryName,
+    issue: &IssueStub,
+    memory: &mut Memory,
+) -> Result<u64, Failure> {
+    let finding = finding(repository, issue);
+    if memory.knows(&finding) {
+        return Ok(0);
+    }
+    let ticket = ticket(repository, issue);
+    let given = router
+        .take(&Given::from_poll(ticket.clone()), Source::Poll)
+        .await?;
+    let text = router.take(&IssueText::from_poll(ticket), Source::Poll).await?;
+    memory.settle(finding);
+    Ok(news(&[given, text]))
+}

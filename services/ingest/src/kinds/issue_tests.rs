@@ -1,0 +1,299 @@
+//! What follows from tickets that are given to us, and from the text of issues of GitHub; webhook and poll alike, for both read the issue.
+
+use domain::{Job, Reason, RepositoryName, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
+use serde_json::json;
+
+use super::{
+    given::Given,
+    issue_text::IssueText,
+    tests::{facts_with, follows, github, jira, nothing},
+};
+use crate::{
+    facts::{Facts, Person},
+    outside::{Comment, Edit, Gift, How, Issue, account},
+};
+
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  assignee: agent\n  labels: [ready]\n";
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_unix_ms(ms)
+}
+
+fn shop() -> RepositoryName {
+    "acme/shop".parse().expect("repository")
+}
+
+fn ticket() -> TicketKey {
+    "github:acme/shop#7".parse().expect("ticket")
+}
+
+/// Each login has a number of its own; nobody has none.
+fn user(login: &str) -> github::User {
+    github::User {
+        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
+        login: login.to_owned(),
+    }
+}
+
+fn event(id: &str, ms: i64, by: &str, how: How) -> Gift {
+    Gift {
+        id: id.to_owned(),
+        at: at(ms),
+        by: Some(account(user(by))),
+        how,
+    }
+}
+
+fn agent() -> domain::Account {
+    account(user("Agent"))
+}
+
+/// An issue by a guest that Rita assigned to us.
+fn issue() -> Issue {
+    Issue {
+        summary: "Fix the cart".to_owned(),
+        description: "It rounds".to_owned(),
+        status: "open".to_owned(),
+        created: Some(at(1)),
+        creator: Some(account(user("guest"))),
+        assignees: vec![agent()],
+        gifts: vec![event("E1", 50, "rita", How::Assigned(agent()))],
+        ..Issue::default()
+    }
+}
+
+/// Rita may ask, guests may not; `change` says how the issue differs.
+fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
+    let mut facts = facts_with(rules, Source::Webhook);
+    let mut issue = issue();
+    change(&mut issue);
+    facts.put_issue(ticket(), Ok(issue));
+    facts.put_open(shop(), ticket(), Vec::new());
+    facts.put_listeners(ticket(), false);
+    for (login, may) in [("rita", true), ("guest", false), ("", false)] {
+        facts.put_authority(Person::on(&ticket(), &account(user(login))), may);
+    }
+    facts
+}
+
+fn given() -> Given {
+    Given::from_poll(ticket())
+}
+
+#[test]
+fn webhook_and_poll_come_to_the_same_event_of_the_issue() {
+    let facts = asked(RULES, |_| {});
+    let polled = follows(&given(), &facts);
+    assert_eq!(polled.key, TriggerKey::new("issue_event:E1"));
+    assert_eq!(polled.reason.job(), Some(Job::Implement));
+    assert_eq!(polled.actor.as_deref(), Some("rita"));
+    for action in ["assigned", "labeled", "opened", "reopened"] {
+        let payload = json!({"action": action, "issue": {"number": 7}, "sender": {"login": "x"},
+            "repository": {"full_name": "acme/shop"}});
+        assert_eq!(
+            follows(&*github("issues", &payload)[0], &facts),
+            polled,
+            "{action}"
+        );
+    }
+    for action in [
+        "unassigned",
+        "unlabeled",
+        "closed",
+        "deleted",
+        "transferred",
+        "pinned",
+    ] {
+        let payload =
+            json!({"action": action, "issue": {"number": 7}, "repository": {"full_name": "acme/shop"}});
+        assert!(github("issues", &payload).is_empty(), "{action}");
+    }
+}
+
+#[test]
+fn what_was_taken_back_asks_for_nothing_and_the_last_of_several_counts() {
+    let label = || event("E2", 60, "rita", How::Labeled("ready".to_owned()));
+    let neither = "the ticket is neither assigned to us nor has it a label that asks";
+    assert_eq!(
+        nothing(&given(), &asked(RULES, |issue| issue.assignees.clear())),
+        neither
+    );
+    let unlabeled = asked(RULES, |issue| {
+        issue.assignees.clear();
+        issue.gifts.push(label());
+    });
+    assert_eq!(nothing(&given(), &unlabeled), neither);
+    let both = asked(RULES, |issue| {
+        issue.labels.push("ready".to_owned());
+        issue.gifts.push(label());
+    });
+    assert_eq!(follows(&given(), &both).key, TriggerKey::new("issue_event:E2"));
+    let closed = asked(RULES, |issue| issue.is_over = true);
+    assert_eq!(nothing(&given(), &closed), "the ticket is closed");
+    let none = asked("repo:\n  owner: acme\n  name: shop\n", |_| {});
+    assert!(nothing(&given(), &none).starts_with("no rules"));
+}
+
+#[test]
+fn a_second_wish_while_work_is_under_way_begins_no_second_run() {
+    let mut facts = facts_with(RULES, Source::Webhook);
+    facts.put_issue(ticket(), Ok(issue()));
+    facts.put_listeners(ticket(), true);
+    assert_eq!(nothing(&given(), &facts), "work on the ticket is under way");
+}
+
+#[test]
+fn only_who_may_write_asks_for_work_and_our_own_accounts_never_do() {
+    let by = |login: Option<&str>| {
+        let login = login.map(user).map(account);
+        asked(RULES, |issue| issue.gifts[0].by = login)
+    };
+    for (login, actor) in [(Some("guest"), "guest"), (None, "somebody")] {
+        let actor = actor.to_owned();
+        let reason = follows(&given(), &by(login)).reason;
+        assert_eq!(reason, Reason::Skipped(SkipReason::NoWritePermission { actor }));
+    }
+    assert_eq!(
+        nothing(&given(), &by(Some("journeyman[bot]"))),
+        "our own account did it"
+    );
+}
+
+#[test]
+fn a_text_that_its_author_changed_after_the_approval_is_not_worked_on() {
+    let edited = |ms: i64, by: &str| {
+        let by = Some(account(user(by)));
+        asked(RULES, |issue| {
+            issue.edits.push(Edit {
+                id: String::new(),
+                at: at(ms),
+                by,
+            });
+        })
+    };
+    assert_eq!(
+        follows(&given(), &edited(49, "guest")).reason.job(),
+        Some(Job::Implement)
+    );
+    assert_eq!(
+        follows(&given(), &edited(51, "rita")).reason.job(),
+        Some(Job::Implement)
+    );
+    let by = "guest".to_owned();
+    let changed = Reason::Skipped(SkipReason::TextChanged { by });
+    assert_eq!(follows(&given(), &edited(50, "guest")).reason, changed);
+}
+
+#[test]
+fn comments_before_the_approval_come_along_and_say_whether_their_author_may_instruct() {
+    let comment = |author: &str, ms: i64| Comment {
+        author: author.to_owned(),
+        author_id: account(user(author)).id,
+        created: at(ms),
+        updated: at(ms),
+        text: "A word".to_owned(),
+    };
+    let facts = asked(RULES, |issue| {
+        issue.comments = vec![
+            comment("guest", 10),
+            comment("journeyman[bot]", 11),
+            comment("rita", 12),
+            comment("rita", 51),
+        ];
+    });
+    let Reason::JobRequested(job) = follows(&given(), &facts).reason else {
+        panic!("no job")
+    };
+    let said: Vec<_> = job
+        .text
+        .comments
+        .iter()
+        .map(|comment| (comment.author.as_str(), comment.may_instruct))
+        .collect();
+    assert_eq!(said, [("guest", false), ("rita", true)]);
+}
+
+#[test]
+fn an_issue_is_triaged_once_for_each_text_and_not_while_it_asks_for_work() {
+    let rules = |anyone: bool| format!("{RULES}triage:\n  labels: [bug]\n  anyone: {anyone}\n");
+    let text = IssueText::from_poll(ticket());
+    let open = |anyone: bool, edits: Vec<Edit>| {
+        asked(&rules(anyone), |issue| {
+            issue.assignees.clear();
+            issue.edits = edits;
+        })
+    };
+    let edit = |ms: i64, by: &str| Edit {
+        id: String::new(),
+        at: at(ms),
+        by: Some(account(user(by))),
+    };
+    let not_asked = "who wrote the text may not ask for a triage";
+    assert_eq!(nothing(&text, &open(false, Vec::new())), not_asked);
+    let created = follows(&text, &open(true, Vec::new()));
+    assert_eq!(
+        (created.key, created.reason.job()),
+        (TriggerKey::new("triage:created"), Some(Job::Triage))
+    );
+    let edited = follows(&text, &open(false, vec![edit(5, "guest"), edit(9, "rita")]));
+    assert_eq!(edited.key, TriggerKey::new(format!("triage:{}", at(9))));
+    assert_eq!(
+        nothing(&text, &asked(&rules(true), |_| {})),
+        "the issue asks for work"
+    );
+    let done = asked(&rules(true), |issue| {
+        issue.assignees.clear();
+        issue.labels.push("triaged".to_owned());
+    });
+    assert_eq!(nothing(&text, &done), "the ticket is triaged");
+}
+
+#[test]
+fn a_jira_ticket_that_is_assigned_to_the_account_of_the_rules_asks_for_work_under_the_name_of_its_change() {
+    let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  assignee: Agent\n";
+    let ticket: TicketKey = "jira:ENG-12".parse().expect("ticket");
+    let ada = domain::Account {
+        id: "a1".to_owned(),
+        display_name: "Ada".to_owned(),
+    };
+    let us = domain::Account {
+        id: "712020:agent".to_owned(),
+        display_name: "Agent".to_owned(),
+    };
+    let facts = |to: &domain::Account, may: bool| {
+        let mut facts = facts_with(rules, Source::Webhook);
+        let issue = Issue {
+            status: "To Do".to_owned(),
+            assignees: vec![to.clone()],
+            gifts: vec![Gift {
+                id: "9".to_owned(),
+                at: at(50),
+                by: Some(ada.clone()),
+                how: How::Assigned(to.clone()),
+            }],
+            ..issue()
+        };
+        facts.put_issue(ticket.clone(), Ok(issue));
+        facts.put_open(shop(), ticket.clone(), Vec::new());
+        facts.put_listeners(ticket.clone(), false);
+        facts.put_authority(Person::on(&ticket, &ada), may);
+        facts
+    };
+    let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60, "issue": {"key": "ENG-12"},
+        "user": {"accountId": "a1", "displayName": "Ada"},
+        "changelog": {"id": "9", "items": [{"field": "assignee", "to": us.id, "toString": "Agent"}]}});
+    let polled = follows(&Given::from_poll(ticket.clone()), &facts(&us, true));
+    assert_eq!(follows(&*jira(&payload)[0], &facts(&us, true)), polled);
+    assert_eq!(polled.key, TriggerKey::new("changelog:9"));
+    assert_eq!(polled.reason.job(), Some(Job::Implement));
+    let refused = follows(&Given::from_poll(ticket.clone()), &facts(&us, false)).reason;
+    assert!(
+        matches!(refused, Reason::Skipped(SkipReason::NotAllowed { .. })),
+        "{refused:?}"
+    );
+    let other = nothing(&Given::from_poll(ticket.clone()), &facts(&ada, true));
+    assert!(
+        other.starts_with("the ticket is neither assigned to us"),
+        "{other}"
+    );
+}

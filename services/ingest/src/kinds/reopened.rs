@@ -1,0 +1,97 @@
+//! A person opened a pull request of ours again that had been closed.
+
+use domain::{
+    PullRequestRecord, PullRequestRef, PullRequestStatus, Reason, RepositoryName, Trigger, TriggerKey,
+};
+
+use super::{Follows, Kind, Verdict, closed::is_closed};
+use crate::{
+    facts::{Facts, Need, Person},
+    payload::{Hook, Unreadable, github as wire},
+    pin,
+};
+
+/// A pull request was opened again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reopened {
+    repository: RepositoryName,
+    number: u64,
+    /// Who did; a listing does not tell.
+    by: Option<String>,
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reopened>, Unreadable> {
+    let Hook::GitHub { event: "pull_request", .. } = hook else {
+        return Ok(None);
+    };
+    let payload: wire::PullRequestPayload = hook.read()?;
+    Ok((payload.action == "reopened").then(|| Reopened {
+        repository: hook.repository(payload.repository),
+        number: payload.pull_request.number,
+        by: Some(payload.sender.login),
+    }))
+}
+
+impl Reopened {
+    /// One that a listing shows as open and our record as closed.
+    pub(crate) fn from_poll(record: &PullRequestRecord) -> Self {
+        Self {
+            repository: record.pull_request.repository.clone(),
+            number: record.pull_request.number,
+            by: None,
+        }
+    }
+}
+
+impl Kind for Reopened {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        if let Some(by) = &self.by {
+            let person = Person::GitHub {
+                repository: self.repository.clone(),
+                login: by.clone(),
+                // Only our own account is looked for, whose login we know.
+                id: None,
+            };
+            if facts.is_ours(&person) {
+                return Ok(Verdict::nothing("our own account did it"));
+            }
+        }
+        let Some(record) = facts.record(&self.repository, &self.number)? else {
+            return Ok(Verdict::nothing("not a pull request of ours"));
+        };
+        let (ticket, ours) = (&record.ticket, &record.pull_request);
+        let (ends, again) = told(facts.history(ticket)?, ours);
+        // The record follows the log a moment later.
+        if record.status != PullRequestStatus::Closed && ends <= again {
+            return Ok(Verdict::nothing("no closed pull request"));
+        }
+        let now = facts.pull_request(&self.repository, &self.number)?;
+        if is_closed(now) {
+            return Ok(Verdict::nothing("the pull request is closed again"));
+        }
+        let by = self.by.as_deref().unwrap_or("somebody");
+        Ok(Verdict::from(Follows {
+            ticket: ticket.clone(),
+            key: TriggerKey::new(format!("reopened:{}#{}:{ends}", self.repository, self.number)),
+            at: now.updated_at.unwrap_or(facts.now),
+            actor: self.by.clone(),
+            reason: Reason::PullRequestReopened {
+                pull_request: ours.clone(),
+                head: now.head.clone(),
+                by: pin::cut(&pin::sanitise(by), 100),
+            },
+        }))
+    }
+}
+
+/// How often the ticket's log has a pull request as closed, and as open again. Neither a webhook nor a listing names the
+/// event, so it is known by these.
+fn told(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
+    let is = |trigger: &Trigger, wanted: bool| match &trigger.reason {
+        Reason::PullRequestClosed { pull_request, .. } => wanted && pull_request.number == ours.number,
+        Reason::PullRequestReopened { pull_request, .. } => !wanted && pull_request.number == ours.number,
+        _ => false,
+    };
+    let count = |wanted| history.iter().filter(|trigger| is(trigger, wanted)).count();
+    (count(true), count(false))
+}

@@ -1,0 +1,156 @@
+//! What follows from requests for our review; webhook and poll alike, for both read the pull request.
+
+use domain::{About, ChangedFile, Job, Reason, RepositoryName, Source, TicketKey, Timestamp, TriggerKey};
+use github::{PullRequest, ReviewRequest};
+use serde_json::json;
+
+use super::{
+    Verdict,
+    review_requested::ReviewRequested,
+    tests::{decided, facts_with, follows, github, nothing, pull_request},
+};
+use crate::{
+    facts::{Facts, Person},
+    outside::account,
+};
+
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
+
+fn shop() -> RepositoryName {
+    "acme/shop".parse().expect("repository")
+}
+
+/// Each login has a number of its own; nobody has none.
+fn user(login: &str) -> github::User {
+    github::User {
+        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
+        login: login.to_owned(),
+    }
+}
+
+fn request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
+    ReviewRequest {
+        id,
+        by: by.map(user),
+        reviewer: reviewer.to_owned(),
+        at: Timestamp::from_unix_ms(50),
+    }
+}
+
+fn waiting() -> PullRequest {
+    PullRequest {
+        requested_reviewers: vec!["ann".to_owned(), "Agent".to_owned()],
+        ..pull_request()
+    }
+}
+
+fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
+    let mut facts = facts_with(RULES, Source::Webhook);
+    facts.put_pull_request(shop(), 7, now);
+    facts.put_record(shop(), 7, None);
+    facts.put_review_requests(shop(), 7, requests);
+    let patch = |chars: usize| format!("@@ -0,0 +1 @@\n+{}", "x".repeat(chars));
+    let file = |path: &str, chars: usize| ChangedFile {
+        path: path.to_owned(),
+        patch: patch(chars),
+    };
+    let files = vec![file("a", 30_000), file("large", 50_000), file("b", 30_000)];
+    facts.put_files(shop(), 7, files);
+    for (login, may) in [("rita", true), ("guest", false), ("", false)] {
+        let ticket = "github:acme/shop#7".parse().expect("ticket");
+        facts.put_authority(Person::on(&ticket, &account(user(login))), may);
+    }
+    facts
+}
+
+fn event() -> ReviewRequested {
+    ReviewRequested::from_poll(shop(), 7)
+}
+
+#[test]
+fn webhook_and_poll_come_to_the_same_request_and_the_last_of_them_counts() {
+    let requests = vec![
+        request(3, Some("guest"), "agent"),
+        request(4, Some("rita"), "Agent"),
+        request(5, Some("guest"), "ann"),
+    ];
+    let facts = asked(waiting(), requests);
+    let polled = follows(&event(), &facts);
+    let head = waiting().head;
+    assert_eq!(polled.key, TriggerKey::new(format!("review:4:{}", head.as_str())));
+    assert_eq!(
+        polled.ticket,
+        "github:acme/shop#7".parse::<TicketKey>().expect("ticket")
+    );
+    for action in ["review_requested", "synchronize", "opened", "reopened"] {
+        let payload = json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "x"}},
+            "repository": {"full_name": "acme/shop"}, "sender": {"login": "eve"}});
+        let told = github("pull_request", &payload);
+        assert!(
+            told.iter().any(|event| matches!(
+                decided_quietly(&**event, &facts),
+                Some(Verdict::Follows(follows)) if *follows == polled
+            )),
+            "{action}"
+        );
+    }
+    let Reason::JobRequested(job) = polled.reason else {
+        panic!("no job")
+    };
+    assert_eq!(job.job, Job::Review);
+    let About::Change(change) = job.about else {
+        panic!("about something else")
+    };
+    assert!(change.is_here, "the head is in the repository itself");
+    let shown: Vec<_> = change
+        .files
+        .iter()
+        .map(|file| (file.path.as_str(), !file.patch.is_empty()))
+        .collect();
+    assert_eq!(shown, [("a", true), ("large", false), ("b", true)]);
+}
+
+/// What another kind says of the webhook needs facts that are not here.
+fn decided_quietly(event: &dyn super::Kind, facts: &Facts) -> Option<Verdict> {
+    format!("{event:?}")
+        .starts_with("ReviewRequested")
+        .then(|| decided(event, facts))
+}
+
+#[test]
+fn only_who_may_write_asks_for_a_review_and_ours_are_reviewed_by_people() {
+    let by = |login: Option<&str>| asked(waiting(), vec![request(4, login, "agent")]);
+    let may_not = "who asks for the review may not";
+    assert_eq!(nothing(&event(), &by(Some("guest"))), may_not);
+    assert_eq!(nothing(&event(), &by(None)), may_not);
+    assert_eq!(nothing(&event(), &by(Some("journeyman[bot]"))), may_not);
+    let nobody = asked(pull_request(), Vec::new());
+    assert_eq!(
+        nothing(&event(), &nobody),
+        "the pull request does not wait for our review"
+    );
+    let early = decided(&event(), &asked(waiting(), Vec::new()));
+    assert!(matches!(early, Verdict::Early(_)), "{early:?}");
+    let closed = PullRequest {
+        closed_at: Some(Timestamp::default()),
+        ..waiting()
+    };
+    let closed = asked(closed, vec![request(4, Some("rita"), "agent")]);
+    assert_eq!(
+        nothing(&event(), &closed),
+        "the pull request does not wait for our review"
+    );
+}
+
+#[test]
+fn a_head_in_a_fork_is_not_checked_out() {
+    let fork = PullRequest {
+        head_repository: "guest/shop".to_owned(),
+        ..waiting()
+    };
+    let facts = asked(fork, vec![request(4, Some("rita"), "agent")]);
+    let Reason::JobRequested(job) = follows(&event(), &facts).reason else {
+        panic!("no job")
+    };
+    assert_eq!(job.about.base(), None);
+}

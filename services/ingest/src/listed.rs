@@ -1,0 +1,68 @@
+//! What follows when a listing of pull requests shows one as changed.
+
+use domain::{PullRequestStatus, RepositoryName, Source};
+use github::PullRequest;
+
+use crate::{
+    catch_up::news,
+    kinds::{
+        closed::is_closed,
+        elsewhere::MergedElsewhere,
+        pushed::Pushed,
+        reopened::Reopened,
+        review_requested::{ReviewRequested, waits_for},
+        reviewed::Reviewed,
+    },
+    outcome::Failure,
+    router::Router,
+};
+
+/// A repository and the number of a pull request there.
+pub(crate) type Place = (RepositoryName, u64);
+
+/// What may have happened to an open pull request of ours that a listing shows as changed: a push, a review.
+pub(crate) async fn saw_open(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+    let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await? else {
+        return Ok(0);
+    };
+    let pushed = Pushed::from_poll(&record, now.head.clone());
+    let mut outcomes = vec![router.take(&pushed, Source::Poll).await?];
+    for review in router.outside.reviews(&place.0, place.1).await? {
+        let reviewed = Reviewed::from_poll(&record, &review);
+        outcomes.push(router.take(&reviewed, Source::Poll).await?);
+    }
+    Ok(news(&outcomes))
+}
+
+/// A pull request that is not an open one of ours; its merge is of interest, whether one of ours is open
+/// again, and whether it waits for our review.
+pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+    if !is_closed(now)
+        && let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await?
+        && record.status == PullRequestStatus::Closed
+    {
+        let reopened = Reopened::from_poll(&record);
+        return Ok(news(&[router.take(&reopened, Source::Poll).await?]));
+    }
+    let book = router.rules.book();
+    let reviewer = book
+        .for_repository(&place.0)
+        .map(|rules| &rules.pull_request.reviewer);
+    if !is_closed(now) && reviewer.is_some_and(|reviewer| waits_for(reviewer, now)) {
+        let requested = ReviewRequested::from_poll(place.0.clone(), place.1);
+        return Ok(news(&[router.take(&requested, Source::Poll).await?]));
+    }
+    if !now.merged {
+        return Ok(0);
+    }
+    let merged = MergedElsewhere::from_poll(&place.0, now);
+    Ok(news(&[router.take(&merged, Source::Poll).await?]))
+}
+
+/// The repositories of the rules that are on a server: a pull request there may be merged for a ticket, opened again, or
+/// ask for our review.
+pub(crate) fn of_the_rules(router: &Router) -> Vec<RepositoryName> {
+    let book = router.rules.book();
+    let on_servers = book.repositories().filter(|rules| rules.repo.folder.is_none());
+    on_servers.filter_map(|rules| rules.repository().ok()).collect()
+}

@@ -1,0 +1,57 @@
+//! The networks that webhooks are taken from: a wall before the signature, never in its place.
+
+use std::net::IpAddr;
+
+use bootstrap::settings::TextList;
+use ipnet::IpNet;
+
+/// `ingest.webhook_networks`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Networks(Vec<IpNet>);
+
+impl Networks {
+    /// Says what is wrong with the setting.
+    pub(crate) fn new(setting: &TextList) -> Result<Self, String> {
+        let read = |text: &String| {
+            text.parse::<IpNet>()
+                .map_err(|_| format!("{text:?} must be a network such as 192.30.252.0/22"))
+        };
+        setting.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether a webhook may come from there. Without networks any may; with some, none whose address is not known.
+    pub(crate) fn admit(&self, peer: Option<IpAddr>) -> bool {
+        // A listener for both kinds of addresses shows IPv4 peers as IPv6 ones.
+        let peer = peer.map(|peer| peer.to_canonical());
+        let is_inside = |peer| self.0.iter().any(|network| network.contains(&peer));
+        self.0.is_empty() || peer.is_some_and(is_inside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks(texts: &[&str]) -> Networks {
+        let texts = texts.iter().map(|&text| text.to_owned());
+        Networks::new(&TextList(texts.collect())).expect("networks")
+    }
+
+    #[test]
+    fn only_peers_of_the_networks_are_admitted_and_anybody_where_none_is_set() {
+        let some = networks(&["192.30.252.0/22", "2a0a:a440::/29"]);
+        for (peer, is_admitted) in [
+            ("192.30.253.7", true),
+            ("192.31.0.1", false),
+            ("::ffff:192.30.253.7", true),
+            ("2a0a:a441::1", true),
+            ("2a0b::1", false),
+        ] {
+            let peer: IpAddr = peer.parse().expect("address");
+            assert_eq!(some.admit(Some(peer)), is_admitted, "{peer}");
+            assert!(networks(&[]).admit(Some(peer)), "{peer}");
+        }
+        assert!(!some.admit(None));
+        assert!(networks(&[]).admit(None));
+    }
+}

@@ -1,0 +1,192 @@
+//! Reading GitHub.
+
+use std::time::Duration;
+
+use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp, cause::chain};
+
+use super::{Outside, ReadError};
+
+/// How long the log of a check is waited for: there are several, and a delivery has its own limit.
+const LOG_PATIENCE: Duration = Duration::from_secs(3);
+
+impl Outside {
+    /// The open issues of a repository, latest change first; costs nothing of GitHub's limit when none changed since the
+    /// tag.
+    pub(crate) async fn changed_issues(
+        &self,
+        repository: &RepositoryName,
+        known: Option<&github::ETag>,
+    ) -> Result<github::PolledIssues, ReadError> {
+        let read = self.github.open_issues(repository, known);
+        Ok(failpoint::around("ingest.github.issues", read).await?)
+    }
+
+    /// New comments of a repository's pull requests and issues since then, with the numbers of these.
+    pub(crate) async fn repository_comments(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<(u64, github::Comment)>, ReadError> {
+        let read = self.github.comments_since(repository, since);
+        Ok(failpoint::around("ingest.github.comments", read).await?)
+    }
+
+    /// The GitHub instances: the default one (`None`) and the named ones.
+    pub(crate) fn github_instances(&self) -> Vec<Option<Instance>> {
+        self.github.instances().map(Option::<&Instance>::cloned).collect()
+    }
+
+    /// An instance's attempts to deliver webhooks since then, newest first; absent when our account is no App.
+    pub(crate) async fn hook_deliveries(
+        &self,
+        instance: Option<&Instance>,
+        since: Timestamp,
+    ) -> Result<Option<Vec<github::HookDelivery>>, ReadError> {
+        let read = self.github.hook_deliveries(instance, since);
+        match failpoint::around("ingest.github.hook_deliveries", read).await {
+            Err(github::Error::Unauthorized { .. }) => Ok(None),
+            deliveries => Ok(Some(deliveries?)),
+        }
+    }
+
+    /// What one of those attempts carried.
+    pub(crate) async fn hook_payload(
+        &self,
+        instance: Option<&Instance>,
+        id: u64,
+    ) -> Result<serde_json::Value, ReadError> {
+        let read = self.github.hook_payload(instance, id);
+        Ok(failpoint::around("ingest.github.hook_payload", read).await?)
+    }
+
+    /// Pull requests of anybody that were closed or merged and changed since then.
+    pub(crate) async fn closed_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<github::PullRequest>, ReadError> {
+        let read = self.github.closed_pull_requests_since(repository, since);
+        Ok(failpoint::around("ingest.github.closed", read).await?)
+    }
+
+    /// What was said of a pull request.
+    pub(crate) async fn remarks(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::Remark>, ReadError> {
+        let read = self.github.remarks(repository, number);
+        Ok(failpoint::around("ingest.github.remarks", read).await?)
+    }
+
+    /// Whether an account may write to a repository.
+    pub(crate) async fn may_write(
+        &self,
+        repository: &RepositoryName,
+        login: &str,
+        account: u64,
+    ) -> Result<bool, ReadError> {
+        let read = self.github.permission(repository, login, account);
+        let permission = failpoint::around("ingest.github.permission", read).await?;
+        Ok(permission >= github::Permission::Write)
+    }
+
+    pub(crate) async fn mentioning(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+    ) -> Result<Vec<github::PullRequest>, ReadError> {
+        let read = self.github.pull_requests_mentioning(repository, ticket);
+        Ok(failpoint::around("ingest.github.mentioning", read).await?)
+    }
+
+    pub(crate) async fn pull_request(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<github::PullRequest, ReadError> {
+        let read = self.github.pull_request(repository, number);
+        Ok(failpoint::around("ingest.github.pull_request", read).await?)
+    }
+
+    /// Pull requests of anybody that changed since then; costs nothing of GitHub's limit when none did since the tag.
+    pub(crate) async fn changed_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+        known: Option<&github::ETag>,
+    ) -> Result<github::Polled, ReadError> {
+        let read = self.github.pull_requests_changed_since(repository, since, known);
+        Ok(failpoint::around("ingest.github.changed", read).await?)
+    }
+
+    /// The end of the log of a failed check; absent where GitHub has none, or does not give it soon. Red checks are told
+    /// and repaired without it too.
+    pub(crate) async fn job_log(
+        &self,
+        repository: &RepositoryName,
+        check: &github::Check,
+    ) -> Result<Option<String>, ReadError> {
+        let read = tokio::time::timeout(LOG_PATIENCE, self.github.job_log(repository, check));
+        match failpoint::around("ingest.github.job_log", read).await {
+            Ok(Err(limit @ github::Error::RateLimited { .. })) => Err(limit.into()),
+            Ok(Err(error)) => {
+                tracing::warn!(%repository, check = check.id, error = %chain(&error), "a log is not read");
+                Ok(None)
+            }
+            Ok(Ok(log)) => Ok(log),
+            Err(_) => {
+                tracing::warn!(%repository, check = check.id, "a log did not come in time");
+                Ok(None)
+            }
+        }
+    }
+
+    pub(crate) async fn branch_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<github::Check>, ReadError> {
+        let read = self.github.branch_checks(repository, branch);
+        Ok(failpoint::around("ingest.github.branch_checks", read).await?)
+    }
+
+    /// What a pull request changes.
+    pub(crate) async fn changed_files(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<domain::ChangedFile>, ReadError> {
+        let read = self.github.changed_files(repository, number);
+        Ok(failpoint::around("ingest.github.files", read).await?)
+    }
+
+    /// The requests for reviews of a pull request, oldest first.
+    pub(crate) async fn review_requests(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::ReviewRequest>, ReadError> {
+        let read = self.github.review_requests(repository, number);
+        Ok(failpoint::around("ingest.github.review_requests", read).await?)
+    }
+
+    /// The submitted reviews of a pull request, oldest first.
+    pub(crate) async fn reviews(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::Review>, ReadError> {
+        let read = self.github.reviews(repository, number);
+        Ok(failpoint::around("ingest.github.reviews", read).await?)
+    }
+
+    pub(crate) async fn checks(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<Vec<github::Check>, ReadError> {
+        let read = self.github.checks(repository, head);
+        Ok(failpoint::around("ingest.github.checks", read).await?)
+    }
+}

@@ -1,0 +1,116 @@
+//! Reading Jira.
+
+use std::collections::BTreeSet;
+
+use domain::{Instance, JiraRules, TicketKey, Timestamp};
+
+use super::{Edit, Outside, ReadError, Ready};
+
+impl Outside {
+    /// The statuses that tickets of a project can have.
+    pub(crate) async fn statuses(&self, project: &JiraRules) -> Result<BTreeSet<String>, ReadError> {
+        let jira = self.jira.on(project.instance.as_ref());
+        let read = jira.project_statuses(&project.project_key);
+        Ok(failpoint::around("ingest.jira.statuses", read).await?)
+    }
+
+    /// Tickets of a project in a status.
+    pub(crate) async fn ready(&self, project: &JiraRules, status: &str) -> Result<Vec<Ready>, ReadError> {
+        let jira = self.jira.on(project.instance.as_ref());
+        let search = jira.search_ready(&project.project_key, status, None);
+        let stubs = failpoint::around("ingest.jira.search", search).await?;
+        Ok(stubs
+            .into_iter()
+            .map(|stub| Ready {
+                ticket: stub.key,
+                status: stub.status,
+            })
+            .collect())
+    }
+
+    /// The ticket's last move into a status; `None` when it was created there.
+    pub(crate) async fn last_move(
+        &self,
+        ticket: &TicketKey,
+        status: &str,
+    ) -> Result<Option<jira::StatusChange>, ReadError> {
+        let read = self.jira.last_transition_to(ticket, status);
+        Ok(failpoint::around("ingest.jira.last_move", read).await?)
+    }
+
+    /// Tickets of a project that changed since then, least recently changed first.
+    pub(crate) async fn changed(
+        &self,
+        project: &JiraRules,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<jira::Changed, ReadError> {
+        let minutes = now.since(since).as_secs() / 60 + 1;
+        let jira = self.jira.on(project.instance.as_ref());
+        let search = jira.changed_within(&project.project_key, minutes);
+        Ok(failpoint::around("ingest.jira.changed", search).await?)
+    }
+
+    /// A ticket's comments since then, oldest first.
+    pub(crate) async fn comments_since(
+        &self,
+        ticket: &TicketKey,
+        since: Timestamp,
+    ) -> Result<Vec<jira::Comment>, ReadError> {
+        let read = self.jira.comments_since(ticket, since);
+        Ok(failpoint::around("ingest.jira.comments", read).await?)
+    }
+
+    /// The edits of a ticket's text since then, oldest first.
+    pub(crate) async fn text_edits_since(
+        &self,
+        ticket: &TicketKey,
+        since: Timestamp,
+    ) -> Result<Vec<Edit>, ReadError> {
+        let read = self.jira.text_edits_since(ticket, since);
+        let edits = failpoint::around("ingest.jira.edits", read).await?;
+        Ok(edits.into_iter().map(Edit::from).collect())
+    }
+
+    /// Issues with their descriptions.
+    pub(crate) async fn outlines(
+        &self,
+        instance: Option<&Instance>,
+        keys: &[&TicketKey],
+    ) -> Result<Vec<jira::Outlined>, ReadError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let jira = self.jira.on(instance);
+        let read = jira.outlines(keys);
+        Ok(failpoint::around("ingest.jira.outlines", read).await?)
+    }
+
+    /// Unfinished issues of a ticket's project with one of these words in their title.
+    pub(crate) async fn similar(
+        &self,
+        ticket: &TicketKey,
+        words: &[String],
+    ) -> Result<Vec<jira::Outlined>, ReadError> {
+        let TicketKey::Jira { project, .. } = ticket else {
+            return Ok(Vec::new());
+        };
+        let jira = self.jira.on(ticket.instance());
+        let search = jira.similar(project, words);
+        Ok(failpoint::around("ingest.jira.similar", search).await?)
+    }
+
+    /// The names of an account's groups; none for an account that is not known.
+    pub(crate) async fn jira_groups(
+        &self,
+        instance: Option<&Instance>,
+        account: &str,
+    ) -> Result<Vec<String>, ReadError> {
+        let jira = self.jira.on(instance);
+        let read = jira.groups(account);
+        match failpoint::around("ingest.jira.groups", read).await {
+            Err(jira::Error::NotFound { .. }) => Ok(Vec::new()),
+            groups => Ok(groups?),
+        }
+    }
+}

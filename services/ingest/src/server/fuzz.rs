@@ -1,0 +1,266 @@
+//! Broken webhooks at their real entries: headers, signature, body, kinds.
+
+use axum::http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::Value;
+
+use super::*;
+use crate::{kinds, payload::Hook};
+
+const SECRET: &str = "secret-number-one";
+/// Stands in every recorded body; no error may repeat it.
+const CANARY: &str = "canary-3141";
+
+/// Bodies as the services send them, by event; empty for Jira.
+const RECORDED: [(&str, &str); 12] = [
+    (
+        "check_run",
+        r#"{"action":"completed","check_run":{"head_sha":"0000000000000000000000000000000000000abc","output":{"text":"canary-3141"},"check_suite":{"head_branch":"b"}},"repository":{"full_name":"acme/shop"}}"#,
+    ),
+    (
+        "check_suite",
+        r#"{"action":"completed","check_suite":{"head_sha":"0000000000000000000000000000000000000abc","head_branch":"canary-3141"},"repository":{"full_name":"acme/shop"}}"#,
+    ),
+    (
+        "workflow_run",
+        r#"{"action":"completed","workflow_run":{"head_sha":"0000000000000000000000000000000000000abc","head_branch":"canary-3141"},"repository":{"full_name":"acme/shop"}}"#,
+    ),
+    (
+        "status",
+        r#"{"sha":"0000000000000000000000000000000000000abc","state":"failure","branches":[{"name":"canary-3141"}],"repository":{"full_name":"acme/shop"}}"#,
+    ),
+    (
+        "issue_comment",
+        r#"{"action":"created","issue":{"number":7},"comment":{"id":1,"body":"/stop canary-3141","user":{"login":"mia","id":5},"created_at":"2026-11-21T10:00:00Z"},"repository":{"full_name":"acme/shop"}}"#,
+    ),
+    (
+        "pull_request",
+        r#"{"action":"closed","pull_request":{"number":7,"title":"canary-3141","head":{"ref":"b","repo":{"full_name":"acme/shop"}},"merged":true,"merged_by":{"login":"mia","id":5},"closed_at":"2026-11-21T10:00:00Z"},"repository":{"full_name":"acme/shop"},"sender":{"login":"mia","id":5}}"#,
+    ),
+    (
+        "pull_request_review",
+        r#"{"action":"submitted","review":{"id":9,"user":{"login":"mia","id":5},"body":"canary-3141"},"pull_request":{"number":7},"repository":{"full_name":"acme/shop"}}"#,
+    ),
+    (
+        "push",
+        r#"{"ref":"refs/heads/canary-3141","after":"0000000000000000000000000000000000000abc","deleted":false,"commits":[],"repository":{"full_name":"acme/shop"},"sender":{"login":"mia","id":5}}"#,
+    ),
+    (
+        "",
+        r#"{"webhookEvent":"jira:issue_updated","timestamp":1700000000000,"user":{"accountId":"a1","displayName":"Ada"},"issue":{"id":"1","key":"ENG-12","fields":{"summary":"canary-3141","status":{"name":"Ready for Agent"}}},"changelog":{"id":"10","items":[{"field":"status","fromString":"To Do","toString":"Ready for Agent"}]}}"#,
+    ),
+    (
+        "",
+        r#"{"webhookEvent":"jira:issue_created","timestamp":1700000000000,"user":{"accountId":"a1"},"issue":{"key":"ENG-12","fields":{"summary":"canary-3141","status":{"name":"Ready for Agent"}}}}"#,
+    ),
+    (
+        "",
+        r#"{"webhookEvent":"comment_created","timestamp":1700000000000,"issue":{"key":"ENG-12"},"comment":{"id":"5","author":{"accountId":"a1"},"body":{"type":"doc","version":1,"content":[{"type":"paragraph","content":[{"type":"text","text":"canary-3141"}]}]}}}"#,
+    ),
+    (
+        "",
+        r#"{"webhookEvent":"jira:issue_updated","timestamp":1700000000000,"user":{"accountId":"a1"},"issue":{"key":"ENG-12"},"changelog":{"id":10,"items":[{"field":"description","toString":"canary-3141"}]}}"#,
+    ),
+];
+
+/// Takes a body in as [`Webhooks::take`] and the router do, past the signature.
+fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
+    let (sender, named) = match event {
+        "" => (
+            &JIRA,
+            Named {
+                id: None,
+                event: None,
+            },
+        ),
+        event => {
+            let (id, event) = (Some("d".to_owned()), Some(event.to_owned()));
+            (&GITHUB, Named { id, event })
+        }
+    };
+    let verified = verified(body);
+    let looked = Body::look(verified.body()).map_err(|Unfit(reason)| reason.to_owned())?;
+    let is_object = domain::json::from_slice::<Value>(verified.body()).is_ok_and(|value| value.is_object());
+    assert!(is_object, "the door took what nobody can read");
+    looked.must_be(event).map_err(|Unfit(reason)| reason.to_owned())?;
+    let delivery = named.delivery(sender, None, &verified);
+    let hook = Hook::open(&delivery).map_err(|error| error.to_string())?;
+    kinds::from_webhook(&hook).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn keys() -> Keys {
+    Keys::new(&SecretList::new([SECRET.to_owned()]))
+}
+
+fn sign(body: &[u8]) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
+    format!("sha256={}", hex::encode(ring::hmac::sign(&key, body).as_ref()))
+}
+
+fn claimed(signature: &str) -> Claimed {
+    let value = HeaderValue::from_str(signature).expect("header");
+    let headers = HeaderMap::from_iter([(HeaderName::from_static(GITHUB.signature), value)]);
+    Claimed::read(&headers, GITHUB.signature).expect("well formed")
+}
+
+fn verified(body: Vec<u8>) -> Verified {
+    let claimed = claimed(&sign(&body));
+    keys().verify(&claimed, Bytes::from(body)).expect("signed")
+}
+
+fn any_event() -> impl Strategy<Value = &'static str> {
+    select(RECORDED.map(|(event, _)| event).to_vec())
+}
+
+fn any_headers() -> impl Strategy<Value = HeaderMap> {
+    let names = [
+        GITHUB.signature,
+        JIRA.signature,
+        GITHUB.id,
+        JIRA.id,
+        "x-github-event",
+    ];
+    let value = prop_oneof![
+        vec(any::<u8>(), 0..300),
+        "(sha256|sha1|SHA256|)[=: ]?[0-9a-fA-FxG]{0,70}".prop_map(String::into_bytes),
+        "[a-z_]{0,70}".prop_map(String::into_bytes),
+    ];
+    vec((select(names.to_vec()), value), 0..8).prop_map(|pairs| {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            if let Ok(value) = HeaderValue::from_bytes(&value) {
+                headers.append(HeaderName::from_static(name), value);
+            }
+        }
+        headers
+    })
+}
+
+/// Any JSON, with names that payloads have.
+fn any_json() -> impl Strategy<Value = Value> {
+    let name = select(vec![
+        "action",
+        "check_run",
+        "check_suite",
+        "comment",
+        "issue",
+        "pull_request",
+        "review",
+        "repository",
+        "full_name",
+        "number",
+        "id",
+        "user",
+        "login",
+        "body",
+        "head",
+        "ref",
+        "key",
+        "fields",
+        "status",
+        "changelog",
+        "items",
+        "field",
+        "toString",
+        "webhookEvent",
+        "timestamp",
+        "author",
+        "accountId",
+        "sha",
+        "state",
+        "branches",
+        "commits",
+        "after",
+        "sender",
+        "created_at",
+        "head_sha",
+        "head_branch",
+    ]);
+    let leaf = prop_oneof![
+        any::<Option<bool>>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        select(vec![
+            "created",
+            "closed",
+            "completed",
+            "jira:issue_updated",
+            "jira:issue_created",
+            "comment_created",
+            "ENG-1",
+            "acme/shop",
+            "status",
+            "summary",
+            "refs/heads/x"
+        ])
+        .prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 60, 8, move |inner| {
+        let entry = (name.clone().prop_map(str::to_owned), inner.clone());
+        prop_oneof![
+            vec(inner, 0..4).prop_map(Value::from),
+            vec(entry, 0..8).prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+#[test]
+fn every_recorded_body_is_taken_in() {
+    for (event, body) in RECORDED {
+        assert!(body.contains(CANARY));
+        assert_eq!(take_in(event, body.into()), Ok(()), "{event}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::fuzz_cases()))]
+
+    #[test]
+    fn fuzz_any_bytes_as_a_body_are_taken_in_or_refused(event in any_event(), body in vec(any::<u8>(), 0..200)) {
+        let _ = take_in(event, body);
+    }
+
+    #[test]
+    fn fuzz_any_json_as_a_body_is_taken_in_or_refused(event in any_event(), body in any_json()) {
+        let _ = take_in(event, body.to_string().into_bytes());
+    }
+
+    #[test]
+    fn fuzz_a_recorded_body_that_was_changed_is_taken_in_or_refused_without_its_content(
+        which in 0..RECORDED.len(), edits in vec(any::<testkit::Edit>(), 0..6)
+    ) {
+        let (event, body) = RECORDED[which];
+        if let Err(reason) = take_in(event, testkit::mutated(body.as_bytes(), &edits)) {
+            prop_assert!(!reason.contains("canary"), "{}", reason);
+        }
+    }
+
+    #[test]
+    fn fuzz_no_headers_but_the_right_signature_open_a_body(headers in any_headers(), body in vec(any::<u8>(), 0..60)) {
+        for sender in [&GITHUB, &JIRA] {
+            if let Ok(claimed) = Claimed::read(&headers, sender.signature) {
+                prop_assert!(keys().verify(&claimed, Bytes::from(body.clone())).is_err());
+            }
+            if let Ok(named) = Named::read(sender, &headers) {
+                let delivery = named.delivery(sender, None, &verified(body.clone()));
+                prop_assert!(!delivery.id.is_empty() && delivery.id.len() <= ID_CHARS);
+                prop_assert!(delivery.event.len() <= EVENT_CHARS);
+                prop_assert!(delivery.event.chars().all(|c| c.is_ascii_graphic()));
+            }
+        }
+    }
+
+    #[test]
+    fn fuzz_a_body_of_which_one_byte_was_changed_is_refused(
+        mut body in vec(any::<u8>(), 1..200), at in any::<usize>(), change in 1_u8..
+    ) {
+        let claimed = claimed(&sign(&body));
+        prop_assert!(keys().verify(&claimed, Bytes::from(body.clone())).is_ok());
+        let at = at % body.len();
+        body[at] ^= change;
+        prop_assert!(keys().verify(&claimed, Bytes::from(body)).is_err());
+    }
+}

@@ -1,0 +1,11 @@
+//! A pull request of somebody is reviewed. Nothing is changed.
+
+use domain::Job;
+
+use crate::run::{machine::JobSpec, phases};
+
+pub(super) const JOB: JobSpec = JobSpec {
+    job: Some(Job::Review),
+    phases: &[phases::open::PHASE, phases::pull_request::PHASE],
+    is_awaited: true,
+};

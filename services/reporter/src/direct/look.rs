@@ -1,0 +1,224 @@
+//! What is there before anything is written. Reads only.
+
+use std::path::Path;
+
+use domain::{CommitId, RepositoryName, TicketKey};
+use git::{Folder, Repository};
+use github::PullRequestState;
+use pullrequest::{Heads, IssueSeen, Kind, Open, Problem, Request, Seen, repository_path};
+use tempfile::TempDir;
+
+use super::{
+    Direct, jira_problem, problem,
+    tries::{GaveUp, tried},
+};
+use crate::{
+    draft::Draft,
+    message,
+    mirror::blocking,
+    moves,
+    outgoing::Outgoing,
+    policy::{Place, check_branch_name},
+    trouble::Trouble,
+};
+
+/// Where a request is carried out, and what is there.
+pub struct Ground {
+    /// What is there.
+    pub seen: Seen,
+    pub(super) draft: Draft,
+    pub(super) title: Outgoing,
+    pub(super) body: Outgoing,
+    /// A view of the folder's objects from which the branch is pushed.
+    pub(super) view: TempDir,
+}
+
+/// What the working directory says.
+struct Local {
+    origin: Option<String>,
+    head: Option<CommitId>,
+    view: TempDir,
+}
+
+fn read_folder(place: &Path, branch: &str) -> Result<Local, git::Error> {
+    let folder = Folder::open(place)?;
+    let view = tempfile::tempdir()?;
+    folder.view_at(view.path())?;
+    Ok(Local {
+        origin: folder.origin(),
+        head: folder.branch_head(branch)?,
+        view,
+    })
+}
+
+/// Whether a push only adds commits. A commit that the folder does not have is not among those it descends from.
+fn is_forward(view: &Path, local: &CommitId, remote: &CommitId) -> Result<bool, git::Error> {
+    let view = Repository::open(view)?;
+    Ok(view.contains(remote) && view.is_descendant(local, remote)?)
+}
+
+impl Direct {
+    /// Looks at the folder, GitHub and Jira.
+    ///
+    /// # Errors
+    /// Why there will be no pull request.
+    pub async fn look(&self, request: &Request) -> Result<Ground, Problem> {
+        let title = Outgoing::by_the_model(message::asked_title(&request.title), Place::Title);
+        let title = title.map_err(|trouble| invalid("title", &trouble))?;
+        let body = Outgoing::by_the_model(message::asked_body(&request.description), Place::Body);
+        let body = body.map_err(|trouble| invalid("description", &trouble))?;
+        let (place, branch) = (request.working_directory.clone(), request.branch.clone());
+        let local = blocking(move || read_folder(&place, &branch)).await;
+        let local = local.map_err(|trouble| invalid("working_directory", &trouble))?;
+        let draft = Draft {
+            repository: self.repository(local.origin.as_deref())?,
+            branch: request.branch.clone(),
+            base_branch: request.base_branch.clone(),
+            title: title.as_str().to_owned(),
+            body: body.as_str().to_owned(),
+            description: None,
+        };
+        self.check_branch(&draft).await?;
+        let seen = Seen {
+            heads: self.heads(&draft, &local).await?,
+            open: self.open_one(&draft).await?,
+            issue: self.issue(request.jira_key.as_deref()).await,
+        };
+        Ok(Ground {
+            seen,
+            draft,
+            title,
+            body,
+            view: local.view,
+        })
+    }
+
+    fn repository(&self, origin: Option<&str>) -> Result<RepositoryName, Problem> {
+        let on_server = |(instance, url): &(Option<_>, String)| {
+            let path = repository_path(origin?, url)?;
+            let name: RepositoryName = path.parse().ok()?;
+            Some(name.on(Clone::clone(instance)))
+        };
+        self.servers.iter().find_map(on_server).ok_or_else(|| {
+            let message = "The remote origin of the working directory is not on a GitHub of the settings";
+            Problem::new(Kind::ValidationError, message).about_field("working_directory")
+        })
+    }
+
+    /// Protected branches are never pushed to, here as in a run.
+    async fn check_branch(&self, draft: &Draft) -> Result<(), Problem> {
+        let repository = tried(Kind::PrCreationFailed.retries(), async || {
+            Ok(self.github.repository(&draft.repository).await?)
+        });
+        let default = repository
+            .await
+            .map_err(|gave_up| not_created(draft, &gave_up))?
+            .default_branch;
+        check_branch_name(&draft.branch, &[&default, &draft.base_branch]).map_err(|violation| {
+            Problem::new(Kind::ValidationError, message::refusal(&[violation])).about_field("branch")
+        })
+    }
+
+    async fn heads(&self, draft: &Draft, local: &Local) -> Result<Heads, Problem> {
+        let remote = tried(Kind::GitPushFailed.retries(), async || {
+            Ok(self.github.branch_head(&draft.repository, &draft.branch).await?)
+        });
+        let remote = remote.await.map_err(|gave_up| not_created(draft, &gave_up))?;
+        let forward = match (local.head.clone(), remote.clone()) {
+            (Some(head), Some(remote)) => {
+                let view = local.view.path().to_owned();
+                let asked = blocking(move || is_forward(&view, &head, &remote));
+                asked
+                    .await
+                    .map_err(|trouble| invalid("working_directory", &trouble))?
+            }
+            (_, None) | (None, _) => true,
+        };
+        Ok(Heads {
+            local: local.head.clone(),
+            remote,
+            is_forward: forward,
+        })
+    }
+
+    async fn open_one(&self, draft: &Draft) -> Result<Option<Open>, Problem> {
+        let found = tried(Kind::PrCreationFailed.retries(), async || {
+            self.find_open(draft).await
+        });
+        found.await.map_err(|gave_up| not_created(draft, &gave_up))
+    }
+
+    /// The open pull request of the branch.
+    pub(super) async fn find_open(&self, draft: &Draft) -> Result<Option<Open>, Trouble> {
+        let repository = &draft.repository;
+        let found = self
+            .github
+            .find_pull_request_by_head(repository, &draft.branch)
+            .await?;
+        let Some(found) = found.filter(|found| found.state == PullRequestState::Open) else {
+            return Ok(None);
+        };
+        let login = self.github.login(repository.instance()).await?;
+        Ok(Some(Open {
+            by_us: login.eq_ignore_ascii_case(&found.author),
+            ..as_open(found)
+        }))
+    }
+
+    async fn issue(&self, key: Option<&str>) -> IssueSeen {
+        let Some(key) = key else {
+            return IssueSeen::NotAsked;
+        };
+        let Some(jira) = &self.jira else {
+            let message = "Jira integration skipped: the settings have no [jira_writer]";
+            return IssueSeen::Unseen(Problem::new(Kind::JiraNotConfigured, message).about_issue(key));
+        };
+        let Ok(issue) = TicketKey::jira(key) else {
+            return IssueSeen::Unseen(unknown_issue(key));
+        };
+        let seen = tried(Kind::JiraLinkFailed.retries(), async || {
+            Ok((jira.status(&issue).await?, jira.transitions(&issue).await?))
+        });
+        match seen.await {
+            Ok((status, offered)) => IssueSeen::There {
+                status: status.name,
+                offered: offered.iter().map(moves::of).collect(),
+            },
+            Err(gave_up) => IssueSeen::Unseen(unseen(key, &gave_up)),
+        }
+    }
+}
+
+pub(super) fn as_open(found: github::PullRequest) -> Open {
+    Open {
+        number: found.number,
+        url: found.url,
+        base_branch: found.base_branch,
+        draft: found.draft,
+        by_us: true,
+    }
+}
+
+pub(super) fn not_created(draft: &Draft, gave_up: &GaveUp) -> Problem {
+    let message = format!("Failed to create pull request: {}", gave_up.trouble);
+    problem(Kind::PrCreationFailed, message, gave_up).about_branch(&draft.branch)
+}
+
+fn invalid(field: &str, trouble: &Trouble) -> Problem {
+    Problem::new(Kind::ValidationError, trouble.to_string()).about_field(field)
+}
+
+fn unknown_issue(key: &str) -> Problem {
+    let message = format!("Jira issue {key} does not exist or you don't have permission to view it");
+    Problem::new(Kind::JiraIssueNotFound, message).about_issue(key)
+}
+
+fn unseen(key: &str, gave_up: &GaveUp) -> Problem {
+    match &gave_up.trouble {
+        Trouble::Missing(_) | Trouble::Denied { .. } => unknown_issue(key),
+        trouble => {
+            let message = format!("Could not read {key} at Jira: {trouble}");
+            jira_problem(Kind::JiraLinkFailed, key, message, gave_up)
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Trying again while trouble may pass.
+
+use std::time::Duration;
+
+use crate::trouble::Trouble;
+
+/// The wait before the first retry; it doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// A person waits for the answer: what asks for more time than this is reported instead.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The trouble that was left, and how often it was tried again.
+#[derive(Debug)]
+pub(super) struct GaveUp {
+    pub(super) trouble: Trouble,
+    pub(super) retries: u32,
+}
+
+/// Does something, and again up to `retries` times. It has to look before it writes, because a try whose outcome is not
+/// known may have succeeded.
+pub(super) async fn tried<T>(
+    retries: u32,
+    mut once: impl AsyncFnMut() -> Result<T, Trouble>,
+) -> Result<T, GaveUp> {
+    let mut done = 0;
+    loop {
+        let trouble = match once().await {
+            Ok(value) => return Ok(value),
+            Err(trouble) => trouble,
+        };
+        match wait(&trouble, done).filter(|_| done < retries) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => {
+                return Err(GaveUp {
+                    trouble,
+                    retries: done,
+                });
+            }
+        }
+        done += 1;
+    }
+}
+
+/// How long to wait after so many retries; absent where trying again gives the same, or takes too long.
+fn wait(trouble: &Trouble, done: u32) -> Option<Duration> {
+    let asked = match trouble {
+        Trouble::Later { after, .. } => after.unwrap_or_default(),
+        Trouble::Unknown(_) => Duration::ZERO,
+        Trouble::Refused(_)
+        | Trouble::Failed(_)
+        | Trouble::Missing(_)
+        | Trouble::Credentials { .. }
+        | Trouble::Denied { .. }
+        | Trouble::Ledger(_)
+        | Trouble::HandBack(_)
+        | Trouble::Shutdown => return None,
+    };
+    let wait = asked.max(FIRST_WAIT * 2_u32.saturating_pow(done));
+    (wait <= LONGEST_WAIT).then_some(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn calls(retries: u32, trouble: fn() -> Trouble) -> (u32, u32) {
+        let mut calls = 0;
+        let gave_up = tried(retries, async || {
+            calls += 1;
+            Err::<(), _>(trouble())
+        });
+        let GaveUp { retries, .. } = gave_up.await.unwrap_err();
+        (calls, retries)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_may_pass_is_tried_again() {
+        let later = || Trouble::Later {
+            detail: String::new(),
+            after: None,
+        };
+        assert_eq!(calls(3, later).await, (4, 3));
+        assert_eq!(calls(2, || Trouble::Unknown(String::new())).await, (3, 2));
+        assert_eq!(calls(3, || Trouble::Refused(String::new())).await, (1, 0));
+        let long = || Trouble::Later {
+            detail: String::new(),
+            after: Some(Duration::from_secs(3600)),
+        };
+        assert_eq!(calls(3, long).await, (1, 0));
+    }
+}

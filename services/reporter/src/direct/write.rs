@@ -1,0 +1,221 @@
+//! Carries out a plan.
+
+use domain::{CommitId, PullRequestRef, TicketKey};
+use git::Transport;
+use pullrequest::{Answer, Kind, Open, Plan, Problem, Request, Step};
+
+use super::{
+    Direct, Ground, jira_problem,
+    look::{as_open, not_created},
+    problem,
+    tries::tried,
+};
+use crate::{
+    effects::{comment_on_issue, link_pull_request, open_pull_request},
+    message,
+    mirror::addressed,
+    outgoing::Outgoing,
+    trouble::Trouble,
+};
+
+impl Direct {
+    /// Writes what the plan says. There is a pull request in the end, or everything after it is left; what Jira does not
+    /// do is told and undoes nothing.
+    pub async fn write(&self, request: &Request, ground: &Ground, plan: &Plan) -> Answer {
+        let open = match self.pull_request(ground, plan).await {
+            Ok(open) => open,
+            Err(problem) => return Answer::failed(vec![problem]),
+        };
+        let mut answer = Answer::opened(open.number, &open.url, &ground.seen.issue);
+        answer.marked_ready = request.mark_ready && !open.draft;
+        answer.jira_status.transitioned = plan.is_in_review;
+        for step in &plan.steps {
+            self.follow(ground, &open, step, &mut answer).await;
+        }
+        for problem in &plan.problems {
+            answer.without_jira(problem.clone());
+        }
+        answer
+    }
+
+    /// The steps that there has to be a pull request for, or none.
+    async fn pull_request(&self, ground: &Ground, plan: &Plan) -> Result<Open, Problem> {
+        let mut open = plan.open.clone();
+        for step in &plan.steps {
+            match step {
+                Step::PushBranch { commit, expected, .. } => {
+                    self.push(ground, commit, expected.as_ref()).await?;
+                }
+                Step::OpenPullRequest { draft, .. } => open = Some(self.open(ground, *draft).await?),
+                Step::MarkReady | Step::LinkIssue { .. } | Step::MoveIssue { .. } => {}
+            }
+        }
+        open.ok_or_else(|| Problem::new(Kind::UnknownError, "The plan opens no pull request"))
+    }
+
+    /// One of the steps after it.
+    async fn follow(&self, ground: &Ground, open: &Open, step: &Step, answer: &mut Answer) {
+        match step {
+            Step::PushBranch { .. } | Step::OpenPullRequest { .. } => {}
+            Step::MarkReady => match self.mark_ready(ground, open).await {
+                Ok(()) => answer.marked_ready = true,
+                Err(problem) => answer.errors.push(problem),
+            },
+            Step::LinkIssue { jira_key } => match self.link(ground, open, jira_key).await {
+                Ok(()) => answer.jira_status.linked = true,
+                Err(problem) => answer.without_jira(problem),
+            },
+            Step::MoveIssue {
+                jira_key,
+                leads_to,
+                id,
+                ..
+            } => match self.move_issue(jira_key, id, leads_to).await {
+                Ok(status) => {
+                    answer.jira_status.transitioned = true;
+                    answer.jira_status.current_state = Some(status);
+                }
+                Err(problem) => answer.without_jira(problem),
+            },
+        }
+    }
+
+    /// From a view of the folder, so that no setting and no hook of the folder has a say; never over foreign commits.
+    async fn push(
+        &self,
+        ground: &Ground,
+        commit: &CommitId,
+        expected: Option<&CommitId>,
+    ) -> Result<(), Problem> {
+        let branch = &ground.draft.branch;
+        let transport = Transport::new(ground.view.path());
+        let pushed = tried(Kind::GitPushFailed.retries(), async || {
+            let (url, auth) = addressed(self.github.push_remote(&ground.draft.repository)).await?;
+            Ok(transport
+                .push(&url, Some(&auth), commit, branch, expected)
+                .await?)
+        });
+        let failed = |gave_up| {
+            problem(
+                Kind::GitPushFailed,
+                format!("Failed to push branch '{branch}'"),
+                &gave_up,
+            )
+            .about_branch(branch)
+        };
+        pushed.await.map(drop).map_err(failed)
+    }
+
+    async fn open(&self, ground: &Ground, is_draft: bool) -> Result<Open, Problem> {
+        let opened = tried(Kind::PrCreationFailed.retries(), async || {
+            match self.opened_before(ground).await? {
+                Some(open) => Ok(open),
+                None => self.open_once(ground, is_draft).await,
+            }
+        });
+        opened
+            .await
+            .map_err(|gave_up| not_created(&ground.draft, &gave_up))
+    }
+
+    /// The one that an earlier try opened, although its answer was lost.
+    async fn opened_before(&self, ground: &Ground) -> Result<Option<Open>, Trouble> {
+        match self.find_open(&ground.draft).await? {
+            Some(open) if !open.by_us => Err(Trouble::Refused(message::opened_by_others(open.number))),
+            found => Ok(found),
+        }
+    }
+
+    async fn open_once(&self, ground: &Ground, is_draft: bool) -> Result<Open, Trouble> {
+        let Ground {
+            draft, title, body, ..
+        } = ground;
+        match open_pull_request(&self.github, draft, title, body, is_draft).await {
+            Ok(opened) => Ok(as_open(opened)),
+            // It is there, although the list may not show it yet.
+            Err(error @ github::Error::Conflict { .. }) => {
+                let there = self.opened_before(ground).await?;
+                there.ok_or_else(|| Trouble::Unknown(domain::cause::chain(&error)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn mark_ready(&self, ground: &Ground, open: &Open) -> Result<(), Problem> {
+        let repository = &ground.draft.repository;
+        let marked = tried(Kind::MarkReadyFailed.retries(), async || {
+            let now = self.github.pull_request(repository, open.number).await?;
+            Ok(self
+                .github
+                .mark_ready(repository, open.number, &now.node_id)
+                .await?)
+        });
+        let failed = |gave_up| {
+            let message = format!("Could not mark pull request {} ready for review", open.number);
+            problem(Kind::MarkReadyFailed, message, &gave_up)
+        };
+        marked.await.map_err(failed)
+    }
+
+    /// A link, and where Jira takes none, a comment.
+    async fn link(&self, ground: &Ground, open: &Open, key: &str) -> Result<(), Problem> {
+        let (jira, issue) = self.issue_to_write(key)?;
+        let made = PullRequestRef {
+            repository: ground.draft.repository.clone(),
+            number: open.number,
+            url: open.url.clone(),
+            branch: ground.draft.branch.clone(),
+        };
+        let title = Outgoing::without_credentials(&message::remote_link_title(&made));
+        let linked = tried(Kind::JiraLinkFailed.retries(), async || {
+            Ok(link_pull_request(jira, &issue, &made, &title).await?)
+        });
+        let Err(not_linked) = linked.await else {
+            return Ok(());
+        };
+        let commented = tried(Kind::JiraLinkFailed.retries(), async || {
+            comment_once(jira, &issue, &made).await
+        });
+        let message = format!("Could not link the pull request on {key}");
+        let failed = |_| jira_problem(Kind::JiraLinkFailed, key, message, &not_linked);
+        commented.await.map_err(failed)
+    }
+
+    /// Moves the issue; gives the status that it has then.
+    async fn move_issue(&self, key: &str, transition: &str, leads_to: &str) -> Result<String, Problem> {
+        let (jira, issue) = self.issue_to_write(key)?;
+        let moved = tried(Kind::JiraTransitionFailed.retries(), async || {
+            match jira.transition(&issue, transition).await.map_err(Trouble::from) {
+                Err(Trouble::Unknown(detail)) => match jira.status(&issue).await?.name {
+                    status if status == leads_to => Ok(status),
+                    _ => Err(Trouble::Unknown(detail)),
+                },
+                done => done.map(|()| leads_to.to_owned()),
+            }
+        });
+        let message = format!("Could not transition {key} to Code Review state");
+        moved
+            .await
+            .map_err(|gave_up| jira_problem(Kind::JiraTransitionFailed, key, message, &gave_up))
+    }
+
+    fn issue_to_write(&self, key: &str) -> Result<(&jira::Writer, TicketKey), Problem> {
+        let pair = self.jira.as_ref().zip(TicketKey::jira(key).ok());
+        pair.ok_or_else(|| Problem::new(Kind::UnknownError, "The issue was not looked at").about_issue(key))
+    }
+}
+
+/// Comments unless a comment of ours about this pull request is there.
+async fn comment_once(jira: &jira::Writer, issue: &TicketKey, made: &PullRequestRef) -> Result<(), Trouble> {
+    let marker = format!("pull-request:{}#{}", made.repository, made.number);
+    let ours = jira.list_comments(issue).await?;
+    if ours
+        .iter()
+        .any(|comment| comment.by_us && comment.marker == marker)
+    {
+        return Ok(());
+    }
+    let text = Outgoing::without_credentials(&message::link_comment(made));
+    comment_on_issue(jira, issue, &text, &marker).await?;
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! Write into the index of our pull requests that one is open again.
+
+use async_trait::async_trait;
+use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus};
+
+use super::{Asked, Effect, Outside};
+use crate::{made::Made, trouble::Trouble};
+
+/// Write into our index that a pull request is open again, so that its checks and reviews are followed.
+#[derive(Debug)]
+pub(crate) struct RecordOpen {
+    pub(crate) pull_request: PullRequestRef,
+    pub(crate) head: CommitId,
+}
+
+#[async_trait]
+impl Effect for RecordOpen {
+    fn name(&self) -> &'static str {
+        "record_open"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let open = PullRequestRecord {
+            pull_request: self.pull_request.clone(),
+            ticket: asked.report.ticket.clone(),
+            head: Some(self.head.clone()),
+            status: PullRequestStatus::Open,
+        };
+        outside.pull_requests.keep(&open).await?;
+        Ok(Made::default())
+    }
+}

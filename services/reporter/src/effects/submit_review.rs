@@ -1,0 +1,83 @@
+//! Submit a review of a pull request of somebody.
+
+use async_trait::async_trait;
+use domain::{PullRequestRef, report::PullRequestReviewed};
+use github::{NewComment, NewReview};
+
+use super::{
+    Asked, Effect, Outside,
+    letters::{marked, marker_of},
+};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+
+/// Submit a review, all its comments at once. It never approves: that is for people.
+#[derive(Debug)]
+pub(crate) struct SubmitReview(pub(crate) PullRequestReviewed);
+
+#[async_trait]
+impl Effect for SubmitReview {
+    fn name(&self) -> &'static str {
+        "submit_review"
+    }
+
+    fn absorbs_repetition(&self) -> bool {
+        false
+    }
+
+    /// Done when a review of ours carries the effect's marker.
+    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.0.pull_request;
+        let us = outside.github.login(repository.instance()).await?;
+        let reviews = outside.github.reviews(repository, *number).await?;
+        let is_it = |review: &github::Review| {
+            review.author.eq_ignore_ascii_case(&us) && marker_of(&review.body) == Some(asked.id)
+        };
+        Ok(reviews.iter().any(is_it).then(Made::default))
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.0.pull_request;
+        let github = &outside.github;
+        let run = asked.report.run.as_ref();
+        let with_comments = self.written(true, asked.id, run);
+        match github.submit_review(repository, *number, &with_comments).await {
+            // A push took a line away in between: what is to be said of it stands in the text then.
+            Err(github::Error::Rejected { detail }) => {
+                tracing::info!(%repository, number, detail, "comments on lines are refused");
+                let as_text = self.written(false, asked.id, run);
+                github.submit_review(repository, *number, &as_text).await?;
+            }
+            done => drop(done?),
+        }
+        tracing::info!(%repository, number, comments = self.0.review.comments.len(), "review submitted");
+        Ok(Made::default())
+    }
+}
+
+impl SubmitReview {
+    fn written(&self, on_lines: bool, marker: &str, run: Option<&domain::RunId>) -> NewReview {
+        let PullRequestReviewed { head, review, .. } = &self.0;
+        let body = Outgoing::without_credentials(&message::review(review, on_lines, run));
+        let comments = review
+            .comments
+            .iter()
+            .filter(|_| on_lines)
+            .map(|remark| NewComment {
+                path: remark.path.clone(),
+                line: remark.line,
+                body: Outgoing::without_credentials(&message::line_remark(remark))
+                    .as_str()
+                    .to_owned(),
+            });
+        NewReview {
+            commit: head.clone(),
+            asks_for_changes: review.is_blocking(),
+            body: marked(&body, marker),
+            comments: comments.collect(),
+        }
+    }
+}
