@@ -6,7 +6,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images cluster k8s-check sandbox-check crash-matrix replay fuzz
+.PHONY: help setup demo test lint fmt bench faults up images cluster k8s-check sandbox-check crash-matrix replay fuzz contract
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -25,6 +25,9 @@ test: setup ## Run every test: unit, contract, end to end
 # The names of these properties begin with fuzz_; `make test` tries each of them 4,000 times.
 fuzz: ## Try parsers of foreign text with broken input: [CASES=200000]
 	PROPTEST_CASES=$(or $(CASES),200000) $(CARGO) test --locked -p ingest -p jira -p reporter --lib fuzz_
+
+contract: setup ## Compare the stand-ins and our clients of GitHub and Jira with what the vendors publish
+	@scripts/contract.sh
 
 lint: ## Formatting, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check

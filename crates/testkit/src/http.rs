@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::chaos::{self, WriteFaults};
+use crate::exchanges;
 
 /// The largest request body, in bytes; pushes of packs are the largest.
 const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -147,6 +148,8 @@ pub struct RecordedRequest {
 /// What came in, what was wrong with it, and what is to go wrong next.
 #[derive(Default)]
 pub(crate) struct RequestLog {
+    /// Whose exchanges are written down, where that is asked for.
+    service: Option<&'static str>,
     inner: Mutex<Inner>,
 }
 
@@ -163,6 +166,14 @@ struct Inner {
 }
 
 impl RequestLog {
+    pub(crate) fn of(service: &'static str) -> Self {
+        let service = Some(service);
+        Self {
+            service,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         lock(&self.inner).requests.clone()
     }
@@ -321,7 +332,11 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
         .path_and_query()
         .map_or_else(|| parts.uri.path().to_owned(), ToString::to_string);
     let authorization = header_text(&parts.headers, header::AUTHORIZATION.as_str()).to_owned();
-    let recorded = serde_json::from_slice(&bytes).ok();
+    let recorded: Option<Value> = serde_json::from_slice(&bytes).ok();
+    let request = json!({
+        "method": method, "path": path, "agent": header_text(&parts.headers, header::USER_AGENT.as_str()),
+        "body": recorded,
+    });
     let fault = log.take_fault(&method, &path);
     tokio::time::sleep(log.delay()).await;
     let response = match fault {
@@ -332,7 +347,10 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
             tokio::time::sleep(fault.hold).await;
             fault.response()
         }
-        None => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        None => {
+            let answer = next.run(Request::from_parts(parts, Body::from(bytes))).await;
+            exchanges::note_answer(log.service, request, answer).await
+        }
     };
     log.record(RecordedRequest {
         method,

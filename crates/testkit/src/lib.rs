@@ -3,6 +3,7 @@
 mod chaos;
 mod embeddings;
 mod eventually;
+mod exchanges;
 pub mod fixture;
 mod fuzz;
 pub mod github;

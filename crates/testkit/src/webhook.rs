@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::chaos::DeliveryFaults;
+use crate::exchanges;
 use crate::http::{iso_now, lock};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,6 +24,15 @@ pub(crate) enum Style {
     GitHub,
     /// Signature in `X-Hub-Signature`; several attempts.
     Jira,
+}
+
+impl Style {
+    fn service(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::Jira => "jira",
+        }
+    }
 }
 
 /// A webhook that was sent or is about to be.
@@ -221,6 +231,7 @@ impl Sender {
 }
 
 async fn send(client: &reqwest::Client, style: Style, delivery: &Delivery, target: &Target) -> u16 {
+    exchanges::note_webhook(style.service(), &delivery.event, &delivery.payload);
     let tries = match style {
         Style::GitHub => 1,
         Style::Jira => JIRA_TRIES,

@@ -175,10 +175,12 @@ pub(super) async fn labels(
     })
 }
 
+/// An object, or the list alone.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LabelsBody {
-    labels: Vec<String>,
+#[serde(untagged, deny_unknown_fields)]
+enum LabelsBody {
+    Object { labels: Vec<String> },
+    List(Vec<String>),
 }
 
 pub(super) async fn add_labels(
@@ -188,16 +190,16 @@ pub(super) async fn add_labels(
     headers: HeaderMap,
     body: Bytes,
 ) -> Handled {
-    let new: LabelsBody = read(&headers, &body)?;
+    let (LabelsBody::Object { labels: new } | LabelsBody::List(new)) = read(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     let is_issue = with_repo(&hub, &owner, &name, |repo| Ok(repo.issues.contains_key(&number)))?;
     if is_issue {
-        for label in &new.labels {
+        for label in &new {
             let labeled = hub.label_issue(&full_name, number, label, caller.login());
             labeled.map_err(|_| not_found())?;
         }
     } else {
-        label_pull(&hub, (&owner, &name, number), new.labels, caller.login())?;
+        label_pull(&hub, (&owner, &name, number), new, caller.login())?;
     }
     labels(State(hub), caller, Path((owner, name, number))).await
 }

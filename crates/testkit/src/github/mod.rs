@@ -89,7 +89,7 @@ impl FakeGitHub {
     /// # Errors
     /// When no port can be bound, or the data directory cannot be made.
     pub async fn start(options: GitHubOptions) -> anyhow::Result<Self> {
-        let log = Arc::new(RequestLog::default());
+        let log = Arc::new(RequestLog::of("github"));
         let mut hub = None;
         let server = Server::start(Arc::clone(&log), |address| {
             let shared = Arc::new(new_hub(options, log, address)?);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::auth::{AppCaller, Caller, not_found, refuse};
 use super::hub::Hub;
-use super::scope::{Token, Wanted};
+use super::scope::{Permissions, Token, Wanted};
 use super::shape::{account, app as app_json, collaborator, installation as installation_json, with};
 use super::state::Repo;
 use super::{READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, repository};
@@ -160,10 +160,12 @@ pub(super) async fn access_token(
         read(&headers, &body)?
     };
     let repositories = covered(&hub, &wanted)?;
-    if repositories.as_ref().is_none_or(|covered| covered.len() != 1) || wanted.permissions.is_none() {
+    let is_every = wanted.permissions.as_ref().is_none_or(Permissions::is_empty);
+    if repositories.as_ref().is_none_or(|covered| covered.len() != 1) || is_every {
         hub.log
             .violation("a token was made for more than one repository or for every permission");
     }
+    let selection = if repositories.is_some() { "selected" } else { "all" };
     let given = caller.permissions(&hub);
     let minted = Token::minted(caller.writes(), repositories, wanted.permissions, &given)?;
     let token = format!("ghs_{}", uuid::Uuid::new_v4().simple());
@@ -174,7 +176,7 @@ pub(super) async fn access_token(
         .unwrap_or_default();
     let body = json!({
         "token": token, "expires_at": expires, "permissions": minted.permissions(),
-        "repository_selection": "selected",
+        "repository_selection": selection,
     });
     hub.world().tokens.insert(token, minted);
     Ok(answer(StatusCode::CREATED, body))

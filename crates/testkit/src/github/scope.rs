@@ -54,6 +54,8 @@ impl Token {
         wanted: Option<Permissions>,
         given: &Permissions,
     ) -> Result<Self, Response> {
+        // Clients that choose none send an empty choice.
+        let wanted = wanted.filter(|wanted| !wanted.is_empty());
         let permissions = wanted.unwrap_or_else(|| given.clone());
         let is_given =
             |(name, level): (&String, &String)| given.get(name).is_some_and(|held| contains(held, level));

@@ -38,6 +38,11 @@ impl Issues {
         self.next_id += 1;
         10_000 + self.next_id
     }
+
+    fn named(&mut self, key_or_id: &str) -> Option<&mut Issue> {
+        let is_meant = |issue: &&mut Issue| issue.key == key_or_id || issue.id.to_string() == key_or_id;
+        self.by_key.values_mut().find(is_meant)
+    }
 }
 
 /// Why a move is not made.
@@ -72,16 +77,7 @@ impl Desk {
     }
 
     pub(super) fn issue(&self, key_or_id: &str) -> Option<Issue> {
-        let issues = lock(&self.issues);
-        let found = issues.by_key.get(key_or_id);
-        found
-            .or_else(|| {
-                issues
-                    .by_key
-                    .values()
-                    .find(|issue| issue.id.to_string() == key_or_id)
-            })
-            .cloned()
+        lock(&self.issues).named(key_or_id).cloned()
     }
 
     pub(super) fn all(&self) -> Vec<Issue> {
@@ -165,7 +161,7 @@ impl Desk {
     pub(super) fn transition(&self, key: &str, to: usize, by: &Account) -> Result<String, MoveError> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
-        let issue = issues.by_key.get_mut(key).ok_or(MoveError::NoIssue)?;
+        let issue = issues.named(key).ok_or(MoveError::NoIssue)?;
         let target = self.statuses.get(to).ok_or(MoveError::NoStatus)?;
         if !self.targets(issue.status).contains(&to) {
             return Err(MoveError::Illegal);
@@ -184,7 +180,7 @@ impl Desk {
     pub(super) fn set_labels(&self, key: &str, labels: &[&str], by: &Account) -> Option<()> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
-        let issue = issues.by_key.get_mut(key)?;
+        let issue = issues.named(key)?;
         let before = issue.labels.join(" ");
         issue.labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let item = json!({
@@ -205,7 +201,7 @@ impl Desk {
     pub(super) fn edit_summary(&self, key: &str, summary: &str, by: &Account) -> Option<String> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
-        let issue = issues.by_key.get_mut(key)?;
+        let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.summary, summary.to_owned());
         let item = json!({
             "field": "summary", "fieldtype": "jira", "fieldId": "summary", "from": null, "fromString": before,
@@ -218,7 +214,7 @@ impl Desk {
     pub(super) fn edit_description(&self, key: &str, description: Value, by: &Account) -> Option<String> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
-        let issue = issues.by_key.get_mut(key)?;
+        let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.description, description);
         let text = |document: &Value| match adf::plain(document) {
             text if text.is_empty() => Value::Null,
@@ -235,7 +231,7 @@ impl Desk {
     pub(super) fn assign(&self, key: &str, to: Option<Account>, by: &Account) -> Option<()> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
-        let issue = issues.by_key.get_mut(key)?;
+        let issue = issues.named(key)?;
         let name = |account: &Option<Account>| account.as_ref().map(|account| account.name.clone());
         let item = json!({
             "field": "assignee", "fieldtype": "jira", "fieldId": "assignee",
@@ -305,7 +301,7 @@ impl Desk {
     ) -> Option<Comment> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
-        let issue = issues.by_key.get_mut(key)?;
+        let issue = issues.named(key)?;
         let now = jira_now();
         let comment = Comment {
             id,
@@ -326,7 +322,7 @@ impl Desk {
 
     pub(super) fn update_comment(&self, key: &str, id: &str, by: &Account, body: Value) -> Option<Comment> {
         let mut issues = lock(&self.issues);
-        let issue = issues.by_key.get_mut(key)?;
+        let issue = issues.named(key)?;
         let comment = issue
             .comments
             .iter_mut()
@@ -342,7 +338,7 @@ impl Desk {
 
     pub(super) fn delete_comment(&self, key: &str, id: &str) -> Option<()> {
         let mut issues = lock(&self.issues);
-        let comments = &mut issues.by_key.get_mut(key)?.comments;
+        let comments = &mut issues.named(key)?.comments;
         let position = comments.iter().position(|comment| comment.id.to_string() == id)?;
         comments.remove(position);
         Some(())
@@ -352,7 +348,7 @@ impl Desk {
     pub(super) fn put_link(&self, key: &str, mut link: RemoteLink) -> Option<(RemoteLink, bool)> {
         let mut issues = lock(&self.issues);
         link.id = issues.fresh_id();
-        let links = &mut issues.by_key.get_mut(key)?.links;
+        let links = &mut issues.named(key)?.links;
         let mut known = links.iter_mut();
         match known.find(|known| !link.global_id.is_empty() && known.global_id == link.global_id) {
             Some(known) => {

@@ -120,7 +120,7 @@ impl FakeJira {
     /// # Errors
     /// When no port can be bound, or the workflow has no status.
     pub async fn start(options: JiraOptions) -> anyhow::Result<Self> {
-        let log = Arc::new(RequestLog::default());
+        let log = Arc::new(RequestLog::of("jira"));
         let mut desk = None;
         let server = Server::start(Arc::clone(&log), |address| {
             let url = options

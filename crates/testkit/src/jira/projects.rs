@@ -33,9 +33,12 @@ pub(super) async fn statuses(
     let statuses: Vec<Value> = statuses
         .map(|(index, status)| status.json(index, &desk.url))
         .collect();
-    let mut task = shape::issue_type("Task", &desk.url);
-    task["statuses"] = Value::Array(statuses);
-    Ok(answer(StatusCode::OK, json!([task])))
+    let task = shape::issue_type("Task", &desk.url);
+    let mut of_task = json!({"statuses": statuses});
+    for name in ["self", "id", "name", "subtask"] {
+        of_task[name] = task[name].clone();
+    }
+    Ok(answer(StatusCode::OK, json!([of_task])))
 }
 
 #[derive(Deserialize)]

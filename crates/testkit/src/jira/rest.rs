@@ -22,7 +22,10 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
     let issue = Router::new()
         .route("/changelog", get(changelog))
         .route("/comment", get(list_comments).post(create_comment))
-        .route("/comment/{id}", put(update_comment).delete(delete_comment))
+        .route(
+            "/comment/{id}",
+            get(get_comment).put(update_comment).delete(delete_comment),
+        )
         .route("/transitions", get(transitions::list).post(transitions::perform))
         .route("/remotelink", get(list_links).post(put_link))
         .route("/assignee", put(people::assign));
@@ -203,6 +206,16 @@ async fn create_comment(
         .add_comment(&key, &caller.0, new.body, new.properties)
         .ok_or_else(missing)?;
     Ok(answer(StatusCode::CREATED, comment.json(&desk.url)))
+}
+
+async fn get_comment(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Path((key, id)): Path<(String, String)>,
+) -> Handled {
+    let issue = desk.issue(&key).ok_or_else(missing)?;
+    let found = issue.comments.iter().find(|comment| comment.id.to_string() == id);
+    Ok(answer(StatusCode::OK, found.ok_or_else(missing)?.json(&desk.url)))
 }
 
 async fn update_comment(

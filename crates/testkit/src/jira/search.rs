@@ -28,6 +28,10 @@ pub(super) struct SearchBody {
     _fields_by_keys: bool,
     #[serde(default, rename = "expand")]
     _expand: Option<String>,
+    #[serde(default, rename = "properties")]
+    _properties: Option<Vec<String>>,
+    #[serde(default, rename = "reconcileIssues")]
+    _reconcile_issues: Option<Vec<u64>>,
 }
 
 pub(super) async fn search(

@@ -150,7 +150,7 @@ impl JiraTransition {
     pub(super) fn json(&self, id: &str, target: &Value) -> Value {
         json!({
             "id": id, "name": self.name, "to": target, "hasScreen": !self.asks_for.is_empty(), "isGlobal": false,
-            "isInitial": false, "isAvailable": true, "isConditional": false, "isLooped": false,
+            "isInitial": false, "isAvailable": true, "isConditional": false, "looped": false,
         })
     }
 }

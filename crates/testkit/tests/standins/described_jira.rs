@@ -58,6 +58,7 @@ impl Caller {
             .await;
         let own = format!("/comment/{}", made["id"].as_str().unwrap());
         self.ask_issue("PUT", "/comment/{id}", &own, text("again")).await;
+        self.ask_issue("GET", "/comment/{id}", &own, None).await;
         self.ask_issue("GET", "/comment", "/comment", None).await;
     }
 

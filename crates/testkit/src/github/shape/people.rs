@@ -23,11 +23,17 @@ const LINKS: [(&str, &str); 9] = [
 /// An account as other objects carry it; whatever ends in `[bot]` is an App's.
 pub(in crate::github) fn user(login: &str) -> Value {
     let id = number_of(login);
-    let url = format!("https://api.github.test/users/{login}");
+    let (kind, page) = match login.strip_suffix("[bot]") {
+        Some(slug) => ("Bot", format!("apps/{slug}")),
+        None => ("User", login.to_owned()),
+    };
+    // Brackets have no place in a URL.
+    let address = login.replace('[', "%5B").replace(']', "%5D");
+    let url = format!("https://api.github.test/users/{address}");
     let mut user = json!({
         "login": login, "id": id, "node_id": format!("U_{id}"), "avatar_url": "https://github.test/avatar.png",
-        "gravatar_id": "", "url": url, "html_url": format!("https://github.test/{login}"),
-        "type": if login.ends_with("[bot]") { "Bot" } else { "User" }, "site_admin": false,
+        "gravatar_id": "", "url": url, "html_url": format!("https://github.test/{page}"), "type": kind,
+        "site_admin": false,
     });
     for (name, path) in LINKS {
         user[name] = format!("{url}{path}").into();

@@ -9,9 +9,9 @@ use crate::github::state::{LineComment, Pull, Repo, Review};
 /// A label.
 pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Value {
     let id = number_of(label);
+    let own = format!("{}/labels/{}", repo.own_url(url), label.replace(' ', "%20"));
     json!({
-        "id": id, "node_id": format!("LA_{id}"), "url": format!("{}/labels/{label}", repo.own_url(url)),
-        "name": label, "color": "ededed", "default": false, "description": null,
+        "id": id, "node_id": format!("LA_{id}"), "url": own, "name": label, "color": "ededed", "default": false, "description": null,
     })
 }
 

@@ -1,0 +1,64 @@
+//! What the stand-ins of GitHub and Jira say and are asked, as JSON lines in the file that `JOURNEYMAN_EXCHANGES` names;
+//! nothing without it. `make contract` compares the lines with what the vendors publish.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::http::header_text;
+
+const FILE: &str = "JOURNEYMAN_EXCHANGES";
+
+/// A request and its answer, which is given back as it was.
+pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: Response) -> Response {
+    let Some(service) = service.filter(|_| file().is_some()) else {
+        return answer;
+    };
+    let kind = header_text(answer.headers(), header::CONTENT_TYPE.as_str()).to_owned();
+    let is_empty = answer.headers().get(header::CONTENT_TYPE).is_none();
+    // Packs and logs are no JSON, and a pack may be long: neither is read here.
+    if !(is_empty || kind.starts_with("application/json")) {
+        return answer;
+    }
+    let (parts, body) = answer.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
+        return Response::from_parts(parts, Body::empty());
+    };
+    // As it was sent: a document may be nested too deeply to be read here.
+    let body = std::str::from_utf8(&bytes).unwrap_or_default();
+    let body = if body.is_empty() { "null" } else { body };
+    let (service, status) = (json!(service), parts.status.as_u16());
+    write(&format!(
+        r#"{{"service":{service},"request":{request},"answer":{{"status":{status},"body":{body}}}}}"#
+    ));
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+/// A webhook that is sent.
+pub(crate) fn note_webhook(service: &str, event: &str, payload: &Value) {
+    if file().is_some() {
+        write(&json!({"service": service, "webhook": event, "body": payload}).to_string());
+    }
+}
+
+fn file() -> Option<PathBuf> {
+    std::env::var_os(FILE).map(PathBuf::from)
+}
+
+/// Each line is one write to the end of the file, so those of several processes do not mix.
+fn write(line: &str) {
+    let Some(path) = file() else { return };
+    let written = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    if let Err(error) = written {
+        tracing::error!(%error, path = %path.display(), "an exchange could not be written down");
+    }
+}
