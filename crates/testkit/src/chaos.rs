@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::http::{Fault, FaultPoint};
+use crate::fault::{Fault, FaultPoint};
 
 /// How long a limited caller is asked to wait, in seconds.
 const LIMITED_S: u32 = 1;

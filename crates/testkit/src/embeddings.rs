@@ -11,7 +11,8 @@ use axum::routing::post;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{Fault, RequestLog, Server, answer, header_text, lock};
+use crate::fault::Fault;
+use crate::http::{RequestLog, Server, answer, header_text, lock};
 use crate::model::MODEL_API_KEY;
 
 /// The most texts of one request.

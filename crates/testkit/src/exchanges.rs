@@ -10,8 +10,6 @@ use axum::http::header;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use crate::http::header_text;
-
 const FILE: &str = "JOURNEYMAN_EXCHANGES";
 
 /// A request and its answer, which is given back as it was.
@@ -19,10 +17,9 @@ pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: R
     let Some(service) = service.filter(|_| file().is_some()) else {
         return answer;
     };
-    let kind = header_text(answer.headers(), header::CONTENT_TYPE.as_str()).to_owned();
-    let is_empty = answer.headers().get(header::CONTENT_TYPE).is_none();
+    let kind = answer.headers().get(header::CONTENT_TYPE);
     // Packs and logs are no JSON, and a pack may be long: neither is read here.
-    if !(is_empty || kind.starts_with("application/json")) {
+    if kind.is_some_and(|kind| !kind.as_bytes().starts_with(b"application/json")) {
         return answer;
     }
     let (parts, body) = answer.into_parts();

@@ -19,116 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::chaos::{self, WriteFaults};
 use crate::exchanges;
+use crate::fault::{Fault, FaultPoint};
 
 /// The largest request body, in bytes; pushes of packs are the largest.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 /// How long a stopping server waits for requests under way.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// When a fault strikes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FaultPoint {
-    /// Instead of the effect.
-    #[default]
-    BeforeEffect,
-    /// After the effect: the caller cannot know that it happened.
-    AfterEffect,
-}
-
-/// Answers the next matching requests with an error.
-#[derive(Debug, Clone)]
-pub struct Fault {
-    /// Only this method; without it every one.
-    pub method: Option<String>,
-    /// Only paths that contain this; empty: every one.
-    pub path_contains: String,
-    /// How many requests.
-    pub times: u32,
-    /// The status to answer; 403 and 429 carry `retry-after`.
-    pub status: u16,
-    /// Before or after the effect.
-    pub point: FaultPoint,
-    /// What `retry-after` says, in seconds.
-    pub retry_after_s: u32,
-    /// The connection breaks before the answer is whole.
-    pub cut: bool,
-    /// How long the answer, or its cut, is held back.
-    pub hold: Duration,
-}
-
-impl Fault {
-    /// The next `times` requests whose path contains `path_contains` fail with `status`, without effect.
-    #[must_use]
-    pub fn new(path_contains: &str, times: u32, status: u16) -> Self {
-        Self {
-            method: None,
-            path_contains: path_contains.to_owned(),
-            times,
-            status,
-            point: FaultPoint::BeforeEffect,
-            retry_after_s: 1,
-            cut: false,
-            hold: Duration::ZERO,
-        }
-    }
-
-    /// The caller is asked to wait this long (403 and 429).
-    #[must_use]
-    pub fn retry_after(mut self, seconds: u32) -> Self {
-        self.retry_after_s = seconds;
-        self
-    }
-
-    /// The connection breaks before the answer is whole.
-    #[must_use]
-    pub fn cut(mut self) -> Self {
-        self.cut = true;
-        self
-    }
-
-    /// The answer, or its cut, is held back this long.
-    #[must_use]
-    pub fn held(mut self, hold: Duration) -> Self {
-        self.hold = hold;
-        self
-    }
-
-    /// Only requests of this method.
-    #[must_use]
-    pub fn on(mut self, method: &str) -> Self {
-        self.method = Some(method.to_owned());
-        self
-    }
-
-    /// The effect happens, the answer is lost.
-    #[must_use]
-    pub fn after_effect(mut self) -> Self {
-        self.point = FaultPoint::AfterEffect;
-        self
-    }
-
-    fn matches(&self, method: &str, path: &str) -> bool {
-        self.method.as_deref().is_none_or(|wanted| wanted == method) && path.contains(&self.path_contains)
-    }
-
-    fn response(&self) -> Response {
-        if self.cut {
-            let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut")) });
-            return Response::new(Body::from_stream(broken));
-        }
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let message = format!("the stand-in was told to answer {status}");
-        let body =
-            json!({"type": "error", "message": message, "error": {"type": "api_error", "message": message}});
-        let mut response = (status, axum::Json(body)).into_response();
-        if matches!(self.status, 403 | 429) {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, self.retry_after_s.into());
-        }
-        response
-    }
-}
 
 /// One request as it was answered.
 #[derive(Debug, Clone)]

@@ -41,14 +41,17 @@ const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 /// Our open pull requests, as the index and GitHub tell.
 pub(crate) struct OpenPullRequests {
     open: BTreeMap<Place, Tracked>,
-    /// How far the index is read.
-    read_to: Revision,
+    /// How far the index is read; absent: not yet.
+    read_to: Option<Revision>,
     tags: BTreeMap<RepositoryName, ETag>,
     /// Between the first two looks at the checks of a head.
     first_wait: Duration,
     /// How long a commit without checks may still get some.
     settle: Duration,
     allowance: Allowance,
+    /// Recorded since the last round. A listing that looks back to the last round only does not show one that ended
+    /// before its record was written.
+    recorded: BTreeSet<Place>,
     /// GitHub asked to be left alone until then.
     rests_until: Option<Instant>,
 }
@@ -129,11 +132,12 @@ impl OpenPullRequests {
     pub(crate) fn new(interval: Duration, settle: Duration) -> Self {
         Self {
             open: BTreeMap::new(),
-            read_to: Revision::default(),
+            read_to: None,
             tags: BTreeMap::new(),
             first_wait: interval.min(FIRST_WAIT),
             settle,
             allowance: Allowance::new(),
+            recorded: BTreeSet::new(),
             rests_until: None,
         }
     }
@@ -177,20 +181,27 @@ impl OpenPullRequests {
     /// What the reporter wrote since the last round.
     async fn read_index(&mut self, router: &Router) -> Result<(), queue::Error> {
         let index = router.queue.pull_requests();
-        let (changed, read_to) = index.changes_after(self.read_to).await?;
+        let read_to = self.read_to.unwrap_or_default();
+        let (changed, read_to) = index.changes_after(read_to).await?;
         for record in changed {
             let place = place(&record);
             match record.status {
                 PullRequestStatus::Open => {
                     // It may have ended between the last listing and now.
                     self.tags.remove(&place.0);
-                    self.open
-                        .insert(place, Tracked::new(record.head, self.first_wait));
+                    let tracked = Tracked::new(record.head, self.first_wait);
+                    let is_new = self.open.insert(place.clone(), tracked).is_none();
+                    if is_new && self.read_to.is_some() {
+                        self.recorded.insert(place);
+                    }
                 }
-                PullRequestStatus::Merged | PullRequestStatus::Closed => drop(self.open.remove(&place)),
+                PullRequestStatus::Merged | PullRequestStatus::Closed => {
+                    self.recorded.remove(&place);
+                    self.open.remove(&place);
+                }
             }
         }
-        self.read_to = read_to;
+        self.read_to = Some(read_to);
         Ok(())
     }
 
@@ -220,9 +231,9 @@ impl OpenPullRequests {
             recovered += self.saw(router, &place, pull_request).await?;
             seen.insert(place);
         }
-        if !is_complete {
-            recovered += self.look_at_others(router, repository, &seen).await?;
-        }
+        recovered += self
+            .look_at_others(router, repository, &seen, is_complete)
+            .await?;
         router.looked(&look, look.now).await?;
         match etag {
             Some(etag) => drop(self.tags.insert(repository.clone(), etag)),
@@ -231,19 +242,24 @@ impl OpenPullRequests {
         Ok(recovered)
     }
 
-    /// More changed than a listing shows: each of ours that it does not show is asked for.
+    /// Asks for each of ours that a listing does not show: all, when more changed than it shows; else the new ones.
     async fn look_at_others(
         &mut self,
         router: &Router,
         repository: &RepositoryName,
         seen: &BTreeSet<Place>,
+        is_complete: bool,
     ) -> Result<u64, Failure> {
-        let is_other = |place: &&Place| place.0 == *repository && !seen.contains(*place);
+        self.recorded.retain(|place| !seen.contains(place));
+        let may_have_ended = |place: &Place| !is_complete || self.recorded.contains(place);
+        let is_other =
+            |place: &&Place| place.0 == *repository && !seen.contains(*place) && may_have_ended(place);
         let others: Vec<Place> = self.open.keys().filter(is_other).cloned().collect();
         let mut recovered = 0;
         for place in others {
             let now = router.outside.pull_request(repository, place.1).await?;
             recovered += self.saw(router, &place, &now).await?;
+            self.recorded.remove(&place);
         }
         Ok(recovered)
     }

@@ -32,7 +32,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::http::{Fault, RequestLog, Server, lock};
+use crate::fault::Fault;
+use crate::http::{RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
 use hub::{Hub, NewPull, World};
 pub use look::{CommentState, IssueState, PullRequestState, ReviewState};

@@ -22,7 +22,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::chaos::{DeliveryFaults, WriteFaults};
-use crate::http::{Fault, RequestLog, Server};
+use crate::fault::Fault;
+use crate::http::{RequestLog, Server};
 use desk::{Desk, MoveError};
 use state::Account;
 

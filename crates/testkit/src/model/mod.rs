@@ -25,7 +25,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::http::{Fault, RequestLog, Server, answer, header_text, is_json, lock};
+use crate::http::{RequestLog, Server, answer, header_text, is_json, lock};
 pub use bedrock::{MODEL_ACCESS_KEY_ID, MODEL_REGION, MODEL_SECRET_ACCESS_KEY, frame};
 use cache::Cache;
 use dialect::Dialect;
@@ -140,7 +140,7 @@ impl ScriptedModel {
     }
 
     /// Answers coming calls with an error (429 carries `retry-after: 1`).
-    pub fn fail_next(&self, fault: Fault) {
+    pub fn fail_next(&self, fault: crate::Fault) {
         self.state.log.fail_next(fault);
     }
 
