@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Error, Reader, ReviewRequest, Writer,
-    client::Method,
+    client::{Client, Method},
     permissions::Access,
     wire::{WireFile, WireIssueEvent},
 };
@@ -49,17 +49,7 @@ impl Reader {
         number: u64,
     ) -> Result<Vec<ChangedFile>, Error> {
         let client = self.clients.of(repository)?;
-        let mut files = Vec::new();
-        for page in 1..=MAX_FILE_PAGES {
-            let path = format!("/pulls/{number}/files?per_page={PAGE}&page={page}");
-            let found: Vec<WireFile> = client.get(repository, Access::Look, &path).await?;
-            let is_last = found.len() < PAGE;
-            files.extend(found.into_iter().map(ChangedFile::from));
-            if is_last {
-                break;
-            }
-        }
-        Ok(files)
+        changed_files(client, Access::Look, repository, number).await
     }
 
     /// The requests for reviews by people of a pull request, oldest first; of its 1,000 first events.
@@ -86,7 +76,39 @@ impl Reader {
     }
 }
 
+async fn changed_files(
+    client: &Client,
+    access: Access,
+    repository: &RepositoryName,
+    number: u64,
+) -> Result<Vec<ChangedFile>, Error> {
+    let mut files = Vec::new();
+    for page in 1..=MAX_FILE_PAGES {
+        let path = format!("/pulls/{number}/files?per_page={PAGE}&page={page}");
+        let found: Vec<WireFile> = client.get(repository, access, &path).await?;
+        let is_last = found.len() < PAGE;
+        files.extend(found.into_iter().map(ChangedFile::from));
+        if is_last {
+            break;
+        }
+    }
+    Ok(files)
+}
+
 impl Writer {
+    /// What a pull request changes: its 300 first files.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such pull request.
+    pub async fn changed_files(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<ChangedFile>, Error> {
+        let client = self.clients.of(repository)?;
+        changed_files(client, Access::Write, repository, number).await
+    }
+
     /// Submits a review with all its comments at once, and gives its id.
     ///
     /// # Errors

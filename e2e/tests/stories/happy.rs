@@ -71,6 +71,9 @@ fn assert_final_state(world: &World, key: &str) {
             "{words} is said once: {said:#?}"
         );
     }
+    for words in ["What was done", "shop/cart.py", "line.price * line.quantity"] {
+        assert!(said[0].contains(words), "{words} stays until the end: {said:#?}");
+    }
     let branches = world.github.branches(fixture::REPOSITORY);
     assert_eq!(branches.len(), 2, "main and one head branch: {branches:?}");
 }

@@ -20,6 +20,9 @@ pub(crate) struct Board {
     /// What became of the ticket's last move, as long as a person has to move it.
     #[serde(default)]
     pub(crate) unmoved: Option<Moved>,
+    /// What was done, which no later word takes from sight.
+    #[serde(default, skip_serializing_if = "Lasting::is_unknown")]
+    pub(crate) lasting: Lasting,
     /// Whether the comment outside says what the entries say.
     pub(crate) is_shown: bool,
     /// Comments that are listed again, because lists lag behind what was written.
@@ -29,6 +32,39 @@ pub(crate) struct Board {
 
 impl Stored for Board {
     const KIND: RecordKind = RecordKind::Ledger;
+}
+
+/// What was done for a ticket, as Markdown. An empty part is not said, and takes the place of an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lasting {
+    /// What the author says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) done: Option<String>,
+    /// The changed files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changed: Option<String>,
+}
+
+impl Lasting {
+    /// Nothing was done yet.
+    pub(crate) const fn nothing() -> Self {
+        Self {
+            done: Some(String::new()),
+            changed: Some(String::new()),
+        }
+    }
+
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Each part as `change` makes it.
+    pub(crate) fn map(self, change: impl Fn(String) -> String) -> Self {
+        Self {
+            done: self.done.map(&change),
+            changed: self.changed.map(&change),
+        }
+    }
 }
 
 /// What one report says.
@@ -80,6 +116,15 @@ impl Board {
         };
     }
 
+    /// Keeps what is new of what was done.
+    pub(crate) fn keep(&mut self, lasting: Lasting) {
+        let known = std::mem::take(&mut self.lasting);
+        self.lasting = Lasting {
+            done: lasting.done.or(known.done),
+            changed: lasting.changed.or(known.changed),
+        };
+    }
+
     /// Has a marker's comments listed again.
     pub(crate) fn watch(&mut self, marker: &str, due: Timestamp) {
         self.watched.retain(|watched| watched.marker != marker);
@@ -120,6 +165,22 @@ mod tests {
         assert!(!board.shows(&entry(2).report) && !board.shows(&entry(1).report));
         assert_eq!(board.entries, [entry(2), entry(1)]);
         assert_eq!(board.started_at, Some(entry(1).at));
+    }
+
+    #[test]
+    fn what_was_done_stays_until_there_is_something_new() {
+        let mut board = Board::default();
+        let done = |done: &str, changed: Option<&str>| Lasting {
+            done: Some(done.to_owned()),
+            changed: changed.map(str::to_owned),
+        };
+        board.keep(done("fixed", Some("a.rs")));
+        board.keep(Lasting::default());
+        assert_eq!(board.lasting, done("fixed", Some("a.rs")));
+        board.keep(done("fixed again", None));
+        assert_eq!(board.lasting, done("fixed again", Some("a.rs")));
+        board.keep(Lasting::nothing());
+        assert_eq!(board.lasting, done("", Some("")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What effects made: their receipts in the ledger.
 
-use domain::{CommitId, ObjectRef, PullRequestRef};
+use domain::{ChangedFile, CommitId, ObjectRef, PullRequestRef};
 use serde::{Deserialize, Serialize};
 
 /// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
@@ -21,6 +21,9 @@ pub(crate) struct Made {
     /// The change that people are asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shown: Option<Shown>,
+    /// What the pull request changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changed: Option<Changed>,
     /// What should report on the pull request and has not; it stays a draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) awaited: Option<String>,
@@ -61,6 +64,15 @@ pub(crate) struct Shown {
     pub(crate) hidden_files: Vec<String>,
 }
 
+/// What of a pull request's change fits into a comment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Changed {
+    /// The first files; those whose difference does not fit have none.
+    pub(crate) files: Vec<ChangedFile>,
+    /// How many there are.
+    pub(crate) total: usize,
+}
+
 impl Made {
     /// Adds what a later effect made.
     pub(crate) fn merge(&mut self, later: Self) {
@@ -69,6 +81,7 @@ impl Made {
         self.moved = later.moved.or(self.moved.take());
         self.comment = later.comment.or(self.comment.take());
         self.shown = later.shown.or(self.shown.take());
+        self.changed = later.changed.or(self.changed.take());
         self.awaited = later.awaited.or(self.awaited.take());
     }
 }

@@ -63,7 +63,9 @@ impl Performer {
                 };
                 let told = Told { made: &made, ..told };
                 let text = scan::redact(&reports::words(request, &told)).into_owned();
+                let lasting = reports::lasting(request, &told);
                 let run = told.run.cloned();
+                board.keep(lasting.map(|text| scan::redact(&text).into_owned()));
                 board.add(
                     Entry {
                         report,

@@ -1,9 +1,10 @@
 //! Put the labels of the rules on a pull request of ours.
 
 use async_trait::async_trait;
+use domain::TicketKey;
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, message, trouble::Trouble};
+use crate::{made::Made, message, outgoing::Outgoing, policy::Place, trouble::Trouble};
 
 /// Put these labels on the pull request of the report; those that are there stay.
 #[derive(Debug)]
@@ -26,11 +27,16 @@ impl Effect for LabelPullRequest {
         let Some(pull_request) = &asked.made.pull_request else {
             return Err(Trouble::Failed(message::nothing_to_link()));
         };
-        let (repository, number) = (&pull_request.repository, pull_request.number);
-        outside
-            .github
-            .add_labels(repository, number, &self.labels)
-            .await?;
+        let labels = self.labels.iter();
+        let labels = labels
+            .map(|label| Outgoing::by_the_model(label.clone(), Place::Label))
+            .collect::<Result<Vec<_>, _>>()?;
+        // GitHub labels a pull request as the issue of its number.
+        let issue = TicketKey::GitHub {
+            repository: pull_request.repository.clone(),
+            number: pull_request.number,
+        };
+        outside.label(&issue, &labels).await?;
         Ok(Made::default())
     }
 }

@@ -14,6 +14,10 @@ pub(crate) fn status(board: &Board) -> String {
     let mut paragraphs = vec![latest.text.clone()];
     paragraphs.extend(board.unmoved.as_ref().and_then(not_moved));
     paragraphs.push(signature(latest, board));
+    let lasting = [&board.lasting.done, &board.lasting.changed]
+        .into_iter()
+        .flatten();
+    paragraphs.extend(lasting.filter(|text| !text.is_empty()).cloned());
     if !earlier.is_empty() {
         paragraphs.push("Before that:".to_owned());
         let lines: Vec<String> = earlier.iter().map(earlier_line).collect();

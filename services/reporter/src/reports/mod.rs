@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use domain::{Receipt, Report, ReportRequest, Rules, RunId, TicketKey};
 
 use crate::{
+    board::Lasting,
     effects::{CloseIssue, Comment, Effect, Thread, Transition},
     made::Made,
     message,
@@ -35,6 +36,11 @@ pub(crate) trait Kind: Debug {
 
     /// What they hear, as paragraphs of Markdown; empty ones are left out.
     fn words(&self, told: &Told<'_>) -> Vec<String>;
+
+    /// What stays in the status comment below what is said later.
+    fn lasting(&self, _: &Told<'_>) -> Lasting {
+        Lasting::default()
+    }
 
     /// What the asker gets when everything is done.
     fn receipt(&self, _: Made) -> Receipt {
@@ -183,6 +189,11 @@ pub(crate) fn named(effects: &[Box<dyn Effect>]) -> impl Iterator<Item = (String
 /// Where people hear of a report.
 pub(crate) fn heard(request: &ReportRequest) -> Heard {
     kind(request).heard()
+}
+
+/// What stays in the status comment.
+pub(crate) fn lasting(request: &ReportRequest, told: &Told<'_>) -> Lasting {
+    kind(request).lasting(told)
 }
 
 /// What people hear of a report, as Markdown.

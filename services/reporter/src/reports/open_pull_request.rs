@@ -5,7 +5,8 @@ use domain::{Receipt, report::OpenPullRequest};
 use super::{Asked, Effects, Kind, Told};
 use crate::{
     draft::Draft,
-    effects::{self, LabelPullRequest, LinkPullRequest},
+    board::Lasting,
+    effects::{self, LabelPullRequest, LinkPullRequest, ShowFiles},
     made::Made,
     message,
 };
@@ -27,11 +28,21 @@ impl Kind for OpenPullRequest {
             let labels = labels.clone();
             effects.push(Box::new(LabelPullRequest { labels }));
         }
+        if self.repository.local_folder().is_none() {
+            effects.push(Box::new(ShowFiles { pull_request: None }));
+        }
         effects
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {
         vec![message::opened(told.made.pull_request.as_ref())]
+    }
+
+    fn lasting(&self, told: &Told<'_>) -> Lasting {
+        Lasting {
+            done: Some(message::done(self.description.as_deref())),
+            changed: message::changed(told.made.changed.as_ref(), told.made.pull_request.as_ref()),
+        }
     }
 
     fn receipt(&self, made: Made) -> Receipt {

@@ -4,7 +4,8 @@ use domain::{Disposition, report::ReviewAddressed};
 
 use super::{Asked, Effects, Kind, Told};
 use crate::{
-    effects::{BackToDraft, Reply, RequestReview, ResolveThread},
+    board::Lasting,
+    effects::{BackToDraft, Reply, RequestReview, ResolveThread, ShowFiles},
     message,
 };
 
@@ -26,6 +27,11 @@ impl Kind for ReviewAddressed {
             }));
         }
         effects.extend(replies);
+        if self.commit.is_some() {
+            effects.push(Box::new(ShowFiles {
+                pull_request: Some(self.pull_request.clone()),
+            }));
+        }
         // Only what was done is over; the rest is for whoever asked.
         let done = self.replies.iter().filter(|reply| reply.disposition == Disposition::Changed);
         effects.extend(done.filter(|_| self.commit.is_some()).map(|reply| {
@@ -41,6 +47,13 @@ impl Kind for ReviewAddressed {
             }));
         }
         effects
+    }
+
+    fn lasting(&self, told: &Told<'_>) -> Lasting {
+        Lasting {
+            done: None,
+            changed: message::changed(told.made.changed.as_ref(), Some(&self.pull_request)),
+        }
     }
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {

@@ -76,7 +76,7 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
             body: "b".into(),
             description: None,
         })),
-        ["open_pull_request", "link_pull_request", "comment"]
+        ["open_pull_request", "link_pull_request", "show_files", "comment"]
     );
     assert_eq!(
         of(ReportRequest::ChecksPassed(report::ChecksPassed {

@@ -3,7 +3,7 @@
 use domain::{Job, TicketKey, report::WorkStarted};
 
 use super::{Asked, Effects, Heard, Kind, Told};
-use crate::{effects::Eyes, message};
+use crate::{board::Lasting, effects::Eyes, message};
 
 impl Kind for WorkStarted {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
@@ -23,6 +23,13 @@ impl Kind for WorkStarted {
 
     fn heard(&self) -> Heard {
         Heard::AtStart
+    }
+
+    fn lasting(&self, _: &Told<'_>) -> Lasting {
+        match self.job {
+            Job::Implement => Lasting::nothing(),
+            _ => Lasting::default(),
+        }
     }
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {

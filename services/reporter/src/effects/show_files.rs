@@ -1,0 +1,46 @@
+//! Read what a pull request changes, for the people of its ticket.
+
+use async_trait::async_trait;
+
+use super::{Asked, Effect, Outside};
+use crate::{
+    made::{Changed, Made},
+    message,
+    trouble::Trouble,
+};
+
+/// Read the files of the report's pull request, as they are now.
+#[derive(Debug)]
+pub(crate) struct ShowFiles {
+    /// Absent: the one that the report has just opened.
+    pub(crate) pull_request: Option<domain::PullRequestRef>,
+}
+
+#[async_trait]
+impl Effect for ShowFiles {
+    fn name(&self) -> &'static str {
+        "show_files"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let pull_request = self.pull_request.as_ref().or(asked.made.pull_request.as_ref());
+        let Some(pull_request) = pull_request else {
+            return Err(Trouble::Failed(message::nothing_to_link()));
+        };
+        let files = outside
+            .github
+            .changed_files(&pull_request.repository, pull_request.number)
+            .await?;
+        Ok(Made {
+            changed: Some(Changed {
+                total: files.len(),
+                files: message::what_fits(files),
+            }),
+            ..Made::default()
+        })
+    }
+}

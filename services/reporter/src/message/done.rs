@@ -1,0 +1,156 @@
+//! What was done for a ticket, as its people read it there: in short, and file by file.
+
+use domain::{ChangedFile, Description, PullRequestRef, text::capped};
+
+use super::words::{code, fenced, is_web_link};
+use crate::{made::Changed, sanitize};
+
+/// Of all differences in a comment, in characters: below Jira's 32,767 with room for the words around them.
+const SHOWN_CHARS: usize = 8_000;
+/// Files that are named.
+const FILES: usize = 20;
+/// Of the summary, in characters.
+const SUMMARY_CHARS: usize = 4_000;
+
+/// The first files, with the differences that fit. A file whose difference does not fit has none, since a part of it would
+/// mislead.
+pub(crate) fn what_fits(files: Vec<ChangedFile>) -> Vec<ChangedFile> {
+    let mut left = SHOWN_CHARS;
+    let files = files.into_iter().take(FILES);
+    files
+        .map(|file| match left.checked_sub(file.patch.chars().count()) {
+            Some(rest) => {
+                left = rest;
+                file
+            }
+            None => ChangedFile {
+                patch: String::new(),
+                ..file
+            },
+        })
+        .collect()
+}
+
+/// What the author says was done; empty without a summary.
+pub(crate) fn done(description: Option<&Description>) -> String {
+    let Some(description) = description else {
+        return String::new();
+    };
+    let handover = &description.handover;
+    let cause = handover.root_cause.as_deref().map(str::trim).unwrap_or_default();
+    let cause = if cause.is_empty() {
+        String::new()
+    } else {
+        format!("\n\n**Root cause.** {cause}")
+    };
+    let text = format!("{}{cause}", handover.summary.trim());
+    let text = sanitize::markdown(&capped(text.trim(), SUMMARY_CHARS));
+    match text.trim() {
+        "" => String::new(),
+        text => format!("**What was done**\n\n{text}"),
+    }
+}
+
+/// The changed files, each with its difference where that is small; absent where they are not known.
+pub(crate) fn changed(changed: Option<&Changed>, pull_request: Option<&PullRequestRef>) -> Option<String> {
+    let changed = changed.filter(|changed| changed.total > 0)?;
+    let mut parts = vec!["**Changed files**".to_owned()];
+    parts.extend(changed.files.iter().map(file));
+    if let more @ 1.. = changed.total.saturating_sub(changed.files.len()) {
+        parts.push(format!("and {more} more"));
+    }
+    let is_whole =
+        changed.total == changed.files.len() && changed.files.iter().all(|file| !file.patch.is_empty());
+    let url = pull_request.map(|pull_request| pull_request.url.as_str());
+    if let Some(url) = url.filter(|url| !is_whole && is_web_link(url)) {
+        parts.push(format!("[The whole change](<{url}/files>)"));
+    }
+    Some(parts.join("\n\n"))
+}
+
+fn file(file: &ChangedFile) -> String {
+    let name = code(&file.path);
+    match file.patch.is_empty() {
+        true => format!("{name} (not shown here)"),
+        false => format!("{name}\n\n{}", fenced("diff", &file.patch)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed_file(path: &str, patch: &str) -> ChangedFile {
+        ChangedFile {
+            path: path.to_owned(),
+            patch: patch.to_owned(),
+        }
+    }
+
+    fn pull_request() -> PullRequestRef {
+        PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 7,
+            branch: "fix/ENG-1".to_owned(),
+            url: "https://github.test/acme/shop/pull/7".to_owned(),
+        }
+    }
+
+    fn shown(files: Vec<ChangedFile>) -> String {
+        let all = Changed {
+            total: files.len(),
+            files: what_fits(files),
+        };
+        changed(Some(&all), Some(&pull_request())).unwrap()
+    }
+
+    #[test]
+    fn a_small_change_is_shown_whole_and_needs_no_link() {
+        let text = shown(vec![changed_file("src/cart.rs", "@@ -1 +1 @@\n-1\n+2")]);
+        assert_eq!(
+            text,
+            "**Changed files**\n\n`src/cart.rs`\n\n```diff\n@@ -1 +1 @@\n-1\n+2\n```"
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_and_linked() {
+        let large = "+x\n".repeat(SHOWN_CHARS);
+        let text = shown(vec![
+            changed_file("big.txt", &large),
+            changed_file("small.txt", "@@ -0,0 +1 @@\n+1"),
+        ]);
+        assert!(
+            text.contains("`big.txt` (not shown here)\n\n`small.txt`\n\n```diff"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("[The whole change](<https://github.test/acme/shop/pull/7/files>)"),
+            "{text}"
+        );
+        let many = (0..30).map(|number| changed_file(&format!("{number}.txt"), "+1"));
+        let text = shown(many.collect());
+        assert!(text.contains("and 10 more\n\n[The whole change]"), "{text}");
+        assert!(text.len() < SHOWN_CHARS + 2_000);
+    }
+
+    #[test]
+    fn a_difference_cannot_end_its_block() {
+        let text = shown(vec![changed_file("a.md", "+```\n+@everyone\n+````")]);
+        assert!(text.contains("`````diff\n"), "{text}");
+        assert!(text.ends_with("`````"), "{text}");
+    }
+
+    #[test]
+    fn a_summary_notifies_and_closes_nothing() {
+        let mut description = Description::default();
+        description.handover.summary = "Fixes #3 with @mia ![x](https://x.test/1.png)".to_owned();
+        let text = done(Some(&description));
+        assert!(text.starts_with("**What was done**"), "{text}");
+        assert!(
+            !text.contains("Fixes #3") && !text.contains(" @mia") && !text.contains("!["),
+            "{text}"
+        );
+        assert_eq!(done(Some(&Description::default())), "");
+    }
+}
