@@ -41,7 +41,7 @@ fmt: ## Format the code
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
 	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin journeyman --bin bench
 
-bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder"]
+bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder whole"]
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/bench $(PARTS)
 

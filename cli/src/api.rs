@@ -1,21 +1,24 @@
 //! A client of the API. It is the only way the command talks to a Journeyman.
 
 mod encode;
+mod jobs;
 mod spend;
+mod tickets;
 
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
-use domain::{Entry, Job, LiveOutput, RunId, TicketKey, Verdict};
+use domain::{Entry, LiveOutput, RunId, TicketKey, Verdict};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
-use ingest::api::types::{DeadDetail, DeadView, JobAccepted, RunView, StopAllView, TextBody};
+use ingest::api::types::{DeadDetail, DeadView, RunView, StopAllView};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use self::encode::encode;
+pub use self::tickets::OfRun;
 use crate::args;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -33,6 +36,14 @@ pub struct Access {
 }
 
 impl Access {
+    /// That of a client.
+    pub fn of(client: &Client) -> Self {
+        Self {
+            url: client.url.clone(),
+            token: client.token.expose_secret().to_owned(),
+        }
+    }
+
     /// Leaves the file for other commands of the same user.
     ///
     /// # Errors
@@ -117,28 +128,6 @@ impl Client {
             );
         };
         Self::new(&url, SecretString::from(token.trim().to_owned()))
-    }
-
-    /// Asks for a job on a ticket.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> anyhow::Result<JobAccepted> {
-        self.call(
-            Method::POST,
-            "/v1/jobs",
-            Some(json!({"ticket": ticket, "job": job})),
-        )
-        .await
-    }
-
-    /// Asks for work on a ticket of a folder, which is this text.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> anyhow::Result<JobAccepted> {
-        let body = json!({"ticket": ticket, "job": Job::Implement, "text": text});
-        self.call(Method::POST, "/v1/jobs", Some(body)).await
     }
 
     /// Says something on a ticket of a folder.
@@ -346,12 +335,17 @@ impl Client {
         path: &str,
         body: Option<Value>,
     ) -> anyhow::Result<T> {
-        let request = self.request(method, path).timeout(CALL_LIMIT);
+        let request = self.request(method, path);
         let request = match &body {
             Some(body) => request.json(body),
             None => request,
         };
+        self.answered(request).await
+    }
+
+    async fn answered<T: DeserializeOwned>(&self, request: RequestBuilder) -> anyhow::Result<T> {
         let answer = request
+            .timeout(CALL_LIMIT)
             .send()
             .await
             .with_context(|| format!("the API at {} cannot be reached", self.url))?;

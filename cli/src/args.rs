@@ -1,13 +1,27 @@
 //! The command line.
 
+mod dead;
+mod dispatch;
+mod eval;
+mod folder;
 mod pull_request;
+mod serve;
+mod spend;
+mod tickets;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::{RunId, TicketKey};
 
+pub use dead::Dead;
+pub use dispatch::{ByHand, Dispatch};
+pub use eval::Eval;
+pub use folder::InFolder;
 pub use pull_request::PullRequest;
+pub use serve::{Serve, Watch};
+pub use spend::{Spend, SpendBy};
+pub use tickets::ListTickets;
 
 /// Takes a ticket and brings back a pull request that a maintainer would merge.
 #[derive(Debug, Parser)]
@@ -26,6 +40,10 @@ const EXIT_CODES: &str =
 pub enum Command {
     /// Start NATS, Redis and all five services on this machine; data under .journeyman/
     Up(Settings),
+    /// The same as `up`, with the port and the folder of rules on the command line
+    Serve(Serve),
+    /// Work on every ticket that asks for it and look after its pull request, by polls at an interval, without webhooks
+    Watch(Watch),
     /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
     Try {
         /// What to do: one line, and more lines with details
@@ -45,6 +63,12 @@ pub enum Command {
         #[command(flatten)]
         asked: InFolder,
     },
+    /// Ask for a job on a ticket or pull request and wait for the end of its run (needs an operator's token)
+    Dispatch(Dispatch),
+    /// List the tickets of the projects and repositories that the rules name, in any status
+    ListTickets(ListTickets),
+    /// Print what a ticket or pull request says now
+    ShowTicket(OfTicket),
     /// Open a pull request from a local branch, link it on a Jira issue and move that to code review
     Pr(PullRequest),
     /// Print a run's journal
@@ -159,116 +183,6 @@ pub enum Command {
     NatsUsers,
 }
 
-/// How one ticket is worked on.
-#[derive(Debug, Clone, Args)]
-pub struct InFolder {
-    /// A folder with a git repository: the change becomes a branch of it and a patch, its files stay as they are [`try`: the
-    /// current folder]
-    #[arg(long, value_name = "DIR")]
-    pub repository: Option<PathBuf>,
-    /// The repository's rules file; for a folder optional, and without `repo:`
-    #[arg(long = "config", value_name = "FILE")]
-    pub rules: Option<PathBuf>,
-    /// Settings file; of a folder's ticket only the model and the limits in it count [for Jira: journeyman.toml, when it
-    /// exists]
-    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
-    pub settings: Option<PathBuf>,
-    /// Folder for data [for Jira: .journeyman; for a folder: below ~/.local/state/journeyman]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// The model, as its provider names it
-    #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
-    /// The provider's address
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
-    /// In a folder: check the branch out at the end; refused while there are uncommitted changes
-    #[arg(long, conflicts_with = "dry_run")]
-    pub accept: bool,
-    /// In a folder: write no branch, and print the text and the change
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-/// An evaluation.
-#[derive(Debug, Clone, Args)]
-pub struct Eval {
-    /// The data set: one instance a line, as JSON
-    #[arg(value_name = "DATASET")]
-    pub dataset: PathBuf,
-    /// The model, as its provider names it
-    #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
-    /// The provider's address
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
-    /// Settings file; only the model and the limits in it count
-    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
-    pub settings: Option<PathBuf>,
-    /// Rules for every instance, without `repo:`
-    #[arg(long = "config", value_name = "FILE")]
-    pub rules: Option<PathBuf>,
-    /// Instances at a time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub jobs: u16,
-    /// How often each instance is played
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub runs: u32,
-    /// Begin no run once this much is spent, in dollars; runs that go on then may still cost something
-    #[arg(long, value_name = "USD", value_parser = dollars)]
-    pub max_cost: Option<f64>,
-    /// Folder for results and journals
-    #[arg(long, value_name = "DIR", default_value = "eval-results")]
-    pub out: PathBuf,
-    /// Keep the results that are there, and play what has none
-    #[arg(long)]
-    pub resume: bool,
-    /// Results of another evaluation (its folder) to compare with, instance by instance
-    #[arg(long, value_name = "RESULTS")]
-    pub compare: Option<PathBuf>,
-    /// How the result is printed
-    #[arg(long, short, value_enum, default_value = "text")]
-    pub output: Format,
-}
-
-/// What to print of what models took.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Example: journeyman spend --since 2026-11-01 --by ticket")]
-pub struct Spend {
-    /// From this day (UTC) or RFC 3339 instant on [default: the first of the month]
-    #[arg(long, value_name = "DAY")]
-    pub since: Option<String>,
-    /// Before this day (UTC) or RFC 3339 instant [default: now]
-    #[arg(long, value_name = "DAY")]
-    pub until: Option<String>,
-    /// What each line is about
-    #[arg(long, value_enum, default_value = "repository")]
-    pub by: SpendBy,
-    /// How it is printed
-    #[arg(long, short, value_enum, default_value = "text")]
-    pub output: Format,
-    /// Where the API is.
-    #[command(flatten)]
-    pub api: Api,
-}
-
-/// What is summed up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SpendBy {
-    /// All repositories of an owner.
-    Organization,
-    /// A repository.
-    Repository,
-    /// A ticket.
-    Ticket,
-    /// A kind of work.
-    Job,
-    /// A model.
-    Model,
-    /// A day.
-    Day,
-}
-
 /// How a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -276,13 +190,6 @@ pub enum Format {
     Text,
     /// One JSON object.
     Json,
-}
-
-fn dollars(text: &str) -> Result<f64, String> {
-    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
-    amount
-        .filter(|usd| usd.is_finite() && *usd > 0.0)
-        .ok_or_else(|| "must be more than 0, such as 2.50".to_owned())
 }
 
 /// Where the settings are.
@@ -305,41 +212,6 @@ pub struct Api {
     /// File that holds the API token (`JOURNEYMAN_TOKEN` may hold the token itself)
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-}
-
-/// What to do with dead letters.
-#[derive(Debug, Subcommand)]
-pub enum Dead {
-    /// List them, newest last
-    List {
-        /// Where the API is.
-        #[command(flatten)]
-        api: Api,
-    },
-    /// Print one with what it is about
-    Show {
-        /// Its number in the list
-        sequence: u64,
-        /// Where the API is.
-        #[command(flatten)]
-        api: Api,
-    },
-    /// Try it once more and forget the letter
-    Retry {
-        /// Its number in the list
-        sequence: u64,
-        /// Where the API is.
-        #[command(flatten)]
-        api: Api,
-    },
-    /// Forget it
-    Drop {
-        /// Its number in the list
-        sequence: u64,
-        /// Where the API is.
-        #[command(flatten)]
-        api: Api,
-    },
 }
 
 /// The positions of the stop-all switch.
@@ -385,10 +257,13 @@ pub struct OfTicket {
     pub api: Api,
 }
 
-/// `ENG-12` means `jira:ENG-12`.
+/// `ENG-12` means `jira:ENG-12`, `acme/shop#7` means `github:acme/shop#7`.
 pub(crate) fn ticket(text: &str) -> Result<TicketKey, String> {
     TicketKey::jira(text)
-        .or_else(|_| text.parse())
+        .or_else(|_| match text.contains('#') && !text.contains(':') {
+            true => format!("github:{text}").parse(),
+            false => text.parse(),
+        })
         .map_err(|invalid| invalid.to_string())
 }
 
@@ -404,8 +279,9 @@ mod tests {
     }
 
     #[test]
-    fn a_jira_key_needs_no_prefix() {
+    fn keys_of_the_default_instances_need_no_prefix() {
         assert_eq!(ticket("ENG-12").unwrap().to_string(), "jira:ENG-12");
+        assert_eq!(ticket("acme/shop#7").unwrap().to_string(), "github:acme/shop#7");
         assert_eq!(ticket("github:acme/shop#7").unwrap().short(), "acme/shop#7");
         assert!(ticket("eng-12").is_err());
     }

@@ -185,6 +185,7 @@ fn describe_change(report: Option<&ChangeReport>) -> String {
 fn describe_output(output: &PhaseOutput) -> String {
     match output {
         PhaseOutput::Answer { answer: Some(answer) } => format!("answer: {}", answer.answer),
+        PhaseOutput::Issues { issues } => format!("planned issues: {}", issues.len()),
         PhaseOutput::Answer { answer: None } => "no answer was of use".to_owned(),
         PhaseOutput::PullRequest { review: Some(review) } => {
             format!(
@@ -285,6 +286,13 @@ fn describe_outcome(outcome: &ReportOutcome) -> String {
             format!("asked a person about {}", head.short())
         }
         ReportOutcome::Done(Receipt::Told) => "told".to_owned(),
+        ReportOutcome::Done(Receipt::Rehearsed { would }) => {
+            let effects: usize = would.iter().map(|one| one.effects.len()).sum();
+            format!(
+                "rehearsed: {effects} effects in {} reports, none of them done",
+                would.len()
+            )
+        }
         ReportOutcome::Refused { detail } => format!("refused: {detail}"),
         ReportOutcome::Failed { detail } => format!("failed: {detail}"),
     }

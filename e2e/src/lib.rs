@@ -8,6 +8,7 @@ mod private;
 mod processes;
 pub mod standins;
 mod vendors;
+pub mod whole;
 mod world;
 
 pub use notes::Note;

@@ -37,6 +37,42 @@ fn metadata() -> &'static Metadata {
 }
 
 #[test]
+fn every_event_and_every_job_has_its_place_in_the_docs() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let events = read("docs/events.md");
+    let kinds = fs::read_dir(root().join("services/ingest/src/kinds")).unwrap();
+    let mut known = 0;
+    for kind in kinds {
+        let name = kind.unwrap().file_name().into_string().unwrap();
+        let name = name.trim_end_matches(".rs");
+        if name != "mod" && !name.ends_with("tests") {
+            known += 1;
+            assert!(
+                events.contains(&format!("| `{name}` |")),
+                "docs/events.md has no row of the kind {name}"
+            );
+        }
+    }
+    assert_eq!(
+        events.matches("` |\n").count(),
+        known,
+        "docs/events.md has rows of no kind"
+    );
+    let (jobs, upkeep) = (read("docs/jobs/README.md"), read("docs/jobs/upkeep.md"));
+    for job in domain::Job::ALL {
+        let page = root().join(format!("docs/jobs/{job}.md"));
+        assert!(
+            jobs.contains(job.as_str()),
+            "docs/jobs/README.md does not name {job}"
+        );
+        assert!(
+            page.exists() || upkeep.contains(&format!("| `{job}` |")),
+            "{job} has no page"
+        );
+    }
+}
+
+#[test]
 fn each_test_that_the_page_on_security_names_exists() {
     let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
     let is_test = |name: &&str| {

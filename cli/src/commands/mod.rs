@@ -1,16 +1,28 @@
 //! One file a command.
 
-mod client;
+mod alone;
+mod dead;
+mod decide;
+mod dispatch;
 mod doctor;
 mod eval;
 mod folder;
+mod follow;
+mod journal;
 mod keys;
-mod operate;
+mod list_tickets;
 mod pr;
 mod process_ticket;
 mod progress;
+mod purge;
+mod retry;
+mod runs;
+mod show_ticket;
 mod spend;
+mod stop;
+mod stop_all;
 mod up;
+mod watch;
 
 use std::{
     path::{Path, PathBuf},
@@ -31,35 +43,40 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return complain(&error.into()),
     };
-    let outcome = runtime.block_on(Box::pin(dispatch(arguments.command)));
+    let outcome = runtime.block_on(Box::pin(obey(arguments.command)));
     runtime.shutdown_background();
     outcome.unwrap_or_else(|error| complain(&error))
 }
 
-async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
+async fn obey(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(settings) => up::run(settings).await,
+        Command::Serve(asked) => up::serve(asked).await,
+        Command::Watch(asked) => watch::run(asked).await,
         Command::Try { text, asked } => folder::run(folder::ticket_of(&text)?, asked).await,
         Command::Eval(asked) => eval::run(asked).await,
         Command::ProcessTicket { ticket, asked } if asked.repository.is_some() => {
             folder::run(folder::ticket_in(Path::new(&ticket))?, asked).await
         }
         Command::ProcessTicket { ticket, asked } => process_ticket::run(&ticket, asked).await,
+        Command::ListTickets(asked) => list_tickets::run(asked).await,
+        Command::ShowTicket(of) => show_ticket::run(of).await,
+        Command::Dispatch(asked) => dispatch::run(asked).await,
         Command::Pr(asked) => pr::run(asked).await,
         Command::Journal {
             run,
             json,
             follow,
             api,
-        } => client::journal(&run, json, follow, &api).await,
-        Command::Runs { ticket, api } => client::runs(ticket.as_ref(), &api).await,
+        } => journal::run(&run, json, follow, &api).await,
+        Command::Runs { ticket, api } => runs::run(ticket.as_ref(), &api).await,
         Command::Spend(asked) => spend::run(asked).await,
-        Command::Stop { target, api } => client::stop(&target, &api).await,
-        Command::Retry(of) => operate::retry(&of.ticket, &of.api).await,
-        Command::Dead { action } => operate::dead(action).await,
-        Command::Purge(of) => operate::purge(&of.ticket, &of.api).await,
-        Command::StopAll { switch, api } => operate::stop_all(switch, &api).await,
-        Command::Diff { run, api } => client::diff(&run, &api).await,
+        Command::Stop { target, api } => stop::run(&target, &api).await,
+        Command::Retry(of) => retry::run(&of.ticket, &of.api).await,
+        Command::Dead { action } => dead::run(action).await,
+        Command::Purge(of) => purge::run(&of.ticket, &of.api).await,
+        Command::StopAll { switch, api } => stop_all::run(switch, &api).await,
+        Command::Diff { run, api } => decide::diff(&run, &api).await,
         Command::Decide {
             run,
             verdict,
@@ -68,11 +85,11 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             api,
         } => {
             let head = head.unwrap_or_default();
-            client::decide(&run, verdict, &head, &feedback, &api).await
+            decide::decide(&run, verdict, &head, &feedback, &api).await
         }
-        Command::Approve { of, head } => client::decide_about(&of, Verdict::Approve, &head, "").await,
-        Command::Reject(of) => client::decide_about(&of, Verdict::Reject, "", "").await,
-        Command::Feedback { of, text } => client::decide_about(&of, Verdict::Revise, "", &text).await,
+        Command::Approve { of, head } => decide::decide_about(&of, Verdict::Approve, &head, "").await,
+        Command::Reject(of) => decide::decide_about(&of, Verdict::Reject, "", "").await,
+        Command::Feedback { of, text } => decide::decide_about(&of, Verdict::Revise, "", &text).await,
         Command::Doctor(settings) => doctor::run(settings_file(settings.settings)).await,
         Command::Token { name, role } => keys::token(&name, &role),
         Command::GrantKey => Ok(keys::grant_key()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChecksSummary, CommitId, PullRequestRef, ReviewedChange};
+use crate::{ChecksSummary, CommitId, Job, PullRequestRef, ReviewedChange};
 
 /// What a job is about beside its ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,59 @@ pub enum About {
     Question(Box<CommentQuestion>),
     /// A pull request of somebody that is to be reviewed.
     Change(Box<ReviewedChange>),
+    /// What is to be done in a discussion.
+    Discussion(Box<DiscussionRequest>),
+    /// A job that is only rehearsed.
+    Rehearsal(Box<Rehearsal>),
+}
+
+/// What is to be done in a discussion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscussionRequest {
+    /// What.
+    pub task: DiscussionTask,
+    /// The comment that asks for it; absent: the discussion itself does, or nobody on GitHub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<crate::Reactable>,
+}
+
+/// What can be done in a discussion, beside answering questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiscussionTask {
+    /// Find out what the code says to its questions.
+    Research,
+    /// Sum it up, in one comment that is kept up to date.
+    Summarize,
+    /// Open the issues that follow from it.
+    Plan,
+    /// Say how it ended, and close it.
+    Complete,
+}
+
+impl DiscussionTask {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Research, Self::Summarize, Self::Plan, Self::Complete];
+
+    /// The name in the API, in prompts and journals.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Research => "research",
+            Self::Summarize => "summarize",
+            Self::Plan => "plan",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+/// A job that is not done: what it would write is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rehearsal {
+    /// The kind of work.
+    pub job: Job,
+    /// What that would be about.
+    #[serde(default, skip_serializing_if = "About::is_ticket")]
+    pub about: About,
 }
 
 impl About {
@@ -30,7 +83,9 @@ impl About {
     /// The pull request that the work goes on with, and its head at that moment.
     pub fn pull_request(&self) -> Option<(&PullRequestRef, &CommitId)> {
         match self {
-            Self::Ticket | Self::Question(_) | Self::Change(_) => None,
+            Self::Ticket | Self::Question(_) | Self::Change(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
+                None
+            }
             Self::Checks(checks) => Some((&checks.pull_request, &checks.head)),
             Self::Review(round) => Some((&round.pull_request, &round.head)),
         }
@@ -44,38 +99,62 @@ impl About {
             Self::Review(_) => "review",
             Self::Question(_) => "question",
             Self::Change(_) => "change",
+            Self::Discussion(_) => "discussion",
+            Self::Rehearsal(_) => "rehearsal",
+        }
+    }
+
+    /// The job that is rehearsed, when it is one.
+    pub const fn rehearsal(&self) -> Option<&Rehearsal> {
+        if let Self::Rehearsal(rehearsal) = self {
+            Some(rehearsal)
+        } else {
+            None
         }
     }
 
     /// The checks that failed, when it is about these.
     pub const fn checks(&self) -> Option<&ChecksSummary> {
-        match self {
-            Self::Checks(checks) => Some(checks),
-            Self::Ticket | Self::Review(_) | Self::Question(_) | Self::Change(_) => None,
+        if let Self::Checks(checks) = self {
+            Some(checks)
+        } else {
+            None
         }
     }
 
     /// The review of a pull request of ours, when it is about one.
     pub const fn round(&self) -> Option<&ReviewRound> {
-        match self {
-            Self::Review(round) => Some(round),
-            Self::Ticket | Self::Checks(_) | Self::Question(_) | Self::Change(_) => None,
+        if let Self::Review(round) = self {
+            Some(round)
+        } else {
+            None
         }
     }
 
     /// The question, when it is about one.
     pub const fn question(&self) -> Option<&CommentQuestion> {
-        match self {
-            Self::Question(question) => Some(question),
-            Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Change(_) => None,
+        if let Self::Question(question) = self {
+            Some(question)
+        } else {
+            None
         }
     }
 
     /// The pull request to review, when it is about one.
     pub const fn change(&self) -> Option<&ReviewedChange> {
-        match self {
-            Self::Change(change) => Some(change),
-            Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Question(_) => None,
+        if let Self::Change(change) = self {
+            Some(change)
+        } else {
+            None
+        }
+    }
+
+    /// What is to be done in a discussion, when it is about that.
+    pub const fn discussion(&self) -> Option<&DiscussionRequest> {
+        if let Self::Discussion(discussion) = self {
+            Some(discussion)
+        } else {
+            None
         }
     }
 
@@ -83,7 +162,12 @@ impl About {
     pub fn threads(&self) -> &[ReviewThread] {
         match self {
             Self::Review(round) => &round.threads,
-            Self::Ticket | Self::Checks(_) | Self::Question(_) | Self::Change(_) => &[],
+            Self::Ticket
+            | Self::Checks(_)
+            | Self::Question(_)
+            | Self::Change(_)
+            | Self::Discussion(_)
+            | Self::Rehearsal(_) => &[],
         }
     }
 
@@ -92,7 +176,9 @@ impl About {
         match self {
             Self::Question(question) => question.head.as_ref(),
             Self::Change(change) => change.is_here.then_some(&change.head),
-            Self::Ticket | Self::Checks(_) | Self::Review(_) => Some(self.pull_request()?.1),
+            Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
+                Some(self.pull_request()?.1)
+            }
         }
     }
 }
@@ -110,6 +196,9 @@ pub struct CommentQuestion {
     /// Its head at that moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
+    /// The comment, where it can be reacted to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<crate::Reactable>,
 }
 
 /// The answer to a question, and where it comes from.
@@ -148,8 +237,30 @@ pub struct ReviewRound {
     pub asks_for_changes: bool,
     /// What the review says as a whole, sanitised; may be empty.
     pub body: String,
-    /// Its comments on lines, in their order; at most 50.
+    /// Its comments on lines, in their order; at most 50. Those of [`Self::left`] are not among them.
     pub threads: Vec<ReviewThread>,
+    /// Threads that came back after they were worked on as often as the rules allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<LeftThreads>,
+}
+
+impl ReviewRound {
+    /// What is left to people, when the review asks for nothing else.
+    pub fn only_left(&self) -> Option<&LeftThreads> {
+        let is_all = self.threads.is_empty() && self.body.trim().is_empty();
+        self.left.as_ref().filter(|_| is_all)
+    }
+}
+
+/// Threads of a review that are left to people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftThreads {
+    /// The ids of the comments that began them.
+    pub threads: Vec<u64>,
+    /// How often they were worked on.
+    pub rounds: u32,
+    /// Logins of those who are asked to decide.
+    pub asked: Vec<String>,
 }
 
 /// A comment of a review on a line.

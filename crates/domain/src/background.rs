@@ -14,7 +14,7 @@ pub struct Background {
     /// Tickets that this one is linked with; at most 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub linked: Vec<LinkedTicket>,
-    /// Unfinished tickets of the same project with a similar title, the most similar first; at most 5.
+    /// Unfinished tickets of the same project with a similar title, the most similar first; at most 5, for a triage 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<SimilarTicket>,
     /// What could not be read.

@@ -82,6 +82,9 @@ pub struct ChecksSummary {
     /// Why nothing is done about it, when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrepaired: Option<RepairEnd>,
+    /// Runs of GitHub Actions whose failed jobs run again; at most 20. Empty: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rerun: Vec<u64>,
 }
 
 /// Why failed checks are left to people.
@@ -92,6 +95,8 @@ pub enum RepairEnd {
     Off,
     /// None of them is about the change.
     NotOurs,
+    /// None of them is about the change, and they failed again after they ran once more.
+    FailedAgain,
     /// The same commit was tried as often as is allowed.
     PerHead,
     /// The pull request was repaired as often as is allowed.

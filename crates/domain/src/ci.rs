@@ -16,6 +16,12 @@ pub struct CiRules {
     /// Whether failed checks of our pull requests are repaired.
     #[serde(skip_serializing_if = "is_true")]
     pub repair: bool,
+    /// A program and its arguments that prints the log of a failed check that is no job of GitHub Actions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs_command: Vec<String>,
+    /// Whether failed jobs run again, once for each commit, when none of the failures is about the change.
+    #[serde(skip_serializing_if = "is_true")]
+    pub rerun: bool,
 }
 
 impl Default for CiRules {
@@ -25,6 +31,8 @@ impl Default for CiRules {
             auto_fix: Vec::new(),
             required: CiRequired::default(),
             repair: true,
+            logs_command: Vec::new(),
+            rerun: true,
         }
     }
 }

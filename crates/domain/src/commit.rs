@@ -23,6 +23,13 @@ impl CommitId {
     }
 }
 
+impl CommitId {
+    /// What git writes where there is no commit.
+    pub fn null() -> Self {
+        Self("0".repeat(40))
+    }
+}
+
 impl fmt::Display for CommitId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

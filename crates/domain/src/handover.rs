@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
 use crate::{
-    Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, Review, ReviewOfChange,
-    StopReason, ThreadReply, Widened,
+    Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, PlannedIssue, Review,
+    ReviewOfChange, StopReason, ThreadReply, Widened,
 };
 
 /// How the model ended its work.
@@ -262,6 +262,11 @@ pub enum PhaseOutput {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Box<Answered>>,
     },
+    /// The issues that follow from a discussion were planned.
+    Issues {
+        /// The issues; none: the model came to no plan.
+        issues: Vec<PlannedIssue>,
+    },
     /// A pull request was reviewed.
     PullRequest {
         /// The review; absent: the model came to none.
@@ -284,7 +289,9 @@ impl PhaseOutput {
     /// Whether it still holds when the run goes back.
     pub const fn outlasts(&self, why: &Return) -> bool {
         match self {
-            Self::Intake { .. } | Self::Answer { .. } | Self::PullRequest { .. } => true,
+            Self::Intake { .. } | Self::Answer { .. } | Self::Issues { .. } | Self::PullRequest { .. } => {
+                true
+            }
             Self::Plan { .. } => !matches!(why, Return::Replan { .. }),
             Self::Work { .. } | Self::Prove { .. } | Self::Review { .. } => false,
         }

@@ -97,9 +97,20 @@ impl ReportId {
         Self(format!("quarantine:{ticket}@{cursor}"))
     }
 
+    /// The answer to the order that the trigger at `sequence` gives: it was seen.
+    pub fn seen(ticket: &TicketKey, sequence: u64) -> Self {
+        Self(format!("seen:{ticket}@{sequence}"))
+    }
+
     /// The notice that the record at `sequence` of a log could not be read.
     pub fn unreadable(what: RecordKind, ticket: &TicketKey, sequence: u64) -> Self {
         Self(format!("unreadable-{what}:{ticket}@{sequence}"))
+    }
+
+    /// Where in its run's journal it was asked for; absent for a notice.
+    pub fn position(&self) -> Option<u64> {
+        let (_, position) = self.0.rsplit_once(':')?;
+        position.parse().ok()
     }
 
     /// The text.

@@ -14,6 +14,8 @@ pub enum Job {
     Triage,
     /// Answer a question in a comment.
     Answer,
+    /// Take part in a discussion: research it, sum it up, plan issues of it, or close it.
+    Discuss,
     /// React to red CI on a pull request of ours.
     FixCi,
     /// React to a review of a pull request of ours.
@@ -28,14 +30,19 @@ pub enum Job {
     BackToDraft,
     /// Follow a pull request of ours that a person opened again.
     Reopen,
+    /// Tell what another job would write, without model, workspace and outside writes.
+    Rehearse,
+    /// Remind people of a review that a pull request of ours waits for.
+    Remind,
 }
 
 impl Job {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Implement,
         Self::Triage,
         Self::Answer,
+        Self::Discuss,
         Self::FixCi,
         Self::AddressReview,
         Self::Review,
@@ -43,6 +50,8 @@ impl Job {
         Self::Finish,
         Self::BackToDraft,
         Self::Reopen,
+        Self::Rehearse,
+        Self::Remind,
     ];
 
     /// Where the job waits for its turn, when it is about this repository.
@@ -51,9 +60,9 @@ impl Job {
             Self::Implement | Self::FixCi | Self::AddressReview => Lane::Change {
                 repository: repository.clone(),
             },
-            Self::Answer => Lane::Talk,
-            Self::Triage | Self::Review => Lane::Review,
-            Self::MarkReady | Self::Finish | Self::BackToDraft | Self::Reopen => Lane::Upkeep,
+            Self::Answer | Self::Discuss => Lane::Talk,
+            Self::Triage | Self::Review | Self::Rehearse => Lane::Review,
+            Self::MarkReady | Self::Finish | Self::BackToDraft | Self::Reopen | Self::Remind => Lane::Upkeep,
         }
     }
 
@@ -63,6 +72,7 @@ impl Job {
             Self::Implement => "implement",
             Self::Triage => "triage",
             Self::Answer => "answer",
+            Self::Discuss => "discuss",
             Self::FixCi => "fix_ci",
             Self::AddressReview => "address_review",
             Self::Review => "review",
@@ -70,6 +80,8 @@ impl Job {
             Self::Finish => "finish",
             Self::BackToDraft => "back_to_draft",
             Self::Reopen => "reopen",
+            Self::Rehearse => "rehearse",
+            Self::Remind => "remind",
         }
     }
 }

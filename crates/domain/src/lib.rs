@@ -38,6 +38,8 @@ mod phase;
 mod plan;
 mod pull_request_review;
 mod question;
+mod reactable;
+mod repair;
 pub mod report;
 mod repository;
 mod review;
@@ -61,7 +63,8 @@ mod waiting;
 mod workspace;
 
 pub use about::{
-    About, Answered, Citation, CommentQuestion, Disposition, ReviewRound, ReviewThread, ThreadReply,
+    About, Answered, Citation, CommentQuestion, DiscussionRequest, DiscussionTask, Disposition, LeftThreads,
+    Rehearsal, ReviewRound, ReviewThread, ThreadReply,
 };
 pub use background::{
     Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,
@@ -103,19 +106,23 @@ pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;
 pub use phase::{ModelRole, Phase};
-pub use plan::{Plan, PlanStep};
-pub use pull_request_review::{ChangedFile, LineRemark, ReviewOfChange, ReviewedChange};
+pub use plan::{Plan, PlanStep, PlannedIssue};
+pub use pull_request_review::{ChangedFile, LineRemark, ReviewOfChange, ReviewedChange, SinceReview};
 pub use question::Question;
+pub use reactable::{Reactable, Reaction};
+pub use repair::{RepairDone, RepairResult};
 pub use report::{
-    Proposal, PushBranch, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, ReportSettled,
+    Proposal, PushBranch, Receipt, Rehearsed, Report, ReportCursor, ReportOutcome, ReportRequest,
+    ReportSettled,
 };
 pub use repository::RepositoryName;
 pub use review::{Objection, Review, Weight};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
     AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
-    DbtRules, ExecutorRules, IssueRules, JiraRules, ModuleRules, Planned, PullRequestRules, RepoRules, Rules,
-    RulesProblem, SkipRules, TicketBudgetRules, TriageRules, is_program_name,
+    DbtRules, DiscussionRules, ExecutorRules, Finish, IssueRules, JiraRules, ModuleRules, Planned,
+    PullRequestRules, RepoRules, ReviewRules, Rules, RulesProblem, SkipRules, TicketBudgetRules, TriageRules,
+    is_program_name,
 };
 pub use sandbox::SandboxLevel;
 pub use scope::{Outside, Scope, ScopeOf, Widened};
@@ -123,7 +130,7 @@ pub use seed::CodeSeed;
 pub use size::{ChangeSize, FileChange, FileRole};
 pub use skip::{SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};
-pub use spend::{Amount, BudgetOf, Period, SharedBudget, TicketLimits};
+pub use spend::{Amount, BudgetOf, Period, RunCost, SharedBudget, TicketCost, TicketLimits};
 pub use stop::{GiveUp, StopReason};
 pub use stored::{AnyRecord, Stored, Undecodable};
 pub use ticket::{Account, TicketComment, TicketKey, TicketText};

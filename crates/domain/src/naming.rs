@@ -77,7 +77,7 @@ impl<'a> Naming<'a> {
     pub fn key(&self) -> String {
         match self.ticket {
             TicketKey::Jira { .. } | TicketKey::Folder { .. } => self.ticket.short(),
-            TicketKey::GitHub { number, .. } => format!("#{number}"),
+            TicketKey::GitHub { number, .. } | TicketKey::Discussion { number, .. } => format!("#{number}"),
         }
     }
 

@@ -19,6 +19,8 @@ pub enum Phase {
     Review,
     /// A question is answered.
     Answer,
+    /// A discussion is researched, summed up, planned or closed.
+    Discuss,
     /// A pull request of somebody is reviewed.
     PullRequest,
 }
@@ -33,6 +35,7 @@ impl Phase {
             Self::Plan => "plan",
             Self::Review => "review",
             Self::Answer => "answer",
+            Self::Discuss => "discuss",
             Self::PullRequest => "pull_request",
         }
     }

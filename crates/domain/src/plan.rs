@@ -31,3 +31,15 @@ pub struct PlanStep {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
+
+/// An issue as it was planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedIssue {
+    /// One line by the model.
+    pub title: String,
+    /// Markdown by the model.
+    pub text: String,
+    /// What has to be done, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checklist: Vec<String>,
+}

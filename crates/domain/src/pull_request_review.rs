@@ -21,6 +21,29 @@ pub struct ReviewedChange {
     pub author: String,
     /// What it changes; at most 300 files.
     pub files: Vec<ChangedFile>,
+    /// What came after our last review of it; absent: there was none, or its commit is no part of the branch any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<SinceReview>,
+}
+
+/// What came after our last review of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinceReview {
+    /// The commit that was reviewed last.
+    pub commit: CommitId,
+    /// What differs from it; at most 300 files.
+    pub files: Vec<ChangedFile>,
+}
+
+impl ReviewedChange {
+    /// Whether a comment can stand on a line: the pull request adds it, and what was reviewed before does not have it.
+    pub fn may_comment(&self, path: &str, line: u32) -> bool {
+        let adds = |files: &[ChangedFile]| {
+            let mut files = files.iter();
+            files.any(|file| file.path == path && file.added_lines().contains(&line))
+        };
+        adds(&self.files) && self.since.as_ref().is_none_or(|since| adds(&since.files))
+    }
 }
 
 /// A file of a pull request.
@@ -99,6 +122,38 @@ impl ReviewOfChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_a_review_only_lines_that_are_new_since_then_take_comments() {
+        let file = |patch: &str| ChangedFile {
+            path: "x".to_owned(),
+            patch: patch.to_owned(),
+        };
+        let commit: CommitId = "a".repeat(40).parse().unwrap();
+        let change = |since| ReviewedChange {
+            pull_request: PullRequestRef {
+                repository: "acme/shop".parse().unwrap(),
+                number: 1,
+                url: String::new(),
+                branch: "b".to_owned(),
+            },
+            head: commit.clone(),
+            is_here: true,
+            base_branch: "main".to_owned(),
+            author: "sam".to_owned(),
+            files: vec![file("@@ -0,0 +1,3 @@\n+a\n+b\n+c")],
+            since,
+        };
+        let since = SinceReview {
+            commit: commit.clone(),
+            // Line 5 comes from a merge of the target branch: the pull request does not add it.
+            files: vec![file("@@ -1,2 +1,2 @@\n a\n-x\n+b\n@@ -4 +4,2 @@\n d\n+e")],
+        };
+        let first = change(None);
+        assert!(first.may_comment("x", 1) && first.may_comment("x", 2) && !first.may_comment("y", 1));
+        let next = change(Some(since));
+        assert!(!next.may_comment("x", 1) && next.may_comment("x", 2) && !next.may_comment("x", 5));
+    }
 
     #[test]
     fn comments_can_stand_on_lines_that_the_change_adds() {

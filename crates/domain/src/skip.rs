@@ -69,6 +69,8 @@ pub enum SkipReason {
         /// The commits and plans that wait for a decision, abbreviated.
         heads: Vec<String>,
     },
+    /// A plan was asked for, and the rules let us open no issues.
+    NoIssues,
     /// The tracker's answer about the ticket cannot be read.
     Unreadable,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use time::{Date, Month, OffsetDateTime, Time};
 
-use crate::{Budget, Dollars, Timestamp};
+use crate::{Budget, Dollars, Job, RunId, Timestamp};
 
 /// What models took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,32 @@ impl Amount {
             tokens: self.tokens.saturating_add(other.tokens),
         }
     }
+}
+
+/// What the runs of a ticket have taken so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TicketCost {
+    /// The latest runs that asked a model, oldest first; at most 20.
+    pub runs: Vec<RunCost>,
+    /// Of all runs.
+    pub cost_usd: Dollars,
+    /// Of all runs, read and written.
+    pub tokens: u64,
+    /// Whether the price of every model is known; otherwise it is more money than that.
+    pub is_priced: bool,
+}
+
+/// What one run has taken so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCost {
+    /// The run.
+    pub run: RunId,
+    /// Its kind of work.
+    pub job: Job,
+    /// Money, as far as prices are known.
+    pub cost_usd: Dollars,
+    /// Tokens read and written.
+    pub tokens: u64,
 }
 
 /// What a ticket may take in all its runs, and what the others of them had taken when this run's limits were set.

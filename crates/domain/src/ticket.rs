@@ -12,12 +12,16 @@ use crate::{
     time::Timestamp,
 };
 
-const EXPECTED: &str = "a ticket such as jira:ENG-12, github:acme/shop#7 or folder:shop#1; with the name of an \
-                        instance, jira+dc:ENG-12 or github+ghe:acme/shop#7";
+const EXPECTED: &str = "a ticket such as jira:ENG-12, github:acme/shop#7, github:acme/shop/discussions/7 or \
+                        folder:shop#1; with the name of an instance, jira+dc:ENG-12 or github+ghe:acme/shop#7";
 /// What a ticket of a folder begins with.
 const FOLDER: &str = "folder";
+/// What stands between a repository and the number of a discussion, as in GitHub's addresses.
+const DISCUSSIONS: &str = "/discussions/";
 
-/// A ticket's identity: `jira:ENG-12`, `github:acme/shop#7` for an issue, pull request or discussion, or
+/// A ticket's identity.
+///
+/// `jira:ENG-12`, `github:acme/shop#7` for an issue or pull request, `github:acme/shop/discussions/7` for a discussion, or
 /// `folder:shop#1` for what somebody asks for in a local folder.
 ///
 /// A ticket that is not on the default instance names its instance: `jira+dc:ENG-12`, `github+ghe:acme/shop#7`.
@@ -33,8 +37,16 @@ pub enum TicketKey {
         /// The number in the project, from 1.
         number: u64,
     },
-    /// A GitHub issue, pull request or discussion.
+    /// A GitHub issue or pull request.
     GitHub {
+        /// Where it lives; it names the instance.
+        repository: RepositoryName,
+        /// The number in the repository, from 1.
+        number: u64,
+    },
+    /// A discussion on GitHub. Its number is no issue's and no pull request's, but nothing in the number says so, and
+    /// other calls read and write it.
+    Discussion {
         /// Where it lives; it names the instance.
         repository: RepositoryName,
         /// The number in the repository, from 1.
@@ -84,7 +96,7 @@ impl TicketKey {
     pub fn instance(&self) -> Option<&Instance> {
         match self {
             Self::Jira { instance, .. } => instance.as_ref(),
-            Self::GitHub { repository, .. } => repository.instance(),
+            Self::GitHub { repository, .. } | Self::Discussion { repository, .. } => repository.instance(),
             Self::Folder { .. } => None,
         }
     }
@@ -102,6 +114,10 @@ impl TicketKey {
                 repository: repository.on(instance.cloned()),
                 number,
             },
+            Self::Discussion { repository, number } => Self::Discussion {
+                repository: repository.on(instance.cloned()),
+                number,
+            },
             Self::Folder { .. } => self,
         }
     }
@@ -111,7 +127,9 @@ impl TicketKey {
     pub fn short(&self) -> String {
         match self {
             Self::Jira { project, number, .. } => format!("{project}-{number}"),
-            Self::GitHub { repository, number } => format!("{}#{number}", repository.path()),
+            Self::GitHub { repository, number } | Self::Discussion { repository, number } => {
+                format!("{}#{number}", repository.path())
+            }
             Self::Folder { folder, number } => format!("{folder}-{number}"),
         }
     }
@@ -130,6 +148,10 @@ impl fmt::Display for TicketKey {
         match self {
             Self::Jira { .. } => write!(f, "{}:{}", Origin::Jira(instance), self.short()),
             Self::GitHub { .. } => write!(f, "{}:{}", Origin::GitHub(instance), self.short()),
+            Self::Discussion { repository, number } => {
+                let path = repository.path();
+                write!(f, "{}:{path}{DISCUSSIONS}{number}", Origin::GitHub(instance))
+            }
             Self::Folder { folder, number } => write!(f, "{FOLDER}:{folder}#{number}"),
         }
     }
@@ -150,12 +172,15 @@ impl FromStr for TicketKey {
         match place.parse().map_err(|_| invalid())? {
             Origin::Jira(instance) => Self::jira_on(instance, key).map_err(|_| invalid()),
             Origin::GitHub(instance) => {
-                let (path, number) = key.rsplit_once('#').ok_or_else(invalid)?;
+                let discussion = key.split_once(DISCUSSIONS);
+                let (path, number) = discussion.or_else(|| key.rsplit_once('#')).ok_or_else(invalid)?;
                 let (owner, name) = path.split_once('/').ok_or_else(invalid)?;
                 let repository = RepositoryName::new(owner, name).map_err(|_| invalid())?;
-                Ok(Self::GitHub {
-                    repository: repository.on(instance),
-                    number: parse_number(number).ok_or_else(invalid)?,
+                let (repository, number) =
+                    (repository.on(instance), parse_number(number).ok_or_else(invalid)?);
+                Ok(match discussion {
+                    Some(_) => Self::Discussion { repository, number },
+                    None => Self::GitHub { repository, number },
                 })
             }
         }
@@ -196,6 +221,9 @@ pub struct TicketComment {
     /// Whether the author may instruct; what others write is information only.
     #[serde(default)]
     pub may_instruct: bool,
+    /// Whether it was said since the ticket was worked on before, by somebody who may instruct.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
 }
 
 /// Somebody's account at a tracker.

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    About, Background, ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, RecordKind,
-    ReportSettled, RepositoryName, Rules, RunId, SkipReason, Stored, TicketKey, TicketText, Timestamp,
+    About, Background, ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, Reactable,
+    RecordKind, ReportSettled, RepositoryName, Rules, RunId, SkipReason, Stored, TicketCost, TicketKey,
+    TicketText, Timestamp,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
@@ -52,6 +53,9 @@ pub struct Trigger {
     pub source: Source,
     /// Who acted, as the outside names them.
     pub actor: Option<String>,
+    /// The comment that gave an order; whoever wrote it sees that it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Reactable>,
     /// What happened.
     pub reason: Reason,
 }
@@ -107,6 +111,15 @@ pub enum Reason {
         /// Who did.
         by: String,
     },
+    /// A pull request of ours has waited for a review as long as the rules allow.
+    ReviewAwaited {
+        /// The pull request.
+        pull_request: PullRequestRef,
+        /// Logins of those who are asked for it.
+        reviewers: Vec<String>,
+        /// When it was asked for.
+        since: Timestamp,
+    },
     /// A job was asked for and a skip rule says no.
     Skipped(SkipReason),
     /// Somebody asked to stop the ticket's runs.
@@ -120,6 +133,13 @@ pub enum Reason {
     Decided(Decision),
     /// The reporter finished with a report.
     ReportSettled(ReportSettled),
+    /// Somebody asked what the ticket's runs have taken.
+    CostAsked {
+        /// Where they asked, when that is a pull request.
+        on: Option<PullRequestRef>,
+        /// What they have taken.
+        cost: TicketCost,
+    },
     /// Something was said about the ticket: input for its live runs.
     NewsArrived(News),
 }
@@ -135,6 +155,7 @@ impl Reason {
             }),
             Self::HeadMoved { .. } => Some(Job::BackToDraft),
             Self::PullRequestReopened { .. } => Some(Job::Reopen),
+            Self::ReviewAwaited { .. } => Some(Job::Remind),
             Self::PullRequestMerged { .. }
             | Self::MergedElsewhere { .. }
             | Self::PullRequestClosed { .. } => Some(Job::Finish),
@@ -143,6 +164,7 @@ impl Reason {
             | Self::RetryRequested
             | Self::Decided(_)
             | Self::ReportSettled(_)
+            | Self::CostAsked { .. }
             | Self::NewsArrived(_) => None,
         }
     }
@@ -171,12 +193,14 @@ impl Reason {
             | Self::PullRequestMerged { pull_request, .. }
             | Self::MergedElsewhere { pull_request, .. }
             | Self::PullRequestReopened { pull_request, .. }
+            | Self::ReviewAwaited { pull_request, .. }
             | Self::PullRequestClosed { pull_request, .. } => Some(pull_request),
             Self::Skipped(_)
             | Self::StopRequested { .. }
             | Self::RetryRequested
             | Self::Decided(_)
             | Self::ReportSettled(_)
+            | Self::CostAsked { .. }
             | Self::NewsArrived(_) => None,
         }
     }
@@ -225,4 +249,41 @@ pub enum Verdict {
     Reject,
     /// Back to the model with the feedback.
     Revise,
+}
+
+impl JobRequest {
+    /// What the person who asked for the work wrote; absent: it cannot be reacted to.
+    pub fn reactable(&self, ticket: &TicketKey) -> Option<Reactable> {
+        match &self.about {
+            About::Ticket => match ticket {
+                TicketKey::GitHub { repository, number } => Some(Reactable::issue(repository, *number)),
+                TicketKey::Discussion { repository, number } => {
+                    Some(Reactable::discussion(repository, *number))
+                }
+                TicketKey::Jira { .. } | TicketKey::Folder { .. } => None,
+            },
+            About::Discussion(discussion) => discussion.comment.clone().or_else(|| match ticket {
+                TicketKey::Discussion { repository, number } => {
+                    Some(Reactable::discussion(repository, *number))
+                }
+                TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Folder { .. } => None,
+            }),
+            // Nobody wrote anything, or nothing is to be written.
+            About::Checks(_) | About::Rehearsal(_) => None,
+            About::Review(round) => {
+                let ours = &round.pull_request;
+                let whole = || Reactable::issue(&ours.repository, ours.number);
+                let line = round.threads.first().map(|thread| Reactable::LineComment {
+                    repository: ours.repository.clone(),
+                    id: thread.id,
+                });
+                Some(line.unwrap_or_else(whole))
+            }
+            About::Question(question) => question.comment.clone(),
+            About::Change(change) => {
+                let reviewed = &change.pull_request;
+                Some(Reactable::issue(&reviewed.repository, reviewed.number))
+            }
+        }
+    }
 }

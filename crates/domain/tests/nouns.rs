@@ -354,6 +354,7 @@ fn news_decode_back_exactly() {
             at: Timestamp::from_unix_ms(1),
             text: "Mind the tax.".to_owned(),
             may_instruct: true,
+            is_new: false,
         },
         pull_request: None,
     };

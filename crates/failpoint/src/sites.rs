@@ -1,7 +1,7 @@
 //! Every site, by name.
 
 /// The awaits that touch the outside. A test holds the list to the sources, both ways.
-pub const SITES: [&str; 90] = [
+pub const SITES: [&str; 97] = [
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -14,12 +14,16 @@ pub const SITES: [&str; 90] = [
     "ingest.github.checks",
     "ingest.github.closed",
     "ingest.github.comments",
+    "ingest.github.commits",
+    "ingest.github.discussion",
+    "ingest.github.discussions",
     "ingest.github.files",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
     "ingest.github.issue",
     "ingest.github.issues",
     "ingest.github.job_log",
+    "ingest.github.list",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
@@ -32,6 +36,9 @@ pub const SITES: [&str; 90] = [
     "ingest.jira.groups",
     "ingest.jira.issue",
     "ingest.jira.last_move",
+    "ingest.jira.list",
+    "ingest.jira.match",
+    "ingest.jira.matching",
     "ingest.jira.outlines",
     "ingest.jira.search",
     "ingest.jira.similar",

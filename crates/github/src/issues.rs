@@ -1,10 +1,10 @@
 //! Issues: what they ask for, and the end of them.
 
-use domain::RepositoryName;
+use domain::{Reactable, Reaction, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    ETag, Error, Issue, PolledIssues, Reader, Writer,
+    ETag, Error, Issue, ListedIssue, PolledIssues, Reader, Writer,
     client::{Method, encode},
     permissions::Access,
     wire::{WireIssueData, WireIssueStub},
@@ -70,6 +70,36 @@ impl Reader {
     }
 }
 
+/// Which issues to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssueState {
+    /// Those that wait.
+    Open,
+    /// Those that are over.
+    Closed,
+}
+
+impl Reader {
+    /// The issues of a repository, the latest change first; what pull requests leave of the first 100.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when our account sees no such repository.
+    pub async fn list_issues(
+        &self,
+        repository: &RepositoryName,
+        state: IssueState,
+    ) -> Result<Vec<ListedIssue>, Error> {
+        let state = match state {
+            IssueState::Open => "open",
+            IssueState::Closed => "closed",
+        };
+        let path = format!("/issues?state={state}&sort=updated&direction=desc&per_page={PAGE}");
+        let client = self.clients.of(repository)?;
+        let found: Vec<WireIssueStub> = client.get(repository, Access::Look, &path).await?;
+        Ok(found.into_iter().filter_map(WireIssueStub::into_listed).collect())
+    }
+}
+
 impl Writer {
     /// Whether an issue is open.
     ///
@@ -98,14 +128,25 @@ impl Writer {
         Ok(())
     }
 
-    /// Shows with eyes on an issue or pull request that it was seen; a second time changes nothing.
+    /// Reacts to what somebody wrote; a second time changes nothing.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
-    pub async fn react_with_eyes(&self, repository: &RepositoryName, number: u64) -> Result<(), Error> {
+    /// [`Error::NotFound`] when it is not there.
+    pub async fn react(&self, to: &Reactable, reaction: Reaction) -> Result<(), Error> {
+        let repository = to.repository();
         let client = self.clients.of(repository)?;
-        let path = format!("/issues/{number}/reactions");
-        let body = json!({ "content": "eyes" });
+        let path = match to {
+            Reactable::Discussion { number, comment, .. } => {
+                let comment = comment.as_deref();
+                return self
+                    .react_in_discussion(repository, *number, comment, reaction)
+                    .await;
+            }
+            Reactable::Issue { number, .. } => format!("/issues/{number}/reactions"),
+            Reactable::Comment { id, .. } => format!("/issues/comments/{id}/reactions"),
+            Reactable::LineComment { id, .. } => format!("/pulls/comments/{id}/reactions"),
+        };
+        let body = json!({ "content": reaction.as_str() });
         let _: Value = client.write(repository, Method::Post, &path, &body).await?;
         Ok(())
     }

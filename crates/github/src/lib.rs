@@ -1,15 +1,20 @@
 //! GitHub over REST and GraphQL: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold
 //! a writer. No merge endpoint is called anywhere.
 
+mod check_runs;
 mod client;
 mod clients;
+mod discussions;
 mod error;
 mod issues;
 mod model;
 mod model_issues;
+mod model_runs;
+mod new_issues;
 pub mod permissions;
 mod places;
 mod reader;
+mod reruns;
 mod reviewing;
 mod rounds;
 mod settings;
@@ -17,15 +22,21 @@ mod transport;
 mod wire;
 mod writer;
 
+pub use check_runs::CheckRunText;
+pub use discussions::{Discussion, DiscussionComment, DiscussionStub};
 pub use error::Error;
+pub use issues::IssueState;
 pub use model::{
     Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, GitRemote, HookDelivery,
     Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
     ReviewState, conclusion, mentions,
 };
 pub use model_issues::{
-    Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, PolledIssues, ReviewRequest, User,
+    Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, ListedIssue, PolledIssues,
+    ReviewRequest, User,
 };
+pub use model_runs::{WorkflowRun, actions_run, is_our_check_run};
+pub use new_issues::{NewIssue, OpenedIssue};
 pub use reader::Reader;
 pub use reviewing::{NewComment, NewReview};
 pub use settings::{Settings, readers, writers};

@@ -332,6 +332,8 @@ pub struct Review {
     pub at: Option<Timestamp>,
     /// Its comments on lines.
     pub comments: Vec<LineComment>,
+    /// The commit that was the head when it was submitted; absent when that is gone.
+    pub commit: Option<CommitId>,
 }
 
 /// A comment of a review on a line.

@@ -27,10 +27,21 @@ pub struct Assigned {
 pub struct IssueStub {
     /// Its number.
     pub number: u64,
+    /// Its title.
+    pub title: String,
     /// Last change of any kind.
     pub updated_at: Timestamp,
     /// Assignees and labels.
     pub assigned: Assigned,
+}
+
+/// An issue of a list for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedIssue {
+    /// Its one-line title.
+    pub title: String,
+    /// The rest.
+    pub stub: IssueStub,
 }
 
 /// What a poll of the open issues found.

@@ -59,7 +59,7 @@ const fn needed(name: &'static str, title: &'static str, level: Level, reason: &
 }
 
 /// What the App of `[github_reader]` needs.
-pub const READER: [Needed; 6] = [
+pub const READER: [Needed; 7] = [
     needed(
         "metadata",
         "Metadata",
@@ -86,10 +86,16 @@ pub const READER: [Needed; 6] = [
         Level::Read,
         "issues that ask for work; comments that ask for something, on pull requests too",
     ),
+    needed(
+        "discussions",
+        "Discussions",
+        Level::Read,
+        "discussions, where the rules let people ask there",
+    ),
 ];
 
 /// What the App of `[github_writer]` needs.
-pub const WRITER: [Needed; 4] = [
+pub const WRITER: [Needed; 7] = [
     needed("metadata", "Metadata", Level::Read, "the repository"),
     needed(
         "contents",
@@ -107,7 +113,25 @@ pub const WRITER: [Needed; 4] = [
         "issues",
         "Issues",
         Level::Write,
-        "comments and labels of pull requests and issues; closing issues and giving them back",
+        "comments and labels of pull requests and issues; opening issues of a plan, closing issues and giving them back",
+    ),
+    needed(
+        "actions",
+        "Actions",
+        Level::Write,
+        "running failed jobs again that did not fail because of the change",
+    ),
+    needed(
+        "checks",
+        "Checks",
+        Level::Write,
+        "the check run `Journeyman` with the rounds of work on a pull request",
+    ),
+    needed(
+        "discussions",
+        "Discussions",
+        Level::Write,
+        "comments in discussions; marking an answer, closing",
     ),
 ];
 
@@ -151,6 +175,12 @@ pub(crate) enum Access {
     Write,
     /// Ending a draft: GitHub asks for the right to push as well.
     MarkReady,
+    /// Running failed jobs again.
+    Rerun,
+    /// Our own check run.
+    Checks,
+    /// Comments in discussions.
+    Discuss,
     /// `git fetch`.
     Fetch,
     /// `git push`.
@@ -171,6 +201,9 @@ impl Access {
             Self::MarkReady => {
                 BTreeMap::from([("metadata", Read), ("contents", Write), ("pull_requests", Write)])
             }
+            Self::Rerun => BTreeMap::from([("metadata", Read), ("actions", Write)]),
+            Self::Checks => BTreeMap::from([("metadata", Read), ("checks", Write)]),
+            Self::Discuss => BTreeMap::from([("metadata", Read), ("discussions", Write)]),
             Self::Fetch => BTreeMap::from([("metadata", Read), ("contents", Read)]),
             Self::Push => BTreeMap::from([("metadata", Read), ("contents", Write)]),
         }
@@ -215,7 +248,15 @@ mod tests {
             })
         };
         assert!(covers(&READER, Access::Look));
-        for access in [Access::Write, Access::MarkReady, Access::Fetch, Access::Push] {
+        for access in [
+            Access::Write,
+            Access::MarkReady,
+            Access::Rerun,
+            Access::Checks,
+            Access::Discuss,
+            Access::Fetch,
+            Access::Push,
+        ] {
             assert!(covers(&WRITER, access), "{access:?}");
         }
         let look = Access::Look.wanted();
@@ -258,7 +299,7 @@ mod tests {
         ]
         .map(str::to_owned);
         let missing: Vec<_> = lacking(&READER, &held).iter().map(ToString::to_string).collect();
-        assert_eq!(missing, ["pull_requests:read"]);
+        assert_eq!(missing, ["pull_requests:read", "discussions:read"]);
     }
 
     #[test]

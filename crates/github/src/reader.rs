@@ -83,7 +83,8 @@ impl Reader {
                 .get(repository, Access::Look, &path)
                 .await?;
             let last = found.check_runs.len() < PAGE;
-            checks.extend(found.check_runs.into_iter().map(Check::from));
+            let others = found.check_runs.into_iter().filter(|run| !run.is_ours());
+            checks.extend(others.map(Check::from));
             if last {
                 break;
             }

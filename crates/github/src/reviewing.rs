@@ -7,10 +7,11 @@ use crate::{
     Error, Reader, ReviewRequest, Writer,
     client::{Client, Method},
     permissions::Access,
-    wire::{WireFile, WireIssueEvent},
+    wire::{WireCommit, WireFile, WireIssueEvent},
 };
 
 const PAGE: usize = 100;
+const MAX_COMMIT_PAGES: usize = 3;
 const MAX_FILE_PAGES: usize = 3;
 const MAX_EVENT_PAGES: usize = 10;
 
@@ -50,6 +51,29 @@ impl Reader {
     ) -> Result<Vec<ChangedFile>, Error> {
         let client = self.clients.of(repository)?;
         changed_files(client, Access::Look, repository, number).await
+    }
+
+    /// The commits of a pull request, oldest first; the 250 that GitHub lists at most.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such pull request.
+    pub async fn pull_request_commits(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<CommitId>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut commits = Vec::new();
+        for page in 1..=MAX_COMMIT_PAGES {
+            let path = format!("/pulls/{number}/commits?per_page={PAGE}&page={page}");
+            let found: Vec<WireCommit> = client.get(repository, Access::Look, &path).await?;
+            let is_last = found.len() < PAGE;
+            commits.extend(found.into_iter().map(|commit| commit.sha));
+            if is_last {
+                break;
+            }
+        }
+        Ok(commits)
     }
 
     /// The requests for reviews by people of a pull request, oldest first; of its 1,000 first events.

@@ -89,7 +89,12 @@ impl Writer {
     ) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
         match client
-            .graphql(repository, BACK_TO_DRAFT, json!({ "id": node_id }))
+            .graphql(
+                repository,
+                Access::MarkReady,
+                BACK_TO_DRAFT,
+                json!({ "id": node_id }),
+            )
             .await
         {
             Err(Error::Rejected { detail }) => {
@@ -136,7 +141,7 @@ impl Writer {
     /// [`Error`]; [`Error::Unknown`] when it may have happened.
     pub async fn resolve_thread(&self, repository: &RepositoryName, thread: &str) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
-        let resolved = client.graphql(repository, RESOLVE, json!({ "id": thread }));
+        let resolved = client.graphql(repository, Access::MarkReady, RESOLVE, json!({ "id": thread }));
         resolved.await.map(drop)
     }
 

@@ -189,7 +189,12 @@ impl Writer {
         match self
             .clients
             .of(repository)?
-            .graphql(repository, MARK_READY, json!({ "id": node_id }))
+            .graphql(
+                repository,
+                Access::MarkReady,
+                MARK_READY,
+                json!({ "id": node_id }),
+            )
             .await
         {
             Ok(_) => Ok(()),

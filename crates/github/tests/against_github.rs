@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
 use github::{
-    Error, IssueWish, Permission, Polled, PolledIssues, PullRequestState, Reader, ReviewState, Settings,
-    Writer, conclusion,
+    Error, IssueState, IssueWish, Permission, Polled, PolledIssues, PullRequestState, Reader, ReviewState,
+    Settings, Writer, conclusion,
 };
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -374,7 +374,7 @@ async fn a_token_is_for_one_repository_and_what_the_call_needs() {
     assert!(asked.iter().all(|body| body["repositories"] == json!(["shop"])));
     assert_eq!(
         asked[0]["permissions"],
-        json!({"metadata": "read", "checks": "read", "actions": "read", "statuses": "read", "pull_requests": "read",
+        json!({"metadata": "read", "checks": "read", "discussions": "read", "actions": "read", "statuses": "read", "pull_requests": "read",
             "issues": "read"})
     );
     assert_eq!(
@@ -743,6 +743,44 @@ async fn an_issue_tells_what_it_says_and_what_was_done_to_it_by_whom() {
 }
 
 #[tokio::test]
+async fn an_issue_of_ours_is_opened_found_by_its_text_and_made_a_part_of_another_once() {
+    let hub = hub().await;
+    let writer = &hub.writer;
+    let new = |title: &str, body: &str| github::NewIssue {
+        title: title.to_owned(),
+        body: body.to_owned(),
+        labels: vec!["planned".to_owned()],
+    };
+    let parent = writer.create_issue(&shop(), &new("All", "m:1")).await.unwrap();
+    let part = writer.create_issue(&shop(), &new("One", "m:2")).await.unwrap();
+    hub.hub
+        .open_issue_as("acme/shop", "guest", "A copy", "m:2")
+        .unwrap();
+    let found = writer.find_our_issue(&shop(), "m:2").await.unwrap();
+    assert_eq!(
+        found.as_ref(),
+        Some(&part),
+        "what others copied counts for nothing"
+    );
+    assert_eq!(writer.find_our_issue(&shop(), "m:3").await.unwrap(), None);
+
+    writer
+        .add_sub_issue(&shop(), parent.number, part.id)
+        .await
+        .unwrap();
+    let parts = writer.sub_issues(&shop(), parent.number).await.unwrap();
+    assert_eq!(parts, [part.number]);
+    let circle = writer.add_sub_issue(&shop(), part.number, parent.id).await;
+    assert!(matches!(circle, Err(Error::Rejected { .. })), "{circle:?}");
+    let again = writer.add_sub_issue(&shop(), parent.number, part.id).await;
+    assert!(matches!(again, Err(Error::Rejected { .. })), "{again:?}");
+    assert_eq!(writer.opened_issue(&shop(), part.number).await.unwrap(), part);
+    let nowhere = writer.add_sub_issue(&shop(), 99, part.id).await;
+    assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn a_poll_tells_of_open_issues_and_of_no_pull_request() {
     let Hub { hub, reader, .. } = hub().await;
     let number = hub
@@ -763,6 +801,16 @@ async fn a_poll_tells_of_open_issues_and_of_no_pull_request() {
     );
     let again = reader.open_issues(&shop(), etag.as_ref()).await.unwrap();
     assert_eq!(again, PolledIssues::Unchanged);
+
+    let listed = async |state| -> Vec<(u64, String)> {
+        let listed = reader.list_issues(&shop(), state).await.unwrap();
+        listed
+            .into_iter()
+            .map(|issue| (issue.stub.number, issue.title))
+            .collect()
+    };
+    assert_eq!(listed(IssueState::Open).await, [(number, "A title".to_owned())]);
+    assert_eq!(listed(IssueState::Closed).await, [(closed, "Old".to_owned())]);
 }
 
 #[tokio::test]
@@ -783,4 +831,47 @@ async fn an_issue_is_closed_and_left_by_its_assignee_and_a_repetition_changes_no
     assert!(issue.assignees.is_empty() && issue.labels.is_empty());
     assert_eq!(issue.closed_as.as_deref(), Some("completed"));
     assert!(hub.violations().is_empty(), "{:?}", hub.violations());
+}
+
+#[tokio::test]
+async fn our_check_run_is_found_again_replaced_and_counts_as_no_check() {
+    let hub = hub().await;
+    let head = hub.branch("fix/rounds");
+    let text = |title: &str, passed| github::CheckRunText {
+        title: title.to_owned(),
+        summary: "| 1 |".to_owned(),
+        passed,
+    };
+    assert!(hub.writer.makes_check_runs(&shop()));
+    assert_eq!(hub.writer.find_check_run(&shop(), &head).await.unwrap(), None);
+    let made = hub
+        .writer
+        .create_check_run(&shop(), &head, &text("1 round", false))
+        .await
+        .unwrap();
+    assert_eq!(
+        hub.writer.find_check_run(&shop(), &head).await.unwrap(),
+        Some(made)
+    );
+    hub.writer
+        .update_check_run(&shop(), made, &text("2 rounds", true))
+        .await
+        .unwrap();
+    let shown = hub
+        .hub
+        .check_run("acme/shop", head.as_str(), "Journeyman")
+        .unwrap();
+    assert_eq!((shown.0.as_str(), shown.2), ("2 rounds", "success"));
+    assert!(hub.reader.checks(&shop(), &head).await.unwrap().is_empty());
+    let unknown = hub
+        .writer
+        .update_check_run(&shop(), 4_711, &text("3 rounds", true))
+        .await;
+    assert!(
+        matches!(unknown, Err(github::Error::NotFound { .. })),
+        "{unknown:?}"
+    );
+    let by_token = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
+    assert!(!by_token.makes_check_runs(&shop()));
+    hub.assert_clean();
 }

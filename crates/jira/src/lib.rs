@@ -8,6 +8,7 @@ mod error;
 mod model;
 pub mod permissions;
 mod reader;
+mod screen;
 mod settings;
 mod wire;
 mod writer;
@@ -15,8 +16,9 @@ mod writer;
 pub use error::Error;
 pub use model::{
     Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related,
-    Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
+    ScreenField, Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;
+pub use screen::Filled;
 pub use settings::{Settings, readers, writers};
 pub use writer::Writer;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use domain::{Account, TicketKey, Timestamp};
+use serde_json::Value;
 
 /// Id of one entry of an issue's changelog.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -228,4 +229,23 @@ pub struct Transition {
     pub to: Status,
     /// Names of the fields of its screen that must be filled in and have no default, e.g. `Resolution`.
     pub asks_for: Vec<String>,
+    /// Every field of its screen.
+    pub screen: Vec<ScreenField>,
+}
+
+/// A field of a transition's screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScreenField {
+    /// As requests name it: `resolution`, `customfield_10010` …
+    pub key: String,
+    /// As people see it.
+    pub name: String,
+    /// Whether it must be filled in and has no default.
+    pub must: bool,
+    /// `string`, `number`, `resolution`, `option`, `array` … as Jira's schema says.
+    pub kind: String,
+    /// Whether its text is a document of several lines.
+    pub is_document: bool,
+    /// The names that it can have, with what stands for each in requests; empty: anything of its kind.
+    pub allowed: Vec<(String, Value)>,
 }

@@ -100,6 +100,34 @@ impl Reader {
         Ok(stubs)
     }
 
+    /// Unfinished issues of a project that a condition in Jira's query language holds for, the latest change first; at
+    /// most 2,000. The index lags behind by seconds.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when Jira does not understand the condition, or the project does not exist.
+    pub async fn matching(&self, project: &str, condition: &str) -> Result<Vec<IssueStub>, Error> {
+        let jql = wire::matching_jql(project, condition);
+        let (found, _) = self
+            .search(&jql, &["updated", "status"], MAX_SEARCH_PAGES)
+            .await?;
+        let stubs = found
+            .into_iter()
+            .map(|stub| stub.into_stub(self.instance.as_ref()));
+        stubs.collect()
+    }
+
+    /// Whether a condition in Jira's query language holds for an issue. The index lags behind by seconds.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when Jira does not understand the condition, or the account cannot see the issue.
+    pub async fn matches(&self, key: &TicketKey, condition: &str) -> Result<bool, Error> {
+        let (found, _) = self
+            .on(key.instance())
+            .search(&wire::match_jql(key, condition), &["updated", "status"], 1)
+            .await?;
+        Ok(!found.is_empty())
+    }
+
     /// Issues of a project that changed within the last minutes (of Jira's clock), least recently changed first, at most
     /// 10,000. The index lags behind by seconds.
     ///
@@ -138,6 +166,17 @@ impl Reader {
             MAX_SIMILAR,
         )
         .await
+    }
+
+    /// Issues of a project in a status, of unfinished ones when none is named, the latest change first; the first 50, without
+    /// their descriptions.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when project or status do not exist.
+    pub async fn list(&self, project: &str, status: Option<&str>) -> Result<Vec<Outlined>, Error> {
+        let fields = ["summary", "status"];
+        self.outlined(&wire::list_jql(project, status), &fields, MAX_SIMILAR)
+            .await
     }
 
     /// These issues with their descriptions, in no order; those that our account cannot see are missing, or all are.

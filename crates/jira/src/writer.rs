@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{Account, Instance, TicketKey};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     Comment, CommentId, Error, Settings, Status, Transition, adf,
@@ -121,13 +121,21 @@ impl Writer {
         Ok(found.transitions.into_iter().map(Transition::from).collect())
     }
 
-    /// Moves the issue; `id` is [`Transition::id`].
+    /// Moves the issue; `id` is [`Transition::id`], the fields are those of its screen that are filled in.
     ///
     /// # Errors
     /// [`Error::Rejected`] when the workflow does not offer it (any more) or wants a field filled in.
-    pub async fn transition(&self, key: &TicketKey, id: &str) -> Result<(), Error> {
+    pub async fn transition(
+        &self,
+        key: &TicketKey,
+        id: &str,
+        fields: &Map<String, Value>,
+    ) -> Result<(), Error> {
         let path = format!("{}/transitions", wire::issue_path(key)?);
-        let body = json!({ "transition": { "id": id } });
+        let mut body = json!({ "transition": { "id": id } });
+        if !fields.is_empty() {
+            body["fields"] = json!(fields);
+        }
         self.clients
             .of(key)?
             .write(Method::Post, &path, &body)

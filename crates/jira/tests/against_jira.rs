@@ -1,11 +1,11 @@
 //! Reader and writer against a strict stand-in over real HTTP.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use domain::{TicketKey, Timestamp};
 use jira::{Error, Reader, Settings, StatusCategory, TextField, Writer};
-use serde_json::json;
+use serde_json::{Map, json};
 use testkit::{FakeJira, Fault, JiraOptions, JiraTransition, eventually, jira as stand_in};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -127,6 +127,29 @@ async fn the_last_move_into_a_status_counts() {
             .unwrap(),
         None
     );
+}
+
+#[tokio::test]
+async fn a_list_has_what_is_not_over_or_is_in_a_status_the_latest_change_first() {
+    let site = site().await;
+    let [old, over, new] = [site.ticket(), site.ticket(), site.ticket()];
+    site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
+    site.jira.move_issue(&old.short(), "In Progress", "Mia").unwrap();
+    let listed = async |status| -> Vec<(TicketKey, String)> {
+        let listed = site.reader.list("ENG", status).await.unwrap();
+        listed
+            .into_iter()
+            .map(|issue| (issue.key, issue.status))
+            .collect()
+    };
+    let line = |ticket: &TicketKey, status: &str| (ticket.clone(), status.to_owned());
+    let mut unfinished = listed(None).await;
+    unfinished.sort();
+    assert_eq!(unfinished, [line(&old, "In Progress"), line(&new, "To Do")]);
+    assert_eq!(listed(Some("Done")).await, [line(&over, "Done")]);
+    let wrong = site.reader.list("ENG", Some("Dnoe")).await;
+    assert!(matches!(wrong, Err(Error::Rejected { .. })), "{wrong:?}");
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -324,9 +347,16 @@ async fn the_issue_moves_through_its_workflow() {
         .iter()
         .find(|transition| transition.to.category == StatusCategory::Done)
         .unwrap();
-    site.writer.transition(&ticket, &done.id).await.unwrap();
+    site.writer
+        .transition(&ticket, &done.id, &Map::new())
+        .await
+        .unwrap();
     assert_eq!(site.writer.status(&ticket).await.unwrap().name, "Done");
-    let refused = site.writer.transition(&ticket, "no-such").await.unwrap_err();
+    let refused = site
+        .writer
+        .transition(&ticket, "no-such", &Map::new())
+        .await
+        .unwrap_err();
     assert!(
         matches!(&refused, Error::Rejected { detail } if detail.contains("not valid")),
         "{refused}"
@@ -361,13 +391,25 @@ async fn a_transition_tells_what_it_asks_for() {
             ("Finish", [].as_slice())
         ]
     );
-    let refused = site.writer.transition(&ticket, &offered[0].id).await.unwrap_err();
+    let refused = site
+        .writer
+        .transition(&ticket, &offered[0].id, &Map::new())
+        .await
+        .unwrap_err();
     assert!(
         matches!(&refused, Error::Rejected { detail } if detail.contains("Resolution is required")),
         "{refused}"
     );
-    site.writer.transition(&ticket, &offered[1].id).await.unwrap();
+    let filled = offered[0].fill(&BTreeMap::from([(
+        "Resolution".to_owned(),
+        "Won't Do".to_owned(),
+    )]));
+    site.writer
+        .transition(&ticket, &offered[0].id, &filled.fields)
+        .await
+        .unwrap();
     assert_eq!(site.jira.status(&ticket.short()).as_deref(), Some("Done"));
+    assert_eq!(site.jira.resolution(&ticket.short()).as_deref(), Some("Won't Do"));
 }
 
 /// Lists within lists.

@@ -124,7 +124,7 @@ async fn credentials_and_rules_that_are_wrong_are_told() {
     let failed = ward.failures("GITHUB_READER__APP_ID", &writer).await;
     assert_eq!(failed.len(), 2, "{failed:#?}");
     assert!(
-        failed[0].contains("may change contents:write") && failed[0].contains("take that away"),
+        failed[0].contains("contents:write") && failed[0].contains("take that away"),
         "{failed:#?}"
     );
     assert!(

@@ -6,6 +6,7 @@
 )]
 
 mod demo;
+mod dispatch;
 mod doctor;
 mod eval;
 mod example;
@@ -17,4 +18,7 @@ mod replay;
 mod services;
 mod stage;
 mod telemetry;
+mod terminal;
+mod tickets;
 mod up;
+mod watch;

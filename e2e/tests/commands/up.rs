@@ -14,13 +14,13 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "webhook-secret-of-the-stand-ins";
 
-struct Up {
-    stage: Stage,
+pub(crate) struct Up {
+    pub(crate) stage: Stage,
     program: Program,
 }
 
 impl Up {
-    async fn start(stage: Stage) -> Self {
+    pub(crate) async fn start(stage: Stage) -> Self {
         let mut environment = stage.environment();
         for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
             environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
@@ -38,7 +38,7 @@ impl Up {
     }
 
     /// Drains it and gives the outside and the data back.
-    async fn stop(self) -> Stage {
+    pub(crate) async fn stop(self) -> Stage {
         let access = self.stage.path().join(".journeyman/api.json");
         let mode = std::fs::metadata(&access).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "the token is for one user");
@@ -49,11 +49,11 @@ impl Up {
         self.stage
     }
 
-    async fn ask(&self, arguments: &[&str]) -> Ran {
+    pub(crate) async fn ask(&self, arguments: &[&str]) -> Ran {
         run("journeyman", arguments, &[], self.stage.path()).await
     }
 
-    async fn told(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn told(&self, arguments: &[&str]) -> String {
         let ran = self.ask(arguments).await;
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
         ran.out

@@ -143,7 +143,7 @@ async fn a_ticket_that_repeats_another_one_is_declined_by_the_key_of_that_one() 
         "{ended:?}"
     );
     let told = comment_with(&world, &key, "another ticket asks for the same").await;
-    let said = "Not begun: another ticket asks for the same. If it does not, say what is different and ask again.\n\
+    let said = "❌ Not begun: another ticket asks for the same. If it does not, say what is different and ask again.\n\
                 ENG-1: Both want the total to count every piece.\nNothing was pushed.";
     assert!(told.starts_with(said), "{told}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());

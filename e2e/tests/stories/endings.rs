@@ -56,6 +56,29 @@ async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carrie
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_of_rules_that_want_no_pull_request_ends_done_with_its_branch() {
+    let (world, key, reason) = play(Options {
+        rules: "agent: {finish: done}\n".to_owned(),
+        ..Options::default()
+    })
+    .await;
+    assert_eq!(reason, StopReason::Completed);
+    let told = comment_with(&world, &key, "line.price * line.quantity").await;
+    let done = async || (world.jira.status(&key).as_deref() == Some("Done")).then_some(());
+    world.until("the ticket Done", done).await.unwrap();
+    assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
+    let branches = world.github.branches(fixture::REPOSITORY);
+    let branch = branches.keys().find(|name| name.contains(&key)).unwrap();
+    assert!(told.contains(branch.as_str()), "{told}");
+    let cart = world
+        .github
+        .file(fixture::REPOSITORY, branch, "shop/cart.py")
+        .unwrap();
+    assert!(cart.contains("line.price * line.quantity"), "{cart}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_61st_turn_is_never_asked_and_the_draft_is_kept() {
     let mut script = fixture::script();
     // Everything but the hand-over.

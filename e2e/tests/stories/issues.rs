@@ -3,7 +3,11 @@
 use domain::StopReason;
 use e2e::{Options, World};
 use serde_json::json;
-use testkit::{Step, fixture, fixture::REPOSITORY, github::IssueState};
+use testkit::{
+    Step, fixture,
+    fixture::REPOSITORY,
+    github::{IssueState, Reacted},
+};
 
 use crate::{end_of, only_pull_request};
 
@@ -65,7 +69,8 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
     world.github.merge(REPOSITORY, pull.number, "grace").unwrap();
     assert_eq!(end_of(world, ticket, 2).await, StopReason::Completed);
     assert_eq!(issue(world, number).closed_as.as_deref(), Some("completed"));
-    assert_eq!(issue(world, number).reactions, ["eyes"], "once");
+    let reactions = world.github.reactions(REPOSITORY, Reacted::Issue(number));
+    assert_eq!(reactions, ["eyes"], "once");
     let said = said(world, number);
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
     assert!(
@@ -210,6 +215,48 @@ async fn a_new_issue_of_anybody_is_triaged_where_the_rules_say_so() {
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     assert_eq!(issue(&world, number).labels, ["bug", "triaged"]);
     assert!(said(&world, number).is_empty(), "labels say enough");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_issue_that_repeats_an_open_one_is_labeled_and_says_which_and_stays_open() {
+    let rules = "triage:\n  labels: [bug, docs]\n  duplicate_label: duplicate\n";
+    let first = "The total of the cart ignores the quantity";
+    let world = World::start(Options {
+        rules: format!("{RULES}{rules}"),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    world.github.set_permission(REPOSITORY, "ada", "write").unwrap();
+    let call = |input| Step::call("add_labels", input);
+    world
+        .model
+        .set_script_of("Sort this ticket", "", vec![call(json!({"labels": ["bug"]}))]);
+    let open = |title: &str| {
+        let number = world
+            .github
+            .open_issue_as(REPOSITORY, "ada", title, "It is wrong.")
+            .unwrap();
+        (number, format!("github:{REPOSITORY}#{number}"))
+    };
+    let (one, ticket) = open(first);
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    let repeats =
+        call(json!({"labels": ["bug"], "duplicate_of": format!("{REPOSITORY}#{one}")})).expecting(first);
+    world.model.set_script_of("Sort this ticket", "", vec![repeats]);
+    let (two, ticket) = open("The cart's total ignores the quantity");
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    comment_with(
+        &world,
+        two,
+        &format!("seems to ask for the same as {REPOSITORY}#{one}"),
+    )
+    .await;
+    let found = issue(&world, two);
+    assert_eq!(found.labels, ["bug", "triaged", "duplicate"]);
+    assert!(found.open && issue(&world, one).open);
+    assert!(said(&world, one).is_empty());
+    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

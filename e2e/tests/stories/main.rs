@@ -8,7 +8,9 @@
 mod background;
 mod bad_input;
 mod budgets;
+mod by_hand;
 mod crash_loop;
+mod discussions;
 mod egress;
 mod endings;
 mod exits;
@@ -28,10 +30,13 @@ mod requested;
 mod reviews;
 mod rolling;
 mod seen;
+mod signals;
 mod skips;
 mod spend;
 mod steering;
 mod strangers;
+mod triggers;
+mod whole;
 
 use domain::StopReason;
 use e2e::World;

@@ -3,7 +3,7 @@
 use domain::StopReason;
 use e2e::{Options, World};
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{Step, fixture, github::Reacted};
 
 use crate::{comment_with, comments, end_of, only_pull_request};
 
@@ -53,11 +53,12 @@ async fn a_question_on_our_pull_request_is_answered_there() {
     world.model.set_script_of(QUESTION, "", answer());
     let number = only_pull_request(&world).number;
     let asked = "@journeyman Why is the discount last?";
-    world
+    let comment = world
         .github
-        .comment_as(fixture::REPOSITORY, number, "rita", asked)
-        .unwrap();
+        .comment_as(fixture::REPOSITORY, number, "rita", asked);
+    let comment = Reacted::Comment(comment.unwrap());
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    crate::signals::reactions(&world, comment, &["eyes", "rocket"]).await;
     let said = world.github.comments(fixture::REPOSITORY, number);
     let answer = said
         .iter()

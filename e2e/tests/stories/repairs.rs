@@ -74,6 +74,30 @@ async fn red_checks_are_repaired_with_their_logs_and_the_green_ones_make_it_read
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_check_of_another_system_is_repaired_with_what_the_team_s_program_prints_of_it() {
+    let rules = "ci:\n  logs_command: [sh, -c, 'echo \"AssertionError: $CI_CHECK_NAME at $CI_CHECK_URL\"']\n";
+    let (world, key) = opened(Options {
+        rules: rules.to_owned(),
+        ..Options::default()
+    })
+    .await;
+    let page = "https://circleci.example/jobs/7";
+    let mut script = repair("notes/rounding.md");
+    script[0].expect = Some(format!("AssertionError: notes at {page}"));
+    world.model.set_script_of(REPAIR, "", script);
+    let first = only_pull_request(&world).head_sha;
+    let red = Conclusion::Failure;
+    world
+        .github
+        .run_check_elsewhere(fixture::REPOSITORY, &first, "notes", red, page)
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    moved_on(&world, &first).await;
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_repository_s_own_repairs_come_first_and_need_no_model() {
     let rules = "ci:\n  auto_fix: [\"mkdir -p notes && echo Rounded. > notes/rounding.md\"]\n";
     let (world, key) = opened(Options {
@@ -113,19 +137,63 @@ async fn the_repository_s_own_repairs_come_first_and_need_no_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_about_the_change_is_told_and_nothing_is_touched() {
+async fn what_is_not_about_the_change_runs_again_once_and_is_then_left_to_people() {
     let (world, key) = opened(Options::default()).await;
     let calls = world.model.calls().len();
+    let full = "write: No space left on device";
+    check(&world, "build", Conclusion::Failure, full);
+    comment_with(&world, &key, "the machine or the network of the check failed").await;
+    comment_with(&world, &key, "The failed jobs run again, once for this commit").await;
+    end_of(&world, &key, 1).await;
+    world
+        .github
+        .end_reruns(fixture::REPOSITORY, Conclusion::Failure, full)
+        .unwrap();
+    comment_with(&world, &key, "they failed again after they ran once more").await;
+    end_of(&world, &key, 2).await;
+    assert_eq!(world.github.reruns(fixture::REPOSITORY).unwrap(), 1);
+    assert_eq!(world.model.calls().len(), calls);
+    assert!(only_pull_request(&world).draft);
+    assert_eq!(commits(&world).len(), 1);
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_jobs_that_pass_when_they_run_again_make_the_pull_request_ready() {
+    let (world, key) = opened(Options::default()).await;
+    check(
+        &world,
+        "build",
+        Conclusion::Failure,
+        "curl: Could not resolve host: pypi.org",
+    );
+    comment_with(&world, &key, "The failed jobs run again").await;
+    world
+        .github
+        .end_reruns(fixture::REPOSITORY, Conclusion::Success, "")
+        .unwrap();
+    end_of(&world, &key, 2).await;
+    assert!(!only_pull_request(&world).draft);
+    assert_eq!(commits(&world).len(), 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_may_forbid_that_failed_jobs_run_again() {
+    let (world, key) = opened(Options {
+        rules: "ci:\n  rerun: false\n".to_owned(),
+        ..Options::default()
+    })
+    .await;
     check(
         &world,
         "build",
         Conclusion::Failure,
         "write: No space left on device",
     );
-    comment_with(&world, &key, "the machine or the network of the check failed").await;
-    end_of(&world, &key, 1).await;
-    assert_eq!(world.model.calls().len(), calls);
-    assert_eq!(commits(&world).len(), 1);
+    comment_with(&world, &key, "so nothing was changed").await;
+    assert_eq!(world.github.reruns(fixture::REPOSITORY).unwrap(), 0);
     world.stop().await.unwrap();
 }
 

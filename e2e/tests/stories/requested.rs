@@ -93,9 +93,13 @@ async fn a_review_that_is_asked_for_comments_on_changed_lines_and_each_new_head_
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     assert_review(&reviews(&world, number, 1).await[0]);
     world.github.redeliver_all();
-    world
-        .model
-        .set_script_of("Review this pull request", "", script());
+    let mut script = script();
+    script[0].expect = Some("You reviewed this pull request before, at commit".to_owned());
+    // What stood there before is no place for a comment any more.
+    let about_old = json!({"summary": "Adds a mean.", "comments": [comment(1)]});
+    script.insert(2, Step::call("submit_comments", about_old));
+    script[3].expect = Some("none that is new since your last review".to_owned());
+    world.model.set_script_of("Review this pull request", "", script);
     let files = [(
         "shop/mean.py",
         "def mean(prices):\n    return sum(prices) / len(list(prices))\n",

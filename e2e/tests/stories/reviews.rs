@@ -179,3 +179,83 @@ async fn the_review_of_somebody_who_may_not_write_is_not_followed() {
     );
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_that_comes_back_a_third_time_is_left_to_people() {
+    let (world, key) = ready().await;
+    let number = only_pull_request(&world).number;
+    let thread = world.github.next_id() + 1;
+    let answer = |reply: &str| {
+        Step::call(
+            "finish",
+            json!({"type": "fix", "title": "Answer the question", "summary": "Nothing had to be changed.",
+            "replies": [{"id": thread, "disposition": "answered", "reply": reply}]}),
+        )
+    };
+    let lines = [("shop/cart.py", 4, "Why is the discount last?")];
+    world
+        .model
+        .set_script_of(REVIEW, "", vec![answer("It is a percentage.")]);
+    world
+        .github
+        .review_lines(fixture::REPOSITORY, number, "rita", ("commented", ""), &lines)
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    world
+        .model
+        .set_script_of(REVIEW, "", vec![answer("Of the whole sum.")]);
+    let again = |text: &str| {
+        world
+            .github
+            .reply_as(fixture::REPOSITORY, number, thread, "rita", text)
+    };
+    again("A percentage of what?").unwrap();
+    assert_eq!(end_of(&world, &key, 3).await, StopReason::Completed);
+    let calls = world.model.calls().len();
+    again("That is wrong for gift cards.").unwrap();
+    assert_eq!(end_of(&world, &key, 4).await, StopReason::Completed);
+    comment_with(&world, &key, "so Journeyman leaves that to people").await;
+    let said = replies(&world, thread);
+    let last = said.last().unwrap();
+    assert!(
+        last.contains("worked on this thread twice") && last.contains("@rita"),
+        "{said:#?}"
+    );
+    assert_eq!(world.model.calls().len(), calls, "no model is asked");
+    assert!(!only_pull_request(&world).draft && commits(&world).len() == 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_that_is_waited_for_too_long_is_reminded_of_once_for_each_wait() {
+    let options = Options {
+        rules: "review:\n  remind_after_days: 3\n".to_owned(),
+        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+        ..Options::default()
+    };
+    let world = World::start(options).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    pass(&world);
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    world
+        .github
+        .ask_for_review(fixture::REPOSITORY, number, "rita", "grace")
+        .unwrap();
+    world
+        .github
+        .age_review_requests(fixture::REPOSITORY, number, 4)
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    let reminders = async || {
+        let said = world.github.comments(fixture::REPOSITORY, number);
+        let is_reminder =
+            |text: &str| text.contains("has waited for a review since") && text.contains("@rita");
+        let count = said.iter().filter(|comment| is_reminder(&comment.body)).count();
+        (count > 0).then_some(count)
+    };
+    assert_eq!(world.until("a reminder", reminders).await.unwrap(), 1);
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}

@@ -180,9 +180,9 @@ async fn the_fourth_wish_for_another_change_ends_the_run_and_the_ticket_hears_wh
         assert_snapshot!(format!("{reason:?}\n\n{told}"), @r#"
     RevisionLimit { revisions: 3 }
 
-    Journeyman stopped: the change was revised 3 times and more changes were asked for.
+    ❌ Journeyman stopped: the change was revised 3 times and more changes were asked for.
     Nothing was pushed. To try again, move the ticket back to Ready for Agent.
-    Journeyman, run jira:ENG-1@[n], [date], [time] after the start
+    Journeyman, run jira:ENG-1@[n] (implement), [date], [time] after the start
     Before that:
     [date]: Journeyman has started to work on this ticket in acme/shop.
     "#)

@@ -30,6 +30,9 @@ const SIMILAR: usize = 5;
 const WORDS: usize = 8;
 /// Titles with less in common, in percent, are about something else.
 const LIKENESS: usize = 60;
+/// For a triage: a model reads them.
+const CANDIDATES: usize = 10;
+const RELATED: usize = 30;
 const TITLE_CHARS: usize = 300;
 const LINE_CHARS: usize = 100;
 
@@ -44,7 +47,7 @@ impl Router {
         let (earlier, linked, similar) = tokio::join!(
             patient(self.earlier(ticket, repository)),
             patient(self.linked(ticket, issue)),
-            patient(similar(&self.outside, ticket, issue)),
+            patient(similar(&self.outside, ticket, issue, (SIMILAR, LIKENESS))),
         );
         let mut unread = Vec::new();
         let mut known = |part, error: &ReadError| {
@@ -59,6 +62,18 @@ impl Router {
             linked: linked.unwrap_or_default(),
             similar: similar.unwrap_or_default(),
             unread,
+        }
+    }
+
+    /// What a triage looks for duplicates in.
+    pub(crate) async fn candidates(&self, ticket: &TicketKey, issue: &Issue) -> Background {
+        let similar = patient(similar(&self.outside, ticket, issue, (CANDIDATES, RELATED))).await;
+        let similar = similar.inspect_err(|error| {
+            tracing::warn!(%ticket, error = %chain(error), "no duplicates are looked for: similar tickets are not read");
+        });
+        Background {
+            similar: similar.unwrap_or_default(),
+            ..Background::default()
         }
     }
 
@@ -134,6 +149,7 @@ async fn similar(
     outside: &Outside,
     ticket: &TicketKey,
     issue: &Issue,
+    (most, least_alike): (usize, usize),
 ) -> Result<Vec<SimilarTicket>, ReadError> {
     let mut words = title_words(&issue.summary);
     words.truncate(WORDS);
@@ -150,14 +166,10 @@ async fn similar(
             };
             (likeness(&issue.summary, &other.summary), ticket)
         })
-        .filter(|(alike, _)| *alike >= LIKENESS)
+        .filter(|(alike, _)| *alike >= least_alike)
         .collect();
     alike.sort_by_key(|(alike, _)| std::cmp::Reverse(*alike));
-    Ok(alike
-        .into_iter()
-        .take(SIMILAR)
-        .map(|(_, ticket)| ticket)
-        .collect())
+    Ok(alike.into_iter().take(most).map(|(_, ticket)| ticket).collect())
 }
 
 /// The latest remarks that there is room for, the earliest of them first.

@@ -10,9 +10,11 @@ use serde::{
 };
 
 /// The events of GitHub that are read, and what tells their bodies apart: the names of [`MARKS`] that each has at its top.
-const EVENTS: [(&str, &[&str]); 9] = [
+const EVENTS: [(&str, &[&str]); 11] = [
     ("check_run", &["check_run"]),
     ("check_suite", &["check_suite"]),
+    ("discussion", &["discussion"]),
+    ("discussion_comment", &["comment", "discussion"]),
     ("issue_comment", &["comment", "issue"]),
     ("issues", &["issue"]),
     ("pull_request", &["pull_request"]),
@@ -23,12 +25,13 @@ const EVENTS: [(&str, &[&str]); 9] = [
 ];
 
 /// Every name of [`EVENTS`], and `thread` and `deployment`, which stand in bodies of other events beside such names.
-const MARKS: [&str; 13] = [
+const MARKS: [&str; 14] = [
     "check_run",
     "check_suite",
     "comment",
     "commits",
     "deployment",
+    "discussion",
     "issue",
     "pull_request",
     "ref",
@@ -230,7 +233,6 @@ mod tests {
         for body in [
             r#"{"action": "created", "comment": {}, "pull_request": {}}"#,
             r#"{"action": "resolved", "thread": {}, "pull_request": {}}"#,
-            r#"{"action": "created", "comment": {}, "discussion": {}}"#,
             r#"{"action": "created", "comment": {}}"#,
             r#"{"action": "created", "deployment": {}, "workflow": {}, "workflow_run": {}}"#,
             r#"{"action": "created", "check_run": null, "deployment": {}, "deployment_status": {}}"#,

@@ -6,9 +6,10 @@ use queue::{Appended, DeadLetter};
 
 use crate::{
     facts::Facts,
-    kinds::{comment::Comment, given::Given, text::TextWritten},
+    kinds::{comment::Comment, given::Given, returned::Returned, text::TextWritten},
     memory::Memory,
     outcome::{Failure, Outcome},
+    outside::ReadError,
     reconcile::OVERLAP_MS,
     router::Router,
 };
@@ -87,10 +88,24 @@ impl Router {
                 waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
                 continue;
             }
-            self.give_up(&finding, ticket, &failure).await?;
+            if self.is_gone(ticket.as_ref(), &failure).await {
+                tracing::info!(finding, "deleted before it was read; there is nothing to do");
+            } else {
+                self.give_up(&finding, ticket, &failure).await?;
+            }
             memory.settle(finding);
         }
         Ok(waits_from)
+    }
+
+    /// Whether the ticket itself is not there any more. A part of it that alone cannot be read is an error to be seen.
+    async fn is_gone(&self, ticket: Option<&TicketKey>, failure: &Failure) -> bool {
+        match (ticket, failure) {
+            (Some(ticket), Failure::Unknown(_)) => {
+                matches!(self.outside.issue(ticket).await, Err(ReadError::NotFound(_)))
+            }
+            _ => false,
+        }
     }
 
     /// Leaves a finding out, visibly.
@@ -132,6 +147,10 @@ impl Router {
             let given = Given::from_poll(issue.key.clone());
             outcomes.push(self.take(&given, Source::Poll).await?);
         }
+        if rules.jira.reopens(&issue.status) {
+            let returned = Returned::from_poll(issue.key.clone(), issue.status.clone());
+            outcomes.push(self.take(&returned, Source::Poll).await?);
+        }
         if !rules.triage.labels.is_empty() {
             let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();
             if let Some(written) = TextWritten::from_poll(issue, last_edit, since) {
@@ -160,7 +179,7 @@ impl Router {
     }
 
     /// Whether a comment may ask us for something: most on GitHub do not, and looking costs reads.
-    fn is_for_us(&self, said: &Comment) -> bool {
+    pub(crate) fn is_for_us(&self, said: &Comment) -> bool {
         let group = self.instructors.group().to_owned();
         let ours = std::sync::Arc::clone(&self.own_accounts);
         said.is_order() || Facts::new(Source::Poll, self.rules.book(), ours, group).names_us(said.text())

@@ -1,5 +1,7 @@
 //! Orders in comments: the first line begins with a slash.
 
+use domain::DiscussionTask;
+
 /// The shortest abbreviation of a commit that counts, in characters.
 pub(crate) const SHORTEST: usize = 7;
 
@@ -10,6 +12,10 @@ pub(crate) enum Command {
     Stop,
     /// Try again.
     Retry,
+    /// Say what it has cost.
+    Cost,
+    /// Do this in the discussion.
+    Discuss(DiscussionTask),
     /// Go on with this commit or plan; abbreviated, empty when none is named.
     Approve { head: String },
     /// Stop the run that waits for a decision about this; empty when it is not named.
@@ -27,6 +33,10 @@ impl Command {
         match (word, rest.trim()) {
             ("/stop", "") => Some(Self::Stop),
             ("/retry", "") => Some(Self::Retry),
+            ("/cost", "") => Some(Self::Cost),
+            ("/summarize", "") => Some(Self::Discuss(DiscussionTask::Summarize)),
+            ("/plan", "") => Some(Self::Discuss(DiscussionTask::Plan)),
+            ("/complete", "") => Some(Self::Discuss(DiscussionTask::Complete)),
             ("/approve", rest) => {
                 let (head, rest) = head_of(rest);
                 (rest.is_empty()).then_some(Self::Approve { head })
@@ -64,6 +74,9 @@ mod tests {
     fn an_order_stands_on_the_first_line() {
         assert_eq!(Command::of("  /stop\nit goes nowhere"), Some(Command::Stop));
         assert_eq!(Command::of("/retry "), Some(Command::Retry));
+        assert_eq!(Command::of("/cost"), Some(Command::Cost));
+        let plan = Command::Discuss(DiscussionTask::Plan);
+        assert_eq!(Command::of("/plan\nin small steps"), Some(plan));
         for text in [
             "please /stop",
             "/stopper",

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use bootstrap::rules::RulesBook;
 use domain::{
     Account, BranchRecord, ChangedFile, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules,
-    RunId, Source, TicketKey, Timestamp, Trigger, TriggerKey,
+    RunId, Source, TicketCost, TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use github::{Check, PullRequest, Review, ReviewRequest};
 
@@ -35,7 +35,7 @@ impl Person {
     /// An account of the tracker of a ticket.
     pub(crate) fn on(ticket: &TicketKey, account: &Account) -> Self {
         match ticket {
-            TicketKey::GitHub { repository, .. } => Self::GitHub {
+            TicketKey::GitHub { repository, .. } | TicketKey::Discussion { repository, .. } => Self::GitHub {
                 repository: repository.clone(),
                 login: account.display_name.clone(),
                 id: account.id.parse().ok(),
@@ -55,45 +55,6 @@ impl Person {
             Self::Api { name } => name,
         }
     }
-}
-
-/// One thing that can be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Where the ticket's log holds a key.
-    Known(TicketKey, TriggerKey),
-    /// The ticket as its tracker has it.
-    Issue(TicketKey),
-    /// Open pull requests that name the ticket.
-    OpenPullRequests(RepositoryName, TicketKey),
-    /// The ticket's row.
-    Row(TicketKey),
-    /// Whether a run of the ticket takes news in.
-    Listeners(TicketKey),
-    /// What we pushed to a branch.
-    Branch(RepositoryName, String),
-    /// Our record of a pull request.
-    Record(RepositoryName, u64),
-    /// A pull request.
-    PullRequest(RepositoryName, u64),
-    /// The checks of a commit.
-    Checks(RepositoryName, CommitId),
-    /// The log of a check that failed.
-    Log(RepositoryName, Box<Check>),
-    /// The checks of the tip of a branch.
-    BranchChecks(RepositoryName, String),
-    /// What was asked for on the ticket so far.
-    History(TicketKey),
-    /// The decisions that runs of the ticket wait for.
-    Gates(TicketKey),
-    /// The reviews of a pull request.
-    Reviews(RepositoryName, u64),
-    /// What a pull request changes.
-    ChangedFiles(RepositoryName, u64),
-    /// The requests for reviews of a pull request.
-    ReviewRequests(RepositoryName, u64),
-    /// Whether somebody may instruct us where they acted.
-    Authority(Person),
 }
 
 /// What was read, by what was asked for.
@@ -122,6 +83,9 @@ impl<K: PartialEq, V> Read<K, V> {
 /// A ticket as its tracker has it, or why that cannot be read.
 pub(crate) type ReadIssue = Result<Issue, String>;
 
+/// Whether a condition holds, or why Jira does not understand it.
+pub(crate) type Matching = Result<bool, String>;
+
 /// Everything that a decision knows so far.
 #[derive(Clone)]
 pub(crate) struct Facts {
@@ -133,40 +97,37 @@ pub(crate) struct Facts {
     pub(crate) own_accounts: Arc<BTreeSet<String>>,
     /// The Jira group that one has to be in to instruct us; empty when none is set.
     pub(crate) group: String,
-    known: Read<(TicketKey, TriggerKey), Option<u64>>,
-    issues: Read<TicketKey, ReadIssue>,
-    open: Read<(RepositoryName, TicketKey), Vec<PullRequest>>,
-    rows: Read<TicketKey, Row>,
-    listeners: Read<TicketKey, bool>,
-    branches: Read<(RepositoryName, String), Option<BranchRecord>>,
-    records: Read<(RepositoryName, u64), Option<PullRequestRecord>>,
-    pull_requests: Read<(RepositoryName, u64), PullRequest>,
-    checks: Read<(RepositoryName, CommitId), Vec<Check>>,
-    logs: Read<(RepositoryName, Box<Check>), Option<String>>,
-    branch_checks: Read<(RepositoryName, String), Vec<Check>>,
-    histories: Read<TicketKey, Vec<Trigger>>,
-    gates: Read<TicketKey, Vec<(RunId, Gate)>>,
-    reviews: Read<(RepositoryName, u64), Vec<Review>>,
-    files: Read<(RepositoryName, u64), Vec<ChangedFile>>,
-    review_requests: Read<(RepositoryName, u64), Vec<ReviewRequest>>,
-    authority: Read<Person, bool>,
+    read: Everything,
 }
 
-/// An accessor and the way to put in what it gives, for one kind of fact.
+/// Each kind of fact is a row: how it is looked up and put in, and the need that stands for it until it is read.
 macro_rules! facts {
-    ($($(#[$doc:meta])* $get:ident, $put:ident, $field:ident: ($($key:ident: $type:ty),+) -> $value:ty, $need:ident;)+) => {
+    ($($(#[$doc:meta])* $get:ident, $put:ident: $need:ident($($key:ident: $type:ty),+) -> $value:ty;)+) => {
+        /// One thing that can be read.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) enum Need {
+            $($(#[$doc])* $need($($type),+),)+
+        }
+
+        #[derive(Clone, Default)]
+        #[allow(unused_parens, reason = "one key is written as several are")]
+        struct Everything {
+            $($get: Read<($($type),+), $value>,)+
+        }
+
         impl Facts {
             $(
                 $(#[$doc])*
                 pub(crate) fn $get(&self, $($key: &$type),+) -> Result<&$value, Need> {
                     let key = ($($key.to_owned()),+);
-                    self.$field
+                    self.read
+                        .$get
                         .get(&key)
                         .ok_or_else(|| Need::$need($($key.to_owned()),+))
                 }
 
                 pub(crate) fn $put(&mut self, $($key: $type),+, value: $value) {
-                    self.$field.put(($($key),+), value);
+                    self.read.$get.put(($($key),+), value);
                 }
             )+
         }
@@ -175,39 +136,45 @@ macro_rules! facts {
 
 facts! {
     /// Where the ticket's log holds a key already.
-    known, put_known, known: (ticket: TicketKey, key: TriggerKey) -> Option<u64>, Known;
+    known, put_known: Known(ticket: TicketKey, key: TriggerKey) -> Option<u64>;
     /// The ticket as its tracker has it.
-    issue, put_issue, issues: (ticket: TicketKey) -> ReadIssue, Issue;
+    issue, put_issue: Issue(ticket: TicketKey) -> ReadIssue;
     /// Open pull requests of anybody that name the ticket.
-    open, put_open, open: (repository: RepositoryName, ticket: TicketKey) -> Vec<PullRequest>, OpenPullRequests;
+    open, put_open: OpenPullRequests(repository: RepositoryName, ticket: TicketKey) -> Vec<PullRequest>;
     /// The ticket's row; an empty one when there is none yet.
-    row, put_row, rows: (ticket: TicketKey) -> Row, Row;
+    row, put_row: Row(ticket: TicketKey) -> Row;
     /// True while a run of the ticket takes news in, or may be about to.
-    listeners, put_listeners, listeners: (ticket: TicketKey) -> bool, Listeners;
+    listeners, put_listeners: Listeners(ticket: TicketKey) -> bool;
     /// What we pushed to a branch.
-    branch, put_branch, branches: (repository: RepositoryName, branch: String) -> Option<BranchRecord>, Branch;
+    branch, put_branch: Branch(repository: RepositoryName, branch: String) -> Option<BranchRecord>;
     /// Our record of a pull request.
-    record, put_record, records: (repository: RepositoryName, number: u64) -> Option<PullRequestRecord>, Record;
+    record, put_record: Record(repository: RepositoryName, number: u64) -> Option<PullRequestRecord>;
     /// A pull request as it is now.
-    pull_request, put_pull_request, pull_requests: (repository: RepositoryName, number: u64) -> PullRequest, PullRequest;
+    pull_request, put_pull_request: PullRequest(repository: RepositoryName, number: u64) -> PullRequest;
     /// The checks of a commit.
-    checks, put_checks, checks: (repository: RepositoryName, head: CommitId) -> Vec<Check>, Checks;
+    checks, put_checks: Checks(repository: RepositoryName, head: CommitId) -> Vec<Check>;
     /// The end of the log of a check that failed; absent when there is none.
-    log, put_log, logs: (repository: RepositoryName, check: Box<Check>) -> Option<String>, Log;
+    log, put_log: Log(repository: RepositoryName, check: Box<Check>) -> Option<String>;
     /// The checks of the tip of a branch.
-    branch_checks, put_branch_checks, branch_checks: (repository: RepositoryName, branch: String) -> Vec<Check>, BranchChecks;
+    branch_checks, put_branch_checks: BranchChecks(repository: RepositoryName, branch: String) -> Vec<Check>;
     /// What was asked for on the ticket so far, oldest first.
-    history, put_history, histories: (ticket: TicketKey) -> Vec<Trigger>, History;
+    history, put_history: History(ticket: TicketKey) -> Vec<Trigger>;
+    /// What the ticket's runs have taken.
+    cost, put_cost: Cost(ticket: TicketKey) -> TicketCost;
     /// The decisions that runs of the ticket wait for.
-    gates, put_gates, gates: (ticket: TicketKey) -> Vec<(RunId, Gate)>, Gates;
+    gates, put_gates: Gates(ticket: TicketKey) -> Vec<(RunId, Gate)>;
     /// The submitted reviews of a pull request, oldest first.
-    reviews, put_reviews, reviews: (repository: RepositoryName, number: u64) -> Vec<Review>, Reviews;
+    reviews, put_reviews: Reviews(repository: RepositoryName, number: u64) -> Vec<Review>;
     /// What a pull request changes.
-    files, put_files, files: (repository: RepositoryName, number: u64) -> Vec<ChangedFile>, ChangedFiles;
+    files, put_files: ChangedFiles(repository: RepositoryName, number: u64) -> Vec<ChangedFile>;
+    /// The commits of a pull request, oldest first.
+    commits, put_commits: Commits(repository: RepositoryName, number: u64) -> Vec<CommitId>;
     /// The requests for reviews of a pull request, oldest first.
-    review_requests, put_review_requests, review_requests: (repository: RepositoryName, number: u64) -> Vec<ReviewRequest>, ReviewRequests;
+    review_requests, put_review_requests: ReviewRequests(repository: RepositoryName, number: u64) -> Vec<ReviewRequest>;
+    /// Whether a condition in Jira's query language holds for a ticket.
+    matches, put_matches: Matches(ticket: TicketKey, condition: String) -> Matching;
     /// Whether somebody may instruct us where they acted, at this moment.
-    authority, put_authority, authority: (person: Person) -> bool, Authority;
+    authority, put_authority: Authority(person: Person) -> bool;
 }
 
 impl Facts {
@@ -224,23 +191,7 @@ impl Facts {
             book,
             own_accounts,
             group,
-            known: Read::default(),
-            issues: Read::default(),
-            open: Read::default(),
-            rows: Read::default(),
-            listeners: Read::default(),
-            branches: Read::default(),
-            records: Read::default(),
-            pull_requests: Read::default(),
-            checks: Read::default(),
-            logs: Read::default(),
-            branch_checks: Read::default(),
-            histories: Read::default(),
-            gates: Read::default(),
-            reviews: Read::default(),
-            files: Read::default(),
-            review_requests: Read::default(),
-            authority: Read::default(),
+            read: Everything::default(),
         }
     }
 

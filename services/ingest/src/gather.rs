@@ -1,96 +1,153 @@
 //! Reads what decisions need.
 
-use domain::{Row, RunId, RunStatus, TicketKey, WaitsFor};
+use domain::{
+    BranchRecord, RepositoryName, Row, RunId, RunStatus, TicketCost, TicketKey, Trigger, WaitsFor,
+    cause::chain,
+};
+use github::{Check, PullRequest};
 use queue::Bucket;
 
 use crate::{
-    facts::{Facts, Need, Person},
+    cost::Cost,
+    facts::{Facts, Need, Person, ReadIssue},
     gates::{Gate, open_gate},
     outcome::Failure,
     outside::ReadError,
     router::Router,
 };
 
+/// Puts what was read to the facts, under what it was asked for.
+macro_rules! keep {
+    ($facts:ident.$put:ident($($key:ident),+), $read:expr) => {{
+        let value = $read?;
+        $facts.$put($($key),+, value);
+    }};
+}
+
 impl Router {
     /// Reads one thing and adds it to what is known.
     pub(crate) async fn read(&self, need: Need, facts: &mut Facts) -> Result<(), Failure> {
         match need {
-            Need::Known(ticket, key) => {
-                let known = self.known(&ticket, &key).await?;
-                facts.put_known(ticket, key, known);
-            }
-            Need::Issue(ticket) => {
-                let issue = match self.outside.issue(&ticket).await {
-                    Ok(issue) => Ok(issue),
-                    Err(ReadError::Unreadable(detail)) => Err(detail),
-                    Err(error) => return Err(error.into()),
-                };
-                facts.put_issue(ticket, issue);
-            }
-            Need::OpenPullRequests(repository, ticket) => {
-                let found = self.outside.mentioning(&repository, &ticket).await;
-                facts.put_open(repository, ticket, found.map_err(must_exist)?);
-            }
-            Need::Row(ticket) => {
-                let row = self.row(&ticket).await?;
-                facts.put_row(ticket, row);
-            }
-            Need::Listeners(ticket) => {
-                let listeners = self.has_listeners(&ticket).await?;
-                facts.put_listeners(ticket, listeners);
-            }
-            Need::Branch(repository, branch) => {
-                let record = self.queue.branches().get(&repository, &branch).await?;
-                facts.put_branch(repository, branch, record.map(|(record, _)| record));
-            }
-            Need::Record(repository, number) => {
-                let record = self.queue.pull_requests().get(&repository, number).await?;
-                facts.put_record(repository, number, record);
-            }
-            Need::PullRequest(repository, number) => {
-                let now = self.outside.pull_request(&repository, number).await?;
-                facts.put_pull_request(repository, number, now);
-            }
-            Need::Checks(repository, head) => {
-                let checks = self.outside.checks(&repository, &head).await?;
-                facts.put_checks(repository, head, checks);
-            }
-            Need::Log(repository, check) => {
-                let log = self.outside.job_log(&repository, &check).await?;
-                facts.put_log(repository, check, log);
-            }
-            Need::BranchChecks(repository, branch) => {
-                let checks = self.outside.branch_checks(&repository, &branch).await?;
-                facts.put_branch_checks(repository, branch, checks);
-            }
-            Need::History(ticket) => {
-                let read = self.queue.triggers().read_each_after(&ticket, 0).await?;
-                // One that cannot be read asks for nothing that could be counted.
-                let history = read.into_iter().filter_map(|(_, trigger)| trigger.ok());
-                facts.put_history(ticket, history.collect());
-            }
-            Need::Gates(ticket) => {
-                let gates = self.gates(&ticket).await?;
-                facts.put_gates(ticket, gates);
-            }
-            Need::Reviews(repository, number) => {
-                let reviews = self.outside.reviews(&repository, number).await?;
-                facts.put_reviews(repository, number, reviews);
-            }
-            Need::ChangedFiles(repository, number) => {
-                let files = self.outside.changed_files(&repository, number).await?;
-                facts.put_files(repository, number, files);
-            }
-            Need::ReviewRequests(repository, number) => {
-                let requests = self.outside.review_requests(&repository, number).await?;
-                facts.put_review_requests(repository, number, requests);
-            }
-            Need::Authority(person) => {
-                let may = self.may_instruct(&person).await?;
-                facts.put_authority(person, may);
-            }
+            Need::Known(ticket, key) => keep!(facts.put_known(ticket, key), self.known(&ticket, &key).await),
+            Need::Issue(ticket) => keep!(facts.put_issue(ticket), self.issue(&ticket).await),
+            Need::OpenPullRequests(repository, ticket) => keep!(
+                facts.put_open(repository, ticket),
+                self.open_pull_requests(&repository, &ticket).await
+            ),
+            Need::Row(ticket) => keep!(facts.put_row(ticket), self.row(&ticket).await),
+            Need::Listeners(ticket) => keep!(facts.put_listeners(ticket), self.has_listeners(&ticket).await),
+            Need::Branch(repository, branch) => keep!(
+                facts.put_branch(repository, branch),
+                self.branch_record(&repository, &branch).await
+            ),
+            Need::Record(repository, number) => keep!(
+                facts.put_record(repository, number),
+                self.queue.pull_requests().get(&repository, number).await
+            ),
+            Need::PullRequest(repository, number) => keep!(
+                facts.put_pull_request(repository, number),
+                self.outside.pull_request(&repository, number).await
+            ),
+            Need::Checks(repository, head) => keep!(
+                facts.put_checks(repository, head),
+                self.outside.checks(&repository, &head).await
+            ),
+            Need::Log(repository, check) => keep!(
+                facts.put_log(repository, check),
+                self.log(facts, &repository, &check).await
+            ),
+            Need::BranchChecks(repository, branch) => keep!(
+                facts.put_branch_checks(repository, branch),
+                self.outside.branch_checks(&repository, &branch).await
+            ),
+            Need::History(ticket) => keep!(facts.put_history(ticket), self.history(&ticket).await),
+            Need::Cost(ticket) => keep!(facts.put_cost(ticket), self.cost(&ticket).await),
+            Need::Gates(ticket) => keep!(facts.put_gates(ticket), self.gates(&ticket).await),
+            Need::Reviews(repository, number) => keep!(
+                facts.put_reviews(repository, number),
+                self.outside.reviews(&repository, number).await
+            ),
+            Need::ChangedFiles(repository, number) => keep!(
+                facts.put_files(repository, number),
+                self.outside.changed_files(&repository, number).await
+            ),
+            Need::Commits(repository, number) => keep!(
+                facts.put_commits(repository, number),
+                self.outside.commits(&repository, number).await
+            ),
+            Need::ReviewRequests(repository, number) => keep!(
+                facts.put_review_requests(repository, number),
+                self.outside.review_requests(&repository, number).await
+            ),
+            Need::Matches(ticket, condition) => keep!(
+                facts.put_matches(ticket, condition),
+                self.outside.matches(&ticket, &condition).await
+            ),
+            Need::Authority(person) => keep!(facts.put_authority(person), self.may_instruct(&person).await),
         }
         Ok(())
+    }
+
+    /// The ticket, or why it cannot be read however often one tries.
+    async fn issue(&self, ticket: &TicketKey) -> Result<ReadIssue, Failure> {
+        match self.outside.issue(ticket).await {
+            Ok(issue) => Ok(Ok(issue)),
+            Err(ReadError::Unreadable(detail)) => Ok(Err(detail)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The repository that rules name must be visible; until an operator fixes that, the finding waits.
+    async fn open_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+    ) -> Result<Vec<PullRequest>, Failure> {
+        match self.outside.mentioning(repository, ticket).await {
+            Err(ReadError::NotFound(detail)) => Err(Failure::Later { detail, after: None }),
+            found => Ok(found?),
+        }
+    }
+
+    async fn log(
+        &self,
+        facts: &Facts,
+        repository: &RepositoryName,
+        check: &Check,
+    ) -> Result<Option<String>, Failure> {
+        let rules = facts.book.for_repository(repository);
+        let command = rules.map_or(&[][..], |rules| &rules.ci.logs_command);
+        Ok(self.outside.job_log(repository, check, command).await?)
+    }
+
+    async fn branch_record(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Option<BranchRecord>, Failure> {
+        let known = self.queue.branches().get(repository, branch).await?;
+        Ok(known.map(|(record, _)| record))
+    }
+
+    /// One that cannot be read asks for nothing that could be counted.
+    async fn history(&self, ticket: &TicketKey) -> Result<Vec<Trigger>, Failure> {
+        let read = self.queue.triggers().read_each_after(ticket, 0).await?;
+        Ok(read.into_iter().filter_map(|(_, trigger)| trigger.ok()).collect())
+    }
+
+    /// A journal that cannot be read counts nothing.
+    async fn cost(&self, ticket: &TicketKey) -> Result<TicketCost, Failure> {
+        let (journal, mut sum) = (self.queue.journal(), Cost::default());
+        for run in journal.runs_of(ticket).await? {
+            match journal.read(&run).await {
+                Ok(entries) => sum.add(run, entries.iter().map(|(_, entry)| &entry.fact)),
+                Err(error @ queue::Error::Corrupt { .. }) => {
+                    tracing::warn!(%run, error = %chain(&error), "run not counted in its ticket's cost");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(sum.into_ticket_cost())
     }
 
     async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, Gate)>, Failure> {
@@ -142,13 +199,5 @@ impl Router {
                 id: Some(id),
             } => Ok(self.outside.may_write(repository, login, *id).await?),
         }
-    }
-}
-
-/// The repository that rules name must be visible; until an operator fixes that, the finding waits.
-fn must_exist(error: ReadError) -> Failure {
-    match error {
-        ReadError::NotFound(detail) => Failure::Later { detail, after: None },
-        other @ (ReadError::Unreadable(_) | ReadError::Later { .. }) => other.into(),
     }
 }

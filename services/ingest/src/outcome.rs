@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Trigger, cause::chain};
+use domain::{Reason, Trigger, cause::chain};
 use queue::{Appended, Disposition};
 
 use crate::{outside::ReadError, payload};
@@ -39,6 +39,19 @@ impl Outcome {
             }
             | Self::Known(sequence) => Some(*sequence),
             Self::NoChecks | Self::Nothing(_) => None,
+        }
+    }
+
+    /// Whether the checks of a head have ended for good. Failed jobs that run again will have another end.
+    pub(crate) fn is_settled(&self) -> bool {
+        let runs_again = |trigger: &Trigger| match &trigger.reason {
+            Reason::ChecksCompleted(checks) => !checks.rerun.is_empty(),
+            _ => false,
+        };
+        match self {
+            Self::Appended { trigger, .. } => !runs_again(trigger),
+            Self::Known(_) => true,
+            Self::NoChecks | Self::Nothing(_) => false,
         }
     }
 

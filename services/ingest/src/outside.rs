@@ -1,5 +1,6 @@
 //! Reading Jira and GitHub: the facts that decisions need, and two kinds of failure.
 
+mod ci_logs;
 mod of_github;
 mod of_jira;
 
@@ -83,6 +84,14 @@ pub(crate) struct Ready {
     pub(crate) status: String,
 }
 
+/// An open ticket, as a list of them shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Titled {
+    pub(crate) key: TicketKey,
+    pub(crate) summary: String,
+    pub(crate) status: String,
+}
+
 /// The reader accounts, of each instance one at Jira and one at GitHub.
 pub(crate) struct Outside {
     jira: jira::Reader,
@@ -98,6 +107,9 @@ impl Outside {
         if let TicketKey::GitHub { repository, number } = ticket {
             let read = self.github.issue(repository, *number);
             return Ok(failpoint::around("ingest.github.issue", read).await?.into());
+        }
+        if let TicketKey::Discussion { repository, number } = ticket {
+            return Ok(self.discussion(repository, *number).await?.into());
         }
         let read = self.jira.issue(ticket);
         Ok(failpoint::around("ingest.jira.issue", read).await?.into())
@@ -156,6 +168,38 @@ impl From<github::Issue> for Issue {
             related: Vec::new(),
             assignees: issue.assigned.assignees.into_iter().map(by_login).collect(),
             gifts: issue.events.into_iter().map(Gift::from).collect(),
+        }
+    }
+}
+
+/// The kind of a discussion is its category.
+impl From<github::Discussion> for Issue {
+    fn from(discussion: github::Discussion) -> Self {
+        Self {
+            summary: discussion.title,
+            description: discussion.body,
+            kind: discussion.category,
+            labels: discussion.labels,
+            status: if discussion.is_open { "open" } else { "closed" }.to_owned(),
+            is_over: !discussion.is_open,
+            url: discussion.url,
+            created: discussion.created_at,
+            creator: discussion.author.map(account),
+            comments: discussion.comments.into_iter().map(Comment::from).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<github::DiscussionComment> for Comment {
+    fn from(comment: github::DiscussionComment) -> Self {
+        let author = comment.author.map(account).unwrap_or_default();
+        Self {
+            author: author.display_name,
+            author_id: author.id,
+            created: comment.created_at,
+            updated: comment.updated_at,
+            text: comment.body,
         }
     }
 }

@@ -57,6 +57,26 @@ pub(crate) fn pin(
     pinned
 }
 
+/// The text with what somebody who may instruct adds to it, as its last comment.
+pub(crate) fn with_words(mut text: TicketText, by: &str, at: Timestamp, said: &str) -> TicketText {
+    text.comments.push(TicketComment {
+        author: line(by),
+        at,
+        text: words(said),
+        may_instruct: true,
+        is_new: false,
+    });
+    text.sha256 = digest(&text);
+    text
+}
+
+/// Marks what was said after `since` by those who may instruct.
+pub(crate) fn mark_new(text: &mut TicketText, since: Timestamp) {
+    for comment in &mut text.comments {
+        comment.is_new = comment.may_instruct && comment.at > since;
+    }
+}
+
 /// Somebody's words, sanitised and cut with a note.
 pub(crate) fn words(text: &str) -> String {
     cut_visibly(&sanitise(text), BODY_CHARS)
@@ -78,6 +98,7 @@ fn pin_comment(comment: &Comment, at: Timestamp, instructors: &BTreeSet<String>)
         at: comment.created,
         text,
         may_instruct: instructors.contains(&comment.author_id),
+        is_new: false,
     }
 }
 

@@ -8,8 +8,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    catch_up::news, issues::ChangedIssues, kinds::work::Work, memory::Memory, outcome::Failure,
-    outside::Ready, pulls::OpenPullRequests, router::Router,
+    catch_up::news,
+    discussions,
+    issues::ChangedIssues,
+    kinds::{matched::Matched, work::Work},
+    memory::Memory,
+    outcome::Failure,
+    outside::Ready,
+    pulls::OpenPullRequests,
+    reminders::Reminders,
+    router::Router,
 };
 
 /// Polls Jira for tickets that ask for work and for what changed, GitHub for our pull requests and orders in comments.
@@ -18,6 +26,7 @@ pub(crate) struct Poller {
     interval: Duration,
     memory: Memory,
     pull_requests: OpenPullRequests,
+    reminders: Reminders,
     issues: ChangedIssues,
     /// Jira asked to be left alone until then.
     jira_rests_until: Option<Instant>,
@@ -37,6 +46,7 @@ impl Poller {
             interval,
             memory: Memory::default(),
             pull_requests: OpenPullRequests::new(interval, settle),
+            reminders: Reminders::default(),
             issues: ChangedIssues::default(),
             jira_rests_until: None,
             recovered,
@@ -63,9 +73,13 @@ impl Poller {
     pub(crate) async fn poll(&mut self) {
         self.reconcile_github().await;
         self.poll_issues().await;
+        self.poll_discussions().await;
         self.poll_projects().await;
         let recovered = Box::pin(self.pull_requests.poll(&self.router)).await;
         self.add(recovered, "github");
+        self.reminders
+            .remind(&self.router, &self.pull_requests.open())
+            .await;
     }
 
     /// GitHub's own log of deliveries; where our account has none, the comments of each repository.
@@ -106,6 +120,29 @@ impl Poller {
         }
     }
 
+    /// Discussions, where the rules let people ask us there.
+    async fn poll_discussions(&mut self) {
+        let book = self.router.rules.book();
+        for rules in book.repositories() {
+            let (Ok(repository), None, true) =
+                (rules.repository(), &rules.repo.folder, rules.discussions.enabled)
+            else {
+                continue;
+            };
+            let polled = discussions::poll(&self.router, &repository, &mut self.memory);
+            match Box::pin(polled).await {
+                Ok(recovered) => self.add(recovered, "github"),
+                Err(failure) => {
+                    tracing::warn!(
+                        %repository,
+                        error = %chain(&failure),
+                        "discussions could not be looked through"
+                    );
+                }
+            }
+        }
+    }
+
     async fn poll_comments(&mut self, instance: Option<&Instance>) {
         let book = self.router.rules.book();
         let repositories = book.repositories().filter_map(|rules| rules.repository().ok());
@@ -137,6 +174,7 @@ impl Poller {
             }
             let polled = async {
                 self.poll_project(rules).await?;
+                self.poll_condition(rules).await?;
                 self.router.catch_up_jira(rules, &mut self.memory).await
             };
             match Box::pin(polled).await {
@@ -190,6 +228,43 @@ impl Poller {
                             .await?;
                         self.memory.settle(finding);
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tickets that the condition of the rules holds for. A wrong condition keeps nothing else from being looked at.
+    async fn poll_condition(&mut self, rules: &Rules) -> Result<(), Failure> {
+        if rules.jira.jql.is_empty() {
+            return Ok(());
+        }
+        let found = match self.router.outside.matching(&rules.jira).await? {
+            Ok(found) => found,
+            Err(detail) => {
+                let project = &rules.jira.project_key;
+                tracing::error!(
+                    project,
+                    detail,
+                    "jira does not understand jira.jql of the project"
+                );
+                return Ok(());
+            }
+        };
+        for stub in found {
+            let remembered = format!("{} matched {}", stub.key, stub.updated);
+            if self.memory.knows(&remembered) {
+                continue;
+            }
+            let matched = Matched::from_poll(stub.key.clone());
+            match self.router.take(&matched, Source::Poll).await {
+                Ok(outcome) => {
+                    self.add(news(&[outcome]), "jira");
+                    self.memory.settle(remembered);
+                }
+                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(failure) => {
+                    tracing::warn!(ticket = %stub.key, error = %chain(&failure), "poll of the ticket failed");
                 }
             }
         }

@@ -142,6 +142,13 @@ impl OpenPullRequests {
         }
     }
 
+    /// Those that are open, each with its last change as far as it was seen.
+    pub(crate) fn open(&self) -> Vec<(Place, Option<Timestamp>)> {
+        let open = self.open.iter();
+        open.map(|(place, tracked)| (place.clone(), tracked.updated))
+            .collect()
+    }
+
     /// One round; gives how much of what it found no webhook had told. A failure of one repository does not keep the
     /// others from their turn, a limit of GitHub does.
     pub(crate) async fn poll(&mut self, router: &Router) -> u64 {
@@ -362,7 +369,7 @@ impl OpenPullRequests {
                 .take(&ChecksAbsent::from_poll(&record, head), Source::Poll)
                 .await?;
         }
-        if matches!(outcome, Outcome::Appended { .. } | Outcome::Known(_)) {
+        if outcome.is_settled() {
             tracked.looked(true);
         }
         Ok(news(&[outcome]))

@@ -72,7 +72,13 @@ impl Router {
     /// Decides what follows from an event, and appends it to the ticket's log.
     pub(crate) async fn take(&self, event: &dyn Kind, source: Source) -> Result<Outcome, Failure> {
         match self.judge(event, source).await? {
-            Ok(follows) => self.append(follows.into_trigger(source)).await,
+            Ok(follows) => {
+                let trigger = Trigger {
+                    seen: event.seen(),
+                    ..follows.into_trigger(source)
+                };
+                self.append(trigger).await
+            }
             Err(outcome) => Ok(outcome),
         }
     }
@@ -115,10 +121,14 @@ impl Router {
     /// What is known of a ticket beside its text belongs to the work on it. Nothing of it decides whether there is work.
     async fn with_background(&self, mut follows: Follows, facts: &Facts) -> Follows {
         if let Reason::JobRequested(job) = &mut follows.reason
-            && job.job == Job::Implement
             && let Ok(Ok(issue)) = facts.issue(&follows.ticket)
         {
-            job.background = self.background(&follows.ticket, issue, &job.repository).await;
+            let looks_for_duplicates = !job.rules.triage.duplicate_label.is_empty();
+            job.background = match job.job {
+                Job::Implement => self.background(&follows.ticket, issue, &job.repository).await,
+                Job::Triage if looks_for_duplicates => self.candidates(&follows.ticket, issue).await,
+                _ => return follows,
+            };
         }
         follows
     }

@@ -3,6 +3,7 @@
 mod check;
 mod history;
 mod limits;
+mod progress;
 mod recover;
 
 use std::{sync::Arc, time::Duration};
@@ -101,7 +102,10 @@ impl Driver {
             | Action::RunCheck { .. }
             | Action::InspectChange
             | Action::TakeSnapshot
-            | Action::GoBack { .. } => self.work(action, state, fence).await,
+            | Action::GoBack { .. } => {
+                self.show_progress(&action, state, fence).await?;
+                self.work(action, state, fence).await
+            }
         }
     }
 
@@ -121,6 +125,7 @@ impl Driver {
             run: Some(run),
             fence,
             at,
+            progress: progress::of(state),
             request,
         };
         self.queue.reports().append(&report).await?;

@@ -1,9 +1,11 @@
 //! The board of a ticket: what its one status comment says, and which comments are to be looked at again.
 
-use domain::{RecordKind, ReportFence, ReportId, RunId, Stored, Timestamp};
+use domain::{
+    Dollars, Job, Phase, RecordKind, ReportFence, ReportId, RunId, Stored, Timestamp, report::Progress,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::made::Moved;
+use crate::{made::Moved, rounds::Rounds};
 
 /// More than this is not kept: the comment must stay readable and within the outside's limits.
 const MAX_ENTRIES: usize = 20;
@@ -23,6 +25,12 @@ pub(crate) struct Board {
     /// What was done, which no later word takes from sight.
     #[serde(default, skip_serializing_if = "Lasting::is_unknown")]
     pub(crate) lasting: Lasting,
+    /// How far the run is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) standing: Option<Standing>,
+    /// What was done on the pull request.
+    #[serde(default, skip_serializing_if = "Rounds::is_empty")]
+    pub(crate) rounds: Rounds,
     /// Whether the comment outside says what the entries say.
     pub(crate) is_shown: bool,
     /// Comments that are listed again, because lists lag behind what was written.
@@ -67,6 +75,33 @@ impl Lasting {
     }
 }
 
+/// How far the run is that said something last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Standing {
+    /// When that was known.
+    pub(crate) at: Timestamp,
+    /// The kind of work.
+    pub(crate) job: Job,
+    /// What the model is asked for now; absent when the run waits or has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) phase: Option<Phase>,
+    /// What it has spent; absent where the price of a model is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<Dollars>,
+}
+
+/// How work came to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mark {
+    /// It reached its goal.
+    Done,
+    /// It did not, and a person has to look.
+    Failed,
+    /// A person ended it, or it was never to begin.
+    Stopped,
+}
+
 /// What one report says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
@@ -78,6 +113,9 @@ pub(crate) struct Entry {
     pub(crate) run: Option<RunId>,
     /// Markdown.
     pub(crate) text: String,
+    /// Absent while work goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mark: Option<Mark>,
 }
 
 /// A marker of which there may be more than one comment.
@@ -90,9 +128,12 @@ pub(crate) struct Watched {
 }
 
 impl Board {
-    /// Whether the comment outside says already what the report says.
-    pub(crate) fn shows(&self, report: &ReportId) -> bool {
-        self.is_shown && self.has(report)
+    /// Whether the comment outside says already what the report says; a report without words is said by what is there.
+    pub(crate) fn shows(&self, report: &ReportId, has_words: bool) -> bool {
+        match has_words {
+            true => self.is_shown && self.has(report),
+            false => self.is_shown || self.entries.is_empty(),
+        }
     }
 
     /// Adds what a report says, once; `is_start` begins to count the time anew.
@@ -106,6 +147,23 @@ impl Board {
         self.entries.insert(0, entry);
         self.entries.truncate(MAX_ENTRIES);
         self.is_shown = false;
+    }
+
+    /// Takes in how far the run is; `phase` is known only while the model is at work.
+    pub(crate) fn stand(&mut self, at: Timestamp, progress: Progress, phase: Option<Phase>) {
+        let Progress { job, cost, .. } = progress;
+        let now = Standing { at, job, phase, cost };
+        if self.standing.is_some_and(|known| Standing { at, ..known } == now) {
+            return;
+        }
+        self.standing = Some(now);
+        self.is_shown = false;
+    }
+
+    /// Whether the ticket's work has reached its goal.
+    pub(crate) fn is_done(&self) -> bool {
+        let latest = self.entries.first();
+        latest.is_some_and(|entry| entry.mark == Some(Mark::Done))
     }
 
     /// Notes what became of a move: one that was not made stays to be said until another one is.
@@ -150,6 +208,7 @@ mod tests {
             at: Timestamp::from_unix_ms(i64::try_from(position).unwrap() * 1000),
             run: Some(run),
             text: format!("text {position}"),
+            mark: None,
         }
     }
 
@@ -158,11 +217,19 @@ mod tests {
         let mut board = Board::default();
         board.add(entry(1), true);
         board.is_shown = true;
-        assert!(board.shows(&entry(1).report));
+        assert!(board.shows(&entry(1).report, true));
         board.add(entry(1), true);
         assert!(board.is_shown, "nothing changed");
         board.add(entry(2), false);
-        assert!(!board.shows(&entry(2).report) && !board.shows(&entry(1).report));
+        assert!(!board.shows(&entry(2).report, true) && !board.shows(&entry(1).report, true));
+        assert!(
+            !board.shows(&entry(3).report, false),
+            "the comment does not say it yet"
+        );
+        assert!(
+            Board::default().shows(&entry(3).report, false),
+            "there is no comment"
+        );
         assert_eq!(board.entries, [entry(2), entry(1)]);
         assert_eq!(board.started_at, Some(entry(1).at));
     }

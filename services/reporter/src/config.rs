@@ -99,6 +99,8 @@ pub struct Settings {
     pub disk_floor_mib: u64,
     /// How long a write of unknown outcome is looked for before it is repeated.
     pub unknown_window_s: u64,
+    /// The page of a run, e.g. `https://journeyman.example/runs/{run}`: the status comment links to it. Absent: no link.
+    pub run_url: Option<String>,
     /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
     pub list_lag_s: u64,
 }
@@ -169,6 +171,7 @@ impl Default for Settings {
             allow_unconfined: false,
             disk_floor_mib: 2048,
             unknown_window_s: 30,
+            run_url: None,
             list_lag_s: 6,
         }
     }

@@ -88,6 +88,7 @@ impl Scene {
             },
             ledger: Ledger::new(&self.queue),
             rules: RulesStore::open(&rules::Settings { dir }, rules::Connections::default()).unwrap(),
+            run_url: None,
             windows: Windows {
                 unknown: Duration::from_millis(100),
                 list_lag: Duration::ZERO,
@@ -112,6 +113,7 @@ fn report(ticket: &TicketKey, position: u64, request: ReportRequest) -> Report {
         run: Some(run),
         fence: RunFence::default(),
         at: bootstrap::now(),
+        progress: None,
         request,
     }
 }

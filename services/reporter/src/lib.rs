@@ -21,6 +21,7 @@ mod perform;
 mod policy;
 mod reports;
 mod retry;
+mod rounds;
 mod sanitize;
 mod scan;
 mod serve;

@@ -27,6 +27,28 @@ pub(crate) struct Made {
     /// What should report on the pull request and has not; it stays a draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) awaited: Option<String>,
+    /// Our check run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check_run: Option<u64>,
+    /// The issues that were opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) issues: Vec<MadeIssue>,
+    /// What became of failed jobs that were to run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rerun: Option<Rerun>,
+}
+
+/// An issue that was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MadeIssue {
+    /// What links of issues name it by.
+    pub(crate) id: u64,
+    /// Its number in the repository.
+    pub(crate) number: u64,
+    /// Link for people.
+    pub(crate) url: String,
+    /// As it was planned.
+    pub(crate) title: String,
 }
 
 /// What became of one effect.
@@ -83,7 +105,25 @@ impl Made {
         self.shown = later.shown.or(self.shown.take());
         self.changed = later.changed.or(self.changed.take());
         self.awaited = later.awaited.or(self.awaited.take());
+        self.check_run = later.check_run.or(self.check_run.take());
+        self.issues.extend(later.issues);
+        self.rerun = later.rerun.or(self.rerun.take());
     }
+}
+
+/// What became of failed jobs that were to run again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Rerun {
+    /// Some run now.
+    Started,
+    /// They had run again before, or run already.
+    Before,
+    /// GitHub refused it.
+    Refused {
+        /// GitHub's reason.
+        detail: String,
+    },
 }
 
 /// What became of a transition.

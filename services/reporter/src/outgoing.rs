@@ -56,13 +56,18 @@ mod tests {
     }
 
     /// The calls of the clients that write text of others outside.
-    const WRITING: [&str; 6] = [
+    const WRITING: [&str; 11] = [
         ".comment(",
         ".update_comment(",
         ".create_pull_request(",
         ".remote_link(",
         ".add_labels(",
         ".reply(",
+        ".create_check_run(",
+        ".update_check_run(",
+        ".create_issue(",
+        ".comment_on_discussion(",
+        ".update_discussion_comment(",
     ];
 
     fn assert_guarded(folder: &Path, found: &mut usize) {

@@ -53,6 +53,8 @@ pub(crate) struct Performer {
     pub(crate) ledger: Ledger,
     pub(crate) rules: RulesStore,
     pub(crate) windows: Windows,
+    /// The page of a run, with `{run}` where its id goes; absent: the status comment has no link.
+    pub(crate) run_url: Option<String>,
     pub(crate) shutdown: CancellationToken,
 }
 
@@ -80,6 +82,7 @@ impl Performer {
                 made: &made,
                 id: &id,
                 text: &nothing,
+                rounds: None,
             };
             match Box::pin(self.measured(&asked, effect, fence)).await {
                 Ok(part) => made.merge(part),
@@ -96,7 +99,7 @@ impl Performer {
                 }
             }
         }
-        let done = ReportOutcome::Done(reports::receipt(&report.request, made));
+        let done = ReportOutcome::Done(reports::receipt(report, rules.unwrap_or(&Rules::default()), made));
         Ok(match failed {
             Some(outcome) if is_told_only => Performed {
                 outcome,
@@ -122,9 +125,10 @@ impl Performer {
     ) -> Result<Made, Trouble> {
         let started = Instant::now();
         // Erased: the compiler follows types only so deep.
-        let settling: BoxFuture<'_, _> = match effect.tells_in() {
-            Some(thread) => Box::pin(self.tell(asked, thread, effect, fence)),
-            None => Box::pin(self.once(asked, effect, fence)),
+        let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
+            (Some(thread), _) => Box::pin(self.tell(asked, thread, effect, fence)),
+            (None, Some(round)) => Box::pin(self.show_rounds(asked, round, effect, fence)),
+            (None, None) => Box::pin(self.once(asked, effect, fence)),
         };
         let settled = settling.await;
         telemetry::effect(effect.name(), started.elapsed(), &settled);
@@ -294,6 +298,7 @@ mod tests {
             run: Some(run),
             fence: domain::RunFence::default(),
             at: domain::Timestamp::default(),
+            progress: None,
             request: ReportRequest::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: repository.parse().unwrap(),

@@ -118,6 +118,7 @@ async fn work(
             unknown: Duration::from_secs(config.reporter.unknown_window_s),
             list_lag: Duration::from_secs(config.reporter.list_lag_s),
         },
+        run_url: config.reporter.run_url.clone(),
         shutdown: shutdown.clone(),
     };
     let worker = Worker::new(queue.clone(), ledger, performer, shutdown.clone());

@@ -5,17 +5,19 @@ use serde_json::Value;
 
 use crate::{board::Board, ledger::EffectRecord};
 
-const ROWS: [&str; 6] = [
+const ROWS: [&str; 7] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":null}"#,
     r#"{"version":1,"intent_at":null,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pushed":"0123456789abcdef0123456789abcdef01234567","pull_request":{"repository":"acme/shop","number":7,"url":"https://github.example/acme/shop/pull/7","branch":"feat/ENG-12-cart"}}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":2,"receipt":{"comment":"10001"}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"shown":{"head":"0123456789abcdef0123456789abcdef01234567","diff":{"sha256":"00","size_bytes":9},"files":1,"excerpt":"+1","hidden_lines":0,"hidden_files":[]}}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"changed":{"files":[{"path":"a.rs","patch":"+1"},{"path":"b.png"}],"total":3}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"check_run":77}}"#,
 ];
-const BOARDS: [&str; 2] = [
+const BOARDS: [&str; 3] = [
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[],"started_at":1000,"unmoved":null,"lasting":{"done":"d","changed":"c"},"is_shown":true,"watched":[]}"#,
+    r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"It failed.","mark":"failed"}],"started_at":1000,"unmoved":null,"standing":{"at":1000,"job":"implement","phase":"work","cost":0.42},"rounds":{"rows":[{"run":"jira:ENG-12@57","job":"implement","commit":"0123456789abcdef0123456789abcdef01234567","checked":"passed","failures":1,"cost":0.42,"noted":9}],"dropped":0,"branch":"feat/ENG-12-cart","number":7,"failed":["model_failed",1000],"check_run":["0123456789abcdef0123456789abcdef01234567",77]},"is_shown":true,"watched":[]}"#,
 ];
 
 fn hold<T: Stored>(lines: &[&str]) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{ReportFence, Rules, TicketKey, Timestamp, cause::chain};
+use domain::{ReportFence, RepositoryName, Rules, TicketKey, Timestamp, cause::chain};
 
 use crate::{
     board::{Board, Entry},
@@ -13,6 +13,7 @@ use crate::{
     outgoing::Outgoing,
     perform::Performer,
     reports::{self, Heard, Told},
+    rounds::{RoundEvent, ShownOn},
     scan, telemetry,
     trouble::Trouble,
 };
@@ -50,7 +51,7 @@ impl Performer {
             }
             return Ok(settled);
         }
-        let is_start = reports::heard(request) == Heard::AtStart;
+        let heard = reports::heard(request);
         let (report, at) = (asked.report.id.clone(), asked.report.at);
         let board = self
             .change_board(ticket, fence, |board| {
@@ -64,27 +65,32 @@ impl Performer {
                 let told = Told { made: &made, ..told };
                 let text = scan::redact(&reports::words(request, &told)).into_owned();
                 let lasting = reports::lasting(request, &told);
-                let run = told.run.cloned();
+                let (run, mark) = (told.run.cloned(), reports::mark(request, &told));
                 board.keep(lasting.map(|text| scan::redact(&text).into_owned()));
-                board.add(
-                    Entry {
+                if let Some(progress) = asked.report.progress {
+                    let phase = progress.phase.filter(|_| heard == Heard::AsProgress);
+                    board.stand(at, progress, phase);
+                }
+                if heard != Heard::AsProgress {
+                    let entry = Entry {
                         report,
                         at,
                         run,
                         text,
-                    },
-                    is_start,
-                );
+                        mark,
+                    };
+                    board.add(entry, heard == Heard::AtStart);
+                }
             })
             .await?;
-        if board.shows(&asked.report.id) {
+        if board.shows(&asked.report.id, heard != Heard::AsProgress) {
             let made = Made::default();
             return Ok(Settled {
                 made,
                 how: How::Known,
             });
         }
-        let text = Outgoing::without_credentials(&message::status(&board));
+        let text = self.status(&board, thread);
         let id = status_id(ticket);
         let asked = Asked {
             id: &id,
@@ -92,6 +98,47 @@ impl Performer {
             ..*asked
         };
         self.show(&asked, thread, effect, fence).await
+    }
+
+    /// The status comment's text for the place where it stands.
+    fn status(&self, board: &Board, thread: &Thread) -> Outgoing {
+        let mut text = message::status(board, self.run_url.as_deref());
+        if matches!(thread, Thread::GitHub(..)) {
+            text = format!("{text}\n\n{}", message::hidden_state(board));
+        }
+        Outgoing::without_credentials(&text)
+    }
+
+    /// Notes what a report says of the rounds of work, and shows them on the pull request.
+    pub(crate) async fn show_rounds(
+        &self,
+        asked: &Asked<'_>,
+        (event, repository): (&RoundEvent, Option<&RepositoryName>),
+        effect: &dyn Effect,
+        fence: ReportFence,
+    ) -> Result<Settled, Trouble> {
+        let ticket = &asked.report.ticket;
+        let noted = |board: &mut Board| board.rounds.note(asked.report, asked.made, event);
+        let rounds = self.change_board(ticket, fence, noted).await?.rounds;
+        let can = |on: &ShownOn| self.outside.github.makes_check_runs(&on.repository);
+        let Some(on) = rounds.shown_on(repository).filter(can) else {
+            let made = Made::default();
+            return Ok(Settled {
+                made,
+                how: How::Known,
+            });
+        };
+        let text = message::rounds(&rounds);
+        let asked = Asked {
+            rounds: Some((&on, &text)),
+            ..*asked
+        };
+        let settled = Box::pin(self.once(&asked, effect, fence)).await?;
+        if let Some(id) = settled.made.check_run {
+            let known = |board: &mut Board| board.rounds.check_run = Some((on.head.clone(), id));
+            self.change_board(ticket, fence, known).await?;
+        }
+        Ok(settled)
     }
 
     /// Makes the status comment say what the board says.
@@ -141,10 +188,9 @@ impl Performer {
             let kept = kept.and_then(|made| made.comment);
             if let Some(board) = self.ledger.newest_board(ticket).await? {
                 let comment = kept.as_deref().unwrap_or(comment);
-                let text = Outgoing::without_credentials(&message::status(&board));
-                self.outside
-                    .edit_comment(&Thread::of(ticket), comment, &text, &id)
-                    .await?;
+                let thread = Thread::of(ticket);
+                let text = self.status(&board, &thread);
+                self.outside.edit_comment(&thread, comment, &text, &id).await?;
             }
             Ok::<_, Trouble>(())
         };

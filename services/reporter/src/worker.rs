@@ -348,6 +348,7 @@ fn settled_by(ticket: &TicketKey, run: RunId, report: ReportId, outcome: ReportO
         at: bootstrap::now(),
         source: Source::Reporter,
         actor: None,
+        seen: None,
         reason: Reason::ReportSettled(ReportSettled { report, run, outcome }),
     }
 }

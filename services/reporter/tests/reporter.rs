@@ -8,9 +8,11 @@
 mod approval;
 mod faults;
 mod gate;
+mod issues;
 mod leaks;
 mod pushes;
 mod rig;
+mod rounds;
 mod unchecked;
 
 use std::time::Duration;

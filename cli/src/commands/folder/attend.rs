@@ -161,7 +161,7 @@ impl<'a> Visit<'a> {
             } => match receipt {
                 Receipt::Pushed { branch, .. } => self.came.branch = Some(branch),
                 Receipt::PullRequestOpened(opened) => self.came.patch = Some(opened.url.into()),
-                Receipt::DecisionAsked { .. } | Receipt::Told => {}
+                Receipt::DecisionAsked { .. } | Receipt::Told | Receipt::Rehearsed { .. } => {}
             },
             Fact::RunFinished { reason } => self.came.reason = Some(reason),
             _ => {}

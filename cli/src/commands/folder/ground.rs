@@ -9,7 +9,7 @@ use git::{Folder, FolderHead};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{super::process_ticket::refuse_problems, model::Settings, state::State};
+use super::{super::alone::refuse_problems, model::Settings, state::State};
 use crate::local::Plan;
 
 /// A folder's state, rules and settings, for one ticket.

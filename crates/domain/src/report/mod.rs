@@ -1,18 +1,25 @@
 //! Reports: requests to the reporter, and what became of them.
 
+mod issues;
+mod patience;
+mod progress;
 mod pull_requests;
 mod request;
 mod requests;
 mod tickets;
 
+pub use issues::{Discussed, OpenIssues};
+pub use patience::{RerunChecks, ReviewAwaited};
+pub use progress::{Progress, Progressed};
 pub use pull_requests::{
     ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
     OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, RepairStrategy, ReviewAddressed,
+    WorkDelivered,
 };
 pub use requests::ReportRequest;
 pub use tickets::{
-    AddLabels, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, RetryScheduled,
-    RunStopped, Unreadable, WorkStarted,
+    AddLabels, CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, React,
+    Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
 };
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +42,9 @@ pub struct Report {
     pub fence: RunFence,
     /// When it was asked for.
     pub at: Timestamp,
+    /// How far the run is; absent for notices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// What to do.
     pub request: ReportRequest,
 }
@@ -58,6 +68,7 @@ impl Report {
             run: None,
             fence,
             at,
+            progress: None,
             request,
         }
     }
@@ -168,4 +179,21 @@ pub enum Receipt {
     },
     /// People were told; nothing to carry on with.
     Told,
+    /// Nothing was done: this would be.
+    Rehearsed {
+        /// In order.
+        would: Vec<Rehearsed>,
+    },
+}
+
+/// What would be done for one request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rehearsed {
+    /// The request, on one line.
+    pub request: String,
+    /// The names of its effects, in order.
+    pub effects: Vec<String>,
+    /// What people would read on the ticket or pull request, Markdown, at most 4,000 characters; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
 }

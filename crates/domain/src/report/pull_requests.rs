@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Proposal, PushBranch, request::Request};
 use crate::{
-    CommitId, Description, FailedCheck, PullRequestRef, RepairEnd, RepositoryName, ReviewOfChange,
-    ThreadReply,
+    CommitId, Description, FailedCheck, LeftThreads, PullRequestRef, RepairEnd, RepositoryName,
+    ReviewOfChange, ThreadReply,
 };
 
 impl Request for PushBranch {
@@ -15,6 +15,32 @@ impl Request for PushBranch {
 
     fn summary(&self) -> String {
         format!("push {} at {}", self.branch, self.head.short())
+    }
+}
+
+/// A change is complete and ends the ticket without a pull request: push its branch, move the ticket to done, show the
+/// change there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkDelivered {
+    /// The push.
+    #[serde(flatten)]
+    pub push: PushBranch,
+    /// What it is, for the reporter to put into words.
+    pub description: Box<Description>,
+}
+
+impl Request for WorkDelivered {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.push.repository)
+    }
+
+    fn summary(&self) -> String {
+        let push = &self.push;
+        format!(
+            "push {} at {} and close the ticket",
+            push.branch,
+            push.head.short()
+        )
     }
 }
 
@@ -162,6 +188,16 @@ pub struct ReviewAddressed {
     pub summary: String,
     /// One for each comment of the review.
     pub replies: Vec<ThreadReply>,
+    /// Threads that are left to people; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<LeftThreads>,
+}
+
+impl ReviewAddressed {
+    /// Whether nothing of the review was worked on.
+    pub fn is_left(&self) -> bool {
+        self.left.is_some() && self.commit.is_none() && self.replies.is_empty() && self.summary.is_empty()
+    }
 }
 
 impl Request for ReviewAddressed {

@@ -4,14 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Proposal, PushBranch,
+    issues::{Discussed, OpenIssues},
+    patience::{RerunChecks, ReviewAwaited},
+    progress::Progressed,
     pull_requests::{
         ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
-        OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, ReviewAddressed,
+        OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, ReviewAddressed, WorkDelivered,
     },
     request::Request,
     tickets::{
-        AddLabels, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked,
-        RetryScheduled, RunStopped, Unreadable, WorkStarted,
+        AddLabels, CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked,
+        React, Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
     },
 };
 use crate::{CommitId, RepositoryName, SkipReason};
@@ -45,10 +48,16 @@ macro_rules! requests {
 requests! {
     /// Work starts: in-progress status, status comment.
     WorkStarted(WorkStarted),
+    /// Show in the status comment how far the run is.
+    Progressed(Progressed),
+    /// Show with a reaction that something was seen, or that it is done.
+    React(React),
     /// Work of this kind was done before: say what to expect.
     EffortForecast(EffortForecast),
     /// Import the pack, check it, push the branch.
     PushBranch(PushBranch),
+    /// Push the branch of a complete change, and close the ticket: the rules want no pull request.
+    WorkDelivered(WorkDelivered),
     /// Open the draft pull request, or adopt the open one of the same branch; link it on the ticket.
     OpenPullRequest(OpenPullRequest),
     /// CI is green: mark the pull request ready, tell the ticket, hand over.
@@ -57,12 +66,18 @@ requests! {
     ChecksAbsent(ChecksAbsent),
     /// CI is red: tell the ticket, keep the draft.
     ChecksFailed(ChecksFailed),
+    /// CI is red for reasons outside the change: run the failed jobs again, tell the ticket, keep the draft.
+    RerunChecks(RerunChecks),
     /// Red checks were repaired: tell the ticket.
     ChecksRepaired(ChecksRepaired),
     /// A review was addressed: reply in its threads, and hand the pull request over once more.
     ReviewAddressed(ReviewAddressed),
+    /// A pull request of ours waits for a review: remind those who are asked for it.
+    ReviewAwaited(ReviewAwaited),
     /// A question was answered: tell whoever asked, where they asked.
     QuestionAnswered(QuestionAnswered),
+    /// Somebody asked what the ticket's runs have taken: say it where they asked.
+    CostTold(CostTold),
     /// A pull request of somebody was reviewed: submit the review.
     PullRequestReviewed(PullRequestReviewed),
     /// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
@@ -91,6 +106,12 @@ requests! {
     Unreadable(Unreadable),
     /// Put labels on the ticket; those that are there already stay.
     AddLabels(AddLabels),
+    /// Issues were planned: open them, link them, say which.
+    OpenIssues(OpenIssues),
+    /// Something was done in a discussion: say it there, and close it when that was asked for.
+    Discussed(Discussed),
+    /// Do nothing, and give back what would be done for other requests.
+    Rehearse(Rehearse),
     /// Nothing is done: say why.
     Skipped(SkipReason),
 }

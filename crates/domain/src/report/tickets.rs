@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::request::Request;
+use super::{ReportRequest, request::Request};
 use crate::{
-    Answered, BranchRef, CommentQuestion, CommitId, Forecast, Job, Plan, PullRequestRef, Question,
-    RecordKind, RepositoryName, SkipReason, StopReason, Timestamp,
+    Answered, BranchRef, CommentQuestion, CommitId, Forecast, Job, Plan, PullRequestRef, Question, Reactable,
+    Reaction, RecordKind, RepositoryName, SkipReason, StopReason, TicketCost, Timestamp,
 };
 
 /// Work starts: in-progress status, status comment.
@@ -24,6 +24,25 @@ impl Request for WorkStarted {
 
     fn summary(&self) -> String {
         format!("tell the ticket that work on {} starts", self.repository)
+    }
+}
+
+/// Show with a reaction that something was seen, or that it is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct React {
+    /// What to react to.
+    pub to: Reactable,
+    /// How.
+    pub reaction: Reaction,
+}
+
+impl Request for React {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(self.to.repository())
+    }
+
+    fn summary(&self) -> String {
+        format!("react with {}", self.reaction.as_str())
     }
 }
 
@@ -46,6 +65,27 @@ impl Request for EffortForecast {
     }
 }
 
+/// Do nothing, and give back what would be done for these requests, one after another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rehearse {
+    /// The kind of work that would ask for them.
+    pub job: Job,
+    /// The repository whose rules govern them.
+    pub repository: RepositoryName,
+    /// What would be asked for, with what stands for a model's answers and for commits.
+    pub requests: Vec<ReportRequest>,
+}
+
+impl Request for Rehearse {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!("tell what {} would write, and write nothing", self.job)
+    }
+}
+
 /// A question was answered: tell whoever asked, where they asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionAnswered {
@@ -64,6 +104,25 @@ impl Request for QuestionAnswered {
 
     fn summary(&self) -> String {
         format!("answer {}", self.question.author)
+    }
+}
+
+/// Somebody asked what the ticket's runs have taken: say it where they asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostTold {
+    /// Where they asked, when that is a pull request.
+    pub on: Option<PullRequestRef>,
+    /// What they have taken.
+    pub cost: TicketCost,
+}
+
+impl Request for CostTold {
+    fn repository(&self) -> Option<&RepositoryName> {
+        self.on.as_ref().map(|on| &on.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!("tell what the ticket has cost: {}", self.cost.cost_usd)
     }
 }
 
@@ -191,6 +250,9 @@ impl Request for Unreadable {
 pub struct AddLabels {
     /// Each one allowed by the repository's rules.
     pub labels: Vec<String>,
+    /// The open ticket that seems to ask for the same, as people write its key: say so, and label that too. Nothing is closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate_of: Option<String>,
 }
 
 impl Request for AddLabels {

@@ -18,6 +18,9 @@ pub struct AgentRules {
     pub review_status: String,
     /// The status after the merge; the usual names (done, closed, complete, resolved) are tried after it.
     pub done_status: String,
+    /// What a complete change ends with.
+    #[serde(skip_serializing_if = "Finish::is_default")]
+    pub finish: Finish,
     /// Turns that the work of one run may take, 1 to 150, whatever its class allows.
     pub max_turns: u32,
     /// Turns that the work may take, by the class of the ticket.
@@ -82,6 +85,7 @@ impl Default for AgentRules {
             in_progress_status: "In Progress".to_owned(),
             review_status: String::new(),
             done_status: "Done".to_owned(),
+            finish: Finish::PullRequest,
             max_turns: MOST_TURNS,
             class_turns: ClassTurns::default(),
             intake: true,
@@ -136,6 +140,23 @@ impl AgentRules {
             Class::Large => self.class_turns.large,
         };
         of_class.min(self.max_turns).clamp(1, MOST_TURNS)
+    }
+}
+
+/// What a complete change ends with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// A draft pull request; the ticket is done when a person merges it.
+    #[default]
+    PullRequest,
+    /// A branch; the ticket is done. What is not complete becomes a draft pull request all the same.
+    Done,
+}
+
+impl Finish {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

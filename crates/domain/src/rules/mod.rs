@@ -2,7 +2,9 @@
 
 mod agent;
 mod commits;
+mod jira;
 mod layout;
+mod reviews;
 mod sections;
 
 use std::collections::BTreeSet;
@@ -10,12 +12,15 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
-pub use agent::{AgentRules, Approval, BudgetRules, ClassTurns, Planned, TicketBudgetRules};
+pub use agent::{AgentRules, Approval, BudgetRules, ClassTurns, Finish, Planned, TicketBudgetRules};
 use agent::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 pub use commits::{CommitRules, CommitStyle};
+pub use jira::JiraRules;
 pub use layout::{DbtProject, DbtRules, ModuleRules};
+pub use reviews::ReviewRules;
 pub use sections::{
-    BranchingRules, ExecutorRules, IssueRules, JiraRules, PullRequestRules, RepoRules, SkipRules, TriageRules,
+    BranchingRules, DiscussionRules, ExecutorRules, IssueRules, PullRequestRules, RepoRules, SkipRules,
+    TriageRules,
 };
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
@@ -30,12 +35,18 @@ pub struct Rules {
     /// Its Jira project.
     pub jira: JiraRules,
     /// Its issues on GitHub.
-    #[serde(skip_serializing_if = "IssueRules::is_empty")]
+    #[serde(skip_serializing_if = "IssueRules::is_default")]
     pub issues: IssueRules,
+    /// Its discussions on GitHub.
+    #[serde(skip_serializing_if = "DiscussionRules::is_default")]
+    pub discussions: DiscussionRules,
     /// Branch names.
     pub branching: BranchingRules,
     /// Pull requests.
     pub pull_request: PullRequestRules,
+    /// Reviews of our pull requests by people.
+    #[serde(skip_serializing_if = "ReviewRules::is_default")]
+    pub review: ReviewRules,
     /// Commit messages.
     pub commits: CommitRules,
     /// When to leave a ticket alone.
@@ -54,6 +65,8 @@ pub struct Rules {
     pub modules: Vec<ModuleRules>,
 }
 
+/// How many issues a plan may open, whatever the rules say.
+const MOST_PLANNED: usize = 10;
 /// Hosts of one repository; they go with every grant for the egress proxy.
 const MAX_HOSTS: usize = 50;
 /// Modules of one repository; the model is told all of them.
@@ -98,7 +111,9 @@ impl Rules {
             TicketKey::Jira {
                 instance, project, ..
             } => self.jira.project_key == *project && self.jira.instance == *instance,
-            TicketKey::GitHub { repository, .. } => self.repository().is_ok_and(|own| own == *repository),
+            TicketKey::GitHub { repository, .. } | TicketKey::Discussion { repository, .. } => {
+                self.repository().is_ok_and(|own| own == *repository)
+            }
             TicketKey::Folder { folder, .. } => self.repo.folder.as_ref() == Some(folder),
         }
     }
@@ -195,6 +210,9 @@ impl Rules {
         if self.agent.status.is_empty() {
             return problem("agent.status", "must name the status that asks for work");
         }
+        if let Some((key, wrong)) = self.review.problem() {
+            return problem(key, wrong);
+        }
         self.check_labels()?;
         if !self.branching.pattern.contains("{ticket_key}") {
             return problem(
@@ -205,12 +223,43 @@ impl Rules {
         if !self.executor.programs.iter().all(|name| is_program_name(name)) {
             return problem("executor.programs", "must be names of programs, such as node");
         }
+        if self
+            .discussions
+            .categories
+            .iter()
+            .any(|name| name.trim().is_empty())
+        {
+            return problem("discussions.categories", "must be names of categories");
+        }
         if self.executor.network.len() > MAX_HOSTS {
             return problem("executor.network", "must be at most 50 hosts");
         }
         self.check_modules()?;
         if !self.commits.has_legal_authors() {
             return problem("commits.co_authors", "must be at most 5, each `Name <address>`");
+        }
+        self.check_jira()
+    }
+
+    fn check_jira(&self) -> Result<(), RulesProblem> {
+        let problem = |key, problem: &str| {
+            Err(RulesProblem {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
+        if !jira::is_condition(&self.jira.jql) {
+            return problem(
+                "jira.jql",
+                "must be one condition on one line, without ORDER BY and with brackets and quotes closed",
+            );
+        }
+        let mut fields = self.jira.transition_fields.iter();
+        if fields.any(|(name, value)| name.trim().is_empty() || value.trim().is_empty()) {
+            return problem(
+                "jira.transition_fields",
+                "must be names of fields, each with a value",
+            );
         }
         let key = &self.jira.project_key;
         if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
@@ -223,8 +272,12 @@ impl Rules {
         let mut triaged = self.triage.labels.iter().chain([&self.triage.done_label]);
         let (key, problem) = if triaged.any(|label| label.is_empty() || label.contains(' ')) {
             ("triage.labels", "must be labels without spaces")
+        } else if self.triage.duplicate_label.contains(' ') {
+            ("triage.duplicate_label", "must be a label without spaces")
         } else if self.issues.labels.iter().any(|label| label.trim().is_empty()) {
             ("issues.labels", "must be names of labels")
+        } else if self.issues.most_planned > MOST_PLANNED {
+            ("issues.most_planned", "must be at most 10")
         } else if self
             .pull_request
             .labels

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, host::HostPattern, instance::Instance};
+use crate::{host::HostPattern, instance::Instance};
 
 /// The repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,24 +37,6 @@ impl Default for RepoRules {
             pr_target_branch: String::new(),
         }
     }
-}
-
-/// The Jira project whose tickets belong to the repository.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct JiraRules {
-    /// The Jira site of the project, a name below `[jira]` in the settings; absent: the default one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub instance: Option<Instance>,
-    /// The site, for links; credentials belong to the services' settings.
-    pub base_url: String,
-    /// The project key; tickets of this project go to this repository.
-    pub project_key: String,
-    /// The board, for links.
-    pub board_id: u64,
-    /// The account that asks for work when a ticket is assigned to it, by its id or its name; empty: no assignment does.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub assignee: String,
 }
 
 /// Branch names.
@@ -139,6 +121,9 @@ pub struct TriageRules {
     pub done_label: String,
     /// Whether tickets of people are triaged too who may not ask for work.
     pub anyone: bool,
+    /// The label of tickets that seem to ask for the same as another; empty: nobody looks for such.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub duplicate_label: String,
 }
 
 impl Default for TriageRules {
@@ -147,6 +132,7 @@ impl Default for TriageRules {
             labels: Vec::new(),
             done_label: "triaged".to_owned(),
             anyone: false,
+            duplicate_label: String::new(),
         }
     }
 }
@@ -159,16 +145,21 @@ pub struct IssueRules {
     pub assignee: String,
     /// Labels that ask for work when they are put on an issue.
     pub labels: Vec<String>,
+    /// How many issues a plan may open, at most 10; 0: none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub most_planned: usize,
 }
 
-impl JiraRules {
-    /// Whether it is the account that tickets are assigned to.
-    pub fn is_assignee(&self, account: &Account) -> bool {
-        !self.assignee.is_empty() && (account.id == self.assignee || account.display_name == self.assignee)
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl IssueRules {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// True when no issue asks for work.
     pub fn is_empty(&self) -> bool {
         self.assignee.is_empty() && self.labels.is_empty()
@@ -184,6 +175,40 @@ impl IssueRules {
         self.labels
             .iter()
             .any(|known| known.to_lowercase() == label.to_lowercase())
+    }
+}
+
+/// The discussions of the repository on GitHub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiscussionRules {
+    /// Whether people can ask us there, by our name or a command.
+    pub enabled: bool,
+    /// Whether a new discussion of somebody who may write is researched without being asked, where we are enabled.
+    pub research: bool,
+    /// Names of the categories that we take part in; empty: all.
+    pub categories: Vec<String>,
+}
+
+impl Default for DiscussionRules {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            research: true,
+            categories: Vec::new(),
+        }
+    }
+}
+
+impl DiscussionRules {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether we take part in discussions of this category. People write its name; case does not matter.
+    pub fn allow(&self, category: &str) -> bool {
+        let is_it = |known: &String| known.to_lowercase() == category.to_lowercase();
+        self.enabled && (self.categories.is_empty() || self.categories.iter().any(is_it))
     }
 }
 

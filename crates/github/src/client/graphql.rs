@@ -18,12 +18,13 @@ impl Client {
     pub(crate) async fn graphql(
         &self,
         repository: &RepositoryName,
+        access: Access,
         query: &str,
         variables: Value,
     ) -> Result<Value, Error> {
         let body = json!({ "query": query, "variables": variables });
         let call = Call::Post("/graphql", &body);
-        self.exchange_graphql(repository, Access::MarkReady, call).await
+        self.exchange_graphql(repository, access, call).await
     }
 
     /// A GraphQL query about a repository; its variables `owner` and `name` are added.

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use domain::{RepositoryName, cause::chain};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use connect::{app_crab, token_crab};
@@ -178,13 +178,41 @@ impl Client {
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
+        self.write_as(Access::Write, repository, method, path, body).await
+    }
+
+    /// The same with the permissions of another kind of call.
+    pub(crate) async fn write_as<T: DeserializeOwned>(
+        &self,
+        access: Access,
+        repository: &RepositoryName,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, Error> {
         let request = Request {
             repository,
-            access: Access::Write,
+            access,
             path,
             kind: Kind::Write(method, body),
         };
         self.exchange(request).await?.parse()
+    }
+
+    /// Starts something below the repository's address, once. What GitHub answers is of no interest.
+    pub(crate) async fn start(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+        path: &str,
+    ) -> Result<(), Error> {
+        let request = Request {
+            repository,
+            access,
+            path,
+            kind: Kind::Write(Method::Post, &json!({})),
+        };
+        self.exchange(request).await.map(drop)
     }
 
     /// Deletes, once.

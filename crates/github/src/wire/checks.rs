@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::instant;
-use crate::{Check, CheckConclusion, CheckKind, CheckStatus};
+use crate::{Check, CheckConclusion, CheckKind, CheckStatus, is_our_check_run};
 
 const OUTPUT_TAIL_BYTES: usize = 8 * 1024;
 
@@ -14,12 +14,15 @@ pub(crate) struct WireCheckRuns {
 
 #[derive(Deserialize)]
 pub(crate) struct WireCheckRun {
-    id: u64,
+    pub(crate) id: u64,
     name: String,
+    #[serde(default)]
+    external_id: Option<String>,
     status: String,
     conclusion: Option<String>,
     completed_at: Option<String>,
     html_url: Option<String>,
+    details_url: Option<String>,
     check_suite: Option<WireSuite>,
     output: Option<WireOutput>,
 }
@@ -57,6 +60,13 @@ fn tail(text: &str) -> &str {
     &text[from..]
 }
 
+impl WireCheckRun {
+    /// Whether it is the one that we make: what we say of our own work is no check of it.
+    pub(crate) fn is_ours(&self) -> bool {
+        is_our_check_run(&self.name, self.external_id.as_deref())
+    }
+}
+
 impl From<WireCheckRun> for Check {
     fn from(wire: WireCheckRun) -> Self {
         let status = match wire.status.as_str() {
@@ -73,10 +83,18 @@ impl From<WireCheckRun> for Check {
             status,
             conclusion: completed.then(|| check_conclusion(wire.conclusion.as_deref())),
             completed_at: instant(wire.completed_at.as_deref()).filter(|_| completed),
-            url: wire.html_url.unwrap_or_default(),
+            url: page(wire.html_url, wire.details_url),
             output_tail: wire.output.map(WireOutput::tail).unwrap_or_default(),
         }
     }
+}
+
+/// Where people read on: a job of GitHub Actions on GitHub, everything else where it ran.
+fn page(at_github: Option<String>, details: Option<String>) -> String {
+    let is_actions = |url: &String| url.contains("/actions/runs/");
+    let pages = [at_github.clone().filter(is_actions), details, at_github];
+    let mut pages = pages.into_iter().flatten().filter(|page| !page.is_empty());
+    pages.next().unwrap_or_default()
 }
 
 /// An end that this code does not know counts as bad: nothing is called green by accident.

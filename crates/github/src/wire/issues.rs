@@ -3,12 +3,16 @@
 use serde::Deserialize;
 
 use super::{instant, people::WireUser};
-use crate::{Assigned, CommentId, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, User};
+use crate::{
+    Assigned, CommentId, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, ListedIssue, User,
+};
 
 /// GitHub lists pull requests among the issues.
 #[derive(Deserialize)]
 pub(crate) struct WireIssueStub {
     number: u64,
+    #[serde(default)]
+    title: String,
     updated_at: Option<String>,
     #[serde(default)]
     assignees: Vec<WireUser>,
@@ -24,12 +28,22 @@ pub(crate) struct WireLabel {
 
 impl WireIssueStub {
     /// Absent for a pull request.
+    pub(crate) fn into_listed(self) -> Option<ListedIssue> {
+        let stub = self.into_stub()?;
+        Some(ListedIssue {
+            title: stub.title.clone(),
+            stub,
+        })
+    }
+
+    /// Absent for a pull request.
     pub(crate) fn into_stub(self) -> Option<IssueStub> {
         if self.pull_request.is_some() {
             return None;
         }
         Some(IssueStub {
             number: self.number,
+            title: self.title,
             updated_at: instant(self.updated_at.as_deref())?,
             assigned: Assigned {
                 assignees: self.assignees.into_iter().map(|user| user.login).collect(),
@@ -67,20 +81,20 @@ pub(crate) struct WireIssue {
 }
 
 #[derive(Deserialize)]
-struct Nodes<T> {
+pub(super) struct Nodes<T> {
     #[serde(default = "Vec::new")]
     nodes: Vec<Option<T>>,
 }
 
 impl<T> Nodes<T> {
-    fn known(self) -> impl Iterator<Item = T> {
+    pub(super) fn known(self) -> impl Iterator<Item = T> {
         self.nodes.into_iter().flatten()
     }
 }
 
 /// An account; deleted ones are absent where one is expected.
 #[derive(Deserialize)]
-struct WireActor {
+pub(super) struct WireActor {
     #[serde(rename = "__typename", default)]
     kind: String,
     #[serde(default)]
@@ -90,7 +104,7 @@ struct WireActor {
 }
 
 impl WireActor {
-    fn user(self) -> User {
+    pub(super) fn user(self) -> User {
         User {
             id: self.id,
             login: self.login(),

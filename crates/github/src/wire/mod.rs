@@ -3,24 +3,28 @@
 mod branches;
 mod checks;
 mod deliveries;
+mod discussions;
 mod issues;
 mod people;
 mod pulls;
 mod remarks;
 mod repository;
 mod reviewing;
+mod runs;
 
 pub(crate) use branches::{WireBranch, WireBranchRule, WireRef};
 #[cfg(test)]
-pub(crate) use checks::{WireCheckRun, WireStatus};
-pub(crate) use checks::{WireCheckRuns, WireCombinedStatus};
+pub(crate) use checks::WireStatus;
+pub(crate) use checks::{WireCheckRun, WireCheckRuns, WireCombinedStatus};
 pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
+pub(crate) use discussions::{WireDiscussionData, WireDiscussionRepository};
 pub(crate) use issues::{WireIssueData, WireIssueStub};
 pub(crate) use people::{WirePermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::WireRepository;
-pub(crate) use reviewing::{WireFile, WireIssueEvent};
+pub(crate) use reviewing::{WireCommit, WireFile, WireIssueEvent};
+pub(crate) use runs::WireWorkflowRun;
 
 use domain::Timestamp;
 

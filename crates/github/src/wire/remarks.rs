@@ -1,5 +1,6 @@
 //! What people say: comments, and reviews of pull requests.
 
+use domain::CommitId;
 use serde::Deserialize;
 
 use super::{
@@ -84,6 +85,8 @@ pub(crate) struct WireReview {
     body: Option<String>,
     state: String,
     submitted_at: Option<String>,
+    /// Absent when the commit is gone.
+    commit_id: Option<CommitId>,
 }
 
 /// A comment at a line.
@@ -122,6 +125,7 @@ impl WireReview {
             state,
             body: self.body.unwrap_or_default(),
             at: instant(self.submitted_at.as_deref()),
+            commit: self.commit_id,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What a review of a pull request begins with.
 
-use domain::ChangedFile;
+use domain::{ChangedFile, CommitId};
 use serde::Deserialize;
 
 use super::{instant, people::WireUser};
@@ -20,6 +20,12 @@ impl From<WireFile> for ChangedFile {
             patch: wire.patch.unwrap_or_default(),
         }
     }
+}
+
+/// A commit of a pull request.
+#[derive(Deserialize)]
+pub(crate) struct WireCommit {
+    pub(crate) sha: CommitId,
 }
 
 /// An event of an issue or pull request.

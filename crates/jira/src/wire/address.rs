@@ -10,9 +10,11 @@ use crate::Error;
 pub(crate) fn issue_path(key: &TicketKey) -> Result<String, Error> {
     match key {
         TicketKey::Jira { .. } => Ok(format!("/rest/api/3/issue/{}", key.short())),
-        TicketKey::GitHub { .. } | TicketKey::Folder { .. } => Err(Error::Rejected {
-            detail: format!("{key} is not a Jira issue"),
-        }),
+        TicketKey::GitHub { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => {
+            Err(Error::Rejected {
+                detail: format!("{key} is not a Jira issue"),
+            })
+        }
     }
 }
 

@@ -41,6 +41,28 @@ pub(crate) fn similar_jql(project: &str, words: &[String]) -> String {
     )
 }
 
+/// The search for the issues of a project in a status, or for the unfinished ones, the latest change first.
+pub(crate) fn list_jql(project: &str, status: Option<&str>) -> String {
+    let which = match status {
+        Some(status) => format!("status = {}", quoted(status)),
+        None => "statusCategory != Done".to_owned(),
+    };
+    format!("project = {} AND {which} ORDER BY updated DESC", quoted(project))
+}
+
+/// The search for unfinished issues of a project that a condition holds for, the latest change first.
+pub(crate) fn matching_jql(project: &str, condition: &str) -> String {
+    format!(
+        "project = {} AND statusCategory != Done AND ({condition}) ORDER BY updated DESC",
+        quoted(project)
+    )
+}
+
+/// The search for one issue that finds it when a condition holds for it.
+pub(crate) fn match_jql(key: &TicketKey, condition: &str) -> String {
+    format!("key = {} AND ({condition})", quoted(&key.short()))
+}
+
 /// The search for these issues.
 pub(crate) fn these_jql(keys: &[&TicketKey]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| quoted(&key.short())).collect();

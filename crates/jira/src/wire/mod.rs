@@ -19,7 +19,7 @@ pub(crate) use address::{encode, issue_path};
 pub(crate) use comment::{MARKER, WireComment};
 pub(crate) use history::{Changes, WireHistory};
 pub(crate) use issue::WireIssue;
-pub(crate) use jql::{changed_jql, ready_jql, similar_jql, these_jql};
+pub(crate) use jql::{changed_jql, list_jql, match_jql, matching_jql, ready_jql, similar_jql, these_jql};
 pub(crate) use permission::WirePermissions;
 pub(crate) use search::{WireOutlined, WireSearch, WireStub};
 pub(crate) use status::{WireStatusOnly, WireTypeStatuses};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{status::WireStatus, value::text_or_number};
-use crate::Transition;
+use crate::{ScreenField, Transition};
 
 #[derive(Deserialize)]
 pub(crate) struct WireTransitions {
@@ -32,20 +33,62 @@ struct WireScreenField {
     has_default_value: bool,
     #[serde(default)]
     name: String,
+    #[serde(default)]
+    schema: WireSchema,
+    #[serde(default)]
+    allowed_values: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireSchema {
+    #[serde(rename = "type")]
+    kind: String,
+    system: String,
+    custom: String,
+}
+
+impl WireSchema {
+    fn is_document(&self) -> bool {
+        self.custom.ends_with(":textarea") || matches!(self.system.as_str(), "description" | "environment")
+    }
+}
+
+/// A value that a field can have: its name, and its id, which says it in requests whatever its kind.
+fn allowed(value: &Value) -> Option<(String, Value)> {
+    if let Some(text) = value.as_str() {
+        return Some((text.to_owned(), json!(text)));
+    }
+    let name = value["name"].as_str().or_else(|| value["value"].as_str())?;
+    Some((name.to_owned(), json!({ "id": value["id"].as_str()? })))
+}
+
+fn screen_field(key: String, wire: WireScreenField) -> ScreenField {
+    ScreenField {
+        name: if wire.name.is_empty() {
+            key.clone()
+        } else {
+            wire.name
+        },
+        key,
+        must: wire.required && !wire.has_default_value,
+        is_document: wire.schema.is_document(),
+        kind: wire.schema.kind,
+        allowed: wire.allowed_values.iter().filter_map(allowed).collect(),
+    }
 }
 
 impl From<WireTransition> for Transition {
     fn from(wire: WireTransition) -> Self {
-        let asked = wire
-            .fields
-            .into_iter()
-            .filter(|(_, field)| field.required && !field.has_default_value);
-        let named = asked.map(|(key, field)| if field.name.is_empty() { key } else { field.name });
+        let fields = wire.fields.into_iter();
+        let screen: Vec<_> = fields.map(|(key, field)| screen_field(key, field)).collect();
+        let asked = screen.iter().filter(|field| field.must);
         Self {
             id: wire.id,
             name: wire.name,
             to: wire.to.into(),
-            asks_for: named.collect(),
+            asks_for: asked.map(|field| field.name.clone()).collect(),
+            screen,
         }
     }
 }

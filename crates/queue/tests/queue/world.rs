@@ -93,6 +93,7 @@ pub(crate) fn trigger_with(ticket: &TicketKey, key: &str, phrase: String) -> Tri
         at: Timestamp::from_unix_ms(1_790_000_000_000),
         source: Source::Webhook,
         actor: None,
+        seen: None,
         reason: Reason::Skipped(SkipReason::Phrase {
             phrase,
             place: domain::SkipPlace::Summary,
@@ -107,6 +108,7 @@ pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> Report {
         run: None,
         fence: RunFence::new(1, 1, 1),
         at: Timestamp::from_unix_ms(1_790_000_000_000),
+        progress: None,
         request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: domain::Job::Implement,
             repository: "acme/shop".parse().unwrap(),

@@ -104,9 +104,10 @@ impl AppCaller {
             ("issues", level),
             ("pull_requests", level),
             ("metadata", "read"),
-            ("checks", "read"),
+            ("checks", level),
             ("statuses", "read"),
-            ("actions", "read"),
+            ("actions", level),
+            ("discussions", level),
         ];
         usual
             .into_iter()

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::auth::Caller;
 use super::hub::Hub;
-use super::issues;
 use super::rest::{Handled, read};
+use super::{discussions, issues};
 use crate::http::answer;
 
 /// Mutations that merge, now or later.
@@ -52,6 +52,9 @@ pub(super) async fn handle(
     }
     if body.query.contains("userContentEdits") {
         return Ok(issue(&hub, &caller, &body.variables));
+    }
+    if let Some(answered) = discussions::handle(&hub, &caller, &body.query, &body.variables) {
+        return Ok(answered);
     }
     let (mutation, draft) = if body.query.contains("markPullRequestReadyForReview") {
         ("markPullRequestReadyForReview", false)
@@ -183,7 +186,7 @@ fn issue(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
 }
 
 /// GraphQL answers 200 even when it refuses.
-fn failed(kind: &str, message: &str) -> Response {
+pub(super) fn failed(kind: &str, message: &str) -> Response {
     answer(
         StatusCode::OK,
         json!({"data": null, "errors": [{"type": kind, "message": message, "path": []}]}),

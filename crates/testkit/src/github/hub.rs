@@ -101,8 +101,11 @@ impl Hub {
             pushed: iso_now(),
             pulls: BTreeMap::new(),
             issues: BTreeMap::new(),
+            discussions: BTreeMap::new(),
             comments: Vec::new(),
+            reactions: Vec::new(),
             checks: Vec::new(),
+            again: BTreeMap::new(),
             permissions: BTreeMap::new(),
             required_checks: BTreeMap::new(),
             rulesets: Vec::new(),
@@ -275,6 +278,10 @@ impl Hub {
                 .retain(|known| known.sha != sha || known.name != *check);
             repo.checks.push(CheckRun {
                 id,
+                app: CI_LOGIN,
+                external_id: String::new(),
+                title: (*check).to_owned(),
+                elsewhere: None,
                 suite,
                 name: (*check).to_owned(),
                 sha: sha.to_owned(),

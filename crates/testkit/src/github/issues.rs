@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::FakeGitHub;
 use super::hub::{Hub, World};
-use super::shape::{label_json, user};
+use super::shape::{actor, label_json, user};
 use super::state::{Happened, Issue, IssueEvent, Pull, Repo};
 use crate::http::iso_now;
 
@@ -61,8 +61,8 @@ impl Hub {
             updated: now,
             closed: None,
             edits: Vec::new(),
-            reactions: Vec::new(),
             events: Vec::new(),
+            parent: None,
             made: Instant::now(),
         };
         repo.issues.insert(number, issue.clone());
@@ -242,15 +242,6 @@ pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> 
         "comments": nodes(comments.collect()),
         "timelineItems": nodes(issue.events.iter().map(event_json).collect()),
     }))
-}
-
-/// GraphQL's logins of Apps have no `[bot]` at their end.
-fn actor(login: &str) -> Value {
-    let id = &user(login)["id"];
-    match login.strip_suffix("[bot]") {
-        Some(slug) => json!({"__typename": "Bot", "login": slug, "databaseId": id}),
-        None => json!({"__typename": "User", "login": login, "databaseId": id}),
-    }
 }
 
 fn event_json(event: &IssueEvent) -> Value {

@@ -12,7 +12,7 @@ use super::auth::{Caller, not_found};
 use super::hub::Hub;
 use super::pulls::added;
 use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
-use super::shape::{label_json, user};
+use super::shape::label_json;
 use super::state::Repo;
 use crate::http::answer;
 
@@ -21,6 +21,7 @@ pub(super) struct ListQuery {
     state: Option<String>,
     sort: Option<String>,
     direction: Option<String>,
+    creator: Option<String>,
     since: Option<String>,
 }
 
@@ -34,13 +35,16 @@ impl ListQuery {
             && matches!(self.direction.as_deref(), None | Some("asc" | "desc"))
     }
 
-    fn wants(&self, is_open: bool, updated: &str) -> bool {
+    fn wants(&self, is_open: bool, updated: &str, author: &str) -> bool {
         let state = match self.state.as_deref().unwrap_or("open") {
             "all" => true,
             "closed" => !is_open,
             _ => is_open,
         };
-        state && self.since.as_deref().is_none_or(|since| updated >= since)
+        let is_theirs = |login: &str| login.eq_ignore_ascii_case(author);
+        state
+            && self.creator.as_deref().is_none_or(is_theirs)
+            && self.since.as_deref().is_none_or(|since| updated >= since)
     }
 }
 
@@ -59,10 +63,10 @@ pub(super) async fn list(
     }
     with_repo(&hub, &owner, &name, |repo| {
         let issues = repo.issues.values().filter(|issue| hub.log.lists(issue.made));
-        let issues = issues.filter(|issue| query.wants(issue.is_open(), &issue.updated));
+        let issues = issues.filter(|issue| query.wants(issue.is_open(), &issue.updated, &issue.author));
         let issues = issues.map(|issue| repo.issue_json(issue, &hub.url));
         let pulls = repo.pulls.values().filter(|pull| hub.log.lists(pull.made));
-        let pulls = pulls.filter(|pull| query.wants(pull.open, &pull.updated));
+        let pulls = pulls.filter(|pull| query.wants(pull.open, &pull.updated, &pull.author));
         let pulls = pulls.map(|pull| repo.pull_as_issue_json(pull, &hub.url));
         let mut items: Vec<Value> = issues.chain(pulls).collect();
         let by = match query.sort.as_deref() {
@@ -230,45 +234,4 @@ pub(super) async fn remove_label(
     let removed = hub.unlabel_issue(&format!("{owner}/{name}"), number, &label, caller.login());
     removed.map_err(|_| not_found())?;
     labels(State(hub), caller, Path((owner, name, number))).await
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReactionBody {
-    content: String,
-}
-
-/// The same reaction of the same account again is found and answered as such.
-pub(super) async fn react(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
-    Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Handled {
-    let wanted: ReactionBody = read(&headers, &body)?;
-    let kinds = [
-        "+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes",
-    ];
-    if !kinds.contains(&wanted.content.as_str()) {
-        return Err(invalid(
-            &json!([{"resource": "Reaction", "code": "invalid", "field": "content"}]),
-        ));
-    }
-    with_repo(&hub, &owner, &name, |repo| {
-        let issue = repo.issue(number).map_err(|_| not_found())?;
-        let reaction = (caller.login().to_owned(), wanted.content.clone());
-        let known = issue.reactions.iter().position(|known| *known == reaction);
-        let at = known.unwrap_or(issue.reactions.len());
-        if known.is_none() {
-            issue.reactions.push(reaction);
-        }
-        let status = known.map_or(StatusCode::CREATED, |_| StatusCode::OK);
-        let id = issue.id * 100 + at as u64;
-        let reaction = json!({
-            "id": id, "node_id": format!("REA_{id}"), "user": user(caller.login()), "content": wanted.content,
-            "created_at": issue.updated,
-        });
-        Ok(answer(status, reaction))
-    })
 }

@@ -53,8 +53,6 @@ pub struct IssueState {
     pub open: bool,
     /// `completed` or `not_planned` once it is closed.
     pub closed_as: Option<String>,
-    /// The reactions to it: `eyes` and so on.
-    pub reactions: Vec<String>,
 }
 
 /// A review as a test looks at it.

@@ -1,9 +1,13 @@
 //! A GitHub that behaves: stateful REST and GraphQL, App auth, real git smart HTTP, signed webhooks, strict about who writes.
 
+mod actions;
 mod auth;
 mod branches;
 mod chaos;
+mod check_runs;
 mod comments;
+mod discussing;
+mod discussions;
 mod events;
 mod git_http;
 mod graphql;
@@ -16,6 +20,7 @@ mod look;
 mod moved;
 mod pulls;
 mod quota;
+mod reactions;
 mod repository;
 mod rest;
 mod reviewing;
@@ -24,6 +29,7 @@ mod rulesets;
 mod scope;
 mod shape;
 mod state;
+mod sub_issues;
 mod talk;
 
 use std::net::SocketAddr;
@@ -35,8 +41,10 @@ use anyhow::Context as _;
 use crate::fault::Fault;
 use crate::http::{RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
+pub use discussing::{DiscussionState, TalkState};
 use hub::{Hub, NewPull, World};
 pub use look::{CommentState, IssueState, PullRequestState, ReviewState};
+pub use reactions::Reacted;
 pub use rulesets::Ruleset;
 
 /// The App that may only read.

@@ -107,7 +107,7 @@ impl PageQuery {
     }
 }
 
-fn with_links(mut response: Response, links: Option<String>) -> Response {
+pub(super) fn with_links(mut response: Response, links: Option<String>) -> Response {
     if let Some(value) = links.and_then(|links| links.parse().ok()) {
         response.headers_mut().insert(header::LINK, value);
     }
@@ -207,29 +207,6 @@ pub(super) async fn get_repo(
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
         Ok(answer(StatusCode::OK, repo.full_json(&hub.url, caller.writes)))
-    })
-}
-
-pub(super) async fn check_runs(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
-    uri: axum::extract::OriginalUri,
-    Path((owner, name, sha)): Path<(String, String, String)>,
-    Query(query): Query<PageQuery>,
-) -> Handled {
-    with_repo(&hub, &owner, &name, |repo| {
-        let branch = repository::branches(&repo.path)
-            .get(&sha)
-            .cloned()
-            .unwrap_or_else(|| sha.clone());
-        let checks = repo.checks.iter().filter(|check| check.sha == branch);
-        let runs: Vec<Value> = checks.map(|check| repo.check_json(check, &hub.url)).collect();
-        let total = runs.len();
-        let (page, links) = query.slice(&hub, &uri.0, runs);
-        Ok(with_links(
-            answer(StatusCode::OK, json!({"total_count": total, "check_runs": page})),
-            links,
-        ))
     })
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::FakeGitHub;
 use super::auth::{Caller, not_found, refuse};
+use super::history;
 use super::hub::Hub;
 use super::repository;
 use super::rest::{Handled, NumberPath, PageQuery, invalid, read, with_repo};
@@ -117,6 +118,23 @@ pub(super) async fn files(
                 "contents_url": format!("{}/contents/{path}?ref={sha}", repo.api_url(&hub.url)), "patch": file.patch,
             })
         });
+        Ok(page.answer(&hub, &uri.0, items.collect()))
+    })
+}
+
+/// The commits of a pull request, oldest first.
+pub(super) async fn commits(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, number)): NumberPath,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        let commits = history::pushed(&repo.path, Some(&pull.base_sha), &pull.head_sha);
+        let commits = commits.unwrap_or_default();
+        let items = commits.iter().map(|commit| repo.commit_json(commit, &hub.url));
         Ok(page.answer(&hub, &uri.0, items.collect()))
     })
 }
@@ -259,6 +277,22 @@ impl FakeGitHub {
         by: &str,
     ) -> anyhow::Result<()> {
         self.hub.ask_reviewer(repository, number, reviewer, by)
+    }
+
+    /// The requests for reviews of a pull request happened so many days earlier.
+    ///
+    /// # Errors
+    /// When there is no such pull request.
+    pub fn age_review_requests(&self, repository: &str, number: u64, days: i64) -> anyhow::Result<()> {
+        let at = time::OffsetDateTime::now_utc() - time::Duration::days(days);
+        let at = at.format(&time::format_description::well_known::Rfc3339)?;
+        let mut world = self.hub.world();
+        let pull = world.repo(repository)?.pull(number)?;
+        for (_, _, _, asked) in &mut pull.review_requests {
+            asked.clone_from(&at);
+        }
+        pull.updated = iso_now();
+        Ok(())
     }
 
     /// The reviews of a pull request, oldest first: author, state, words, and comments as path, line and text.

@@ -11,55 +11,25 @@ use axum::routing::{any, delete, get, patch, post};
 
 use super::auth::{not_found, refuse};
 use super::hub::Hub;
-use super::{branches, comments, git_http, graphql, issues_rest, logs, pulls, quota, rest, reviewing};
+use super::{
+    actions, branches, check_runs, comments, git_http, graphql, issues_rest, logs, pulls, quota, reactions,
+    rest, reviewing, sub_issues,
+};
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
     let repo = Router::new()
+        .merge(pull_requests())
+        .merge(issues())
         .route("/installation", get(rest::installation))
-        .route("/pulls", get(pulls::list).post(pulls::create))
-        .route("/pulls/{number}", get(pulls::get).patch(pulls::update))
-        .route("/pulls/{number}/merge", any(forbidden_pull_merge))
-        .route(
-            "/pulls/{number}/requested_reviewers",
-            post(pulls::request_reviewers),
-        )
-        .route(
-            "/pulls/{number}/reviews",
-            get(pulls::reviews).post(reviewing::submit),
-        )
-        .route("/pulls/{number}/files", get(reviewing::files))
-        .route("/issues/{number}/events", get(reviewing::events))
-        .route("/pulls/{number}/comments", get(pulls::line_comments))
-        .route("/pulls/{number}/comments/{comment}/replies", post(pulls::reply))
         .route("/actions/jobs/{job}/logs", get(logs::redirect))
+        .route("/actions/runs/{number}", get(actions::run))
         .route(
-            "/issues/{number}/comments",
-            get(comments::list).post(comments::create),
+            "/actions/runs/{number}/rerun-failed-jobs",
+            post(actions::rerun_failed_jobs),
         )
-        .route("/issues/comments", get(comments::list_all))
-        .route(
-            "/issues/comments/{id}",
-            patch(comments::update).delete(comments::delete),
-        )
-        .route(
-            "/issues/{number}/labels",
-            get(issues_rest::labels).post(issues_rest::add_labels),
-        )
-        .route(
-            "/issues/{number}/labels/{label}",
-            delete(issues_rest::remove_label),
-        )
-        .route(
-            "/issues/{number}/assignees",
-            delete(issues_rest::remove_assignees),
-        )
-        .route("/issues/{number}/reactions", post(issues_rest::react))
-        .route("/issues", get(issues_rest::list))
-        .route(
-            "/issues/{number}",
-            get(issues_rest::get).patch(issues_rest::update),
-        )
-        .route("/commits/{sha}/check-runs", get(rest::check_runs))
+        .route("/commits/{sha}/check-runs", get(check_runs::list))
+        .route("/check-runs", post(check_runs::create))
+        .route("/check-runs/{number}", patch(check_runs::update))
         .route("/commits/{sha}/status", get(rest::combined_status))
         .route("/collaborators/{login}/permission", get(rest::permission))
         .route("/git/ref/{*name}", get(rest::git_ref))
@@ -85,6 +55,65 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), quota::meter))
         .with_state(hub)
+}
+
+/// Below `/repos/{owner}/{repo}/pulls`.
+fn pull_requests() -> Router<Arc<Hub>> {
+    Router::new()
+        .route("/pulls", get(pulls::list).post(pulls::create))
+        .route("/pulls/{number}", get(pulls::get).patch(pulls::update))
+        .route("/pulls/{number}/merge", any(forbidden_pull_merge))
+        .route(
+            "/pulls/{number}/requested_reviewers",
+            post(pulls::request_reviewers),
+        )
+        .route(
+            "/pulls/{number}/reviews",
+            get(pulls::reviews).post(reviewing::submit),
+        )
+        .route("/pulls/{number}/files", get(reviewing::files))
+        .route("/pulls/{number}/commits", get(reviewing::commits))
+        .route("/pulls/{number}/comments", get(pulls::line_comments))
+        .route("/pulls/{number}/comments/{comment}/replies", post(pulls::reply))
+        .route("/pulls/comments/{id}/reactions", post(reactions::to_line_comment))
+}
+
+/// Below `/repos/{owner}/{repo}/issues`.
+fn issues() -> Router<Arc<Hub>> {
+    Router::new()
+        .route("/issues/{number}/events", get(reviewing::events))
+        .route(
+            "/issues/{number}/comments",
+            get(comments::list).post(comments::create),
+        )
+        .route("/issues/comments", get(comments::list_all))
+        .route(
+            "/issues/comments/{id}",
+            patch(comments::update).delete(comments::delete),
+        )
+        .route(
+            "/issues/{number}/labels",
+            get(issues_rest::labels).post(issues_rest::add_labels),
+        )
+        .route(
+            "/issues/{number}/labels/{label}",
+            delete(issues_rest::remove_label),
+        )
+        .route(
+            "/issues/{number}/assignees",
+            delete(issues_rest::remove_assignees),
+        )
+        .route("/issues/{number}/reactions", post(reactions::to_issue))
+        .route("/issues/comments/{id}/reactions", post(reactions::to_comment))
+        .route(
+            "/issues/{number}/sub_issues",
+            get(sub_issues::list).post(sub_issues::add),
+        )
+        .route("/issues", get(issues_rest::list).post(sub_issues::create))
+        .route(
+            "/issues/{number}",
+            get(issues_rest::get).patch(issues_rest::update),
+        )
 }
 
 async fn unknown(State(hub): State<Arc<Hub>>, request: Request) -> Response {

@@ -70,6 +70,11 @@ impl Token {
         Ok(Self { writes, limits })
     }
 
+    /// Whether it is a person's, and not an App's.
+    pub(super) fn is_personal(&self) -> bool {
+        self.limits.is_none()
+    }
+
     pub(super) fn permissions(&self) -> Value {
         json!(self.limits.as_ref().map(|limits| &limits.permissions))
     }
@@ -119,7 +124,7 @@ pub(super) fn needed(method: &Method, path: &str) -> (Option<String>, Vec<(&'sta
     let needed = match rest {
         ["pulls", ..] => vec![("pull_requests", level)],
         ["issues", ..] => vec![("issues", level), ("pull_requests", level)],
-        ["commits", _, "check-runs"] => vec![("checks", level)],
+        ["commits", _, "check-runs"] | ["check-runs", ..] => vec![("checks", level)],
         ["actions", ..] => vec![("actions", level)],
         ["commits", _, "status"] => vec![("statuses", level)],
         ["git" | "branches", ..] => vec![("contents", level)],

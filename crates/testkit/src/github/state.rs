@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use tokio::time::Instant;
 
-use super::{CommentState, Conclusion, IssueState, PullRequestState, Ruleset};
+use super::{CommentState, Conclusion, IssueState, PullRequestState, Reacted, Ruleset};
 
 #[derive(Debug, Clone)]
 pub(super) struct Comment {
@@ -21,6 +22,13 @@ pub(super) struct Comment {
 #[derive(Debug, Clone)]
 pub(super) struct CheckRun {
     pub(super) id: u64,
+    /// The login of the App that made it.
+    pub(super) app: &'static str,
+    /// What that App calls it.
+    pub(super) external_id: String,
+    pub(super) title: String,
+    /// Where it ran, when that is not GitHub.
+    pub(super) elsewhere: Option<String>,
     pub(super) suite: u64,
     pub(super) name: String,
     pub(super) sha: String,
@@ -78,6 +86,49 @@ pub(super) struct Pull {
     pub(super) made: Instant,
 }
 
+#[derive(Debug, Clone)]
+pub(super) struct Discussion {
+    pub(super) id: u64,
+    pub(super) number: u64,
+    pub(super) category: &'static str,
+    pub(super) title: String,
+    pub(super) body: String,
+    pub(super) author: String,
+    pub(super) closed_as: Option<String>,
+    /// The comment that is marked as the answer.
+    pub(super) answer: Option<u64>,
+    pub(super) created: String,
+    pub(super) updated: String,
+    pub(super) comments: Vec<Talk>,
+}
+
+/// A comment in a discussion, or a reply to one.
+#[derive(Debug, Clone)]
+pub(super) struct Talk {
+    pub(super) id: u64,
+    pub(super) author: String,
+    pub(super) body: String,
+    pub(super) reply_to: Option<u64>,
+    pub(super) created: String,
+    pub(super) updated: String,
+}
+
+impl Discussion {
+    pub(super) fn node_id(&self) -> String {
+        format!("D_kwDO{:06}", self.id)
+    }
+
+    pub(super) fn is_answerable(&self) -> bool {
+        super::discussions::CATEGORIES.contains(&(self.category, true))
+    }
+}
+
+impl Talk {
+    pub(super) fn node_id(&self) -> String {
+        format!("DC_kwDO{:06}", self.id)
+    }
+}
+
 /// Something that happened to an issue.
 #[derive(Debug, Clone)]
 pub(super) struct IssueEvent {
@@ -110,9 +161,9 @@ pub(super) struct Issue {
     pub(super) closed: Option<String>,
     /// When its body was changed and by whom, oldest first.
     pub(super) edits: Vec<(String, String)>,
-    /// Who reacted, and how.
-    pub(super) reactions: Vec<(String, String)>,
     pub(super) events: Vec<IssueEvent>,
+    /// The issue that it is a part of.
+    pub(super) parent: Option<u64>,
     pub(super) made: Instant,
 }
 
@@ -129,8 +180,14 @@ pub(super) struct Repo {
     pub(super) pulls: BTreeMap<u64, Pull>,
     /// Their numbers and those of pull requests are one sequence.
     pub(super) issues: BTreeMap<u64, Issue>,
+    /// Their numbers belong to the same sequence.
+    pub(super) discussions: BTreeMap<u64, Discussion>,
     pub(super) comments: Vec<Comment>,
+    /// To what, by whom, and how.
+    pub(super) reactions: Vec<(Reacted, String, String)>,
     pub(super) checks: Vec<CheckRun>,
+    /// Runs of GitHub Actions, each of the number of its suite, whose failed jobs were started again.
+    pub(super) again: BTreeMap<u64, super::actions::Again>,
     pub(super) permissions: BTreeMap<String, String>,
     /// The checks that a branch asks for before a merge, by branch.
     pub(super) required_checks: BTreeMap<String, Vec<String>>,
@@ -165,7 +222,17 @@ impl Repo {
 
     pub(super) fn next_number(&self) -> u64 {
         let last = |keys: Option<&u64>| keys.copied().unwrap_or_default();
-        last(self.pulls.keys().next_back()).max(last(self.issues.keys().next_back())) + 1
+        let discussed = last(self.discussions.keys().next_back());
+        last(self.pulls.keys().next_back())
+            .max(last(self.issues.keys().next_back()))
+            .max(discussed)
+            + 1
+    }
+
+    pub(super) fn discussion(&mut self, number: u64) -> anyhow::Result<&mut Discussion> {
+        let name = &self.name;
+        let found = self.discussions.get_mut(&number);
+        found.with_context(|| format!("there is no discussion {number} in {name}"))
     }
 }
 
@@ -215,11 +282,6 @@ impl Issue {
             assignees: self.assignees.clone(),
             open: self.is_open(),
             closed_as: self.closed_as.clone(),
-            reactions: self
-                .reactions
-                .iter()
-                .map(|(_, content)| content.clone())
-                .collect(),
         }
     }
 }

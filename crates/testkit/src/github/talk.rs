@@ -137,6 +137,21 @@ impl Hub {
 }
 
 impl FakeGitHub {
+    /// A person replies in the thread that a comment on a line began. Sends `pull_request_review`.
+    ///
+    /// # Errors
+    /// When there is no such pull request or thread.
+    pub fn reply_as(
+        &self,
+        repository: &str,
+        number: u64,
+        thread: u64,
+        by: &str,
+        body: &str,
+    ) -> anyhow::Result<()> {
+        self.hub.reply(repository, number, thread, by, body).map(drop)
+    }
+
     /// What our account replied to a comment on a line, oldest first.
     ///
     /// # Errors

@@ -106,6 +106,7 @@ impl Desk {
             kind: kind.to_owned(),
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             assignee: None,
+            resolution: None,
             status: 0,
             created: now.clone(),
             updated: now.clone(),
@@ -175,6 +176,13 @@ impl Desk {
         issue.status_changed = jira_now();
         self.record(issue, id, by, vec![item]);
         Ok(id.to_string())
+    }
+
+    /// Gives a ticket its resolution; the move that goes with it tells of it.
+    pub(super) fn resolve(&self, key: &str, resolution: &str) {
+        if let Some(issue) = lock(&self.issues).named(key) {
+            issue.resolution = Some(resolution.to_owned());
+        }
     }
 
     pub(super) fn set_labels(&self, key: &str, labels: &[&str], by: &Account) -> Option<()> {

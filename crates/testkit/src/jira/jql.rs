@@ -9,6 +9,9 @@ pub(super) struct Query {
     pub(super) project: Option<String>,
     pub(super) status: Option<String>,
     pub(super) updated_since: Option<OffsetDateTime>,
+    pub(super) created_since: Option<OffsetDateTime>,
+    /// Every one of these.
+    pub(super) labels: Vec<String>,
     /// No status of the category Done.
     pub(super) is_unfinished: bool,
     /// The title has one of these words.
@@ -19,7 +22,7 @@ pub(super) struct Query {
 }
 
 /// Reads `project = "X" [AND status = "Y"] [AND updated >= "yyyy-MM-dd HH:mm"|"-17m"] [AND statusCategory != Done]
-/// [AND (summary ~ "word" OR …)] [AND key in ("X-1", …)] [ORDER BY field [ASC|DESC], …]`.
+/// [AND (summary ~ "word" OR …)] [AND key in ("X-1", …)] [AND created >= …] [AND labels = "x"] [AND (…)] [ORDER BY field [ASC|DESC], …]`.
 pub(super) fn parse(text: &str) -> Result<Query, String> {
     let tokens = tokens(text)?;
     let order = tokens.iter().position(|token| token.is("ORDER"));
@@ -33,9 +36,35 @@ pub(super) fn parse(text: &str) -> Result<Query, String> {
             "Unbounded JQL queries are not allowed here. Please add a search restriction.".to_owned(),
         );
     }
-    for (index, condition) in conditions.split(|token| token.is("AND")).enumerate() {
+    read_conditions(&mut query, conditions)?;
+    Ok(query)
+}
+
+/// The parts between the words AND that stand in no bracket.
+fn parts(tokens: &[Token]) -> Vec<&[Token]> {
+    let (mut depth, mut begin, mut parts) = (0_i32, 0, Vec::new());
+    for (index, token) in tokens.iter().enumerate() {
+        depth += i32::from(token.is("(")) - i32::from(token.is(")"));
+        if depth == 0 && token.is("AND") {
+            parts.push(&tokens[begin..index]);
+            begin = index + 1;
+        }
+    }
+    parts.push(&tokens[begin..]);
+    parts
+}
+
+fn read_conditions(query: &mut Query, conditions: &[Token]) -> Result<(), String> {
+    for (index, condition) in parts(conditions).into_iter().enumerate() {
         match condition {
-            [open, words @ .., close] if open.is("(") && close.is(")") => read_titles(&mut query, words)?,
+            [open, words @ .., close]
+                if open.is("(") && close.is(")") && words.first().is_some_and(|word| word.is("summary")) =>
+            {
+                read_titles(query, words)?;
+            }
+            [open, inner @ .., close] if open.is("(") && close.is(")") && !inner.is_empty() => {
+                read_conditions(query, inner)?;
+            }
             [field, operator, open, keys @ .., close]
                 if field.is("key")
                     && operator.is("in")
@@ -45,11 +74,11 @@ pub(super) fn parse(text: &str) -> Result<Query, String> {
             {
                 query.keys = keys.iter().map(|key| key.text.clone()).collect();
             }
-            [field, operator, value] => read_condition(&mut query, &field.text, &operator.text, value)?,
+            [field, operator, value] => read_condition(query, &field.text, &operator.text, value)?,
             _ => return Err(format!("condition {} is not `field operator value`", index + 1)),
         }
     }
-    Ok(query)
+    Ok(())
 }
 
 fn read_titles(query: &mut Query, words: &[Token]) -> Result<(), String> {
@@ -77,14 +106,18 @@ fn read_condition(query: &mut Query, field: &str, operator: &str, value: &Token)
         ("project", "=") => query.project = Some(value.text.clone()),
         ("statuscategory", "!=") if value.is("Done") => query.is_unfinished = true,
         ("status", "=") => query.status = Some(value.text.clone()),
-        ("updated", ">=") => {
-            let since = period(&value.text).or_else(|| minute(&value.text));
-            let invalid = || format!("Date value '{}' for field 'updated' is invalid", value.text);
-            query.updated_since = Some(since.ok_or_else(invalid)?);
-        }
+        ("key", "=") => query.keys = vec![value.text.clone()],
+        ("labels", "=") => query.labels.push(value.text.clone()),
+        ("updated", ">=") => query.updated_since = Some(instant("updated", value)?),
+        ("created", ">=") => query.created_since = Some(instant("created", value)?),
         (field, operator) => return Err(format!("`{field} {operator}` is not understood here")),
     }
     Ok(())
+}
+
+fn instant(field: &str, value: &Token) -> Result<OffsetDateTime, String> {
+    let since = period(&value.text).or_else(|| minute(&value.text));
+    since.ok_or_else(|| format!("Date value '{}' for field '{field}' is invalid", value.text))
 }
 
 /// `-17m`, `-3h`, `-2d`, `-1w`: so long ago.
@@ -215,6 +248,16 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_in_brackets_holds_beside_the_others() {
+        let query = parse(r#"key = "ENG-1" AND (labels = agent AND created >= "-1d")"#).unwrap();
+        assert_eq!(
+            (query.keys.as_slice(), query.labels.as_slice()),
+            (&["ENG-1".to_owned()][..], &["agent".to_owned()][..])
+        );
+        assert!(query.created_since.is_some());
+    }
+
+    #[test]
     fn a_period_reaches_back_from_now() {
         let since = |text: &str| {
             parse(&format!("updated >= \"{text}\""))
@@ -234,7 +277,7 @@ mod tests {
         for text in [
             "",
             "ORDER BY key",
-            "labels = x",
+            "colour = x",
             "project = ENG OR status = x",
             "updated >= \"soon\"",
             "updated >= \"-5x\"",

@@ -26,6 +26,12 @@ impl FakeJira {
             .map(|issue| self.desk.statuses[issue.status].name.clone())
     }
 
+    /// The name of a ticket's resolution.
+    #[must_use]
+    pub fn resolution(&self, key: &str) -> Option<String> {
+        self.desk.issue(key)?.resolution
+    }
+
     /// Every status that the ticket had, oldest first.
     #[must_use]
     pub fn status_history(&self, key: &str) -> Vec<String> {

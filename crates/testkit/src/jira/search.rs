@@ -129,4 +129,8 @@ fn matches(desk: &Desk, query: &jql::Query, issue: &Issue) -> bool {
         && query
             .updated_since
             .is_none_or(|since| jira_time(&issue.updated).is_some_and(|updated| updated >= since))
+        && query
+            .created_since
+            .is_none_or(|since| jira_time(&issue.created).is_some_and(|created| created >= since))
+        && query.labels.iter().all(|label| issue.labels.contains(label))
 }

@@ -73,6 +73,8 @@ pub(super) struct Issue {
     pub(super) kind: String,
     pub(super) labels: Vec<String>,
     pub(super) assignee: Option<Account>,
+    /// The name of its resolution.
+    pub(super) resolution: Option<String>,
     pub(super) status: usize,
     pub(super) created: String,
     pub(super) updated: String,

@@ -14,6 +14,23 @@ use super::extract::{Body, Caller, Read};
 use super::rest::{Handled, bad, missing};
 use crate::http::answer;
 
+const RESOLUTION: &str = "resolution";
+/// The resolutions that there are: id and name.
+const RESOLUTIONS: [(&str, &str); 2] = [("10001", "Won't Do"), ("10000", "Done")];
+
+/// The name of the resolution that a request gives by its id or its name.
+fn resolution(fields: &Value) -> Result<Option<String>, Value> {
+    let given = &fields[RESOLUTION];
+    if given.is_null() {
+        return Ok(None);
+    }
+    let is_it = |(id, name): &&(&str, &str)| given["id"] == *id || given["name"] == *name;
+    match RESOLUTIONS.iter().find(is_it) {
+        Some((_, name)) => Ok(Some((*name).to_owned())),
+        None => Err(json!({RESOLUTION: "Resolution is not valid."})),
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct ListQuery {
     #[serde(default)]
@@ -45,10 +62,17 @@ fn key(field: &str) -> String {
 fn screen(transition: &JiraTransition) -> Map<String, Value> {
     let fields = transition.asks_for.iter().map(|name| {
         let key = key(name);
-        let field = json!({
+        let kind = if key == RESOLUTION { RESOLUTION } else { "string" };
+        let mut field = json!({
             "required": true, "name": name, "key": key, "hasDefaultValue": false, "operations": ["set"],
-            "schema": {"type": "string", "system": key},
+            "schema": {"type": kind, "system": key},
         });
+        if key == RESOLUTION {
+            let resolutions = RESOLUTIONS.iter();
+            field["allowedValues"] = resolutions
+                .map(|(id, name)| json!({"id": id, "name": name}))
+                .collect();
+        }
         (key, field)
     });
     fields.collect()
@@ -91,6 +115,30 @@ pub(super) async fn perform(
             StatusCode::BAD_REQUEST,
             json!({"errorMessages": [], "errors": lacking}),
         ));
+    }
+    // Jira takes no field that is not on the screen.
+    let fields = body["fields"].as_object().into_iter().flatten();
+    let is_on_screen = |name: &String| transition.asks_for.iter().any(|asked| key(asked) == *name);
+    let strange: Map<String, Value> = fields
+        .filter(|(name, _)| !is_on_screen(name))
+        .map(|(name, _)| {
+            let text =
+                format!("Field '{name}' cannot be set. It is not on the appropriate screen, or unknown.");
+            (name.clone(), text.into())
+        })
+        .collect();
+    let invalid_field = |errors: Value| {
+        answer(
+            StatusCode::BAD_REQUEST,
+            json!({"errorMessages": [], "errors": errors}),
+        )
+    };
+    if !strange.is_empty() {
+        return Err(invalid_field(Value::Object(strange)));
+    }
+    let resolution = resolution(&body["fields"]).map_err(invalid_field)?;
+    if let Some(resolution) = resolution {
+        desk.resolve(&issue.key, &resolution);
     }
     match desk.transition(&issue.key, to, &caller.0) {
         Ok(_) => Ok(StatusCode::NO_CONTENT.into_response()),

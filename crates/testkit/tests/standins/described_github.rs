@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::FakeGitHub;
-use testkit::github::{Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, WRITER_TOKEN};
+use testkit::github::{Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, WRITER_APP_ID, WRITER_TOKEN};
 
 use crate::described::{Description, arrived, every_route_is_described};
 use crate::github::{app_token, call, start};
@@ -99,10 +99,17 @@ impl Caller {
             .await;
         self.ask_repo("GET", "/pulls/{number}/files", "/pulls/1/files", None)
             .await;
+        self.ask_repo("GET", "/pulls/{number}/commits", "/pulls/1/commits", None)
+            .await;
         let review = json!({"event": "COMMENT", "body": "Fine", "comments": [
             {"path": "src/b.txt", "line": 1, "side": "RIGHT", "body": "Why?"}]});
         let route = "/pulls/{number}/reviews";
         self.ask_repo("POST", route, "/pulls/1/reviews", Some(review))
+            .await;
+        let line = self.github.threads("acme/shop", 1).unwrap()[0];
+        let eyes = Some(json!({"content": "eyes"}));
+        let route = "/pulls/comments/{id}/reactions";
+        self.ask_repo("POST", route, &format!("/pulls/comments/{line}/reactions"), eyes)
             .await;
         self.ask_repo("GET", "/pulls", "/pulls", None).await;
     }
@@ -115,6 +122,10 @@ impl Caller {
             .await;
         let own = format!("/issues/comments/{}", made["id"]);
         self.ask_repo("PATCH", "/issues/comments/{id}", &own, text("again"))
+            .await;
+        let rocket = Some(json!({"content": "rocket"}));
+        let route_of = "/issues/comments/{id}/reactions";
+        self.ask_repo("POST", route_of, &format!("{own}/reactions"), rocket)
             .await;
         self.github.comment_as("acme/shop", 1, "rita", "fine").unwrap();
         self.ask_repo("GET", route, "/issues/1/comments", None).await;
@@ -139,6 +150,12 @@ impl Caller {
             .edit_issue_as("acme/shop", number, "rita", Some("Another"), Some("Longer"));
         edited.unwrap();
         self.ask_repo("GET", "/issues", "/issues?state=all", None).await;
+        let part = Some(json!({"title": "A part", "body": "- [ ] one", "labels": ["part"]}));
+        let part = self.ask_repo("POST", "/issues", "/issues", part).await;
+        let route = "/issues/{number}/sub_issues";
+        let added = Some(json!({"sub_issue_id": part["id"]}));
+        self.ask_repo("POST", route, &path("/sub_issues"), added).await;
+        self.ask_repo("GET", route, &path("/sub_issues"), None).await;
         let eyes = Some(json!({"content": "eyes"}));
         let route = "/issues/{number}/reactions";
         self.ask_repo("POST", route, &path("/reactions"), eyes).await;
@@ -158,6 +175,19 @@ impl Caller {
         self.ask_repo("DELETE", route, &path("/labels/ready"), None).await;
     }
 
+    fn use_discussions(&self) {
+        let (github, shop) = (&self.github, "acme/shop");
+        let number = github
+            .start_discussion(shop, "rita", "Q&A", ("How?", "Tell us."))
+            .unwrap();
+        let first = github.discuss_as(shop, number, "rita", "Anybody?", None).unwrap();
+        github
+            .discuss_as(shop, number, "rob", "So.", Some(first))
+            .unwrap();
+        let nested = github.discuss_as(shop, number, "rob", "So.", Some(first + 1));
+        assert!(nested.is_err(), "replies have no replies");
+    }
+
     async fn use_commits(&mut self) {
         let (github, files) = (&self.github, [("src/a.txt", "b\n"), ("src/b.txt", "b\n")]);
         let head = github.commit("acme/shop", "fix", "more", &files).unwrap();
@@ -175,6 +205,8 @@ impl Caller {
             self.ask_repo("GET", &format!("/commits/{{sha}}/{route}"), &path, None)
                 .await;
         }
+        self.use_runs(&head).await;
+        self.use_check_runs(&head).await;
         self.ask_repo("GET", "/git/ref/{*name}", "/git/ref/heads/fix", None)
             .await;
         self.ask_repo("GET", "/branches/{branch}", "/branches/main", None)
@@ -185,6 +217,62 @@ impl Caller {
         self.ask_repo("GET", "/collaborators/{login}/permission", rita, None)
             .await;
         self.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
+    }
+
+    async fn use_runs(&mut self, head: &str) {
+        let red = [("build", Conclusion::Failure, "No space left on device")];
+        self.github.run_checks("acme/shop", head, &red).unwrap();
+        let path = format!("/commits/{head}/check-runs");
+        let checks = self
+            .ask_repo("GET", "/commits/{sha}/check-runs", &path, None)
+            .await;
+        let mut checks = checks["check_runs"].as_array().unwrap().iter();
+        let red = checks.find(|check| check["name"] == "build").unwrap();
+        let own = format!("/actions/runs/{}", red["check_suite"]["id"]);
+        let route = "/actions/runs/{number}";
+        self.ask_repo("GET", route, &own, None).await;
+        let (route, again) = (
+            format!("{route}/rerun-failed-jobs"),
+            format!("{own}/rerun-failed-jobs"),
+        );
+        self.ask_repo("POST", &route, &again, Some(json!({}))).await;
+        self.github
+            .end_reruns("acme/shop", Conclusion::Success, "")
+            .unwrap();
+    }
+
+    /// Only an App may make check runs.
+    async fn use_check_runs(&mut self, head: &str) {
+        let (app, wanted) = (
+            app_token(WRITER_APP_ID, 500),
+            json!({"permissions": {"checks": "write"}}),
+        );
+        let path = format!("{SHOP}/installation");
+        let (_, installed) = call(&self.github, &app, Method::GET, &path, None).await;
+        let path = format!("/app/installations/{}/access_tokens", installed["id"]);
+        let (_, minted) = call(&self.github, &app, Method::POST, &path, Some(wanted)).await;
+        let token = minted["token"].as_str().unwrap();
+        let mut body = json!({"name": "Journeyman", "head_sha": head, "external_id": "journeyman:1",
+            "status": "completed", "conclusion": "neutral", "output": {"title": "A title", "summary": "Rounds"}});
+        let path = format!("{SHOP}/check-runs");
+        let (status, _) = call(
+            &self.github,
+            WRITER_TOKEN,
+            Method::POST,
+            &path,
+            Some(body.clone()),
+        )
+        .await;
+        assert_eq!(status, 403, "a person's token makes no check runs");
+        let (_, made) = call(&self.github, token, Method::POST, &path, Some(body.clone())).await;
+        self.rest.compare(&format!("POST {REPO}/check-runs"), &made);
+        body.as_object_mut()
+            .unwrap()
+            .retain(|name, _| !matches!(name.as_str(), "head_sha" | "external_id"));
+        let path = format!("{path}/{}", made["id"]);
+        let (_, changed) = call(&self.github, token, Method::PATCH, &path, Some(body)).await;
+        self.rest
+            .compare(&format!("PATCH {REPO}/check-runs/{{number}}"), &changed);
     }
 
     async fn use_apps(&mut self) {
@@ -231,6 +319,7 @@ async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
     caller.use_pull_requests().await;
     caller.use_comments().await;
     caller.use_issues().await;
+    caller.use_discussions();
     caller.use_commits().await;
     caller.use_apps().await;
     caller.github.merge("acme/shop", 1, "rita").unwrap();

@@ -10,6 +10,7 @@ mod retrieval;
 mod tickets;
 mod tokens;
 mod tools;
+mod whole;
 mod workspaces;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -49,6 +50,8 @@ enum Part {
     Tokens,
     /// The start of `journeyman try`
     Folder,
+    /// Calls of the longest way of a ticket, eyes, effects, texts of Jira
+    Whole,
 }
 
 #[tokio::main]
@@ -87,6 +90,7 @@ async fn measure(parts: &[Part]) -> anyhow::Result<()> {
             Part::Retrieval => Box::pin(retrieval::all()).await?,
             Part::Tokens => tokens::all().await?,
             Part::Folder => folder::first_call().await?,
+            Part::Whole => Box::pin(whole::all()).await?,
         }
     }
     Ok(())

@@ -18,18 +18,22 @@ use crate::{
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
 /// Sites that only read: a crash before the answer leaves what a crash after it leaves.
-const READS: [&str; 37] = [
+const READS: [&str; 44] = [
     "ingest.github.branch_checks",
     "ingest.github.changed",
     "ingest.github.checks",
     "ingest.github.closed",
     "ingest.github.comments",
+    "ingest.github.commits",
+    "ingest.github.discussion",
+    "ingest.github.discussions",
     "ingest.github.files",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
     "ingest.github.issue",
     "ingest.github.issues",
     "ingest.github.job_log",
+    "ingest.github.list",
     "ingest.github.mentioning",
     "ingest.github.permission",
     "ingest.github.pull_request",
@@ -42,6 +46,9 @@ const READS: [&str; 37] = [
     "ingest.jira.groups",
     "ingest.jira.issue",
     "ingest.jira.last_move",
+    "ingest.jira.list",
+    "ingest.jira.match",
+    "ingest.jira.matching",
     "ingest.jira.outlines",
     "ingest.jira.search",
     "ingest.jira.similar",
@@ -58,16 +65,23 @@ const READS: [&str; 37] = [
     "reporter.github.token",
 ];
 
-/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for issues of GitHub,
+/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for issues of GitHub, for lists of tickets,
 /// for reviews of others and for the approval gate, a summary of a long conversation, and what follows when lists that lag make a comment stand
 /// there twice.
-const UNPLAYED: [&str; 10] = [
+const UNPLAYED: [&str; 17] = [
     "ingest.github.comments",
+    "ingest.github.commits",
+    "ingest.github.discussion",
+    "ingest.github.discussions",
     "ingest.github.files",
     "ingest.github.issue",
     "ingest.github.issues",
+    "ingest.github.list",
     "ingest.github.review_requests",
     "ingest.jira.edits",
+    "ingest.jira.list",
+    "ingest.jira.match",
+    "ingest.jira.matching",
     "ingest.jira.statuses",
     "planner.model.sum_up",
     "reporter.comment.delete",

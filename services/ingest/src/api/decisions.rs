@@ -119,6 +119,7 @@ pub(super) async fn append(
         at: bootstrap::now(),
         source: Source::Api,
         actor: Some(actor),
+        seen: None,
         reason,
     };
     let Outcome::Appended { appended, .. } = router.append(trigger).await? else {

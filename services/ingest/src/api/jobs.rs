@@ -4,97 +4,172 @@ use axum::{
     Json,
     extract::{State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
 };
-use domain::{Job, Reason, Rules, RunId, Source, TicketKey, TriggerKey};
-use queue::Appended;
+use domain::{About, Job, Reason, Rehearsal, Rules, RunId, Source, TicketKey, TriggerKey};
 
 use super::{
     ApiState, Operator, Problem,
-    decisions::append,
+    context::Context,
     runs::ticket_key,
     tickets::skip_text,
-    types::{JobAccepted, JobBody, ProblemView, TextBody},
+    types::{JobAccepted, JobBody, JobPlanned, ProblemView, TextBody},
 };
 use crate::{
-    kinds::{
-        Follows,
-        work::{self, Work},
-    },
+    kinds::{Follows, dispatched::Dispatched, work},
     router::Router,
 };
 
-/// Starts a job on a ticket, with the ticket's text as it is now. Skip rules hold here too.
+/// Starts a job on a ticket or a pull request, which are read as they are now. Skip rules hold here too. With `dry_run` it
+/// only tells which job that would be.
 #[utoipa::path(post, path = "/v1/jobs", request_body = JobBody, security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key starts the job once.")),
-    responses((status = 202, body = JobAccepted), (status = 403, body = ProblemView),
+    responses((status = 202, body = JobAccepted),
+        (status = 200, body = JobPlanned, description = "What would be started; nothing was."),
+        (status = 403, body = ProblemView),
         (status = 404, body = ProblemView, description = "The ticket does not exist."),
-        (status = 409, body = ProblemView, description = "A skip rule forbids it."),
-        (status = 422, body = ProblemView, description = "No rules for the ticket, or not this kind of job.")))]
+        (status = 409, body = ProblemView, description = "A skip rule forbids it, or there is nothing to do."),
+        (status = 422, body = ProblemView, description = "No rules for the ticket, not this kind of job, or a context that \
+        does not go with it.")))]
 pub(super) async fn dispatch(
     Operator(caller): Operator,
     State(state): State<ApiState>,
     headers: HeaderMap,
     body: Result<Json<JobBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<JobAccepted>), Problem> {
+) -> Result<Response, Problem> {
     let Json(body) = body?;
-    let ticket = ticket_key(&body.ticket)?;
-    is_startable(body.job)?;
+    let named = ticket_key(&body.ticket)?;
+    is_startable(&body, &named)?;
+    let context = Context::of(body.job, body.context.as_ref())?;
     let router = state.router()?;
     let key = request_key(&headers)?;
+    let ours = context.about(router, &named).await?;
+    // Our pull request stands for its ticket.
+    let ticket = ours.as_ref().map_or(&named, |record| &record.ticket).clone();
     // A repeated request is answered as the first was, whatever the skip rules say by now.
-    if let Some(sequence) = router.known(&ticket, &key).await? {
+    if !body.dry_run
+        && let Some(sequence) = router.known(&ticket, &key).await?
+    {
         return Ok(accepted(ticket, &key, sequence));
     }
     let rules = rules(router, &ticket, body.repository.as_deref())?;
-    if let Some(text) = text_of_folder(&ticket, body.text)? {
-        let reason = in_folder(text, &rules)?;
-        let appended = append(router, &ticket, key.as_str().to_owned(), caller.name, reason).await?;
-        let (Appended::New(sequence) | Appended::Known(sequence)) = appended.0;
-        return Ok(accepted(ticket, &key, sequence));
+    let by = caller.name;
+    let follows = match text_of_folder(&ticket, body.text)? {
+        Some(text) => Follows {
+            ticket,
+            key: key.clone(),
+            at: bootstrap::now(),
+            actor: Some(by),
+            reason: in_folder(text, &rules)?,
+        },
+        None => {
+            let asked = Dispatched {
+                ticket,
+                ours,
+                key: key.clone(),
+                at: bootstrap::now(),
+                by,
+                job: body.job,
+                repository: body.repository.as_deref().map(str::parse).transpose()?,
+                number: context.number,
+                task: context.task,
+                words: context.words,
+            };
+            judged(router, &asked).await?
+        }
+    };
+    if body.dry_run {
+        return Ok(Json(planned(&follows)?).into_response());
     }
-    let repository = body.repository.as_deref().map(str::parse).transpose()?;
-    let work = Work::ordered(
-        ticket.clone(),
-        key.clone(),
-        repository,
-        bootstrap::now(),
-        caller.name,
-    );
-    let follows = match Box::pin(router.judge(&work, Source::Api)).await? {
+    let follows = if body.mock { rehearsed(follows) } else { follows };
+    let ticket = follows.ticket.clone();
+    let appended = router.append(follows.into_trigger(Source::Api)).await?;
+    Ok(accepted(ticket, &key, appended.sequence().unwrap_or_default()))
+}
+
+/// The job that follows, or why there is none.
+async fn judged(router: &Router, asked: &Dispatched) -> Result<Follows, Problem> {
+    match Box::pin(router.judge(asked, Source::Api)).await? {
         Ok(Follows {
             reason: Reason::Skipped(reason),
             ..
-        }) => return Err(Problem::Conflict(skip_text(&reason))),
-        Ok(follows) => follows,
-        Err(outcome) => return Err(Problem::Conflict(outcome.why_nothing().to_owned())),
-    };
-    let appended = router.append(follows.into_trigger(Source::Api)).await?;
-    let sequence = appended.sequence().unwrap_or_default();
-    Ok(accepted(ticket, &key, sequence))
+        }) => Err(Problem::Conflict(skip_text(&reason))),
+        Ok(follows) => Ok(follows),
+        Err(outcome) => Err(Problem::Conflict(outcome.why_nothing().to_owned())),
+    }
 }
 
-fn is_startable(job: Job) -> Result<(), Problem> {
-    match job {
-        Job::Implement => Ok(()),
-        Job::Triage
+fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), Problem> {
+    let is_folder = matches!(ticket, TicketKey::Folder { .. });
+    let is_discussion = matches!(ticket, TicketKey::Discussion { .. });
+    let problem = match body.job {
+        job if is_discussion && !matches!(job, Job::Answer | Job::Discuss) => {
+            "a discussion has the jobs answer and discuss alone".to_owned()
+        }
+        Job::Discuss if !is_discussion => {
+            "the job discuss is for a discussion: github:OWNER/NAME/discussions/NUMBER".to_owned()
+        }
+        Job::Rehearse => "a job is rehearsed with `mock`".to_owned(),
+        Job::MarkReady | Job::Finish | Job::BackToDraft | Job::Reopen | Job::Remind => {
+            format!("the job {} follows from what happens to a pull request", body.job)
+        }
+        Job::Triage | Job::Answer | Job::FixCi | Job::AddressReview | Job::Review if is_folder => {
+            "a ticket of a folder has the job implement alone".to_owned()
+        }
+        Job::Implement if is_folder && body.context.is_some() => {
+            "a ticket of a folder says everything in its text".to_owned()
+        }
+        Job::Triage | Job::Answer | Job::Discuss | Job::FixCi | Job::AddressReview | Job::Review
+            if body.repository.is_some() =>
+        {
+            "a repository is named for the job implement alone".to_owned()
+        }
+        Job::Implement
+        | Job::Triage
         | Job::Answer
+        | Job::Discuss
         | Job::FixCi
         | Job::AddressReview
-        | Job::Review
-        | Job::MarkReady
-        | Job::Finish
-        | Job::BackToDraft
-        | Job::Reopen => Err(Problem::Unprocessable(
-            "only the job implement can be started here".to_owned(),
-        )),
+        | Job::Review => return Ok(()),
+    };
+    Err(Problem::Unprocessable(problem))
+}
+
+/// The same as a rehearsal, which no count of repairs and no retry takes for the job itself.
+fn rehearsed(mut follows: Follows) -> Follows {
+    if let Reason::JobRequested(request) = &mut follows.reason {
+        let about = std::mem::take(&mut request.about);
+        let job = std::mem::replace(&mut request.job, Job::Rehearse);
+        request.about = About::Rehearsal(Box::new(Rehearsal { job, about }));
     }
+    follows
+}
+
+fn planned(follows: &Follows) -> Result<JobPlanned, Problem> {
+    let Reason::JobRequested(job) = &follows.reason else {
+        return Err(Problem::Internal("no job follows".to_owned()));
+    };
+    let pull_request = match &job.about {
+        About::Change(change) => Some(&change.pull_request),
+        about => about.pull_request().map(|(ours, _)| ours),
+    };
+    Ok(JobPlanned {
+        ticket: follows.ticket.to_string(),
+        job: job.job,
+        repository: job.repository.to_string(),
+        summary: job.text.summary.clone(),
+        about: job.about.name().to_owned(),
+        pull_request: pull_request.map(|pull_request| pull_request.url.clone()),
+    })
 }
 
 /// The text that a ticket of a folder is started with; the others have theirs.
 fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<TextBody>, Problem> {
     let problem = match (ticket, &text) {
         (TicketKey::Folder { .. }, None) => "a ticket of a folder is started with its text",
-        (TicketKey::Jira { .. } | TicketKey::GitHub { .. }, Some(_)) => "the ticket has a text already",
+        (TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Discussion { .. }, Some(_)) => {
+            "the ticket has a text already"
+        }
         (TicketKey::Folder { .. }, Some(_)) | (_, None) => return Ok(text),
     };
     Err(Problem::Unprocessable(problem.to_owned()))
@@ -130,7 +205,7 @@ fn rules(router: &Router, ticket: &TicketKey, repository: Option<&str>) -> Resul
     rules.ok_or_else(|| Problem::Unprocessable(format!("no rules name the repository {repository}")))
 }
 
-fn accepted(ticket: TicketKey, key: &TriggerKey, sequence: u64) -> (StatusCode, Json<JobAccepted>) {
+fn accepted(ticket: TicketKey, key: &TriggerKey, sequence: u64) -> Response {
     let run = RunId::new(ticket.clone(), sequence).to_string();
     let body = JobAccepted {
         ticket: ticket.to_string(),
@@ -138,5 +213,5 @@ fn accepted(ticket: TicketKey, key: &TriggerKey, sequence: u64) -> (StatusCode, 
         sequence,
         run,
     };
-    (StatusCode::ACCEPTED, Json(body))
+    (StatusCode::ACCEPTED, Json(body)).into_response()
 }

@@ -2,11 +2,13 @@
 
 mod approval;
 mod auth;
+mod context;
 mod control;
 mod dead;
 mod decisions;
 mod events;
 mod jobs;
+mod listing;
 mod problem;
 mod rules;
 mod runs;
@@ -84,7 +86,9 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(approval::diff))
         .routes(routes!(decisions::stop_run))
         .routes(routes!(decisions::stop_ticket))
+        .routes(routes!(listing::list))
         .routes(routes!(tickets::show, tickets::purge))
+        .routes(routes!(listing::text))
         .routes(routes!(tickets::comment))
         .routes(routes!(jobs::dispatch))
         .routes(routes!(decisions::retry_ticket))

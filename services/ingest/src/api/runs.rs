@@ -4,12 +4,12 @@ use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
 };
-use domain::{Entry, Fact, Job, Row, RunId, RunStatus, RunSummary, TicketKey};
+use domain::{Entry, Fact, Job, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
 use queue::Bucket;
 
 use super::{
     ApiState, Problem, Viewer,
-    types::{JournalQuery, ProblemView, RunView, RunsQuery},
+    types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery},
 };
 use crate::router::Router;
 
@@ -55,7 +55,13 @@ pub(super) async fn show(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Json<RunView>, Problem> {
-    find(state.router()?, &id.parse()?).await.map(Json)
+    let (router, run) = (state.router()?, id.parse()?);
+    let mut view = find(router, &run).await?;
+    if view.job == Job::FixCi && view.status == RunState::Finished {
+        let entries = router.queue.journal().read(&run).await?;
+        view.repair = RepairResult::of(entries.iter().map(|(_, entry)| entry));
+    }
+    Ok(Json(view))
 }
 
 /// Gives the journal of one run: an array of entries.

@@ -12,7 +12,7 @@ use super::{auth::ApiToken, types::Role};
 use crate::hex;
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 23] = [
+const ROUTES: [(&str, &str, Role); 25] = [
     ("GET", "/v1/runs", Role::Viewer),
     ("GET", "/v1/runs/{id}", Role::Viewer),
     ("GET", "/v1/runs/{id}/journal", Role::Viewer),
@@ -20,7 +20,9 @@ const ROUTES: [(&str, &str, Role); 23] = [
     ("GET", "/v1/runs/{id}/events", Role::Viewer),
     ("GET", "/v1/events", Role::Viewer),
     ("GET", "/v1/spend", Role::Viewer),
+    ("GET", "/v1/tickets", Role::Viewer),
     ("GET", "/v1/tickets/{key}", Role::Viewer),
+    ("GET", "/v1/tickets/{key}/text", Role::Viewer),
     ("GET", "/v1/dead", Role::Viewer),
     ("GET", "/v1/rules", Role::Viewer),
     ("POST", "/v1/jobs", Role::Operator),

@@ -143,6 +143,7 @@ pub(super) fn skip_text(reason: &SkipReason) -> String {
                 heads.join(", ")
             )
         }
+        SkipReason::NoIssues => "the rules let us open no issues (issues.most_planned)".to_owned(),
         SkipReason::Unreadable => "Jira's answer about the ticket could not be read".to_owned(),
     }
 }

@@ -1,8 +1,16 @@
 //! What the API takes and gives, as JSON. Instants are RFC 3339 in UTC.
 
-use domain::{Decision, Dollars, Job, PullRequestRef, RunSummary, StopReason, Verdict};
+mod jobs;
+mod tickets;
+
+use domain::{Decision, Dollars, Job, PullRequestRef, RepairResult, RunSummary, StopReason, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+
+pub use self::{
+    jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, TextBody},
+    tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
+};
 
 /// What a bearer may do; each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -62,6 +70,11 @@ pub struct RunView {
     pub finished_at: Option<String>,
     /// Model turns so far.
     pub turns: u32,
+    /// For a finished `fix_ci`, when it is asked for alone: `fixed`, `strategy` (`auto_fix`, `model` or `rerun`),
+    /// `commit_sha` and `error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub repair: Option<RepairResult>,
 }
 
 impl From<&RunSummary> for RunView {
@@ -83,6 +96,7 @@ impl From<&RunSummary> for RunView {
             started_at: run.started_at.to_string(),
             finished_at: run.finished_at.map(|at| at.to_string()),
             turns: run.turns,
+            repair: None,
         }
     }
 }
@@ -188,51 +202,12 @@ pub struct TicketView {
     pub last_skip: Option<String>,
 }
 
-/// A job to start.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct JobBody {
-    /// The ticket: `ENG-12`, `jira:ENG-12` or `folder:shop#1`.
-    pub ticket: String,
-    /// The kind of work; `implement`.
-    #[schema(value_type = String)]
-    pub job: Job,
-    /// The repository, `acme/shop`; the one of the ticket's project unless given.
-    pub repository: Option<String>,
-    /// What a ticket of a folder says; the other tickets are read where they are.
-    pub text: Option<TextBody>,
-}
-
-/// The text of a ticket that no tracker has.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TextBody {
-    /// One line.
-    pub summary: String,
-    /// Markdown.
-    #[serde(default)]
-    pub description: String,
-}
-
 /// What a person says on a ticket of a folder.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommentBody {
     /// Markdown.
     pub text: String,
-}
-
-/// A job that was taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct JobAccepted {
-    /// The ticket.
-    pub ticket: String,
-    /// The identity of the request.
-    pub key: String,
-    /// Its place in the log of triggers.
-    pub sequence: u64,
-    /// The run that it opens.
-    pub run: String,
 }
 
 /// A decision at an approval gate.

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, CommentQuestion, Job, JobRequest, PullRequestRef, Reason, TicketKey, TicketText,
-    Timestamp, TriggerKey,
+    About, Background, CommentQuestion, Job, JobRequest, PullRequestRef, Reactable, Reason, TicketKey,
+    TicketText, Timestamp, TriggerKey,
 };
 
-use super::{Follows, Kind, Verdict};
+use super::{Follows, Kind, Verdict, discussed::takes_part};
 use crate::{
     facts::{Facts, Need, Person},
     pin, repair, skip,
@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     pub(crate) at: Timestamp,
     pub(crate) author: Person,
     pub(crate) text: String,
+    /// The comment, where it can be reacted to.
+    pub(crate) comment: Option<Reactable>,
     /// Our pull request that it was asked on.
     pub(crate) pull_request: Option<PullRequestRef>,
 }
@@ -56,6 +58,9 @@ impl Kind for Asked {
             tracing::info!(ticket = %self.ticket, "question not answered: its author may not ask");
             return Ok(Verdict::nothing("the author may not ask for an answer"));
         }
+        if !takes_part(&self.ticket, rules, facts)? {
+            return Ok(Verdict::nothing("the rules keep us out of this discussion"));
+        }
         let repository = match rules.repository() {
             Ok(repository) => repository,
             Err(problem) => return Ok(Verdict::Never(problem.to_string())),
@@ -75,6 +80,7 @@ impl Kind for Asked {
             text: pin::words(&self.text),
             pull_request: self.pull_request.clone(),
             head,
+            comment: self.comment.clone(),
         };
         let request = JobRequest {
             job: Job::Answer,

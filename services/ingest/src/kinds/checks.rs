@@ -43,7 +43,9 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Vec<ChecksChanged>, Unread
         "check_run" => {
             let wire::CheckRunPayload { action, check_run, repository } = hook.read()?;
             let branches = Vec::from_iter(check_run.check_suite.head_branch);
-            (action == "completed", repository, check_run.head_sha, branches)
+            // What the reporter says of our own work is no check of it.
+            let is_ours = github::is_our_check_run(&check_run.name, check_run.external_id.as_deref());
+            (action == "completed" && !is_ours, repository, check_run.head_sha, branches)
         }
         "check_suite" => {
             let wire::CheckSuitePayload { action, check_suite, repository } = hook.read()?;
@@ -118,23 +120,41 @@ impl Kind for ChecksChanged {
             actor: None,
             reason,
         };
-        let mut summary = ChecksSummary {
-            pull_request: ours.clone(),
-            head: self.head.clone(),
-            conclusion,
-            failed: Vec::new(),
-            unrepaired: None,
-        };
         if conclusion == Conclusion::Failure {
             // What the log knows costs no reads of logs.
             if let Some(sequence) = facts.known(ticket, &follows_key(ours, &self.head, checks))? {
                 return Ok(Verdict::Known(*sequence));
             }
-            summary.failed = failed(checks, ours, facts)?;
+            let summary = failure(ours, &self.head, checks, facts)?;
             return Ok(follows(repair::wanted(ticket, summary, facts)?).into());
         }
+        let summary = ChecksSummary {
+            pull_request: ours.clone(),
+            head: self.head.clone(),
+            conclusion,
+            failed: Vec::new(),
+            unrepaired: None,
+            rerun: Vec::new(),
+        };
         Ok(follows(Reason::ChecksCompleted(summary)).into())
     }
+}
+
+/// Checks of which some failed, with what is known of those.
+pub(super) fn failure(
+    ours: &PullRequestRef,
+    head: &CommitId,
+    checks: &[Check],
+    facts: &Facts,
+) -> Result<ChecksSummary, Need> {
+    Ok(ChecksSummary {
+        pull_request: ours.clone(),
+        head: head.clone(),
+        conclusion: Conclusion::Failure,
+        failed: failed(checks, ours, facts)?,
+        unrepaired: None,
+        rerun: Vec::new(),
+    })
 }
 
 fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[Check]) -> TriggerKey {
@@ -167,6 +187,7 @@ impl Kind for ChecksAbsent {
             conclusion: domain::Conclusion::Absent,
             failed: Vec::new(),
             unrepaired: None,
+            rerun: Vec::new(),
         };
         Ok(Verdict::from(Follows {
             ticket: self.ticket.clone(),

@@ -1,13 +1,20 @@
 //! Somebody commented: an order, or words for the runs that are under way.
 
 use domain::{
-    News, PullRequestRef, Reason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
+    News, PullRequestRef, Reactable, Reason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
 };
 
-use super::{Follows, Kind, Verdict, asked::Asked, decided::Decided, retry::Retry};
+use super::{
+    Follows, Kind, Verdict,
+    asked::Asked,
+    decided::Decided,
+    discussed::{Discussed, Order},
+    retry::Retry,
+};
 use crate::{
     command::Command,
     facts::{Facts, Need, Person},
+    outside::account,
     payload::{Hook, Unreadable, github, jira::markdown},
     pin,
 };
@@ -32,6 +39,8 @@ enum Place {
     Ticket(TicketKey),
     /// On an issue or a pull request.
     GitHub(RepositoryName, u64),
+    /// In a discussion, with the comment's id in GraphQL.
+    Discussion(RepositoryName, u64, String),
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadable> {
@@ -55,8 +64,28 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadabl
             }))
         }
         Hook::GitHub { event: "issue_comment", .. } => Ok(from_github(hook.read::<github::CommentPayload>()?, hook)),
+        Hook::GitHub { event: "discussion_comment", .. } => {
+            Ok(from_discussion(hook.read::<github::DiscussionCommentPayload>()?, hook))
+        }
         Hook::Jira { .. } | Hook::GitHub { .. } => Ok(None),
     }
+}
+
+fn from_discussion(payload: github::DiscussionCommentPayload, hook: &Hook<'_>) -> Option<Comment> {
+    let at = Timestamp::parse(&payload.comment.created_at)?;
+    let repository = hook.repository(payload.repository);
+    let author = github::User::or_ghost(payload.comment.user);
+    (payload.action == "created").then(|| Comment {
+        key: discussion_key(payload.comment.id),
+        at,
+        author: Person::GitHub {
+            repository: repository.clone(),
+            login: author.login,
+            id: author.id,
+        },
+        place: Place::Discussion(repository, payload.discussion.number, payload.comment.node_id),
+        text: payload.comment.body,
+    })
 }
 
 fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comment> {
@@ -78,6 +107,11 @@ fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comme
 
 fn comment_key(id: impl std::fmt::Display) -> TriggerKey {
     TriggerKey::new(format!("comment:{id}"))
+}
+
+/// Comments in discussions have numbers of their own.
+fn discussion_key(id: impl std::fmt::Display) -> TriggerKey {
+    TriggerKey::new(format!("discussion_comment:{id}"))
 }
 
 impl Comment {
@@ -118,6 +152,26 @@ impl Comment {
         }
     }
 
+    /// A comment in a discussion that a poll found.
+    pub(crate) fn from_discussion_poll(
+        repository: &RepositoryName,
+        number: u64,
+        comment: ::github::DiscussionComment,
+    ) -> Self {
+        let author = comment.author.map(account).unwrap_or_default();
+        Self {
+            place: Place::Discussion(repository.clone(), number, comment.node_id),
+            key: discussion_key(comment.id),
+            at: comment.created_at,
+            author: Person::GitHub {
+                repository: repository.clone(),
+                login: author.display_name,
+                id: author.id.parse().ok(),
+            },
+            text: comment.body,
+        }
+    }
+
     /// What a caller of the API says on a ticket.
     pub(crate) fn from_api(ticket: TicketKey, key: TriggerKey, by: String, text: String) -> Self {
         Self {
@@ -146,10 +200,30 @@ impl Comment {
         Command::of(&self.text).is_some()
     }
 
+    /// Its id is that of the key. Jira has no reactions, and what the API says is no comment anywhere.
+    fn reactable(&self) -> Option<Reactable> {
+        match &self.place {
+            Place::Ticket(_) => None,
+            Place::GitHub(repository, _) => {
+                let id = self.key.as_str().strip_prefix("comment:")?.parse().ok()?;
+                Some(Reactable::Comment { repository: repository.clone(), id })
+            }
+            Place::Discussion(repository, number, comment) => Some(Reactable::Discussion {
+                repository: repository.clone(),
+                number: *number,
+                comment: Some(comment.clone()),
+            }),
+        }
+    }
+
     /// The ticket that it was said on. A pull request of ours stands for its ticket.
     fn ticket(&self, facts: &Facts) -> Result<(TicketKey, Option<PullRequestRef>), Need> {
         match &self.place {
             Place::Ticket(ticket) => Ok((ticket.clone(), None)),
+            Place::Discussion(repository, number, _) => {
+                let (repository, number) = (repository.clone(), *number);
+                Ok((TicketKey::Discussion { repository, number }, None))
+            }
             Place::GitHub(repository, number) => Ok(match facts.record(repository, number)? {
                 Some(record) => (record.ticket.clone(), Some(record.pull_request.clone())),
                 None => {
@@ -175,6 +249,7 @@ impl Comment {
                     at: self.at,
                     author: self.author.clone(),
                     text: self.text.clone(),
+                    comment: self.reactable(),
                     pull_request,
                 }))),
                 false => Ok(Verdict::nothing("no run is under way that could read it")),
@@ -187,6 +262,7 @@ impl Comment {
                 at: self.at,
                 text: pin::words(&self.text),
                 may_instruct,
+                is_new: false,
             },
             pull_request,
         };
@@ -198,8 +274,26 @@ impl Comment {
             tracing::info!(key = self.key.as_str(), "order refused: its author may not give any");
             return Ok(Verdict::nothing("the author may not give orders"));
         }
-        let (ticket, _) = self.ticket(facts)?;
+        let (ticket, pull_request) = self.ticket(facts)?;
         match command {
+            Command::Cost => {
+                let cost = facts.cost(&ticket)?;
+                if cost.runs.is_empty() {
+                    return Ok(Verdict::nothing("no run of the ticket has asked a model"));
+                }
+                let cost = cost.clone();
+                Ok(self.follows(ticket, Reason::CostAsked { on: pull_request, cost }))
+            }
+            Command::Discuss(task) => Ok(Verdict::Becomes(Box::new(Discussed::ordered(
+                ticket,
+                task,
+                Order {
+                    key: self.key.clone(),
+                    at: self.at,
+                    by: self.author.name().to_owned(),
+                    comment: self.reactable(),
+                },
+            )))),
             Command::Stop => Ok(self.follows(ticket, Reason::StopRequested { run: None })),
             Command::Retry => Ok(Verdict::Becomes(Box::new(Retry {
                 ticket,
@@ -239,6 +333,10 @@ impl Comment {
 }
 
 impl Kind for Comment {
+    fn seen(&self) -> Option<Reactable> {
+        self.reactable().filter(|_| self.is_order())
+    }
+
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
         if facts.is_ours(&self.author) {
             return Ok(Verdict::nothing("our own account said it"));

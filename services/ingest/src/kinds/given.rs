@@ -45,7 +45,7 @@ impl Given {
     fn key(&self, gift: &Gift) -> TriggerKey {
         match &self.ticket {
             TicketKey::Jira { .. } => TriggerKey::new(format!("changelog:{}", gift.id)),
-            TicketKey::GitHub { .. } | TicketKey::Folder { .. } => {
+            TicketKey::GitHub { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => {
                 TriggerKey::new(format!("issue_event:{}", gift.id))
             }
         }
@@ -59,7 +59,9 @@ impl Given {
                 actor,
                 group: facts.group.clone(),
             },
-            TicketKey::GitHub { .. } | TicketKey::Folder { .. } => SkipReason::NoWritePermission { actor },
+            TicketKey::GitHub { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => {
+                SkipReason::NoWritePermission { actor }
+            }
         })
     }
 }
@@ -69,7 +71,7 @@ fn can_be_given(ticket: &TicketKey, rules: &Rules) -> bool {
     match ticket {
         TicketKey::Jira { .. } => !rules.jira.assignee.is_empty(),
         TicketKey::GitHub { .. } => !rules.issues.is_empty(),
-        TicketKey::Folder { .. } => false,
+        TicketKey::Discussion { .. } | TicketKey::Folder { .. } => false,
     }
 }
 
@@ -78,7 +80,7 @@ fn is_us(account: &Account, ticket: &TicketKey, rules: &Rules) -> bool {
     match ticket {
         TicketKey::Jira { .. } => rules.jira.is_assignee(account),
         TicketKey::GitHub { .. } => rules.issues.is_assignee(&account.display_name),
-        TicketKey::Folder { .. } => false,
+        TicketKey::Discussion { .. } | TicketKey::Folder { .. } => false,
     }
 }
 

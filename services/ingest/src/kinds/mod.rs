@@ -1,6 +1,6 @@
 //! The kinds of events, one file each: how a webhook and a poll tell of it, its key, and what follows from it.
 
-use domain::{Reason, TicketKey, Timestamp, Trigger, TriggerKey};
+use domain::{Reactable, Reason, TicketKey, Timestamp, Trigger, TriggerKey};
 
 use crate::{
     facts::{Facts, Need},
@@ -14,6 +14,11 @@ pub(crate) trait Kind: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// What has to be read before that can be said; it is asked again with that.
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need>;
+
+    /// The comment that it is, when whoever wrote it should see that it was read.
+    fn seen(&self) -> Option<Reactable> {
+        None
+    }
 }
 
 /// What one webhook tells; usually one event or none.
@@ -71,6 +76,7 @@ impl Follows {
             at: self.at,
             source,
             actor: self.actor,
+            seen: None,
             reason: self.reason,
         }
     }
@@ -93,9 +99,11 @@ macro_rules! kinds {
     };
 }
 
-// These follow from comments and from the API alone.
+// These follow from comments, from the API and from time alone.
 pub(crate) mod asked;
+pub(crate) mod awaited;
 pub(crate) mod decided;
+pub(crate) mod dispatched;
 pub(crate) mod retry;
 
 kinds! {
@@ -106,7 +114,10 @@ kinds! {
     comment,
     checks,
     closed,
+    discussed,
     reopened,
+    returned,
+    matched,
     elsewhere,
     pushed,
     reviewed,
@@ -114,7 +125,15 @@ kinds! {
 }
 
 #[cfg(test)]
+mod discussed_tests;
+#[cfg(test)]
+mod dispatched_tests;
+#[cfg(test)]
 mod issue_tests;
+#[cfg(test)]
+mod matched_tests;
+#[cfg(test)]
+mod returned_tests;
 #[cfg(test)]
 mod review_request_tests;
 #[cfg(test)]

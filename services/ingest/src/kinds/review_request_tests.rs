@@ -49,6 +49,7 @@ fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
     facts.put_pull_request(shop(), 7, now);
     facts.put_record(shop(), 7, None);
     facts.put_review_requests(shop(), 7, requests);
+    facts.put_reviews(shop(), 7, Vec::new());
     let patch = |chars: usize| format!("@@ -0,0 +1 @@\n+{}", "x".repeat(chars));
     let file = |path: &str, chars: usize| ChangedFile {
         path: path.to_owned(),
@@ -61,6 +62,60 @@ fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
         facts.put_authority(Person::on(&ticket, &account(user(login))), may);
     }
     facts
+}
+
+#[test]
+fn the_next_review_is_told_what_came_after_the_last_one_unless_its_commit_is_gone() {
+    let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
+    let request = || vec![request(4, Some("rita"), "agent")];
+    let before = PullRequest {
+        head: "1".repeat(40).parse().expect("commit"),
+        ..waiting()
+    };
+    let first = follows(&event(), &asked(before.clone(), request()));
+    let reviewed = github::Review {
+        id: 60,
+        author: "journeyman[bot]".to_owned(),
+        author_id: Some(9),
+        by_bot: true,
+        state: github::ReviewState::Commented,
+        body: String::new(),
+        at: None,
+        comments: Vec::new(),
+        commit: Some(before.head.clone()),
+    };
+    let since = |commits: Vec<domain::CommitId>, reviews: Vec<github::Review>| {
+        let mut facts = facts_with(RULES, Source::Webhook);
+        facts.put_pull_request(shop(), 7, waiting());
+        facts.put_record(shop(), 7, None);
+        facts.put_review_requests(shop(), 7, request());
+        facts.put_reviews(shop(), 7, reviews);
+        facts.put_commits(shop(), 7, commits);
+        facts.put_history(ticket.clone(), vec![first.clone().into_trigger(Source::Webhook)]);
+        let patch = format!("@@ -0,0 +1,2 @@\n+{}\n+new", "x".repeat(30_000));
+        let file = ChangedFile {
+            path: "a".to_owned(),
+            patch,
+        };
+        facts.put_files(shop(), 7, vec![file]);
+        let rita = Person::on(&ticket, &account(user("rita")));
+        facts.put_authority(rita, true);
+        let Reason::JobRequested(job) = follows(&event(), &facts).reason else {
+            panic!("no job")
+        };
+        job.about.change().expect("a change").since.clone()
+    };
+    let commits = vec![before.head.clone(), waiting().head];
+    let told = since(commits.clone(), vec![reviewed.clone()]).expect("what came since");
+    assert_eq!(told.commit, before.head);
+    assert_eq!(told.files[0].patch, "@@ +2 @@\n+new\n");
+    let pushed_over = vec![waiting().head];
+    assert_eq!(since(pushed_over, vec![reviewed.clone()]), None, "no ancestor");
+    let by_another = github::Review {
+        author: "ann".to_owned(),
+        ..reviewed
+    };
+    assert_eq!(since(commits, vec![by_another]), None);
 }
 
 fn event() -> ReviewRequested {

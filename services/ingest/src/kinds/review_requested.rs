@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, ChangedFile, Job, JobRequest, Reason, RepositoryName, ReviewedChange, Rules, TicketKey,
+    About, Background, ChangedFile, Job, JobRequest, Reason, RepositoryName, ReviewedChange, Rules, SinceReview, TicketKey,
     TicketText, TriggerKey,
 };
-use github::PullRequest;
+use github::{PullRequest, Review};
 
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
     facts::{Facts, Need, Person},
     outside::account,
     payload::{Hook, Unreadable, github as wire},
-    pin, skip,
+    pin, since, skip,
 };
 
 /// Of one file, and of all; about what a model can read at once.
@@ -52,7 +52,39 @@ impl ReviewRequested {
         }
     }
 
-    fn job(&self, now: &PullRequest, files: &[ChangedFile], rules: &Rules) -> JobRequest {
+    /// The review of the pull request as it is now.
+    /// What came after our last review; absent: there was none, it is of this very head, or a push took its commit away.
+    pub(super) fn since(
+        &self,
+        now: &PullRequest,
+        files: &[ChangedFile],
+        facts: &Facts,
+    ) -> Result<Option<SinceReview>, Need> {
+        let is_ours = |review: &&Review| {
+            facts.is_ours(&Person::GitHub {
+                repository: self.repository.clone(),
+                login: review.author.clone(),
+                id: review.author_id,
+            })
+        };
+        let reviews = facts.reviews(&self.repository, &self.number)?;
+        let mut ours = reviews.iter().filter(is_ours).filter_map(|review| review.commit.as_ref());
+        let Some(last) = ours.next_back().filter(|last| **last != now.head) else {
+            return Ok(None);
+        };
+        if !facts.commits(&self.repository, &self.number)?.contains(last) {
+            return Ok(None);
+        }
+        Ok(since::since(last, facts.history(&self.ticket())?, files))
+    }
+
+    pub(super) fn job(
+        &self,
+        now: &PullRequest,
+        files: &[ChangedFile],
+        since: Option<SinceReview>,
+        rules: &Rules,
+    ) -> JobRequest {
         let text = TicketText {
             summary: now.title.clone(),
             description: now.body.clone(),
@@ -66,6 +98,10 @@ impl ReviewRequested {
             base_branch: now.base_branch.clone(),
             author: pin::cut(&pin::sanitise(&now.author), 100),
             files: bounded(files),
+            since: since.map(|since| SinceReview {
+                files: bounded(&since.files),
+                ..since
+            }),
         };
         JobRequest {
             job: Job::Review,
@@ -131,7 +167,8 @@ impl Kind for ReviewRequested {
             return Ok(Verdict::nothing("who asks for the review may not"));
         }
         let files = facts.files(&self.repository, &self.number)?;
-        let job = self.job(now, files, rules);
+        let since = self.since(now, files, facts)?;
+        let job = self.job(now, files, since, rules);
         if skip::skip(&job.text, &[], rules, &[]).is_some() {
             return Ok(Verdict::nothing("a skip rule forbids work on the pull request"));
         }

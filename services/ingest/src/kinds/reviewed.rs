@@ -1,8 +1,8 @@
 //! Somebody reviewed a pull request of ours.
 
 use domain::{
-    About, Background, Job, JobRequest, PullRequestRecord, Reason, RepositoryName, ReviewRound, ReviewThread,
-    TriggerKey,
+    About, Background, Job, JobRequest, LeftThreads, PullRequestRecord, Reason, RepositoryName, ReviewRound,
+    ReviewThread, Rules, Trigger, TriggerKey,
 };
 use github::{Review, ReviewState};
 
@@ -58,6 +58,33 @@ impl Reviewed {
         TriggerKey::new(format!("review:{}", self.id))
     }
 
+    /// Who reviewed.
+    pub(super) fn person(&self) -> Person {
+        Person::GitHub {
+            repository: self.repository.clone(),
+            login: self.author.clone(),
+            id: self.author_id,
+        }
+    }
+
+    /// What the review asks for; absent: nothing.
+    pub(super) fn wish(
+        &self,
+        review: &Review,
+        record: &PullRequestRecord,
+        head: &domain::CommitId,
+    ) -> Option<ReviewRound> {
+        let round = self.round(review, record, head.clone());
+        let says_something = !round.body.trim().is_empty() || !round.threads.is_empty();
+        let is_wish = match review.state {
+            ReviewState::ChangesRequested | ReviewState::Commented => says_something,
+            // A word beside an approval is no reason to change what is approved.
+            ReviewState::Approved => !round.threads.is_empty(),
+            ReviewState::Dismissed => false,
+        };
+        is_wish.then_some(round)
+    }
+
     fn round(&self, review: &Review, record: &PullRequestRecord, head: domain::CommitId) -> ReviewRound {
         let text = |text: &str| pin::cut(&pin::words(text), TEXT_CHARS);
         // A reply belongs to the thread of the comment that it replies to, and GitHub takes replies there alone.
@@ -83,17 +110,46 @@ impl Reviewed {
             asks_for_changes: review.state == ReviewState::ChangesRequested,
             body: text(&review.body),
             threads,
+            left: None,
         }
     }
 }
 
+/// Threads that come back after they were worked on as often as the rules allow are left to people, and that is said once.
+/// `None` when nothing else is asked for.
+fn without_worn(mut round: ReviewRound, history: &[Trigger], rules: &Rules) -> Option<ReviewRound> {
+    let earlier = || {
+        let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
+            Reason::JobRequested(request) => request.about.round(),
+            _ => None,
+        });
+        rounds.filter(|earlier| earlier.pull_request == round.pull_request && earlier.id != round.id)
+    };
+    let most = rules.review.max_rounds;
+    let is_worn = |thread: &ReviewThread| {
+        let has_it = |earlier: &&ReviewRound| earlier.threads.iter().any(|known| known.id == thread.id);
+        earlier().filter(has_it).count() >= most as usize
+    };
+    let is_told = |id: &u64| earlier().any(|earlier| earlier.left.iter().any(|left| left.threads.contains(id)));
+    let worn: Vec<u64> = round.threads.iter().filter(|thread| is_worn(thread)).map(|thread| thread.id).collect();
+    let told: Vec<u64> = worn.iter().filter(|id| !is_told(id)).copied().collect();
+    round.threads.retain(|thread| !worn.contains(&thread.id));
+    if !told.is_empty() {
+        let named = &rules.pull_request.reviewers;
+        let asked = if named.is_empty() { vec![round.author.clone()] } else { named.clone() };
+        round.left = Some(LeftThreads {
+            threads: told,
+            rounds: most,
+            asked,
+        });
+    }
+    let asks = round.left.is_some() || !round.threads.is_empty() || !round.body.trim().is_empty();
+    asks.then_some(round)
+}
+
 impl Kind for Reviewed {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let person = Person::GitHub {
-            repository: self.repository.clone(),
-            login: self.author.clone(),
-            id: self.author_id,
-        };
+        let person = self.person();
         if facts.is_ours(&person) {
             return Ok(Verdict::nothing("our own account said it"));
         }
@@ -122,19 +178,14 @@ impl Kind for Reviewed {
         if now.author.eq_ignore_ascii_case(&self.author) {
             return Ok(Verdict::nothing("the author of the pull request said it"));
         }
-        let round = self.round(review, record, now.head.clone());
-        let says_something = !round.body.trim().is_empty() || !round.threads.is_empty();
-        let is_wish = match review.state {
-            ReviewState::ChangesRequested => says_something,
-            // A word beside an approval is no reason to change what is approved.
-            ReviewState::Approved => !round.threads.is_empty(),
-            ReviewState::Commented => says_something,
-            ReviewState::Dismissed => false,
-        };
-        if !is_wish {
+        let Some(round) = self.wish(review, record, &now.head) else {
             return Ok(Verdict::nothing("the review asks for nothing"));
-        }
-        let Some(asked) = repair::asked_for(facts.history(&record.ticket)?) else {
+        };
+        let history = facts.history(&record.ticket)?;
+        let Some(round) = without_worn(round, history, rules) else {
+            return Ok(Verdict::nothing("its threads were left to people before"));
+        };
+        let Some(asked) = repair::asked_for(history) else {
             return Ok(Verdict::nothing("what the ticket asked for is not kept any more"));
         };
         let request = JobRequest {

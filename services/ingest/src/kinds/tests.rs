@@ -44,21 +44,21 @@ pub(super) fn facts_with(rules: &str, source: Source) -> Facts {
     Facts::new(source, book.into(), ours.into(), "agents".to_owned())
 }
 
-fn facts() -> Facts {
+pub(super) fn facts() -> Facts {
     let rules =
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\ntriage:\n  labels: [bug, question]\n";
     facts_with(rules, Source::Webhook)
 }
 
-fn repository() -> RepositoryName {
+pub(super) fn repository() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
-fn ticket() -> TicketKey {
+pub(super) fn ticket() -> TicketKey {
     TicketKey::jira("ENG-12").expect("ticket")
 }
 
-fn commit() -> CommitId {
+pub(super) fn commit() -> CommitId {
     SHA.parse().expect("commit")
 }
 
@@ -118,14 +118,14 @@ pub(super) fn nothing(event: &dyn Kind, facts: &Facts) -> String {
     }
 }
 
-fn ada() -> domain::Account {
+pub(super) fn ada() -> domain::Account {
     domain::Account {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
     }
 }
 
-fn jira_person(account: domain::Account) -> Person {
+pub(super) fn jira_person(account: domain::Account) -> Person {
     Person::Jira {
         instance: None,
         account,
@@ -155,7 +155,7 @@ fn issue() -> Issue {
 }
 
 /// Everything that work on the ticket needs, as a change leaves it.
-fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> Facts {
+pub(super) fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> Facts {
     let (mut facts, mut issue, mut open) = (facts(), issue(), Vec::new());
     change(&mut issue, &mut open);
     facts.put_known(ticket(), TriggerKey::new("changelog:7"), None);
@@ -463,7 +463,7 @@ fn words_become_news_for_runs_that_listen() {
     assert_eq!(why, "no run is under way that could read it");
 }
 
-fn ours() -> PullRequestRef {
+pub(super) fn ours() -> PullRequestRef {
     PullRequestRef {
         repository: repository(),
         number: 7,
@@ -472,7 +472,7 @@ fn ours() -> PullRequestRef {
     }
 }
 
-fn record() -> PullRequestRecord {
+pub(super) fn record() -> PullRequestRecord {
     PullRequestRecord {
         pull_request: ours(),
         ticket: ticket(),
@@ -514,7 +514,7 @@ pub(super) fn pull_request() -> PullRequest {
     }
 }
 
-fn check(id: u64, end: Option<CheckConclusion>) -> Check {
+pub(super) fn check(id: u64, end: Option<CheckConclusion>) -> Check {
     Check {
         kind: CheckKind::Run,
         id,
@@ -572,6 +572,19 @@ fn the_kinds_of_ci_events_and_a_poll_say_the_same() {
     assert!(
         github("check_run", &started).is_empty(),
         "a check that only starts"
+    );
+    let own = |external_id: &str| {
+        json!({"action": "completed", "repository": repository, "check_run": {"name": "Journeyman",
+            "external_id": external_id, "head_sha": SHA, "check_suite": {"head_branch": "feat/ENG-12-x"}}})
+    };
+    assert!(
+        github("check_run", &own("journeyman:1")).is_empty(),
+        "what we say ourselves"
+    );
+    assert_eq!(
+        github("check_run", &own("ci-7")).len(),
+        1,
+        "a check of somebody with the same name"
     );
 }
 
@@ -844,6 +857,7 @@ fn repaired(heads: &[char], log: &str) -> Verdict {
                 log: String::new(),
             }],
             unrepaired: None,
+            rerun: Vec::new(),
         }));
         history.push(trigger);
     }
@@ -870,6 +884,37 @@ fn red_checks_are_repaired_until_it_is_no_use_any_more() {
     );
     let not_ours = repaired(&[], "write: No space left on device");
     assert_eq!(end(not_ours), Some(RepairEnd::NotOurs));
+}
+
+#[test]
+fn failed_jobs_run_again_once_for_a_commit_when_nothing_failed_because_of_the_change() {
+    let of_run = |id: u64, log: &str| Check {
+        url: format!("https://github.example/acme/shop/actions/runs/{id}/job/9"),
+        output_tail: log.to_owned(),
+        ..check(id, Some(CheckConclusion::Failure))
+    };
+    let full = "write: No space left on device";
+    let summary = |checks: Vec<Check>, before: Option<Trigger>| {
+        let mut facts = checked(pull_request(), checks);
+        facts.put_history(ticket(), [asked_before()].into_iter().chain(before).collect());
+        let follows = follows(&*check_run()[0], &facts);
+        let Reason::ChecksCompleted(summary) = follows.reason.clone() else {
+            panic!("{follows:?}")
+        };
+        (summary, follows.into_trigger(Source::Webhook))
+    };
+    let (first, trigger) = summary(vec![of_run(1, full), of_run(2, "command not found")], None);
+    assert_eq!(first.rerun, [1], "what does not exist fails each time");
+    assert_eq!(first.unrepaired, None);
+    let (second, _) = summary(vec![of_run(1, full)], Some(trigger));
+    assert_eq!(second.rerun, Vec::<u64>::new());
+    assert_eq!(second.unrepaired, Some(RepairEnd::FailedAgain));
+    let elsewhere = Check {
+        url: "https://ci.example/42".to_owned(),
+        ..of_run(1, full)
+    };
+    let (other, _) = summary(vec![elsewhere], None);
+    assert_eq!(other.unrepaired, Some(RepairEnd::NotOurs), "no run of Actions");
 }
 
 #[test]
@@ -919,6 +964,7 @@ fn a_push_by_somebody_else_takes_the_pull_request_back_to_draft_through_both_doo
             conclusion: Conclusion::Failure,
             failed: vec![],
             unrepaired: None,
+            rerun: Vec::new(),
         }));
     }
     lagging.put_history(ticket(), vec![repair]);
@@ -947,6 +993,7 @@ fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)])
         body: body.to_owned(),
         at: Some(Timestamp::from_unix_ms(70)),
         comments: lines.iter().map(comment).collect(),
+        commit: None,
     }
 }
 
@@ -994,6 +1041,34 @@ fn webhook_and_poll_tell_of_the_same_review_with_all_its_comments() {
         threads, expected,
         "replies are said in the thread that they belong to"
     );
+}
+
+#[test]
+fn a_thread_that_comes_back_a_third_time_is_left_to_people_and_that_is_said_once() {
+    let mut history = vec![asked_before()];
+    let mut next = |id: u64, lines: &[(u64, Option<u64>)], body: &str| {
+        let (told, _, mut facts) = reviewed(review(id, ReviewState::Commented, body, lines));
+        facts.put_history(ticket(), history.clone());
+        let verdict = decided(&*told[0], &facts);
+        let Verdict::Follows(follows) = verdict else {
+            return None;
+        };
+        history.push((*follows).clone().into_trigger(Source::Webhook));
+        let Reason::JobRequested(request) = follows.reason else {
+            panic!("no job")
+        };
+        let round = request.about.round().expect("a review").clone();
+        let threads: Vec<u64> = round.threads.iter().map(|thread| thread.id).collect();
+        let left = round.left.map(|left| (left.threads, left.rounds, left.asked));
+        Some((threads, left))
+    };
+    assert_eq!(next(1, &[(30, None)], ""), Some((vec![30], None)));
+    assert_eq!(next(2, &[(31, Some(30))], ""), Some((vec![30], None)));
+    let rita = vec!["rita".to_owned()];
+    let both = next(3, &[(32, Some(30)), (50, None)], "");
+    assert_eq!(both, Some((vec![50], Some((vec![30], 2, rita)))));
+    assert_eq!(next(4, &[(33, Some(30))], ""), None, "people have been told");
+    assert_eq!(next(5, &[(34, Some(30))], "And the tests?"), Some((vec![], None)));
 }
 
 #[test]

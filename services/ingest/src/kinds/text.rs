@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use domain::{About, Background, Job, JobRequest, Reason, Rules, TicketKey, Timestamp, TriggerKey};
+use domain::{
+    About, Background, Job, JobRequest, Reason, Rules, RulesProblem, TicketKey, TicketText, Timestamp, TriggerKey,
+};
 
 use super::{Follows, Kind, Verdict};
 use crate::{
@@ -142,17 +144,9 @@ pub(super) fn triage(
     if skip::skip(&raw, &[], rules, &[]).is_some() {
         return Ok(Verdict::nothing("a skip rule forbids work on the ticket"));
     }
-    let repository = match rules.repository() {
-        Ok(repository) => repository,
+    let request = match request(pin::pin(raw, &[], at, &BTreeSet::new()), rules) {
+        Ok(request) => request,
         Err(problem) => return Ok(Verdict::Never(problem.to_string())),
-    };
-    let request = JobRequest {
-        job: Job::Triage,
-        repository,
-        text: pin::pin(raw, &[], at, &BTreeSet::new()),
-        rules: rules.clone(),
-        background: Background::default(),
-        about: About::default(),
     };
     Ok(Verdict::from(Follows {
         key,
@@ -161,6 +155,18 @@ pub(super) fn triage(
         actor: Some(by.display_name.clone()).filter(|name| !name.is_empty()),
         reason: Reason::JobRequested(Box::new(request)),
     }))
+}
+
+/// The triage of a text.
+pub(super) fn request(text: TicketText, rules: &Rules) -> Result<JobRequest, RulesProblem> {
+    Ok(JobRequest {
+        job: Job::Triage,
+        repository: rules.repository()?,
+        text,
+        rules: rules.clone(),
+        background: Background::default(),
+        about: About::default(),
+    })
 }
 
 /// Whether the text was changed again after the edit `changelog`, or after the creation, at `at`.

@@ -11,7 +11,7 @@ use github::PullRequest;
 use super::{Follows, Kind, Verdict};
 use crate::{
     facts::{Facts, Need, Person},
-    outside::Issue,
+    outside::{Comment, Issue},
     payload::{
         Hook, Unreadable,
         jira::{Payload, nobody},
@@ -29,6 +29,8 @@ pub(crate) struct Work {
     /// For a ticket whose project does not say it.
     repository: Option<RepositoryName>,
     asked: Asked,
+    /// What whoever asked adds to the ticket's text.
+    words: Option<String>,
 }
 
 /// How work was asked for.
@@ -76,6 +78,7 @@ impl Work {
             key,
             repository: None,
             asked: Asked::Entered { status, approval },
+            words: None,
         }
     }
 
@@ -107,7 +110,14 @@ impl Work {
             key,
             repository,
             asked: Asked::Ordered { at, by },
+            words: None,
         }
+    }
+
+    /// With what whoever ordered it adds to the ticket's text.
+    #[must_use]
+    pub(crate) fn with_words(self, words: Option<String>) -> Self {
+        Self { words, ..self }
     }
 
     pub(crate) const fn key(&self) -> &TriggerKey {
@@ -209,6 +219,14 @@ impl Work {
         })
     }
 
+    fn worded(&self, mut reason: Reason, approval: &Approval) -> Reason {
+        if let (Reason::JobRequested(job), Some(words)) = (&mut reason, &self.words) {
+            let by = name(approval.by.as_ref());
+            job.text = pin::with_words(std::mem::take(&mut job.text), &by, approval.at, words);
+        }
+        reason
+    }
+
     fn unreadable(&self, detail: &str) -> Verdict {
         tracing::error!(ticket = %self.ticket, detail, "the ticket cannot be read");
         let (at, actor) = match &self.asked {
@@ -245,7 +263,7 @@ impl Kind for Work {
             Err(verdict) => return Ok(verdict),
         };
         Ok(match approved(&self.ticket, issue, &approval, rules, facts)? {
-            Ok(reason) => self.follows(approval.at, actor(&approval), reason),
+            Ok(reason) => self.follows(approval.at, actor(&approval), self.worded(reason, &approval)),
             Err(problem) => Verdict::Never(problem.to_string()),
         })
     }
@@ -259,11 +277,10 @@ pub(super) fn approved(
     rules: &Rules,
     facts: &Facts,
 ) -> Result<Result<Reason, RulesProblem>, Need> {
-    let mut issue = issue.clone();
-    let ours = &facts.own_accounts;
-    issue
-        .comments
-        .retain(|comment| !ours.contains(&comment.author_id) && !ours.contains(&comment.author));
+    let issue = Issue {
+        comments: of_people(issue, facts),
+        ..issue.clone()
+    };
     let instructors = instructors(ticket, &issue, approval, facts)?;
     let repository = match rules.repository() {
         Ok(repository) => repository,
@@ -273,8 +290,16 @@ pub(super) fn approved(
     Ok(Ok(implement(&issue, approval, rules, open, &instructors, repository)))
 }
 
+/// The comments that are not ours.
+pub(super) fn of_people(issue: &Issue, facts: &Facts) -> Vec<Comment> {
+    let ours = &facts.own_accounts;
+    let is_ours = |comment: &&Comment| ours.contains(&comment.author_id) || ours.contains(&comment.author);
+    let people = issue.comments.iter().filter(|comment| !is_ours(comment));
+    people.cloned().collect()
+}
+
 /// The accounts whose comments, or edits since the approval, count as instructions.
-fn instructors(
+pub(super) fn instructors(
     ticket: &TicketKey,
     issue: &Issue,
     approval: &Approval,
@@ -289,7 +314,7 @@ fn instructors(
     let mut instructors = BTreeSet::new();
     for (id, name) in people {
         // Jira is asked by the id alone, which keeps one question for each account, whatever it is called.
-        let asked_by_name = matches!(ticket, TicketKey::GitHub { .. });
+        let asked_by_name = matches!(ticket, TicketKey::GitHub { .. } | TicketKey::Discussion { .. });
         let account = domain::Account {
             id: id.to_owned(),
             display_name: if asked_by_name { name.to_owned() } else { String::new() },

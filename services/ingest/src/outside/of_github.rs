@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp, cause::chain};
 
-use super::{Outside, ReadError};
+use super::{Outside, ReadError, Titled, ci_logs};
 
 /// How long the log of a check is waited for: there are several, and a delivery has its own limit.
 const LOG_PATIENCE: Duration = Duration::from_secs(3);
@@ -19,6 +19,51 @@ impl Outside {
     ) -> Result<github::PolledIssues, ReadError> {
         let read = self.github.open_issues(repository, known);
         Ok(failpoint::around("ingest.github.issues", read).await?)
+    }
+
+    /// The discussions of a repository that changed last, latest change first.
+    pub(crate) async fn changed_discussions(
+        &self,
+        repository: &RepositoryName,
+    ) -> Result<Vec<github::DiscussionStub>, ReadError> {
+        let read = self.github.changed_discussions(repository);
+        Ok(failpoint::around("ingest.github.discussions", read).await?)
+    }
+
+    pub(crate) async fn discussion(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<github::Discussion, ReadError> {
+        let read = self.github.discussion(repository, number);
+        Ok(failpoint::around("ingest.github.discussion", read).await?)
+    }
+
+    /// The titles of the 100 open issues of a repository that changed last.
+    pub(super) async fn open_titles(&self, repository: &RepositoryName) -> Result<Vec<Titled>, ReadError> {
+        let github::PolledIssues::Changed { issues, .. } = self.changed_issues(repository, None).await?
+        else {
+            return Ok(Vec::new());
+        };
+        let titled = issues.into_iter().map(|issue| Titled {
+            key: TicketKey::GitHub {
+                repository: repository.clone(),
+                number: issue.number,
+            },
+            summary: issue.title,
+            status: "open".to_owned(),
+        });
+        Ok(titled.collect())
+    }
+
+    /// The issues of a repository in a state, the latest change first.
+    pub(crate) async fn list_issues(
+        &self,
+        repository: &RepositoryName,
+        state: github::IssueState,
+    ) -> Result<Vec<github::ListedIssue>, ReadError> {
+        let read = self.github.list_issues(repository, state);
+        Ok(failpoint::around("ingest.github.list", read).await?)
     }
 
     /// New comments of a repository's pull requests and issues since then, with the numbers of these.
@@ -120,13 +165,17 @@ impl Outside {
         Ok(failpoint::around("ingest.github.changed", read).await?)
     }
 
-    /// The end of the log of a failed check; absent where GitHub has none, or does not give it soon. Red checks are told
-    /// and repaired without it too.
+    /// The end of the log of a failed check; absent where nobody has it, or gives it soon. Red checks are told and repaired
+    /// without it too. `command` is asked for what is no job of GitHub Actions.
     pub(crate) async fn job_log(
         &self,
         repository: &RepositoryName,
         check: &github::Check,
+        command: &[String],
     ) -> Result<Option<String>, ReadError> {
+        if check.actions_job().is_none() {
+            return Ok(ci_logs::printed(command, repository, check, LOG_PATIENCE).await);
+        }
         let read = tokio::time::timeout(LOG_PATIENCE, self.github.job_log(repository, check));
         match failpoint::around("ingest.github.job_log", read).await {
             Ok(Err(limit @ github::Error::RateLimited { .. })) => Err(limit.into()),
@@ -159,6 +208,16 @@ impl Outside {
     ) -> Result<Vec<domain::ChangedFile>, ReadError> {
         let read = self.github.changed_files(repository, number);
         Ok(failpoint::around("ingest.github.files", read).await?)
+    }
+
+    /// The commits of a pull request, oldest first.
+    pub(crate) async fn commits(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<CommitId>, ReadError> {
+        let read = self.github.pull_request_commits(repository, number);
+        Ok(failpoint::around("ingest.github.commits", read).await?)
     }
 
     /// The requests for reviews of a pull request, oldest first.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{Instance, JiraRules, TicketKey, Timestamp};
 
-use super::{Edit, Outside, ReadError, Ready};
+use super::{Edit, Outside, ReadError, Ready, Titled};
 
 impl Outside {
     /// The statuses that tickets of a project can have.
@@ -26,6 +26,37 @@ impl Outside {
                 status: stub.status,
             })
             .collect())
+    }
+
+    /// Tickets of a project in a status, or the unfinished ones, the latest change first.
+    pub(crate) async fn list(
+        &self,
+        project: &JiraRules,
+        status: Option<&str>,
+    ) -> Result<Vec<jira::Outlined>, ReadError> {
+        let jira = self.jira.on(project.instance.as_ref());
+        let search = jira.list(&project.project_key, status);
+        Ok(failpoint::around("ingest.jira.list", search).await?)
+    }
+
+    /// Unfinished tickets of a project that the condition of its rules holds for; or why Jira does not understand it.
+    pub(crate) async fn matching(
+        &self,
+        project: &JiraRules,
+    ) -> Result<Result<Vec<jira::IssueStub>, String>, ReadError> {
+        let jira = self.jira.on(project.instance.as_ref());
+        let search = jira.matching(&project.project_key, &project.jql);
+        understood(failpoint::around("ingest.jira.matching", search).await)
+    }
+
+    /// Whether a condition holds for a ticket; or why Jira does not understand it.
+    pub(crate) async fn matches(
+        &self,
+        ticket: &TicketKey,
+        condition: &str,
+    ) -> Result<Result<bool, String>, ReadError> {
+        let search = self.jira.matches(ticket, condition);
+        understood(failpoint::around("ingest.jira.match", search).await)
     }
 
     /// The ticket's last move into a status; `None` when it was created there.
@@ -91,13 +122,21 @@ impl Outside {
         &self,
         ticket: &TicketKey,
         words: &[String],
-    ) -> Result<Vec<jira::Outlined>, ReadError> {
-        let TicketKey::Jira { project, .. } = ticket else {
-            return Ok(Vec::new());
+    ) -> Result<Vec<Titled>, ReadError> {
+        let project = match ticket {
+            TicketKey::Jira { project, .. } => project,
+            TicketKey::GitHub { repository, .. } => return self.open_titles(repository).await,
+            TicketKey::Discussion { .. } | TicketKey::Folder { .. } => return Ok(Vec::new()),
         };
         let jira = self.jira.on(ticket.instance());
         let search = jira.similar(project, words);
-        Ok(failpoint::around("ingest.jira.similar", search).await?)
+        let found = failpoint::around("ingest.jira.similar", search).await?;
+        let titled = found.into_iter().map(|outlined| Titled {
+            key: outlined.key,
+            summary: outlined.summary,
+            status: outlined.status,
+        });
+        Ok(titled.collect())
     }
 
     /// The names of an account's groups; none for an account that is not known.
@@ -112,5 +151,14 @@ impl Outside {
             Err(jira::Error::NotFound { .. }) => Ok(Vec::new()),
             groups => Ok(groups?),
         }
+    }
+}
+
+/// What Jira says of a condition that it does not understand is an answer.
+fn understood<T>(answer: Result<T, jira::Error>) -> Result<Result<T, String>, ReadError> {
+    match answer {
+        Ok(found) => Ok(Ok(found)),
+        Err(jira::Error::Rejected { detail }) => Ok(Err(detail)),
+        Err(error) => Err(error.into()),
     }
 }

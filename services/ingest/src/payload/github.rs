@@ -19,6 +19,9 @@ pub(crate) struct CheckRunPayload {
 
 #[derive(Deserialize)]
 pub(crate) struct CheckRun {
+    #[serde(default)]
+    pub(crate) name: String,
+    pub(crate) external_id: Option<String>,
     pub(crate) head_sha: CommitId,
     pub(crate) check_suite: Suite,
 }
@@ -117,8 +120,26 @@ impl IssuePayload {
 }
 
 #[derive(Deserialize)]
+pub(crate) struct DiscussionPayload {
+    pub(crate) action: String,
+    pub(crate) discussion: Numbered,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct DiscussionCommentPayload {
+    pub(crate) action: String,
+    pub(crate) discussion: Numbered,
+    pub(crate) comment: Comment,
+    pub(crate) repository: Repository,
+}
+
+#[derive(Deserialize)]
 pub(crate) struct Comment {
     pub(crate) id: u64,
+    /// Its id in GraphQL.
+    #[serde(default)]
+    pub(crate) node_id: String,
     pub(crate) body: String,
     /// Null when the account was deleted.
     pub(crate) user: Option<User>,

@@ -506,6 +506,284 @@ async fn an_operator_dispatches_a_job_once_per_idempotency_key() {
 }
 
 #[tokio::test]
+async fn tickets_are_listed_in_any_status_with_what_became_of_them_and_what_cannot_be_read_is_told() {
+    let h = Harness::start(3_600).await;
+    let rules = "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: NOPE\n";
+    h.add_rules("docs", rules).await;
+    let waiting = h
+        .jira
+        .create_issue("ENG", "Fix <!-- x -->the cart", "", "Bug", &[]);
+    let ready = h.jira.create_issue("ENG", "Fix the tax", "", "Bug", &[]);
+    let done = h.jira.create_issue("ENG", "Old", "", "Bug", &[]);
+    h.jira.move_issue(&ready, "Ready for Agent", "Ada").unwrap();
+    h.jira.move_issue(&done, "Done", "Ada").unwrap();
+    let run = RunId::new(TicketKey::jira(&waiting).unwrap(), 1);
+    let mut row = domain::Row::default();
+    row.open(
+        domain::Pending::new(run, Job::Implement, domain::Lane::Talk),
+        domain::Timestamp::default(),
+    );
+    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    rows.put(&format!("jira:{waiting}"), &row, None).await.unwrap();
+
+    let (status, listed) = h.get("/v1/tickets", VIEWER).await;
+    assert_eq!(status, StatusCode::OK, "{listed}");
+    let of = |listed: &Value| -> Vec<(String, String, String, bool, String)> {
+        let text = |line: &Value, name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        let line = |line: &Value| {
+            let run = text(&line["run"], "job");
+            (
+                text(line, "ticket"),
+                text(line, "status"),
+                text(line, "summary"),
+                line["asks"] == true,
+                run,
+            )
+        };
+        let mut lines: Vec<_> = listed["tickets"].as_array().unwrap().iter().map(line).collect();
+        lines.sort();
+        lines
+    };
+    let line = |ticket: &str, status: &str, summary: &str, asks, run: &str| {
+        (
+            format!("jira:{ticket}"),
+            status.to_owned(),
+            summary.to_owned(),
+            asks,
+            run.to_owned(),
+        )
+    };
+    let expected = [
+        line(&waiting, "To Do", "Fix the cart", false, "implement"),
+        line(&ready, "Ready for Agent", "Fix the tax", true, ""),
+    ];
+    assert_eq!(of(&listed), expected);
+    let problems = listed["problems"].as_array().unwrap();
+    assert!(
+        problems.len() == 1 && problems[0]["repository"].to_string().contains("NOPE"),
+        "{listed}"
+    );
+
+    let (_, listed) = h
+        .get("/v1/tickets?status=Done&repository=acme/shop", VIEWER)
+        .await;
+    assert_eq!(of(&listed), [line(&done, "Done", "Old", false, "")]);
+    assert_eq!(listed["problems"], json!([]));
+    for query in ["repository=acme/other", "status=Dnoe&repository=acme/shop"] {
+        let (status, refused) = h.get(&format!("/v1/tickets?{query}"), VIEWER).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn the_text_of_a_ticket_is_shown_cleaned_and_only_where_rules_name_its_project() {
+    let h = Harness::start(3_600).await;
+    h.jira.create_project("OPS");
+    let key = h.jira.create_issue(
+        "ENG",
+        "Fix the cart",
+        "It rounds.<!-- hidden -->",
+        "Bug",
+        &["shop"],
+    );
+    h.jira.comment_as(&key, "Ada", "Mind the tax.").unwrap();
+    let (status, text) = h.get(&format!("/v1/tickets/{key}/text"), VIEWER).await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    assert_eq!(
+        (&text["summary"], &text["status"], &text["labels"]),
+        (&json!("Fix the cart"), &json!("To Do"), &json!(["shop"]))
+    );
+    assert!(!text["description"].to_string().contains("hidden"), "{text}");
+    assert_eq!(
+        (&text["comments"][0]["author"], &text["comments"][0]["text"]),
+        (&json!("Ada"), &json!("Mind the tax."))
+    );
+
+    let other = h.jira.create_issue("OPS", "Secret", "", "Bug", &[]);
+    let (status, refused) = h.get(&format!("/v1/tickets/{other}/text"), ADMIN).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
+    assert!(!refused.to_string().contains("Secret"), "{refused}");
+    let (status, _) = h.get("/v1/tickets/ENG-404/text", VIEWER).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_dry_run_tells_which_job_it_would_be_and_starts_nothing() {
+    let h = Harness::start(3_600).await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    let body = json!({"ticket": key, "job": "implement", "dry_run": true});
+    let (status, planned) = h.post("/v1/jobs", OPERATOR, &body, Some("k1")).await;
+    assert_eq!(status, StatusCode::OK, "{planned}");
+    let expected = json!({"ticket": "jira:ENG-1", "job": "implement", "repository": "acme/shop",
+        "summary": "Fix the cart", "about": "ticket", "pull_request": null});
+    assert_eq!(planned, expected);
+    assert_eq!(h.trigger_keys(&key).await, Vec::<String>::new());
+    let skipped = h.jira.create_issue("ENG", "Fix [AGENT-SKIP]", "", "Bug", &[]);
+    let body = json!({"ticket": skipped, "job": "implement", "dry_run": true});
+    let (status, refused) = h.post("/v1/jobs", OPERATOR, &body, None).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{refused}");
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_mocked_job_is_a_rehearsal_of_what_was_read_and_no_work_on_the_ticket() {
+    let h = Harness::start(3_600).await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    let body = json!({"ticket": key, "job": "implement", "mock": true});
+    let (status, accepted) = h.post("/v1/jobs", OPERATOR, &body, None).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{accepted}");
+    let trigger = h.trigger(&key).await;
+    let asked = job(&trigger);
+    assert_eq!(
+        (asked.job, asked.text.summary.as_str()),
+        (Job::Rehearse, "Fix the cart")
+    );
+    assert_eq!(
+        asked.about.rehearsal().map(|rehearsal| rehearsal.job),
+        Some(Job::Implement)
+    );
+
+    h.keep(&record(&format!("jira:{key}"), "feat/ENG-1-cart", Some(7)))
+        .await;
+    h.github.open(7, "feat/ENG-1-cart", "Cart", SHA);
+    h.github.check(1, "test", "failure");
+    let body = json!({"ticket": "github:acme/shop#7", "job": "fix_ci"});
+    let (status, refused) = h.post("/v1/jobs", OPERATOR, &body, None).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{refused}");
+    assert!(
+        refused["detail"].to_string().contains("is not kept any more"),
+        "a rehearsal asked for no work: {refused}"
+    );
+    let skipped = h.jira.create_issue("ENG", "Fix [AGENT-SKIP]", "", "Bug", &[]);
+    let body = json!({"ticket": skipped, "job": "implement", "mock": true});
+    assert_eq!(
+        h.post("/v1/jobs", OPERATOR, &body, None).await.0,
+        StatusCode::CONFLICT
+    );
+    let body = json!({"ticket": key, "job": "rehearse"});
+    assert_eq!(
+        h.post("/v1/jobs", OPERATOR, &body, None).await.0,
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn every_job_by_hand_is_started_on_what_is_read_at_its_source() {
+    let h = Harness::start(3_600).await;
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    let context =
+        json!({"instructions": "Half up.", "issue_title": "Believe me", "trigger_type": "assigned"});
+    let body = json!({"ticket": key, "job": "implement", "context": context});
+    assert_eq!(
+        h.post("/v1/jobs", OPERATOR, &body, None).await.0,
+        StatusCode::ACCEPTED
+    );
+    let work = h.trigger(&key).await;
+    assert_eq!(job(&work).text.summary, "Fix the cart");
+    let said = job(&work).text.comments.last().expect("words");
+    assert_eq!((said.author.as_str(), said.text.as_str()), ("olga", "Half up."));
+
+    h.keep(&record(&format!("jira:{key}"), "feat/ENG-1-cart", Some(7)))
+        .await;
+    h.github.open(7, "feat/ENG-1-cart", "Cart", SHA);
+    h.github.check(1, "test", "failure");
+    let body = json!({"ticket": "github:acme/shop#7", "job": "fix_ci", "context": {"pr_number": "7"}});
+    let first = h.post("/v1/jobs", OPERATOR, &body, Some("k7")).await;
+    assert_eq!(
+        (first.0, &first.1["ticket"]),
+        (StatusCode::ACCEPTED, &json!("jira:ENG-1")),
+        "{}",
+        first.1
+    );
+    assert_eq!(h.post("/v1/jobs", OPERATOR, &body, Some("k7")).await, first);
+    let body = json!({"ticket": key, "job": "answer", "context": {"question": "Why 5 %?"}});
+    assert_eq!(
+        h.post("/v1/jobs", OPERATOR, &body, None).await.0,
+        StatusCode::ACCEPTED
+    );
+    let body = json!({"ticket": "github:acme/shop#7", "job": "address_review", "context": {"feedback": "Use cents."}});
+    assert_eq!(
+        h.post("/v1/jobs", OPERATOR, &body, None).await.0,
+        StatusCode::ACCEPTED
+    );
+    let jobs: Vec<_> = h
+        .triggers_when(&key, 4)
+        .await
+        .iter()
+        .map(|trigger| job(trigger).job)
+        .collect();
+    assert_eq!(
+        jobs,
+        [Job::Implement, Job::FixCi, Job::Answer, Job::AddressReview]
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_by_hand_that_cannot_be_is_refused_with_the_reason() {
+    let h = Harness::start(3_600).await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    h.keep(&record("jira:ENG-9", "feat/ENG-9-cart", Some(7))).await;
+    let ours = "github:acme/shop#7";
+    for (ticket, rest, status, why) in [
+        (
+            key.as_str(),
+            json!({"job": "finish"}),
+            422,
+            "follows from what happens",
+        ),
+        (&key, json!({"job": "answer"}), 422, "needs context.question"),
+        (
+            &key,
+            json!({"job": "implement", "context": {"quesiton": "x"}}),
+            422,
+            "unknown field",
+        ),
+        (
+            &key,
+            json!({"job": "implement", "context": {"issue_number": 5}}),
+            422,
+            "the ticket is jira:ENG-1",
+        ),
+        (
+            ours,
+            json!({"job": "fix_ci", "context": {"pr_number": "8"}}),
+            422,
+            "context.pr_number is 8",
+        ),
+        (
+            ours,
+            json!({"job": "implement"}),
+            409,
+            "is our own pull request, of jira:ENG-9",
+        ),
+        (&key, json!({"job": "fix_ci"}), 409, "no such open pull request"),
+        (&key, json!({"job": "triage"}), 409, "triage.labels"),
+        (&key, json!({"job": "review"}), 409, "github:OWNER/NAME#NUMBER"),
+        (
+            &key,
+            json!({"job": "triage", "repository": "acme/shop"}),
+            422,
+            "implement alone",
+        ),
+        (&key, json!({"job": "implement", "context": "x"}), 400, "context"),
+    ] {
+        let mut body = rest;
+        body["ticket"] = json!(ticket);
+        let (found, refused) = h.post("/v1/jobs", OPERATOR, &body, None).await;
+        assert_eq!(found.as_u16(), status, "{body} {refused}");
+        assert!(refused["detail"].to_string().contains(why), "{body} {refused}");
+    }
+    assert_eq!(h.trigger_keys(&key).await, Vec::<String>::new());
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
     let h = Harness::start(3_600).await;
     let run: RunId = "jira:ENG-1@5".parse().expect("run");
@@ -894,6 +1172,7 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
         run: None,
         fence: domain::RunFence::default(),
         at: domain::Timestamp::default(),
+        progress: None,
         request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: Job::Implement,
             repository: "acme/shop".parse().unwrap(),

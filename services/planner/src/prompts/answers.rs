@@ -70,8 +70,8 @@ pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
 fn of_a_review(wrong: &Argument) -> String {
     match wrong {
         Argument::NotAdded(path, line) => format!(
-            "{path}:{line} is no line that the pull request adds. Comment on added lines only, those that begin with + in the \
-             diff; say the rest in the summary, or leave it out"
+            "{path}:{line} is no line that the pull request adds, or none that is new since your last review of it. Comment on \
+             such lines only, those that begin with + in the diff; say the rest in the summary, or leave it out"
         ),
         Argument::Suggestion => {
             "suggestion must be the code that replaces exactly the commented line, at most 2000 characters and without code \
@@ -82,6 +82,10 @@ fn of_a_review(wrong: &Argument) -> String {
               of 5 to 1000 characters each. Leave out what is about other files."
             .to_owned(),
     }
+}
+
+fn of_a_plan(most: usize) -> String {
+    format!("`issues` must have 1 to {most} entries, each with a title and a text")
 }
 
 fn argument(wrong: &Argument) -> String {
@@ -145,9 +149,16 @@ fn argument(wrong: &Argument) -> String {
         Argument::Reason => {
             "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
         }
+        Argument::Issues { most } => of_a_plan(*most),
         Argument::Plan => "goal, approach and at least one step must not be empty.".to_owned(),
         Argument::Objection | Argument::NotAdded(..) | Argument::Suggestion => of_a_review(wrong),
         Argument::NoLabels => "labels must be a list of texts".to_owned(),
+        Argument::UnknownTicket(shown) if shown.is_empty() => {
+            "no other ticket was shown; leave duplicate_of out".to_owned()
+        }
+        Argument::UnknownTicket(shown) => {
+            format!("duplicate_of must be one of: {}; or leave it out", shown.join(", "))
+        }
         Argument::UnknownLabel { label, allowed } => {
             format!(
                 "There is no label {label:?}. Choose from: {}.",

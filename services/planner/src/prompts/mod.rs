@@ -30,17 +30,19 @@ const PATH_CHARS: usize = 200;
 const DIFF_CHARS: usize = 72 * 1024;
 
 /// Every template: name and text.
-const TEMPLATES: [(&str, &str); 17] = [
+const TEMPLATES: [(&str, &str); 19] = [
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
     ("intake", include_str!("intake.md")),
     ("plan", include_str!("plan.md")),
     ("review", include_str!("review.md")),
     ("answer", include_str!("answer.md")),
+    ("discuss", include_str!("discuss.md")),
     ("pull_request", include_str!("pull_request.md")),
     ("intake_form", include_str!("forms/intake.json")),
     ("submit_answer", include_str!("tools/submit_answer.json")),
     ("submit_comments", include_str!("tools/submit_comments.json")),
+    ("submit_issues", include_str!("tools/submit_issues.json")),
     ("submit_plan", include_str!("tools/submit_plan.json")),
     ("submit_review", include_str!("tools/submit_review.json")),
     ("add_labels", include_str!("tools/add_labels.json")),
@@ -136,13 +138,17 @@ fn values(conversation: &Conversation<'_>) -> Value {
         |intake| intake.kind,
     );
     let about = &conversation.request.about;
+    let since = about.change().and_then(|change| change.since.as_ref());
     context! {
         about => about.name(),
         failures => about.checks().map(|checks| tags.failures(checks)).unwrap_or_default(),
         review => about.round().map(|round| tags.review(round)).unwrap_or_default(),
         question => about.question().map(|question| tags.question(question)).unwrap_or_default(),
+        discussion => about.discussion().map(|wanted| wanted.task.as_str()).unwrap_or_default(),
         change => about.change().map(Value::from_serialize),
-        patches => about.change().map(|change| tags.patches(change)).unwrap_or_default(),
+        patches => about.change().map(|change| tags.patches(&change.files)).unwrap_or_default(),
+        reviewed_at => since.map(|since| since.commit.short().to_owned()),
+        patches_since => since.map(|since| tags.patches(&since.files)).unwrap_or_default(),
         repository => conversation.request.repository.to_string(),
         target => rules.target_branch(),
         default_branch => rules.repo.default_branch,
@@ -152,6 +158,7 @@ fn values(conversation: &Conversation<'_>) -> Value {
         submodules => info.map(|info| missing(&info.submodules)).unwrap_or_default(),
         lfs_files => info.map(|info: &WorkspaceInfo| missing(&info.lfs_files)).unwrap_or_default(),
         ticket => tags.ticket(conversation.ticket, conversation.request),
+        similar => conversation.request.background.similar.iter().map(|ticket| ticket.key.clone()).collect::<Vec<_>>(),
         was_refused => conversation.request.background.was_refused(),
         background => tags.background(&conversation.request.background),
         instructions,
@@ -293,6 +300,10 @@ mod tests {
         }
         let rules = domain::Rules {
             modules: vec![domain::ModuleRules::default()],
+            issues: domain::IssueRules {
+                most_planned: 3,
+                ..domain::IssueRules::default()
+            },
             ..domain::Rules::default()
         };
         for about in ["ticket", "checks", "review"] {
@@ -301,7 +312,14 @@ mod tests {
             let asks_for_replies = finish.input_schema["properties"]["replies"].is_object();
             assert_eq!(asks_for_replies, about == "review");
         }
-        let rules = context! { rules => Value::from_serialize(rules), about => "ticket" };
+        for similar in [Vec::new(), vec!["ENG-5"]] {
+            let values = context! { rules => Value::from_serialize(&rules), similar };
+            let add_labels = described("add_labels", &values).unwrap().unwrap();
+            let asks_for_duplicates = add_labels.input_schema["properties"]["duplicate_of"].is_object();
+            assert_eq!(asks_for_duplicates, !similar.is_empty());
+        }
+        let similar: Vec<&str> = Vec::new();
+        let rules = context! { rules => Value::from_serialize(rules), about => "ticket", similar, discussion => "plan" };
         for tool in [
             "add_labels",
             "ask",
@@ -309,6 +327,7 @@ mod tests {
             "give_up",
             "submit_answer",
             "submit_comments",
+            "submit_issues",
             "submit_plan",
             "submit_review",
             "widen_scope",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use domain::{
     Background, BackgroundPart, ChangedFile, ChecksSummary, CodeSeed, CommentQuestion, EarlierPullRequest,
-    Intake, JobRequest, News, Plan, PullRequestStatus, ReviewRound, ReviewedChange, TicketComment, TicketKey,
+    Intake, JobRequest, News, Plan, PullRequestStatus, ReviewRound, TicketComment, TicketKey,
 };
 
 const TEXT_CHARS: usize = 64 * 1024;
@@ -127,7 +127,7 @@ impl Tags<'_> {
     }
 
     /// The patches of a pull request, each in tags of its own.
-    pub(super) fn patches(&self, change: &ReviewedChange) -> String {
+    pub(super) fn patches(&self, files: &[ChangedFile]) -> String {
         let patch = |file: &ChangedFile| {
             let attributes = format!(" path=\"{}\"", self.attribute(&file.path));
             let text = match file.patch.is_empty() {
@@ -136,7 +136,7 @@ impl Tags<'_> {
             };
             self.around_with("patch", &attributes, &text)
         };
-        change.files.iter().map(patch).collect()
+        files.iter().map(patch).collect()
     }
 
     /// A review with its comments, each with the id that replies go to.
@@ -286,10 +286,11 @@ impl Tags<'_> {
 
     fn comment(&self, comment: &TicketComment) -> String {
         let attributes = format!(
-            " author=\"{author}\" at=\"{at}\" may_instruct=\"{may}\"",
+            " author=\"{author}\" at=\"{at}\" may_instruct=\"{may}\"{new}",
             author = self.attribute(&comment.author),
             at = comment.at,
             may = if comment.may_instruct { "yes" } else { "no" },
+            new = if comment.is_new { " new=\"yes\"" } else { "" },
         );
         self.around_with("comment", &attributes, &self.text(&comment.text, COMMENT_CHARS))
     }

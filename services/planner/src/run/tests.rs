@@ -13,6 +13,7 @@ mod plan;
 mod play;
 mod properties;
 mod prove;
+mod rehearse;
 mod repetition;
 mod retry;
 mod review;

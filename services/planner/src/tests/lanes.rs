@@ -95,6 +95,7 @@ async fn a_comment_that_comes_while_the_model_works_is_read_at_its_next_turn() {
         at: bootstrap::now(),
         text: "Mind the tax.".to_owned(),
         may_instruct: true,
+        is_new: false,
     };
     let news = News::Comment {
         comment,

@@ -1,8 +1,9 @@
 //! Folds a ticket's triggers into its row.
 
 use domain::{
-    Fact, Lane, News, Pending, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest, Row,
-    RunFence, RunId, RunStatus, RunSummary, Source, StopReason, TicketKey, Timestamp, Trigger, WaitsFor,
+    Fact, Lane, News, Pending, Reaction, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest,
+    Row, RunFence, RunId, RunStatus, RunSummary, Source, StopReason, TicketKey, Timestamp, Trigger, WaitsFor,
+    report::{CostTold, React},
 };
 
 /// What a trigger calls for beyond the row.
@@ -68,12 +69,23 @@ fn open(row: &mut Row, asked: Pending, trigger: &Trigger, now: Timestamp, steps:
 
 fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps: &mut Vec<Step>) {
     let by = by(trigger);
+    let mut tell_people = |id: ReportId, request: ReportRequest| {
+        let notice = Report::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
+        steps.push(Step::Notice(Box::new(notice)));
+    };
+    if let Some(to) = &trigger.seen {
+        let seen = React {
+            to: to.clone(),
+            reaction: Reaction::Eyes,
+        };
+        tell_people(ReportId::seen(&trigger.ticket, sequence), seen.into());
+    }
+    let id = ReportId::notice(&trigger.ticket, sequence);
     match &trigger.reason {
-        Reason::Skipped(skipped) => {
-            let id = ReportId::notice(&trigger.ticket, sequence);
-            let request = ReportRequest::Skipped(skipped.clone());
-            let notice = Report::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
-            steps.push(Step::Notice(Box::new(notice)));
+        Reason::Skipped(skipped) => tell_people(id, ReportRequest::Skipped(skipped.clone())),
+        Reason::CostAsked { on, cost } => {
+            let (on, cost) = (on.clone(), cost.clone());
+            tell_people(id, CostTold { on, cost }.into());
         }
         Reason::StopRequested { run } => {
             let stopped = match run {
@@ -115,6 +127,7 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
         | Reason::PullRequestMerged { .. }
         | Reason::MergedElsewhere { .. }
         | Reason::PullRequestReopened { .. }
+        | Reason::ReviewAwaited { .. }
         | Reason::PullRequestClosed { .. } => {}
     }
 }

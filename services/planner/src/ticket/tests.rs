@@ -119,6 +119,7 @@ fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
             conclusion: Conclusion::Failure,
             failed: vec![],
             unrepaired: None,
+            rerun: Vec::new(),
         })
     };
     let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];
@@ -150,6 +151,7 @@ fn comment(on: Option<PullRequestRef>) -> Reason {
             at: Timestamp::from_unix_ms(9),
             text: "Mind the tax.".to_owned(),
             may_instruct: true,
+            is_new: false,
         },
         pull_request: on,
     })
@@ -433,6 +435,35 @@ proptest! {
         }
         prop_assert!(rounds.row.pending.is_empty(), "a run never has its turn: {:?}", rounds.row.pending);
     }
+}
+
+#[test]
+fn an_order_is_seen_whatever_it_is_and_the_cost_is_told() {
+    let to = domain::Reactable::Comment {
+        repository: "acme/shop".parse().unwrap(),
+        id: 77,
+    };
+    let cost = domain::TicketCost {
+        tokens: 5,
+        ..domain::TicketCost::default()
+    };
+    let asked = Trigger {
+        seen: Some(to.clone()),
+        ..trigger(Reason::CostAsked {
+            on: None,
+            cost: cost.clone(),
+        })
+    };
+    let at = Timestamp::from_unix_ms(7);
+    let (_, steps) = fold(Row::default(), &ticket(), &[(5, asked)], fence(), at);
+    let [Step::Notice(seen), Step::Notice(told)] = &steps[..] else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(seen.id.as_str(), "seen:jira:ENG-12@5");
+    let reaction = domain::Reaction::Eyes;
+    assert_eq!(seen.request, domain::report::React { to, reaction }.into());
+    assert_eq!(told.id.as_str(), "notice:jira:ENG-12@5");
+    assert_eq!(told.request, domain::report::CostTold { on: None, cost }.into());
 }
 
 #[test]

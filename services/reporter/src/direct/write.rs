@@ -184,8 +184,14 @@ impl Direct {
     /// Moves the issue; gives the status that it has then.
     async fn move_issue(&self, key: &str, transition: &str, leads_to: &str) -> Result<String, Problem> {
         let (jira, issue) = self.issue_to_write(key)?;
+        // A person chose the move, and fills in at Jira what it asks for.
+        let nothing = serde_json::Map::new();
         let moved = tried(Kind::JiraTransitionFailed.retries(), async || {
-            match jira.transition(&issue, transition).await.map_err(Trouble::from) {
+            match jira
+                .transition(&issue, transition, &nothing)
+                .await
+                .map_err(Trouble::from)
+            {
                 Err(Trouble::Unknown(detail)) => match jira.status(&issue).await?.name {
                     status if status == leads_to => Ok(status),
                     _ => Err(Trouble::Unknown(detail)),

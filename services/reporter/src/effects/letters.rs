@@ -1,9 +1,17 @@
 //! Every call that writes text outside. Each takes text that the scan has let through.
 
-use domain::{PullRequestRef, TicketKey};
+use domain::{PullRequestRef, RepositoryName, TicketKey};
+use github::CheckRunText;
 
 use super::{Outside, Thread, thread::github_id};
-use crate::{draft::Draft, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{
+    draft::Draft,
+    message::{self, RoundsText},
+    outgoing::Outgoing,
+    rounds::ShownOn,
+    scan,
+    trouble::Trouble,
+};
 
 const MARKER_START: &str = "<!-- journeyman:effect=";
 const MARKER_END: &str = " -->";
@@ -29,6 +37,12 @@ impl Outside {
                     .to_string()
             }
             Thread::Nowhere(ticket) => return Err(untold(ticket)),
+            Thread::Discussion(repository, number, beside) => {
+                let (github, body) = (&self.github, marked(text, marker));
+                github
+                    .comment_on_discussion(repository, *number, beside.as_deref(), &body)
+                    .await?
+            }
             Thread::GitHub(repository, number) => {
                 let body = marked(text, marker);
                 self.github.comment(repository, *number, &body).await?.to_string()
@@ -52,6 +66,12 @@ impl Outside {
             }
             Thread::Review(..) => Err(Trouble::Failed(message::replies_stay())),
             Thread::Nowhere(ticket) => Err(untold(ticket)),
+            Thread::Discussion(repository, ..) => {
+                let (github, body) = (&self.github, marked(text, marker));
+                Ok(github
+                    .update_discussion_comment(repository, comment, &body)
+                    .await?)
+            }
             Thread::GitHub(repository, _) => {
                 let body = marked(text, marker);
                 let comment = github_id(comment)?;
@@ -60,12 +80,33 @@ impl Outside {
         }
     }
 
+    /// Shows the rounds of work in our check run; gives its id.
+    pub(super) async fn show_check_run(&self, on: &ShownOn, text: &RoundsText) -> Result<u64, Trouble> {
+        let said = CheckRunText {
+            title: scan::redact(&text.title).into_owned(),
+            summary: scan::redact(&text.summary).into_owned(),
+            passed: text.passed,
+        };
+        let (repository, head) = (&on.repository, &on.head);
+        let known = match on.check_run {
+            Some(known) => Some(known),
+            None => self.github.find_check_run(repository, head).await?,
+        };
+        if let Some(known) = known {
+            match self.github.update_check_run(repository, known, &said).await {
+                Err(github::Error::NotFound { .. }) => {}
+                updated => return Ok(updated.map(|()| known)?),
+            }
+        }
+        Ok(self.github.create_check_run(repository, head, &said).await?)
+    }
+
     /// Puts labels on a ticket.
     pub(super) async fn label(&self, ticket: &TicketKey, labels: &[Outgoing]) -> Result<(), Trouble> {
         let labels: Vec<String> = labels.iter().map(|label| label.as_str().to_owned()).collect();
         match ticket {
             TicketKey::Jira { .. } => self.jira.add_labels(ticket, &labels).await?,
-            TicketKey::Folder { .. } => return Err(untold(ticket)),
+            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Err(untold(ticket)),
             TicketKey::GitHub { repository, number } => {
                 self.github.add_labels(repository, *number, &labels).await?;
             }
@@ -109,6 +150,32 @@ pub(crate) async fn comment_on_issue(
     marker: &str,
 ) -> Result<jira::CommentId, jira::Error> {
     jira.comment(issue, text.as_str(), marker).await
+}
+
+/// Opens an issue, with a marker.
+pub(super) async fn open_issue(
+    github: &github::Writer,
+    repository: &RepositoryName,
+    title: &Outgoing,
+    text: &Outgoing,
+    marker: &str,
+) -> Result<github::OpenedIssue, github::Error> {
+    let issue = github::NewIssue {
+        title: title.as_str().to_owned(),
+        body: marked(text, marker),
+        labels: Vec::new(),
+    };
+    github.create_issue(repository, &issue).await
+}
+
+/// The issue of ours that carries a marker.
+pub(super) async fn find_issue(
+    github: &github::Writer,
+    repository: &RepositoryName,
+    marker: &str,
+) -> Result<Option<github::OpenedIssue>, github::Error> {
+    let ending = format!("{MARKER_START}{marker}{MARKER_END}");
+    github.find_our_issue(repository, &ending).await
 }
 
 /// No tracker has the tickets of folders.

@@ -1,26 +1,33 @@
 //! The effects on the outside: each one can look whether it is done, and do it.
 
+mod add_sub_issue;
 mod back_to_draft;
+mod check_run;
 mod ci;
+mod close_discussion;
 mod close_issue;
 mod comment;
-mod eyes;
+mod create_issue;
 mod label_pull_request;
 mod labels;
 mod letters;
+mod mark_answer;
 mod mark_ready;
 mod patch;
 mod pull_request;
 mod push_branch;
+mod react;
 mod record_end;
 mod record_open;
 mod remote_link;
 mod reply;
 mod request_review;
+mod rerun_checks;
 mod resolve_thread;
 mod show_change;
 mod show_files;
 mod submit_review;
+mod summary;
 mod thread;
 mod transition;
 mod unassign;
@@ -32,29 +39,42 @@ use domain::{BranchRecord, PullRequestRef, Report, RepositoryName, Rules, Ticket
 use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
-    inspect::Inspector, made::Made, message, mirror::Mirrors, outgoing::Outgoing, policy::LimitSettings,
+    inspect::Inspector,
+    made::Made,
+    message::{self, RoundsText},
+    mirror::Mirrors,
+    outgoing::Outgoing,
+    policy::LimitSettings,
+    rounds::{RoundEvent, ShownOn},
     trouble::Trouble,
 };
 
+pub(crate) use add_sub_issue::AddSubIssue;
 pub(crate) use back_to_draft::BackToDraft;
+pub(crate) use check_run::CheckRun;
+pub(crate) use close_discussion::CloseDiscussion;
 pub(crate) use close_issue::CloseIssue;
 pub(crate) use comment::Comment;
-pub(crate) use eyes::Eyes;
+pub(crate) use create_issue::CreateIssue;
 pub(crate) use label_pull_request::LabelPullRequest;
 pub(crate) use labels::AddLabels;
 pub(crate) use letters::{comment_on_issue, link_pull_request, open_pull_request};
+pub(crate) use mark_answer::MarkAnswer;
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
 pub(crate) use pull_request::OpenPullRequest;
 pub(crate) use push_branch::PushBranch;
+pub(crate) use react::React;
 pub(crate) use record_end::RecordEnd;
 pub(crate) use record_open::RecordOpen;
 pub(crate) use remote_link::LinkPullRequest;
-pub(crate) use reply::Reply;
+pub(crate) use reply::{Reply, Said};
 pub(crate) use request_review::RequestReview;
+pub(crate) use rerun_checks::RerunChecks;
 pub(crate) use resolve_thread::ResolveThread;
 pub(crate) use show_change::ShowChange;
 pub(crate) use show_files::ShowFiles;
 pub(crate) use submit_review::SubmitReview;
+pub(crate) use summary::Summary;
 pub(crate) use thread::Thread;
 pub(crate) use transition::Transition;
 pub(crate) use unassign::Unassign;
@@ -78,6 +98,11 @@ pub(crate) trait Effect: Debug + Send + Sync {
 
     /// The thread that gets the words of the report, for the effect that writes them.
     fn tells_in(&self) -> Option<&Thread> {
+        None
+    }
+
+    /// What it says of the rounds of work, and where they are shown, for the effect that shows them.
+    fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)> {
         None
     }
 
@@ -115,6 +140,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) id: &'a str,
     /// The comment to write, for an effect that is one.
     pub(crate) text: &'a Outgoing,
+    /// The rounds of work and where to show them, for an effect that does.
+    pub(crate) rounds: Option<(&'a ShownOn, &'a RoundsText)>,
 }
 
 impl Outside {

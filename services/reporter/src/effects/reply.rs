@@ -1,7 +1,7 @@
 //! Reply to a comment of a review.
 
 use async_trait::async_trait;
-use domain::{CommitId, PullRequestRef, ThreadReply};
+use domain::{CommitId, LeftThreads, PullRequestRef, ThreadReply};
 
 use super::{Asked, Effect, Outside, Thread};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
@@ -10,9 +10,18 @@ use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) pull_request: PullRequestRef,
-    pub(crate) reply: ThreadReply,
-    /// The commit that was pushed for the review.
-    pub(crate) commit: Option<CommitId>,
+    /// The comment that began the thread.
+    pub(crate) comment: u64,
+    pub(crate) said: Said,
+}
+
+/// What a reply says.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// What became of the comment, and the commit that was pushed for the review.
+    Done(ThreadReply, Option<CommitId>),
+    /// That people have to decide.
+    Left(LeftThreads),
 }
 
 impl Reply {
@@ -20,7 +29,7 @@ impl Reply {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        Thread::Review(repository.clone(), *number, self.reply.id)
+        Thread::Review(repository.clone(), *number, self.comment)
     }
 }
 
@@ -45,7 +54,10 @@ impl Effect for Reply {
     }
 
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        let text = message::thread_reply(&self.reply, self.commit.as_ref());
+        let text = match &self.said {
+            Said::Done(reply, commit) => message::thread_reply(reply, commit.as_ref()),
+            Said::Left(left) => message::thread_left(left),
+        };
         let text = Outgoing::without_credentials(&text);
         match outside.write_comment(&self.thread(), &text, asked.id).await {
             // Somebody deleted the comment; nobody waits for a reply to it.

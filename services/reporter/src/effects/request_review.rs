@@ -92,6 +92,7 @@ mod tests {
             body: String::new(),
             at: None,
             comments: Vec::new(),
+            commit: None,
         }
     }
 

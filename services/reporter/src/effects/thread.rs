@@ -14,6 +14,8 @@ pub(crate) enum Thread {
     GitHub(RepositoryName, u64),
     /// The thread of a review that a comment on a line began: a pull request, and the comment's id.
     Review(RepositoryName, u64, u64),
+    /// A discussion: the thread of a comment in it, by its id in GraphQL, or one of its own.
+    Discussion(RepositoryName, u64, Option<String>),
     /// Nobody talks there: no tracker has the tickets of folders.
     Nowhere(TicketKey),
 }
@@ -24,6 +26,9 @@ impl Thread {
         match ticket {
             TicketKey::Jira { .. } => Self::Jira(ticket.clone()),
             TicketKey::GitHub { repository, number } => Self::GitHub(repository.clone(), *number),
+            TicketKey::Discussion { repository, number } => {
+                Self::Discussion(repository.clone(), *number, None)
+            }
             TicketKey::Folder { .. } => Self::Nowhere(ticket.clone()),
         }
     }
@@ -56,6 +61,7 @@ impl Outside {
             Thread::Review(repository, number, comment) => {
                 self.our_replies(repository, *number, *comment).await
             }
+            Thread::Discussion(repository, number, _) => self.ours_in_discussion(repository, *number).await,
             Thread::Nowhere(_) => Ok(Vec::new()),
             Thread::GitHub(repository, number) => {
                 let comments = self.github.list_comments(repository, *number).await?;
@@ -94,6 +100,27 @@ impl Outside {
         Ok(ours.collect())
     }
 
+    /// What we said in a discussion, in whatever thread: a marker stands once.
+    async fn ours_in_discussion(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<Ours>, Trouble> {
+        let us = self.github.login(repository.instance()).await?;
+        let found = self.github.discussion(repository, number).await?;
+        let by_us = |comment: &&github::DiscussionComment| {
+            let author = comment.author.as_ref();
+            author.is_some_and(|author| author.login.eq_ignore_ascii_case(&us))
+        };
+        let ours = found.comments.iter().filter(by_us).filter_map(|comment| {
+            Some(Ours {
+                id: comment.node_id.clone(),
+                marker: marker_of(&comment.body)?.to_owned(),
+            })
+        });
+        Ok(ours.collect())
+    }
+
     /// Deletes a comment of ours; one that is gone already is a success.
     pub(crate) async fn delete_comment(&self, thread: &Thread, comment: &str) -> Result<(), Trouble> {
         let deleted = match thread {
@@ -104,6 +131,10 @@ impl Outside {
             }
             // Replies are written once and stay.
             Thread::Review(..) | Thread::Nowhere(_) => Ok(()),
+            Thread::Discussion(repository, ..) => {
+                let deleted = self.github.delete_discussion_comment(repository, comment).await;
+                deleted.map_err(Trouble::from)
+            }
             Thread::GitHub(repository, _) => {
                 let comment = github_id(comment)?;
                 let deleted = self.github.delete_comment(repository, comment).await;

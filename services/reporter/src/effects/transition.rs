@@ -1,5 +1,7 @@
 //! Move a Jira issue.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use domain::{TicketKey, cause::chain};
 use jira::Transition as Offered;
@@ -39,7 +41,8 @@ impl Effect for Transition {
             // What stays a draft is not handed over.
             return Ok(Made::default());
         }
-        create(outside, &self.issue, &self.goals).await
+        let given = asked.rules.map(|rules| rules.jira.transition_fields.clone());
+        create(outside, &self.issue, &self.goals, &given.unwrap_or_default()).await
     }
 }
 
@@ -52,7 +55,12 @@ async fn look(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<
 
 /// Takes the first transition to a goal that Jira accepts; that there is none, or that Jira refuses each, is an answer
 /// too.
-async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Made, Trouble> {
+async fn create(
+    outside: &Outside,
+    issue: &TicketKey,
+    goals: &[String],
+    given: &BTreeMap<String, String>,
+) -> Result<Made, Trouble> {
     let jira = &outside.jira;
     let wanted = goals.first().cloned().unwrap_or_default();
     let offered = jira.transitions(issue).await?;
@@ -68,7 +76,8 @@ async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Resul
     }
     let mut refusals = Vec::new();
     for transition in candidates {
-        let moved = jira.transition(issue, &transition.id);
+        let filled = transition.fill(given).fields;
+        let moved = jira.transition(issue, &transition.id, &filled);
         match failpoint::around("reporter.transition", moved).await {
             Ok(()) => {
                 tracing::info!(ticket = %issue, status = %transition.to.name, "ticket moved");
@@ -94,7 +103,7 @@ async fn create(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Resul
             return Ok(moved);
         }
     }
-    Ok(made(refused(wanted, &refusals)))
+    Ok(made(refused(wanted, &refusals, given)))
 }
 
 /// Every transition that leads to a goal, the best one first.
@@ -105,7 +114,7 @@ fn candidates<'a>(offered: &'a [Offered], goals: &[String]) -> Vec<&'a Offered> 
 }
 
 /// What to tell of the best candidate: Jira's reason, and the fields that a person has to fill in.
-fn refused(wanted: String, refusals: &[(&Offered, jira::Error)]) -> Moved {
+fn refused(wanted: String, refusals: &[(&Offered, jira::Error)], given: &BTreeMap<String, String>) -> Moved {
     let (transition, error) = match refusals.first() {
         Some((transition, error)) => (Some(*transition), chain(error)),
         None => (None, String::new()),
@@ -113,7 +122,7 @@ fn refused(wanted: String, refusals: &[(&Offered, jira::Error)]) -> Moved {
     Moved::Refused {
         wanted,
         detail: error,
-        asks_for: transition.map_or_else(Vec::new, |transition| transition.asks_for.clone()),
+        asks_for: transition.map_or_else(Vec::new, |transition| transition.fill(given).missing),
     }
 }
 
@@ -139,6 +148,7 @@ mod tests {
                 category: StatusCategory::Done,
             },
             asks_for: Vec::new(),
+            screen: Vec::new(),
         };
         names.iter().enumerate().map(transition).collect()
     }
@@ -161,15 +171,23 @@ mod tests {
     #[test]
     fn a_refusal_names_the_fields_of_the_best_candidate() {
         let mut workflow = offered(&[("Close", "Done")]);
-        workflow[0].asks_for = vec!["Resolution".to_owned()];
-        let error = jira::Error::Rejected {
-            detail: "resolution: Resolution is required.".to_owned(),
+        let field = |name: &str| jira::ScreenField {
+            key: name.to_lowercase(),
+            name: name.to_owned(),
+            must: true,
+            ..jira::ScreenField::default()
         };
-        let Moved::Refused { asks_for, detail, .. } = refused("Done".to_owned(), &[(&workflow[0], error)])
+        workflow[0].screen = vec![field("Reason"), field("Points")];
+        let given = BTreeMap::from([("Points".to_owned(), "3".to_owned())]);
+        let error = jira::Error::Rejected {
+            detail: "reason: Reason is required.".to_owned(),
+        };
+        let Moved::Refused { asks_for, detail, .. } =
+            refused("Done".to_owned(), &[(&workflow[0], error)], &given)
         else {
             panic!("not refused")
         };
-        assert_eq!(asks_for, ["Resolution"]);
-        assert!(detail.contains("Resolution is required"));
+        assert_eq!(asks_for, ["Reason"], "the rules give the other");
+        assert!(detail.contains("Reason is required"));
     }
 }

@@ -36,7 +36,8 @@ impl Effect for Unassign {
                     github.remove_label(repository, *number, label).await?;
                 }
             }
-            (TicketKey::GitHub { .. }, None) | (TicketKey::Folder { .. }, _) => return Ok(Made::default()),
+            (TicketKey::GitHub { .. }, None)
+            | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => return Ok(Made::default()),
         }
         tracing::info!(ticket = %self.ticket, "ticket unassigned");
         Ok(Made::default())

@@ -1,9 +1,15 @@
 //! What was done for a ticket, as its people read it there: in short, and file by file.
 
-use domain::{ChangedFile, Description, PullRequestRef, text::capped};
+use domain::{ChangedFile, Description, PullRequestRef, PushBranch, text::capped};
 
-use super::words::{code, fenced, is_web_link};
-use crate::{made::Changed, sanitize};
+use super::{
+    moved,
+    words::{code, fenced, is_web_link},
+};
+use crate::{
+    made::{Changed, Moved, Shown},
+    sanitize,
+};
 
 /// Of all differences in a comment, in characters: below Jira's 32,767 with room for the words around them.
 const SHOWN_CHARS: usize = 8_000;
@@ -66,6 +72,30 @@ pub(crate) fn changed(changed: Option<&Changed>, pull_request: Option<&PullReque
         parts.push(format!("[The whole change](<{url}/files>)"));
     }
     Some(parts.join("\n\n"))
+}
+
+/// A change that became no pull request.
+pub(crate) fn delivered(push: &PushBranch, moved: Option<&Moved>) -> Vec<String> {
+    let mut paragraphs = vec![format!(
+        "The change is on the branch {} of `{}`, commit `{}`. The rules of the repository ask for no pull request \
+         (`agent.finish: done`), so nothing more happens here.",
+        code(&push.branch),
+        push.repository,
+        push.head.short()
+    )];
+    paragraphs.extend(moved.and_then(moved::done));
+    paragraphs
+}
+
+/// The same as [`changed`], of a change that was shown before its push.
+pub(crate) fn shown_change(shown: &Shown) -> String {
+    let mut parts = vec!["**Changed files**".to_owned(), fenced("diff", &shown.excerpt)];
+    if let more @ 1.. = shown.hidden_lines {
+        let named = shown.hidden_files.iter().take(FILES).map(|file| code(file));
+        let named = named.collect::<Vec<_>>().join(", ");
+        parts.push(format!("{more} more lines are on the branch, of {named}."));
+    }
+    parts.join("\n\n")
 }
 
 fn file(file: &ChangedFile) -> String {

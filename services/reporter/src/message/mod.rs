@@ -7,10 +7,14 @@ mod answer;
 mod approval;
 mod aside;
 mod change;
+mod cost;
 mod description;
 mod direct;
 mod done;
+mod duplicate;
 mod effort;
+mod history;
+mod issues;
 mod moved;
 mod proposal;
 mod pull_request;
@@ -24,17 +28,21 @@ mod stopped;
 mod undone;
 mod words;
 
-pub(crate) use answer::answered;
+pub(crate) use answer::{answered, discussed, summary};
 pub(crate) use approval::{decision_needed, excerpt};
 pub(crate) use aside::{quarantined, unreadable};
+pub(crate) use cost::cost;
 pub(crate) use direct::{asked_body, asked_title, link_comment, opened_by_others};
-pub(crate) use done::{changed, done, what_fits};
+pub(crate) use done::{changed, delivered, done, shown_change, what_fits};
+pub(crate) use duplicate::duplicate;
 pub(crate) use effort::forecast;
+pub(crate) use history::{RoundsText, hidden_state, rounds};
+pub(crate) use issues::{issue_text, issue_title, issues_opened, too_many_issues};
 pub(crate) use moved::try_again;
 pub(crate) use proposal::proposed;
 pub(crate) use pull_request::{
-    checks_failed, opened, patch_text, pull_request_body, pull_request_title, ready, remote_link_title,
-    unchecked,
+    checks_failed, checks_rerun, opened, patch_text, pull_request_body, pull_request_title, ready,
+    remote_link_title, run_of_another_commit, unchecked,
 };
 pub(crate) use question::asked;
 pub(crate) use refusal::{
@@ -42,7 +50,9 @@ pub(crate) use refusal::{
     not_inspected, out_of_scope, refusal, unknown_pull_request,
 };
 pub(crate) use review::{line_remark, review};
-pub(crate) use rounds::{addressed, pushed_by_others, reopened, repaired, thread_reply};
+pub(crate) use rounds::{
+    addressed, pushed_by_others, reopened, repaired, review_awaited, thread_left, thread_reply,
+};
 pub(crate) use skipped::skipped;
 pub(crate) use status::status;
 pub(crate) use stopped::{retry_scheduled, stopped};
@@ -97,6 +107,7 @@ pub(crate) fn started(job: Job, repository: &RepositoryName) -> String {
         Job::Implement => "work on this ticket",
         Job::Triage => "triage this ticket",
         Job::Answer => "answer the question",
+        Job::Discuss => "look into this discussion",
         Job::FixCi => "repair the failing checks",
         Job::AddressReview => "address the review",
         Job::Review => "review the pull request",
@@ -104,6 +115,8 @@ pub(crate) fn started(job: Job, repository: &RepositoryName) -> String {
         Job::Finish => "finish this ticket",
         Job::BackToDraft => "take the pull request back to draft",
         Job::Reopen => "follow the pull request again",
+        Job::Rehearse => "tell what a job would write",
+        Job::Remind => "remind of the review",
     };
     format!("Journeyman has started to {work} in `{repository}`.")
 }

@@ -16,6 +16,7 @@ pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) 
         (TicketKey::Jira { .. }, Some(Moved::To(_)) | None) => {
             format!("To try again, move the ticket back to **{again}**.")
         }
+        (TicketKey::Discussion { .. }, _) => "To try again, ask once more in a comment.".to_owned(),
         (TicketKey::GitHub { .. }, _) => {
             "To try again, assign the issue once more, or put its label on it again.".to_owned()
         }

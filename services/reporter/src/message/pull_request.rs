@@ -4,7 +4,7 @@ use domain::{FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, Ticket
 
 use super::description;
 use super::words::{code, is_web_link, link};
-use crate::{draft::Draft, sanitize};
+use crate::{draft::Draft, made::Rerun, sanitize};
 
 /// GitHub's limit for titles.
 const TITLE_CHARS: usize = 256;
@@ -103,19 +103,69 @@ pub(crate) fn checks_failed(
     failed: &[FailedCheck],
     why: Option<RepairEnd>,
 ) -> Vec<String> {
+    let mut paragraphs = what_failed(pull_request, failed);
+    paragraphs.push(why.and_then(not_repaired).unwrap_or_default().to_owned());
+    paragraphs.push(
+        "Please look at the failed checks: push a fix to the branch, or close the pull request.".to_owned(),
+    );
+    paragraphs
+}
+
+/// `rerun` is what became of the failed jobs; absent: that is not known.
+pub(crate) fn checks_rerun(
+    pull_request: &PullRequestRef,
+    failed: &[FailedCheck],
+    rerun: Option<&Rerun>,
+) -> Vec<String> {
+    let people = "Please look at them: start the failed jobs again, push a fix to the branch, or close the pull request.";
+    let next = match rerun {
+        Some(Rerun::Started) => {
+            "None of them is about this change. The failed jobs run again, once for this commit.".to_owned()
+        }
+        Some(Rerun::Before) => {
+            format!(
+                "None of them is about this change, and the failed jobs were started again before. {people}"
+            )
+        }
+        Some(Rerun::Refused { detail }) => format!(
+            "None of them is about this change. GitHub did not start the failed jobs again: {} {people}",
+            sentence(detail)
+        ),
+        None => format!(
+            "None of them is about this change, and the failed jobs could not be started again. {people}"
+        ),
+    };
+    let mut paragraphs = what_failed(pull_request, failed);
+    paragraphs.push(next);
+    paragraphs
+}
+
+/// Why a run is not started again, for people.
+pub(crate) fn run_of_another_commit() -> String {
+    "the run that a check names is one of another commit".to_owned()
+}
+
+fn what_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> Vec<String> {
     let list: Vec<String> = failed.iter().take(20).map(failed_check).collect();
     vec![
         format!("Checks failed on {}. It stays a draft.", link(pull_request)),
         list.join("\n"),
-        why.and_then(not_repaired).unwrap_or_default().to_owned(),
-        "Please look at the failed checks: push a fix to the branch, or close the pull request.".to_owned(),
     ]
+}
+
+/// Words of others as a sentence that notifies nobody.
+fn sentence(text: &str) -> String {
+    let text = sanitize::title(&capped(text, 300));
+    format!("{}.", text.trim_end_matches('.'))
 }
 
 const fn not_repaired(why: RepairEnd) -> Option<&'static str> {
     match why {
         RepairEnd::Off => None,
         RepairEnd::NotOurs => Some("None of them is about this change, so nothing was changed."),
+        RepairEnd::FailedAgain => {
+            Some("None of them is about this change, and they failed again after they ran once more.")
+        }
         RepairEnd::PerHead => Some("Journeyman has tried to repair this commit as often as it may."),
         RepairEnd::PerPullRequest => {
             Some("Journeyman has tried to repair this pull request as often as it may.")

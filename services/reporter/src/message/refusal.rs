@@ -207,6 +207,8 @@ fn secret(kind: &str, place: &Place, anew: &str) -> String {
         ),
         Place::Title => format!("{}; leave it out", found("the title of the pull request")),
         Place::Body => format!("{}; leave it out", found("the body of the pull request")),
+        Place::IssueTitle => format!("{}; leave it out", found("the title of an issue")),
+        Place::IssueText => format!("{}; leave it out", found("the text of an issue")),
         Place::Label => format!("{}; leave it out", found("a label")),
     }
 }

@@ -1,9 +1,9 @@
 //! What becomes of a pull request after it was opened: repairs, reviews, pushes by people.
 
-use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
-use domain::{CommitId, Disposition, PullRequestRef, ThreadReply, text::capped};
+use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed, ReviewAwaited};
+use domain::{CommitId, Disposition, LeftThreads, PullRequestRef, ThreadReply, text::capped};
 
-use super::words::{code, link, person, quoted};
+use super::words::{called, code, link, person, quoted};
 use crate::sanitize;
 
 pub(crate) fn repaired(report: &ChecksRepaired) -> Vec<String> {
@@ -27,6 +27,13 @@ pub(crate) fn repaired(report: &ChecksRepaired) -> Vec<String> {
 
 pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
     let (who, what) = (person(&report.reviewer), link(&report.pull_request));
+    let left = report.left.as_ref().map_or_else(String::new, left_to_people);
+    if report.is_left() {
+        return vec![
+            format!("The review of {what} by {who} goes on with what was discussed before."),
+            left,
+        ];
+    }
     let open = report
         .replies
         .iter()
@@ -44,7 +51,50 @@ pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
         ),
         None => format!("The review of {what} by {who} is answered; nothing was changed.{asked}"),
     };
-    vec![text, quoted(&report.summary)]
+    vec![text, quoted(&report.summary), left]
+}
+
+fn left_to_people(left: &LeftThreads) -> String {
+    let threads = match left.threads.len() {
+        1 => "One thread of it has".to_owned(),
+        count => format!("{count} threads of it have"),
+    };
+    let names: Vec<String> = left.asked.iter().map(|name| person(name)).collect();
+    format!(
+        "{threads} been worked on {} and came back, so Journeyman leaves that to people. Please decide there: {}.",
+        times(left.rounds),
+        names.join(", ")
+    )
+}
+
+/// The reply in a thread that is left to people. It calls those who are asked.
+pub(crate) fn thread_left(left: &LeftThreads) -> String {
+    let names: Vec<String> = left.asked.iter().map(|login| called(login)).collect();
+    format!(
+        "Journeyman has worked on this thread {} and leaves it to people now. Please decide here what is right, {}, and push it \
+         to the branch or resolve the thread.",
+        times(left.rounds),
+        names.join(", ")
+    )
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+/// It calls those who are asked.
+pub(crate) fn review_awaited(report: &ReviewAwaited) -> String {
+    let names: Vec<String> = report.reviewers.iter().map(|login| called(login)).collect();
+    let since = report.since.to_string();
+    let day = since.split('T').next().unwrap_or_default();
+    format!(
+        "This pull request has waited for a review since {day}: {}. Please review it, or ask somebody else to.",
+        names.join(", ")
+    )
 }
 
 pub(crate) fn pushed_by_others(by: &str, pull_request: &PullRequestRef, head: &CommitId) -> String {

@@ -69,6 +69,11 @@ pub(crate) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
                 heads.join(" or ")
             )]
         }
+        SkipReason::NoIssues => vec![
+            "I open no issues here: the rules of this repository allow none. `issues.most_planned` in the rules says how \
+             many a plan may have."
+                .to_owned(),
+        ],
         SkipReason::Unreadable => vec![format!(
             "Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for \
              example with fewer nested lists. {retry}"

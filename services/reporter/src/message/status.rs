@@ -1,19 +1,24 @@
 //! The one comment that says how a ticket stands, as a pure function of its board.
 
+use domain::{Phase, RunId, Timestamp};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::{
     moved::not_moved,
-    words::{code, one_line},
+    words::{code, is_web_link, one_line},
 };
-use crate::board::{Board, Entry};
+use crate::board::{Board, Entry, Mark, Standing};
 
 /// The status comment: the latest in full, then what was said before, one line each.
-pub(crate) fn status(board: &Board) -> String {
+///
+/// `run_url` is the page of a run with `{run}` in the place of its id.
+pub(crate) fn status(board: &Board, run_url: Option<&str>) -> String {
     let Some((latest, earlier)) = board.entries.split_first() else {
         return String::new();
     };
-    let mut paragraphs = vec![latest.text.clone()];
+    let mut paragraphs = vec![marked(latest)];
     paragraphs.extend(board.unmoved.as_ref().and_then(not_moved));
-    paragraphs.push(signature(latest, board));
+    paragraphs.push(signature(latest, board, run_url));
     let lasting = [&board.lasting.done, &board.lasting.changed]
         .into_iter()
         .flatten();
@@ -26,27 +31,77 @@ pub(crate) fn status(board: &Board) -> String {
     paragraphs.join("\n\n")
 }
 
-fn signature(latest: &Entry, board: &Board) -> String {
+/// Who says it, how far the run is, since when it works, what it has spent, and where to watch it.
+fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
+    let at = board
+        .standing
+        .map_or(latest.at, |standing| standing.at.max(latest.at));
     let run = latest.run.as_ref();
-    let run = run.map_or_else(String::new, |run| format!(", run {}", code(&run.to_string())));
-    let elapsed = board
-        .started_at
-        .map(|start| latest.at.unix_s() - start.unix_s())
-        .filter(|seconds| *seconds > 0)
-        .map_or_else(String::new, |seconds| {
-            format!(", {} after the start", duration(seconds))
-        });
-    format!("Journeyman{run}, {}{elapsed}", minute(latest))
+    let named = run.map(|run| match board.standing {
+        Some(standing) => format!("run {} ({})", code(&run.to_string()), work(standing)),
+        None => format!("run {}", code(&run.to_string())),
+    });
+    let elapsed = board.started_at.map(|start| at.unix_s() - start.unix_s());
+    let elapsed = elapsed.filter(|seconds| *seconds > 0);
+    let cost = board.standing.and_then(|standing| standing.cost);
+    let parts = [
+        Some("Journeyman".to_owned()),
+        named,
+        Some(minute(at)),
+        elapsed.map(|seconds| format!("{} after the start", duration(seconds))),
+        cost.filter(|cost| cost.micros() > 0)
+            .map(|cost| format!("{cost} spent")),
+        run.zip(run_url).and_then(|(run, url)| follow(run, url)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(", ")
+}
+
+fn work(standing: Standing) -> String {
+    match standing.phase {
+        Some(phase) => format!("{}: {}", standing.job, doing(phase)),
+        None => standing.job.to_string(),
+    }
+}
+
+const fn doing(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Work => "making the change",
+        Phase::Triage => "choosing labels",
+        Phase::Intake => "reading the ticket",
+        Phase::Plan => "planning",
+        Phase::Review => "reviewing the change",
+        Phase::Answer => "answering",
+        Phase::Discuss => "reading the code",
+        Phase::PullRequest => "reviewing the pull request",
+    }
+}
+
+/// The id of a run holds characters that an address may not.
+fn follow(run: &RunId, run_url: &str) -> Option<String> {
+    let run = run.to_string();
+    let url = run_url.replace("{run}", &utf8_percent_encode(&run, NON_ALPHANUMERIC).to_string());
+    is_web_link(&url).then(|| format!("[follow it](<{url}>)"))
+}
+
+fn marked(entry: &Entry) -> String {
+    match entry.mark {
+        Some(Mark::Done) => format!("✅ {}", entry.text),
+        Some(Mark::Failed) => format!("❌ {}", entry.text),
+        Some(Mark::Stopped) => format!("⏹ {}", entry.text),
+        None => entry.text.clone(),
+    }
 }
 
 fn earlier_line(entry: &Entry) -> String {
-    let first = entry.text.split("\n\n").next().unwrap_or_default();
-    format!("- {}: {}", minute(entry), one_line(first))
+    let text = marked(entry);
+    let first = text.split("\n\n").next().unwrap_or_default();
+    format!("- {}: {}", minute(entry.at), one_line(first))
 }
 
 /// `2026-11-21 10:00 UTC`.
-fn minute(entry: &Entry) -> String {
-    let instant = entry.at.to_string();
+fn minute(at: Timestamp) -> String {
+    let instant = at.to_string();
     let minute = instant.get(..16).unwrap_or(&instant);
     format!("{} UTC", minute.replace('T', " "))
 }

@@ -1,9 +1,13 @@
 //! Snapshots of the status comment.
 
-use domain::{ReportId, RunId, TicketKey, Timestamp};
+use domain::{Dollars, Job, ReportId, TicketKey, report::Progress};
 use insta::assert_snapshot;
 
 use super::*;
+
+fn shown(board: &Board) -> String {
+    status(board, None)
+}
 
 fn board(said: &[(i64, &str)]) -> Board {
     let ticket: TicketKey = "jira:ENG-12".parse().unwrap();
@@ -15,6 +19,7 @@ fn board(said: &[(i64, &str)]) -> Board {
             at: Timestamp::from_unix_ms(1_795_255_200_000 + second * 1000),
             run: Some(run.clone()),
             text: (*text).to_owned(),
+            mark: None,
         };
         board.add(entry, board.entries.is_empty());
     }
@@ -28,12 +33,12 @@ fn the_latest_is_said_in_full_and_the_rest_in_a_line_each() {
         (252, "Checks failed on a pull request.\n\n- `test`\n- `lint`"),
         (300_000, "Ann merged it.\n\nThe ticket is now **Done**."),
     ];
-    assert_snapshot!(status(&board(&said[..1])), @"
+    assert_snapshot!(shown(&board(&said[..1])), @"
     Journeyman has started to work on this ticket in `acme/shop`.
 
     Journeyman, run `jira:ENG-12@57`, 2026-11-21 10:00 UTC
     ");
-    assert_snapshot!(status(&board(&said[..2])), @"
+    assert_snapshot!(shown(&board(&said[..2])), @"
     Checks failed on a pull request.
 
     - `test`
@@ -45,7 +50,7 @@ fn the_latest_is_said_in_full_and_the_rest_in_a_line_each() {
 
     - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
     ");
-    assert_snapshot!(status(&board(&said)), @"
+    assert_snapshot!(shown(&board(&said)), @"
     Ann merged it.
 
     The ticket is now **Done**.
@@ -57,7 +62,7 @@ fn the_latest_is_said_in_full_and_the_rest_in_a_line_each() {
     - 2026-11-21 10:04 UTC: Checks failed on a pull request.
     - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
     ");
-    assert_eq!(status(&Board::default()), "");
+    assert_eq!(shown(&Board::default()), "");
 }
 
 #[test]
@@ -75,7 +80,7 @@ fn that_a_ticket_was_not_moved_is_said_until_it_is() {
         ..board.entries[0].clone()
     };
     board.add(entry, false);
-    assert_snapshot!(status(&board), @"
+    assert_snapshot!(shown(&board), @"
     Checks failed on a pull request.
 
     The ticket is still in **In Progress**: no transition to **Done** is available from that status. It can be moved to: **To Do**, **QA**. Please move it yourself.
@@ -91,12 +96,12 @@ fn that_a_ticket_was_not_moved_is_said_until_it_is() {
         detail: "jira rejected the request: a field".to_owned(),
         asks_for: vec!["Resolution".to_owned()],
     });
-    assert!(status(&board).contains(
+    assert!(shown(&board).contains(
         "The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it yourself \
          and fill in **Resolution**."
     ));
     board.moved(&Moved::To("Done".to_owned()));
-    assert!(!status(&board).contains("yourself"));
+    assert!(!shown(&board).contains("yourself"));
 }
 
 #[test]
@@ -106,4 +111,48 @@ fn times_are_short() {
         spans,
         ["59 s", "1 min 1 s", "59 min 59 s", "2 h 1 min", "1 d 1 h"]
     );
+}
+
+#[test]
+fn the_comment_tells_the_work_its_phase_its_cost_and_where_to_watch_it() {
+    let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
+    let progress = Progress {
+        job: Job::Implement,
+        phase: Some(Phase::Plan),
+        cost: Some(Dollars::from_micros(415_000)),
+    };
+    let later = board.entries[0].at.plus(std::time::Duration::from_secs(75));
+    board.stand(later, progress, progress.phase);
+    assert_snapshot!(status(&board, Some("https://journeyman.example/runs/{run}")), @r#"
+    Journeyman has started to work on this ticket in `acme/shop`.
+
+    Journeyman, run `jira:ENG-12@57` (implement: planning), 2026-11-21 10:01 UTC, 1 min 15 s after the start, $0.42 spent, [follow it](<https://journeyman.example/runs/jira%3AENG%2D12%4057>)
+    "#);
+    board.stand(later, progress, None);
+    assert!(
+        shown(&board).contains("(implement), 2026"),
+        "no phase once it waits: {}",
+        shown(&board)
+    );
+    let unknown = Progress {
+        cost: None,
+        ..progress
+    };
+    board.stand(later, unknown, None);
+    assert!(!shown(&board).contains('$'), "{}", shown(&board));
+    let no_link = status(&board, Some("javascript:alert(1)//{run}"));
+    assert!(!no_link.contains("follow"), "{no_link}");
+}
+
+#[test]
+fn how_work_ended_is_seen_at_a_glance() {
+    for (mark, sign) in [(Mark::Done, "✅ "), (Mark::Failed, "❌ "), (Mark::Stopped, "⏹ ")] {
+        let mut board = board(&[(0, "Something ended."), (9, "Something else ended.")]);
+        for entry in &mut board.entries {
+            entry.mark = Some(mark);
+        }
+        let text = shown(&board);
+        assert!(text.starts_with(&format!("{sign}Something else")), "{text}");
+        assert!(text.contains(&format!("UTC: {sign}Something ended.")), "{text}");
+    }
 }

@@ -22,6 +22,15 @@ pub(super) fn person(name: &str) -> String {
     }
 }
 
+/// A name that notifies its owner on GitHub; one that is no login there is only written.
+pub(super) fn called(login: &str) -> String {
+    let is_login = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    match !login.is_empty() && login.len() <= 39 && login.chars().all(is_login) {
+        true => format!("@{login}"),
+        false => person(login),
+    }
+}
+
 pub(super) fn code(text: &str) -> String {
     format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
 }

@@ -74,7 +74,7 @@ pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> R
     check_branch_name(branch, &[&rules.repo.default_branch, rules.target_branch()])?;
     let key = match ticket {
         TicketKey::Jira { .. } | TicketKey::Folder { .. } => ticket.short(),
-        TicketKey::GitHub { number, .. } => number.to_string(),
+        TicketKey::GitHub { number, .. } | TicketKey::Discussion { number, .. } => number.to_string(),
     };
     if contains_word(branch, &key) {
         Ok(())

@@ -72,6 +72,10 @@ pub(crate) enum Place {
     Title,
     /// In the body of a pull request.
     Body,
+    /// In the title of an issue.
+    IssueTitle,
+    /// In the text of an issue.
+    IssueText,
     /// In a label.
     Label,
 }

@@ -2,8 +2,8 @@
 
 use domain::report::ChecksAbsent;
 
-use super::{Asked, Effects, Kind, Told};
-use crate::{effects::MarkReadyUnchecked, message};
+use super::{Asked, Effects, Kind, Told, checked};
+use crate::{board::Mark, effects::MarkReadyUnchecked, message, rounds::Checked};
 
 impl Kind for ChecksAbsent {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
@@ -13,7 +13,12 @@ impl Kind for ChecksAbsent {
             required: asked.rules.ci.required,
         })];
         effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
+        effects.push(checked(&self.pull_request, &self.head, Checked::Absent));
         effects
+    }
+
+    fn mark(&self, told: &Told<'_>) -> Option<Mark> {
+        told.made.awaited.is_none().then_some(Mark::Done)
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {

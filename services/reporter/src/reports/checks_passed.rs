@@ -2,8 +2,8 @@
 
 use domain::report::ChecksPassed;
 
-use super::{Asked, Effects, Kind, Told};
-use crate::{effects::{MarkReady, RequestReview}, message};
+use super::{Asked, Effects, Kind, Told, checked};
+use crate::{board::Mark, effects::{MarkReady, RequestReview}, message, rounds::Checked};
 
 impl Kind for ChecksPassed {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
@@ -16,7 +16,12 @@ impl Kind for ChecksPassed {
             pull_request: self.pull_request.clone(),
             of: None,
         }));
+        effects.push(checked(&self.pull_request, &self.head, Checked::Passed));
         effects
+    }
+
+    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+        Some(Mark::Done)
     }
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {

@@ -3,7 +3,7 @@
 use domain::{PullRequestStatus, report::Closed};
 
 use super::{Asked, Effects, Kind, Told};
-use crate::{effects::RecordEnd, message};
+use crate::{board::Mark, effects::RecordEnd, message};
 
 impl Kind for Closed {
     fn effects(&self, _: &Asked<'_>) -> Effects {
@@ -11,6 +11,10 @@ impl Kind for Closed {
             pull_request: self.pull_request.clone(),
             status: PullRequestStatus::Closed,
         })]
+    }
+
+    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+        Some(Mark::Stopped)
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {

@@ -23,7 +23,7 @@ impl Kind for Proposal {
         message::decision_needed(&self.push, told.ticket, what, told.run)
     }
 
-    fn receipt(&self, made: Made) -> Receipt {
+    fn receipt(&self, made: Made, _: &Asked<'_>) -> Receipt {
         made.shown.map_or(Receipt::Told, |Shown { head, diff, .. }| {
             Receipt::DecisionAsked { head, diff }
         })

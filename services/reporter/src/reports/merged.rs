@@ -3,7 +3,7 @@
 use domain::{PullRequestStatus, report::Merged};
 
 use super::{Asked, Effects, Kind, Told};
-use crate::{effects::RecordEnd, message};
+use crate::{board::Mark, effects::RecordEnd, message};
 
 impl Kind for Merged {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
@@ -13,6 +13,10 @@ impl Kind for Merged {
         })];
         effects.extend(asked.done());
         effects
+    }
+
+    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+        Some(Mark::Done)
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {

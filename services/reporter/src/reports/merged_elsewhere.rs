@@ -3,11 +3,15 @@
 use domain::report::MergedElsewhere;
 
 use super::{Asked, Effects, Kind, Told};
-use crate::message;
+use crate::{board::Mark, message};
 
 impl Kind for MergedElsewhere {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         asked.done().into_iter().collect()
+    }
+
+    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+        Some(Mark::Done)
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {

@@ -2,13 +2,17 @@
 
 use std::fmt::Debug;
 
-use domain::{Receipt, Report, ReportRequest, Rules, RunId, TicketKey};
+use domain::{
+    CommitId, PullRequestRef, Receipt, Report, ReportRequest, RepositoryName, Rules, RunId, StopReason,
+    TicketKey,
+};
 
 use crate::{
-    board::Lasting,
-    effects::{CloseIssue, Comment, Effect, Thread, Transition},
+    board::{Lasting, Mark},
+    effects::{CheckRun, CloseIssue, Comment, Effect, Thread, Transition},
     made::Made,
     message,
+    rounds::{Checked, RoundEvent},
 };
 
 /// What workflows call the last status, where the rules name none that can be reached.
@@ -21,6 +25,11 @@ pub(crate) type Effects = Vec<Box<dyn Effect>>;
 pub(crate) trait Kind: Debug {
     /// What is done, in order, before people hear of it.
     fn effects(&self, _: &Asked<'_>) -> Effects {
+        Effects::new()
+    }
+
+    /// What is done after people heard of it.
+    fn afterwards(&self, _: &Asked<'_>) -> Effects {
         Effects::new()
     }
 
@@ -37,13 +46,18 @@ pub(crate) trait Kind: Debug {
     /// What they hear, as paragraphs of Markdown; empty ones are left out.
     fn words(&self, told: &Told<'_>) -> Vec<String>;
 
+    /// How the work ended with it; absent while it goes on.
+    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+        None
+    }
+
     /// What stays in the status comment below what is said later.
     fn lasting(&self, _: &Told<'_>) -> Lasting {
         Lasting::default()
     }
 
     /// What the asker gets when everything is done.
-    fn receipt(&self, _: Made) -> Receipt {
+    fn receipt(&self, _: Made, _: &Asked<'_>) -> Receipt {
         Receipt::Told
     }
 }
@@ -57,6 +71,8 @@ pub(crate) enum Heard {
     InStatus,
     /// In the status comment, which begins anew.
     AtStart,
+    /// In the status comment's line about how far the work is.
+    AsProgress,
     /// In a comment of its own: it calls a person, and an edited comment would notify nobody on GitHub.
     Apart,
 }
@@ -131,17 +147,23 @@ macro_rules! reports {
 
 reports! {
     work_started: WorkStarted,
+    progressed: Progressed,
+    react: React,
     effort_forecast: EffortForecast,
     push_branch: PushBranch,
+    work_delivered: WorkDelivered,
     open_pull_request: OpenPullRequest,
     checks_passed: ChecksPassed,
     checks_absent: ChecksAbsent,
     checks_failed: ChecksFailed,
+    rerun_checks: RerunChecks,
     checks_repaired: ChecksRepaired,
     review_addressed: ReviewAddressed,
     pull_request_reviewed: PullRequestReviewed,
+    review_awaited: ReviewAwaited,
     pushed_by_others: PushedByOthers,
     question_answered: QuestionAnswered,
+    cost_told: CostTold,
     merged: Merged,
     merged_elsewhere: MergedElsewhere,
     closed: Closed,
@@ -149,11 +171,14 @@ reports! {
     decision_needed: DecisionNeeded,
     plan_proposed: PlanProposed,
     question_asked: QuestionAsked,
+    rehearse: Rehearse,
     run_stopped: RunStopped,
     retry_scheduled: RetryScheduled,
     quarantined: Quarantined,
     unreadable: Unreadable,
     add_labels: AddLabels,
+    open_issues: OpenIssues,
+    discussed: Discussed,
     skipped: Skipped,
 }
 
@@ -168,6 +193,7 @@ pub(crate) fn plan(report: &Report, rules: &Rules) -> Effects {
             thread: kind.thread(&report.ticket),
         }));
     }
+    effects.extend(kind.afterwards(&Asked { report, rules }));
     effects
 }
 
@@ -186,6 +212,30 @@ pub(crate) fn named(effects: &[Box<dyn Effect>]) -> impl Iterator<Item = (String
     })
 }
 
+/// Shows the rounds of work with what is new of them.
+fn shows(repository: &RepositoryName, event: RoundEvent) -> Box<dyn Effect> {
+    Box::new(CheckRun {
+        repository: Some(repository.clone()),
+        event,
+    })
+}
+
+/// Shows what came of the checks of a commit.
+fn checked(pull_request: &PullRequestRef, head: &CommitId, result: Checked) -> Box<dyn Effect> {
+    let head = head.clone();
+    shows(&pull_request.repository, RoundEvent::Checked { head, result })
+}
+
+/// Shows that a try failed.
+fn failed(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn Effect> {
+    Box::new(CheckRun {
+        repository: pull_request.map(|opened| opened.repository.clone()),
+        event: RoundEvent::Failed {
+            reason: reason.as_str(),
+        },
+    })
+}
+
 /// Where people hear of a report.
 pub(crate) fn heard(request: &ReportRequest) -> Heard {
     kind(request).heard()
@@ -194,6 +244,11 @@ pub(crate) fn heard(request: &ReportRequest) -> Heard {
 /// What stays in the status comment.
 pub(crate) fn lasting(request: &ReportRequest, told: &Told<'_>) -> Lasting {
     kind(request).lasting(told)
+}
+
+/// How the work ended with it.
+pub(crate) fn mark(request: &ReportRequest, told: &Told<'_>) -> Option<Mark> {
+    kind(request).mark(told)
 }
 
 /// What people hear of a report, as Markdown.
@@ -209,8 +264,8 @@ pub(crate) fn comment(request: &ReportRequest, told: &Told<'_>) -> String {
 }
 
 /// What the asker gets when every effect is done.
-pub(crate) fn receipt(request: &ReportRequest, made: Made) -> Receipt {
-    kind(request).receipt(made)
+pub(crate) fn receipt(report: &Report, rules: &Rules, made: Made) -> Receipt {
+    kind(&report.request).receipt(made, &Asked { report, rules })
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use domain::{Receipt, report::OpenPullRequest};
 
-use super::{Asked, Effects, Kind, Told};
+use super::{Asked, Effects, Kind, Told, shows};
 use crate::{
     draft::Draft,
     board::Lasting,
     effects::{self, LabelPullRequest, LinkPullRequest, ShowFiles},
     made::Made,
     message,
+    rounds::RoundEvent,
 };
 
 impl Kind for OpenPullRequest {
@@ -28,6 +29,7 @@ impl Kind for OpenPullRequest {
             let labels = labels.clone();
             effects.push(Box::new(LabelPullRequest { labels }));
         }
+        effects.push(shows(&self.repository, RoundEvent::Opened));
         if self.repository.local_folder().is_none() {
             effects.push(Box::new(ShowFiles { pull_request: None }));
         }
@@ -45,7 +47,7 @@ impl Kind for OpenPullRequest {
         }
     }
 
-    fn receipt(&self, made: Made) -> Receipt {
+    fn receipt(&self, made: Made, _: &Asked<'_>) -> Receipt {
         made.pull_request.map_or(Receipt::Told, Receipt::PullRequestOpened)
     }
 }

@@ -2,12 +2,19 @@
 
 use domain::{PushBranch, Receipt};
 
-use super::{Asked, Effects, Heard, Kind, Told};
-use crate::{effects, made::Made};
+use super::{Asked, Effects, Heard, Kind, Told, shows};
+use crate::{effects, made::Made, rounds::RoundEvent};
 
 impl Kind for PushBranch {
     fn effects(&self, _: &Asked<'_>) -> Effects {
-        vec![Box::new(effects::PushBranch(self.clone()))]
+        let pushed = RoundEvent::Pushed {
+            branch: Some(self.branch.clone()),
+            head: self.head.clone(),
+        };
+        vec![
+            Box::new(effects::PushBranch(self.clone())),
+            shows(&self.repository, pushed),
+        ]
     }
 
     fn heard(&self) -> Heard {
@@ -18,7 +25,7 @@ impl Kind for PushBranch {
         Vec::new()
     }
 
-    fn receipt(&self, made: Made) -> Receipt {
+    fn receipt(&self, made: Made, _: &Asked<'_>) -> Receipt {
         made.pushed.map_or(Receipt::Told, |head| Receipt::Pushed {
             branch: self.branch.clone(),
             head,

@@ -2,14 +2,21 @@
 
 use domain::report::PushedByOthers;
 
-use super::{Asked, Effects, Kind, Told};
-use crate::{effects::BackToDraft, message};
+use super::{Asked, Effects, Kind, Told, shows};
+use crate::{effects::BackToDraft, message, rounds::RoundEvent};
 
 impl Kind for PushedByOthers {
     fn effects(&self, _: &Asked<'_>) -> Effects {
-        vec![Box::new(BackToDraft {
-            pull_request: self.pull_request.clone(),
-        })]
+        let pushed = RoundEvent::Pushed {
+            branch: None,
+            head: self.head.clone(),
+        };
+        vec![
+            Box::new(BackToDraft {
+                pull_request: self.pull_request.clone(),
+            }),
+            shows(&self.pull_request.repository, pushed),
+        ]
     }
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! A question was answered.
 
-use domain::{TicketKey, report::QuestionAnswered};
+use domain::{Reactable, TicketKey, report::QuestionAnswered};
 
 use super::{Heard, Kind, Told};
 use crate::{effects::Thread, message};
@@ -12,9 +12,12 @@ impl Kind for QuestionAnswered {
 
     /// Where it was asked.
     fn thread(&self, ticket: &TicketKey) -> Thread {
-        match &self.question.pull_request {
-            Some(ours) => Thread::GitHub(ours.repository.clone(), ours.number),
-            None => Thread::of(ticket),
+        match (&self.question.pull_request, &self.question.comment) {
+            (Some(ours), _) => Thread::GitHub(ours.repository.clone(), ours.number),
+            (None, Some(Reactable::Discussion { repository, number, comment })) => {
+                Thread::Discussion(repository.clone(), *number, comment.clone())
+            }
+            (None, _) => Thread::of(ticket),
         }
     }
 

@@ -5,7 +5,7 @@ use domain::{Disposition, report::ReviewAddressed};
 use super::{Asked, Effects, Kind, Told};
 use crate::{
     board::Lasting,
-    effects::{BackToDraft, Reply, RequestReview, ResolveThread, ShowFiles},
+    effects::{BackToDraft, Reply, RequestReview, ResolveThread, Said, ShowFiles},
     message,
 };
 
@@ -15,9 +15,18 @@ impl Kind for ReviewAddressed {
         let replies = self.replies.iter().map(|reply| {
             Box::new(Reply {
                 pull_request: self.pull_request.clone(),
-                reply: reply.clone(),
-                commit: self.commit.clone(),
+                comment: reply.id,
+                said: Said::Done(reply.clone(), self.commit.clone()),
             }) as _
+        });
+        let left = self.left.iter().flat_map(|left| {
+            left.threads.iter().map(|thread| {
+                Box::new(Reply {
+                    pull_request: self.pull_request.clone(),
+                    comment: *thread,
+                    said: Said::Left(left.clone()),
+                }) as _
+            })
         });
         // Who reads a reply finds the pull request as it says.
         let mut effects = Effects::new();
@@ -26,7 +35,7 @@ impl Kind for ReviewAddressed {
                 pull_request: self.pull_request.clone(),
             }));
         }
-        effects.extend(replies);
+        effects.extend(replies.chain(left));
         if self.commit.is_some() {
             effects.push(Box::new(ShowFiles {
                 pull_request: Some(self.pull_request.clone()),
@@ -40,7 +49,7 @@ impl Kind for ReviewAddressed {
                 comment: reply.id,
             }) as _
         }));
-        if self.commit.is_none() {
+        if self.commit.is_none() && !self.is_left() {
             effects.push(Box::new(RequestReview {
                 pull_request: self.pull_request.clone(),
                 of: Some(self.reviewer.clone()),

@@ -3,9 +3,13 @@
 use domain::SkipReason;
 
 use super::{Kind, Told};
-use crate::message;
+use crate::{board::Mark, message};
 
 impl Kind for SkipReason {
+    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+        Some(Mark::Stopped)
+    }
+
     fn words(&self, told: &Told<'_>) -> Vec<String> {
         message::skipped(self, &told.try_again())
     }

@@ -16,6 +16,7 @@ fn report(ticket: &str, request: ReportRequest) -> Report {
         run: Some(run),
         fence: RunFence::default(),
         at: Timestamp::default(),
+        progress: None,
         request,
     }
 }
@@ -76,14 +77,27 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
             body: "b".into(),
             description: None,
         })),
-        ["open_pull_request", "link_pull_request", "show_files", "comment"]
+        [
+            "open_pull_request",
+            "link_pull_request",
+            "check_run",
+            "show_files",
+            "comment"
+        ]
+    );
+    assert_eq!(
+        of(ReportRequest::WorkDelivered(report::WorkDelivered {
+            push: push(repository.clone()),
+            description: Box::default(),
+        })),
+        ["show_change", "push_branch", "transition", "comment"]
     );
     assert_eq!(
         of(ReportRequest::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request(),
             head: commit()
         })),
-        ["mark_ready", "request_review", "comment"]
+        ["mark_ready", "request_review", "check_run", "comment"]
     );
     assert_eq!(
         of(ReportRequest::ChecksFailed(report::ChecksFailed {
@@ -92,7 +106,16 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
             failed: vec![],
             unrepaired: None,
         })),
-        ["comment"]
+        ["check_run", "comment"]
+    );
+    assert_eq!(
+        of(ReportRequest::RerunChecks(report::RerunChecks {
+            pull_request: pull_request(),
+            head: commit(),
+            failed: vec![],
+            runs: vec![1, 2],
+        })),
+        ["rerun_checks", "check_run", "comment"]
     );
     assert_eq!(
         of(ReportRequest::Merged(report::Merged {
@@ -118,6 +141,37 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
     assert_eq!(
         of(ReportRequest::Skipped(SkipReason::Label { label: "skip".into() })),
         ["comment"]
+    );
+}
+
+#[test]
+fn issues_of_a_plan_are_opened_before_they_are_linked() {
+    let planned = |title: &str| report::PlannedIssue {
+        title: title.to_owned(),
+        text: String::new(),
+        checklist: Vec::new(),
+    };
+    let request = |parent| {
+        ReportRequest::OpenIssues(report::OpenIssues {
+            repository: "acme/shop".parse().unwrap(),
+            parent,
+            issues: vec![planned("All"), planned("One")],
+        })
+    };
+    let of = |parent| names("github:acme/shop#7", &Rules::default(), request(parent));
+    assert_eq!(
+        of(None),
+        ["create_issue", "create_issue", "add_sub_issue", "comment"]
+    );
+    assert_eq!(
+        of(Some(7)),
+        [
+            "create_issue",
+            "create_issue",
+            "add_sub_issue",
+            "add_sub_issue",
+            "comment"
+        ]
     );
 }
 
@@ -148,7 +202,13 @@ fn a_review_status_moves_the_ticket_at_hand_over() {
     });
     assert_eq!(
         names("jira:ENG-12", &rules, request),
-        ["mark_ready", "transition", "request_review", "comment"]
+        [
+            "mark_ready",
+            "transition",
+            "request_review",
+            "check_run",
+            "comment"
+        ]
     );
 }
 
@@ -178,5 +238,40 @@ fn the_configured_done_status_is_tried_first() {
     assert!(
         goals.contains(r#"goals: ["Shipped", "done""#) && goals.contains("resolved"),
         "{goals}"
+    );
+}
+
+#[test]
+fn a_rehearsal_has_no_effects_and_gives_back_those_of_other_requests_under_the_rules() {
+    let rules = Rules::default();
+    let repository: RepositoryName = "acme/shop".parse().unwrap();
+    let started = report::WorkStarted {
+        job: Job::Implement,
+        repository: repository.clone(),
+    };
+    let rehearse = report::Rehearse {
+        job: Job::Implement,
+        repository: repository.clone(),
+        requests: vec![started.into(), push(repository).into()],
+    };
+    for ticket in ["jira:ENG-12", "github:acme/shop#7", "folder:shop#1"] {
+        let effects = names(ticket, &rules, rehearse.clone().into());
+        assert_eq!(effects, Vec::<&str>::new(), "{ticket}");
+    }
+    let report = report("jira:ENG-12", rehearse.into());
+    let Receipt::Rehearsed { would } = receipt(&report, &rules, Made::default()) else {
+        panic!("no rehearsal")
+    };
+    let [started, push] = would.as_slice() else {
+        panic!("{would:?}")
+    };
+    assert_eq!(started.effects, ["transition", "comment"]);
+    assert_eq!(
+        started.words,
+        "Journeyman has started to work on this ticket in `acme/shop`."
+    );
+    assert_eq!(
+        (push.effects.as_slice(), push.words.as_str()),
+        (&["push_branch".to_owned(), "check_run".to_owned()][..], "")
     );
 }

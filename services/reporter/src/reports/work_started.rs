@@ -1,21 +1,15 @@
 //! Work starts.
 
-use domain::{Job, TicketKey, report::WorkStarted};
+use domain::{Job, report::WorkStarted};
 
 use super::{Asked, Effects, Heard, Kind, Told};
-use crate::{board::Lasting, effects::Eyes, message};
+use crate::{board::Lasting, message};
 
 impl Kind for WorkStarted {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         // What goes on with a pull request leaves its ticket where it is.
         if self.job != Job::Implement {
             return Effects::new();
-        }
-        if let TicketKey::GitHub { repository, number } = &asked.report.ticket {
-            return vec![Box::new(Eyes {
-                repository: repository.clone(),
-                number: *number,
-            })];
         }
         let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
         moved.into_iter().collect()

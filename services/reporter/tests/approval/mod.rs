@@ -39,6 +39,7 @@ async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Verdict
         at: bootstrap::now(),
         source: Source::Api,
         actor: Some("ann".to_owned()),
+        seen: None,
         reason: Reason::Decided(decision),
     };
     rig.queue.triggers().append(&trigger).await.unwrap();

@@ -47,6 +47,7 @@ async fn a_credential_in_a_title_a_body_or_a_label_is_refused_to_the_model() {
         (
             ReportRequest::AddLabels(report::AddLabels {
                 labels: vec![token()],
+                duplicate_of: None,
             }),
             "a label",
         ),

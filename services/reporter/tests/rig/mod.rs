@@ -33,6 +33,8 @@ pub(crate) struct RigOptions {
     pub(crate) agent: &'static str,
     /// Another program in the inspector's place.
     pub(crate) inspector: Option<PathBuf>,
+    /// Whether the writer is a GitHub App, and not a token.
+    pub(crate) as_app: bool,
     /// Where git finds GitHub; the stand-in's own address without it.
     pub(crate) git_url: Option<String>,
 }
@@ -44,6 +46,7 @@ impl Default for RigOptions {
             clone_limit_s: 600,
             agent: "",
             inspector: None,
+            as_app: false,
             git_url: None,
         }
     }
@@ -108,7 +111,9 @@ impl Rig {
             github_writer: ::github::Settings {
                 api_url: github.api_url(),
                 git_url: options.git_url.unwrap_or_else(|| github.git_url()),
-                token: Some(SecretString::from(github::WRITER_TOKEN)),
+                token: (!options.as_app).then(|| SecretString::from(github::WRITER_TOKEN)),
+                app_id: options.as_app.then_some(github::WRITER_APP_ID),
+                private_key: options.as_app.then(|| github::APP_PRIVATE_KEY.into()),
                 ..::github::Settings::default()
             },
             jira_writer: Some(::jira::Settings {
@@ -152,6 +157,7 @@ impl Rig {
             run: Some(self.run()),
             fence: RunFence::default(),
             at: bootstrap::now(),
+            progress: None,
             request,
         }
     }
@@ -161,7 +167,7 @@ impl Rig {
         self.queue.reports().append(report).await.unwrap();
         let triggers = self.queue.triggers();
         let look = async || {
-            let known = triggers.read_after(&self.ticket, 0).await.unwrap();
+            let known = triggers.read_after(&report.ticket, 0).await.unwrap();
             known.into_iter().find_map(|(_, trigger)| match trigger.reason {
                 Reason::ReportSettled(settled) if settled.report == report.id => Some(settled.outcome),
                 _ => None,

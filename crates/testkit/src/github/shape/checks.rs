@@ -18,17 +18,31 @@ impl Repo {
             "{url}/{}/actions/runs/{}/job/{}",
             self.name, check.suite, check.id
         );
+        let at_github = match check.elsewhere {
+            Some(_) => format!("{url}/{}/runs/{}", self.name, check.id),
+            None => page.clone(),
+        };
+        let page = check.elsewhere.as_ref().unwrap_or(&page);
+        let end = |value: &str| match self.is_under_way(check.suite, check.conclusion) {
+            true => Value::Null,
+            false => value.into(),
+        };
+        let conclusion = end(check.conclusion.as_str());
+        let status = if conclusion.is_null() {
+            "in_progress"
+        } else {
+            "completed"
+        };
         json!({
             "id": check.id, "node_id": format!("CR_{}", check.id), "name": check.name, "head_sha": check.sha,
-            "external_id": "", "url": own, "html_url": page, "details_url": page, "status": "completed",
-            "conclusion": check.conclusion.as_str(), "started_at": check.completed,
-            "completed_at": check.completed,
+            "external_id": check.external_id, "url": own, "html_url": at_github, "details_url": page, "status": status,
+            "conclusion": conclusion, "started_at": check.completed, "completed_at": end(&check.completed),
             "output": {
-                "title": check.name, "summary": check.output, "text": check.output, "annotations_count": 0,
+                "title": check.title, "summary": check.output, "text": check.output, "annotations_count": 0,
                 "annotations_url": format!("{own}/annotations"),
             },
             "check_suite": {"id": check.suite}, "pull_requests": self.minimal_pulls(&check.sha, url),
-            "app": app(CI_LOGIN),
+            "app": app(check.app),
         })
     }
 
@@ -67,12 +81,12 @@ impl Repo {
         with(self.suite_json(suite, sha, conclusion, at, url), more)
     }
 
-    fn branch_of(&self, sha: &str) -> Option<&str> {
+    pub(in crate::github) fn branch_of(&self, sha: &str) -> Option<&str> {
         let pull = self.pulls.values().find(|pull| pull.head_sha == sha);
         pull.map(|pull| pull.head.as_str())
     }
 
-    fn minimal_pulls(&self, sha: &str, url: &str) -> Vec<Value> {
+    pub(in crate::github) fn minimal_pulls(&self, sha: &str, url: &str) -> Vec<Value> {
         let pulls = self.pulls.values();
         pulls
             .filter(|pull| pull.open && pull.head_sha == sha)

@@ -11,7 +11,7 @@ fn person(person: &Person) -> Value {
 }
 
 /// A commit as checks carry it.
-pub(super) fn simple_commit(commit: &Commit) -> Value {
+pub(in crate::github) fn simple_commit(commit: &Commit) -> Value {
     json!({
         "id": commit.id, "tree_id": commit.tree, "message": commit.message, "timestamp": commit.at,
         "author": person(&commit.author), "committer": person(&commit.committer),
@@ -29,7 +29,7 @@ pub(in crate::github) fn pushed_commit(repo: &Repo, commit: &Commit, url: &str) 
 
 impl Repo {
     /// A commit by itself. Whose e-mail address is no account's has no user.
-    fn commit_json(&self, commit: &Commit, url: &str) -> Value {
+    pub(in crate::github) fn commit_json(&self, commit: &Commit, url: &str) -> Value {
         let own = self.own_url(url);
         let (sha, page) = (&commit.id, format!("{url}/{}/commit", self.name));
         let dated = |who: &Person| with(person(who), json!({"date": commit.at}));

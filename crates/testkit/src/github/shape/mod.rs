@@ -3,6 +3,7 @@
 
 mod checks;
 mod commits;
+mod discussions;
 mod people;
 mod pulls;
 mod repositories;
@@ -12,8 +13,8 @@ mod talk;
 use serde_json::Value;
 
 pub(super) use checks::CI_LOGIN;
-pub(super) use commits::pushed_commit;
-pub(super) use people::{account, app, collaborator, installation, user};
+pub(super) use commits::{pushed_commit, simple_commit};
+pub(super) use people::{account, actor, app, collaborator, installation, user};
 pub(super) use pulls::label_json;
 
 /// An object with more properties.

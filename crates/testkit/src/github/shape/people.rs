@@ -41,6 +41,15 @@ pub(in crate::github) fn user(login: &str) -> Value {
     user
 }
 
+/// An account in GraphQL, whose logins of Apps have no `[bot]` at their end.
+pub(in crate::github) fn actor(login: &str) -> Value {
+    let id = number_of(login);
+    match login.strip_suffix("[bot]") {
+        Some(slug) => json!({"__typename": "Bot", "login": slug, "databaseId": id}),
+        None => json!({"__typename": "User", "login": login, "databaseId": id}),
+    }
+}
+
 /// An account by itself.
 pub(in crate::github) fn account(login: &str) -> Value {
     let more = json!({

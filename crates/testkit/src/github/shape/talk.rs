@@ -6,7 +6,7 @@ use super::people::app_of;
 use super::{user, with};
 use crate::github::state::{Comment, Issue, Pull, Repo};
 
-fn reactions(own: &str) -> Value {
+pub(super) fn reactions(own: &str) -> Value {
     json!({
         "url": format!("{own}/reactions"), "total_count": 0, "+1": 0, "-1": 0, "laugh": 0, "confused": 0, "heart": 0,
         "hooray": 0, "eyes": 0, "rocket": 0,

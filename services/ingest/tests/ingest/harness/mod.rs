@@ -391,6 +391,7 @@ pub(crate) fn merge_trigger() -> Trigger {
         at: Timestamp::from_unix_ms(1),
         source: Source::Webhook,
         actor: None,
+        seen: None,
         reason: Reason::PullRequestMerged {
             pull_request,
             by: "mia".to_owned(),

@@ -7,6 +7,7 @@ use crate::run::{machine::JobSpec, phases};
 pub(super) const JOB: JobSpec = JobSpec {
     job: Some(Job::AddressReview),
     phases: &[
+        phases::seen::PHASE,
         phases::announce::PHASE,
         phases::open::PHASE,
         phases::work::PHASE,
@@ -17,6 +18,7 @@ pub(super) const JOB: JobSpec = JobSpec {
         phases::gate::PHASE,
         phases::deliver::PHASE,
         phases::report_back::PHASE,
+        phases::done::PHASE,
     ],
     is_awaited: true,
 };

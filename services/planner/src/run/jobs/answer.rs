@@ -6,6 +6,11 @@ use crate::run::{machine::JobSpec, phases};
 
 pub(super) const JOB: JobSpec = JobSpec {
     job: Some(Job::Answer),
-    phases: &[phases::open::PHASE, phases::answer::PHASE],
+    phases: &[
+        phases::seen::PHASE,
+        phases::open::PHASE,
+        phases::answer::PHASE,
+        phases::done::PHASE,
+    ],
     is_awaited: true,
 };

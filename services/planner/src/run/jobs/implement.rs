@@ -7,6 +7,7 @@ use crate::run::{machine::JobSpec, phases};
 pub(super) const JOB: JobSpec = JobSpec {
     job: Some(Job::Implement),
     phases: &[
+        phases::seen::PHASE,
         phases::announce::PHASE,
         phases::open::PHASE,
         phases::look::PHASE,

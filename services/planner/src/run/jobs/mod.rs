@@ -2,9 +2,11 @@
 
 mod address_review;
 mod answer;
+mod discuss;
 mod fix_ci;
 mod implement;
 mod notice;
+mod rehearse;
 mod review;
 mod triage;
 mod unsupported;
@@ -14,13 +16,15 @@ use domain::Phase;
 use super::machine::{DialogSpec, Input, JobSpec, RunState};
 
 /// Every job that somebody can ask for.
-const JOBS: [&JobSpec; 6] = [
+const JOBS: [&JobSpec; 8] = [
     &implement::JOB,
     &triage::JOB,
     &fix_ci::JOB,
     &address_review::JOB,
     &answer::JOB,
+    &discuss::JOB,
     &review::JOB,
+    &rehearse::JOB,
 ];
 
 /// The job of a run.

@@ -6,6 +6,10 @@ use crate::run::{machine::JobSpec, phases};
 
 pub(super) const JOB: JobSpec = JobSpec {
     job: Some(Job::Review),
-    phases: &[phases::open::PHASE, phases::pull_request::PHASE],
+    phases: &[
+        phases::seen::PHASE,
+        phases::open::PHASE,
+        phases::pull_request::PHASE,
+    ],
     is_awaited: true,
 };

@@ -106,7 +106,12 @@ pub(crate) fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
     let turns = request.rules.agent.turns(state.class());
     match request.about {
         About::Checks(_) => turns.min(REPAIR_TURNS),
-        About::Ticket | About::Review(_) | About::Question(_) | About::Change(_) => turns,
+        About::Ticket
+        | About::Review(_)
+        | About::Question(_)
+        | About::Change(_)
+        | About::Discussion(_)
+        | About::Rehearsal(_) => turns,
     }
 }
 
@@ -131,7 +136,7 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     let ticket = state.ticket_limits.unwrap_or_default();
     let spending = &state.spending;
     let share = match phase {
-        Phase::Intake | Phase::Plan | Phase::Work | Phase::Answer => 100 - RESERVED,
+        Phase::Intake | Phase::Plan | Phase::Work | Phase::Answer | Phase::Discuss => 100 - RESERVED,
         Phase::Review | Phase::Triage | Phase::PullRequest => 100,
     };
     let minutes = limits.minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
@@ -236,9 +241,13 @@ impl RunState {
 pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
     let turns = match dialog.phase {
         Phase::Work => state.turns_of(dialog),
-        Phase::Intake | Phase::Plan | Phase::Review | Phase::Triage | Phase::Answer | Phase::PullRequest => {
-            return None;
-        }
+        Phase::Intake
+        | Phase::Plan
+        | Phase::Review
+        | Phase::Triage
+        | Phase::Answer
+        | Phase::Discuss
+        | Phase::PullRequest => return None,
     };
     // A hint follows the results of a turn.
     turns.last()?;

@@ -1,6 +1,6 @@
 //! What a run works on.
 
-use domain::{Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger, report};
+use domain::{ChecksSummary, Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger, report};
 
 /// What a run works on.
 #[derive(Clone, Debug)]
@@ -16,29 +16,10 @@ impl Input {
     pub(crate) fn of(trigger: &Trigger) -> Option<Self> {
         let tell = |job, request| Some(Self::Notice(job, Box::new(request)));
         match &trigger.reason {
-            Reason::JobRequested(request) => Some(Self::Request(request.clone())),
-            Reason::ChecksCompleted(checks) => {
-                let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
-                match checks.conclusion {
-                    Conclusion::Success => tell(
-                        Job::MarkReady,
-                        ReportRequest::ChecksPassed(report::ChecksPassed { pull_request, head }),
-                    ),
-                    Conclusion::Absent => tell(
-                        Job::MarkReady,
-                        ReportRequest::ChecksAbsent(report::ChecksAbsent { pull_request, head }),
-                    ),
-                    Conclusion::Failure => tell(
-                        Job::FixCi,
-                        ReportRequest::ChecksFailed(report::ChecksFailed {
-                            pull_request,
-                            head,
-                            failed: checks.failed.clone(),
-                            unrepaired: checks.unrepaired,
-                        }),
-                    ),
-                }
+            Reason::JobRequested(request) => {
+                Some(only_left(request).unwrap_or_else(|| Self::Request(request.clone())))
             }
+            Reason::ChecksCompleted(checks) => Some(of_checks(checks)),
             Reason::HeadMoved {
                 pull_request,
                 head,
@@ -77,6 +58,18 @@ impl Input {
                     by: by.clone(),
                 }),
             ),
+            Reason::ReviewAwaited {
+                pull_request,
+                reviewers,
+                since,
+            } => tell(
+                Job::Remind,
+                ReportRequest::ReviewAwaited(report::ReviewAwaited {
+                    pull_request: pull_request.clone(),
+                    reviewers: reviewers.clone(),
+                    since: *since,
+                }),
+            ),
             Reason::PullRequestClosed { pull_request, by } => tell(
                 Job::Finish,
                 ReportRequest::Closed(report::Closed {
@@ -85,6 +78,7 @@ impl Input {
                 }),
             ),
             Reason::Skipped(_)
+            | Reason::CostAsked { .. }
             | Reason::StopRequested { .. }
             | Reason::RetryRequested
             | Reason::Decided(_)
@@ -92,4 +86,50 @@ impl Input {
             | Reason::NewsArrived(_) => None,
         }
     }
+}
+
+/// A review whose threads all go to people needs no work, only the word that they do.
+fn only_left(request: &JobRequest) -> Option<Input> {
+    let round = request.about.round()?;
+    let left = round.only_left()?;
+    let told = report::ReviewAddressed {
+        pull_request: round.pull_request.clone(),
+        reviewer: round.author.clone(),
+        commit: None,
+        summary: String::new(),
+        replies: Vec::new(),
+        left: Some(left.clone()),
+    };
+    Some(Input::Notice(request.job, Box::new(told.into())))
+}
+
+/// What people are told of checks that are complete.
+fn of_checks(checks: &ChecksSummary) -> Input {
+    let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
+    let failed = || checks.failed.clone();
+    let (job, request) = match checks.conclusion {
+        Conclusion::Success => (Job::MarkReady, report::ChecksPassed { pull_request, head }.into()),
+        Conclusion::Absent => (Job::MarkReady, report::ChecksAbsent { pull_request, head }.into()),
+        Conclusion::Failure if !checks.rerun.is_empty() => {
+            let (failed, runs) = (failed(), checks.rerun.clone());
+            let again = report::RerunChecks {
+                pull_request,
+                head,
+                failed,
+                runs,
+            };
+            (Job::FixCi, again.into())
+        }
+        Conclusion::Failure => {
+            let (failed, unrepaired) = (failed(), checks.unrepaired);
+            let told = report::ChecksFailed {
+                pull_request,
+                head,
+                failed,
+                unrepaired,
+            };
+            (Job::FixCi, told.into())
+        }
+    };
+    Input::Notice(job, Box::new(request))
 }

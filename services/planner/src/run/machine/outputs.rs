@@ -5,6 +5,8 @@ use domain::{
     StopReason, acceptance_criteria,
 };
 
+use domain::PlannedIssue;
+
 use super::RunState;
 
 /// The executor's tool that shows the change.
@@ -28,6 +30,14 @@ impl RunState {
     pub(crate) fn answer(&self) -> Option<Option<&Answered>> {
         self.output(|output| match output {
             PhaseOutput::Answer { answer } => Some(answer.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// The issues that follow from a discussion, once they are planned; none: the model came to no plan.
+    pub(crate) fn issues(&self) -> Option<&[PlannedIssue]> {
+        self.output(|output| match output {
+            PhaseOutput::Issues { issues } => Some(issues.as_slice()),
             _ => None,
         })
     }

@@ -56,6 +56,7 @@ impl RunState {
         report.outcome = Some(outcome.clone());
         let repository = match &report.request {
             ReportRequest::PushBranch(push) => Some(push.repository.clone()),
+            ReportRequest::WorkDelivered(delivered) => Some(delivered.push.repository.clone()),
             _ => None,
         };
         self.sent(id);
@@ -66,7 +67,9 @@ impl RunState {
             ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => {
                 self.work_in(Some(&opened.repository))?.pull_request = Some(opened.clone());
             }
-            ReportOutcome::Done(Receipt::Told | Receipt::DecisionAsked { .. })
+            ReportOutcome::Done(
+                Receipt::Told | Receipt::DecisionAsked { .. } | Receipt::Rehearsed { .. },
+            )
             | ReportOutcome::Refused { .. }
             | ReportOutcome::Failed { .. } => {}
         }

@@ -140,6 +140,11 @@ pub(crate) enum Argument {
     /// A command that shows nothing of what the code does.
     Demonstration,
     Plan,
+    /// The plan of a discussion has no issues, too many, or some that say nothing.
+    Issues {
+        /// How many the rules allow.
+        most: usize,
+    },
     /// A comment on a line that the change does not add: the file and the line.
     NotAdded(String, u32),
     /// A suggestion that is no code for its one place.
@@ -147,6 +152,8 @@ pub(crate) enum Argument {
     /// An objection without a file of the change, a trigger or a reason.
     Objection,
     NoLabels,
+    /// No ticket that was shown has this key; with those that were.
+    UnknownTicket(Vec<String>),
     UnknownLabel {
         label: String,
         allowed: Vec<String>,

@@ -1,7 +1,8 @@
 //! The branch is pushed and the pull request opened.
 
 use domain::{
-    JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, ScopeOf, WaitsFor, report,
+    Finish, Handover, Job, JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, ScopeOf,
+    WaitsFor, report,
 };
 
 use super::back::back;
@@ -12,13 +13,20 @@ use crate::run::tools::widen_scope;
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 
 fn next(state: &RunState) -> Step {
-    let (Some(request), Some(_)) = (state.request(), state.handover()) else {
+    let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
         return Step::Over;
     };
+    let ends_ticket = ends_ticket(state, request);
     if let Some(wanted) = wanted_push(state, request)
         && wanted.expected.as_ref() != Some(&wanted.head)
     {
-        return push(state, wanted);
+        return match ends_ticket {
+            true => close(state, request, wanted, handover),
+            false => push(state, wanted),
+        };
+    }
+    if ends_ticket && state.work().pushed.is_some() {
+        return Step::Over;
     }
     if state.work().pull_request.is_some() {
         return state
@@ -37,6 +45,30 @@ fn push(state: &RunState, wanted: PushBranch) -> Step {
     match state.last_report(is_it) {
         Some(asked) => settled(state, asked),
         None => ask(state, ReportRequest::PushBranch(wanted), None).into(),
+    }
+}
+
+/// Whether the change needs no pull request. One that is not complete does, and so does one that has one already.
+fn ends_ticket(state: &RunState, request: &JobRequest) -> bool {
+    request.job == Job::Implement
+        && request.rules.agent.finish == Finish::Done
+        && request.repository.local_folder().is_none()
+        && state.cut_short().is_none()
+        && state.work().pull_request.is_none()
+}
+
+fn close(state: &RunState, request: &JobRequest, wanted: PushBranch, handover: &Handover) -> Step {
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::WorkDelivered(delivered) if delivered.push.head == wanted.head);
+    match state.last_report(is_it) {
+        Some(asked) => settled(state, asked),
+        None => {
+            let description = Box::new(describe(state, request, handover));
+            let delivered = report::WorkDelivered {
+                push: wanted,
+                description,
+            };
+            ask(state, ReportRequest::WorkDelivered(delivered), None).into()
+        }
     }
 }
 

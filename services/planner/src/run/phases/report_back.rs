@@ -33,7 +33,11 @@ fn next(state: &RunState) -> Step {
 fn wanted(state: &RunState) -> Option<ReportRequest> {
     let (request, handover) = (state.request()?, state.handover()?);
     Some(match &request.about {
-        About::Ticket | About::Question(_) | About::Change(_) => return None,
+        About::Ticket
+        | About::Question(_)
+        | About::Change(_)
+        | About::Discussion(_)
+        | About::Rehearsal(_) => return None,
         About::Checks(checks) => ReportRequest::ChecksRepaired(ChecksRepaired {
             pull_request: checks.pull_request.clone(),
             commit: pushed(state),
@@ -49,6 +53,7 @@ fn wanted(state: &RunState) -> Option<ReportRequest> {
             commit: pushed(state),
             summary: handover.summary.clone(),
             replies: handover.replies.clone(),
+            left: round.left.clone(),
         }),
     })
 }

@@ -196,6 +196,7 @@ fn a_question_waits_for_somebody_who_may_instruct_and_is_asked_once() {
                 at: Timestamp::from_unix_ms(1),
                 text: "Net.".to_owned(),
                 may_instruct,
+                is_new: false,
             },
             pull_request: None,
         },
@@ -383,6 +384,7 @@ fn no_text_of_a_ticket_can_close_a_tag() {
         at: Timestamp::from_unix_ms(1),
         text: hostile.clone(),
         may_instruct: false,
+        is_new: false,
     }];
     let mut play = Play::implement(asked, []);
     play.drive();

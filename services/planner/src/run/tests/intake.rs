@@ -39,6 +39,7 @@ fn comment(sequence: u64, may_instruct: bool) -> Fact {
         at,
         text: "They are net.".to_owned(),
         may_instruct,
+        is_new: false,
     };
     Fact::NewsArrived {
         sequence,

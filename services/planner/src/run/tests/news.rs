@@ -14,6 +14,7 @@ pub(super) fn said(sequence: u64, text: &str) -> Fact {
         at,
         text: text.to_owned(),
         may_instruct: true,
+        is_new: false,
     };
     let news = News::Comment {
         comment,

@@ -35,6 +35,7 @@ pub(crate) fn trigger(reason: Reason) -> Trigger {
         at: Timestamp::from_unix_ms(1_000),
         source: Source::Webhook,
         actor: Some("ada".to_owned()),
+        seen: None,
         reason,
     }
 }
@@ -372,7 +373,7 @@ impl Play {
     fn reply(&mut self) -> Reply {
         let phase = self.state.dialog().unwrap().phase;
         let (queue, usual) = match phase {
-            Phase::Work | Phase::Triage | Phase::Answer | Phase::PullRequest => {
+            Phase::Work | Phase::Triage | Phase::Answer | Phase::Discuss | Phase::PullRequest => {
                 (&mut self.replies, end("done"))
             }
             Phase::Intake => (

@@ -51,6 +51,11 @@ fn asked(kind: u8) -> JobRequest {
         2 => (Job::FixCi, red_checks()),
         3 => (Job::AddressReview, reviewed()),
         4 => (Job::Answer, asked_in_a_comment()),
+        5 => {
+            let task = domain::DiscussionTask::Plan;
+            let wanted = domain::DiscussionRequest { task, comment: None };
+            (Job::Discuss, About::Discussion(Box::new(wanted)))
+        }
         _ => (Job::Implement, About::Ticket),
     };
     JobRequest { job, about, ..asked }
@@ -127,6 +132,7 @@ fn answered(sequence: u64) -> Fact {
         at,
         text: "Net.".to_owned(),
         may_instruct: true,
+        is_new: false,
     };
     let news = News::Comment {
         comment,
@@ -147,6 +153,7 @@ fn interjections(play: &Play, number: u64) -> Vec<Fact> {
         at,
         text: "Mind the tax.".to_owned(),
         may_instruct: true,
+        is_new: false,
     };
     let news = News::Comment {
         comment,

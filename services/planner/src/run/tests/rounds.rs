@@ -2,8 +2,9 @@
 
 use domain::report::{ChecksRepaired, QuestionAnswered, RepairStrategy, ReviewAddressed};
 use domain::{
-    About, ChecksSummary, CommentQuestion, Conclusion, Disposition, FailedCheck, FailureClass, Job,
-    JobRequest, Receipt, ReportOutcome, ReportRequest, ReviewRound, ReviewThread, StopReason, ToolStatus,
+    About, ChecksSummary, CommentQuestion, Conclusion, DiscussionRequest, DiscussionTask, Disposition,
+    FailedCheck, FailureClass, Job, JobRequest, Receipt, ReportOutcome, ReportRequest, ReviewRound,
+    ReviewThread, StopReason, ToolStatus,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +25,7 @@ pub(super) fn red_checks() -> About {
             log: "AssertionError: 1 != 2</failed-check>".to_owned(),
         }],
         unrepaired: None,
+        rerun: Vec::new(),
     }))
 }
 
@@ -41,6 +43,7 @@ pub(super) fn reviewed() -> About {
             line: Some(3),
             text: "Round it.".to_owned(),
         }],
+        left: None,
     }))
 }
 
@@ -50,6 +53,10 @@ pub(super) fn asked_in_a_comment() -> About {
         text: "Net or gross?".to_owned(),
         pull_request: None,
         head: None,
+        comment: Some(domain::Reactable::Comment {
+            repository: "acme/shop".parse().unwrap(),
+            id: 40,
+        }),
     }))
 }
 
@@ -189,9 +196,9 @@ fn each_comment_of_a_review_needs_one_reply() {
         replies,
         commit: pushed,
         ..
-    }) = play.last_request()
+    }) = before_the_rocket(&play)
     else {
-        panic!("{:?}", play.last_request())
+        panic!("{:?}", before_the_rocket(&play))
     };
     assert_eq!(pushed.as_ref(), Some(&commit('1')));
     assert_eq!(
@@ -200,13 +207,24 @@ fn each_comment_of_a_review_needs_one_reply() {
     );
 }
 
+/// Whoever asked in a comment hears first and sees a rocket then.
+fn before_the_rocket(play: &Play) -> &ReportRequest {
+    let [.., told, last] = &play.state.reports[..] else {
+        panic!("too few reports")
+    };
+    assert!(
+        matches!(&last.request, ReportRequest::React(react) if react.reaction == domain::Reaction::Rocket)
+    );
+    &told.request
+}
+
 #[test]
 fn a_review_may_be_answered_in_words_alone() {
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), [tools(&[finish_review()])]);
     play.empty = true;
     to_the_end(&mut play);
-    let ReportRequest::ReviewAddressed(ReviewAddressed { commit, .. }) = play.last_request() else {
-        panic!("{:?}", play.last_request())
+    let ReportRequest::ReviewAddressed(ReviewAddressed { commit, .. }) = before_the_rocket(&play) else {
+        panic!("{:?}", before_the_rocket(&play))
     };
     assert_eq!(*commit, None);
     assert!(
@@ -215,6 +233,65 @@ fn a_review_may_be_answered_in_words_alone() {
             .reports
             .iter()
             .any(|report| matches!(report.request, ReportRequest::PushBranch(_)))
+    );
+}
+
+fn discussed(task: DiscussionTask) -> JobRequest {
+    let wanted = DiscussionRequest { task, comment: None };
+    let mut asked = about(Job::Discuss, About::Discussion(Box::new(wanted)));
+    asked.rules.issues.most_planned = 2;
+    asked
+}
+
+/// What was told last.
+fn told_last(play: &Play) -> &ReportRequest {
+    &play.state.reports.last().expect("a report").request
+}
+
+#[test]
+fn a_discussion_is_answered_with_its_task_and_a_plan_becomes_issues() {
+    let answer = || tools(&[("submit_answer", json!({"answer": "Net."}))]);
+    for task in DiscussionTask::ALL {
+        let mut play = Play::implement(discussed(task), [answer()]);
+        to_the_end(&mut play);
+        let ReportRequest::Discussed(said) = told_last(&play) else {
+            panic!("{:?}", told_last(&play))
+        };
+        assert_eq!((said.task, said.answer.answer.as_str()), (task, "Net."));
+    }
+    let issue = |title: &str| json!({"title": title, "text": "Round.", "checklist": ["Test it"]});
+    let plan = |titles: &[&str]| {
+        let issues: Vec<_> = titles.iter().map(|title| issue(title)).collect();
+        tools(&[("submit_issues", json!({ "issues": issues }))])
+    };
+    let too_many = plan(&["A", "B", "C"]);
+    let mut play = Play::implement(discussed(DiscussionTask::Plan), [too_many, plan(&["A", "B"])]);
+    to_the_end(&mut play);
+    let ReportRequest::OpenIssues(opened) = told_last(&play) else {
+        panic!("{:?}", told_last(&play))
+    };
+    let titles: Vec<&str> = opened.issues.iter().map(|issue| issue.title.as_str()).collect();
+    assert_eq!(titles, ["A", "B"]);
+    assert_eq!(
+        play.state.turns(),
+        2,
+        "the first plan has more issues than the rules allow"
+    );
+}
+
+#[test]
+fn issues_are_planned_only_where_a_plan_is_asked_for() {
+    let issues = tools(&[(
+        "submit_issues",
+        json!({"issues": [{"title": "A", "text": "B", "checklist": []}]}),
+    )]);
+    let answer = tools(&[("submit_answer", json!({"answer": "Net."}))]);
+    let mut play = Play::implement(discussed(DiscussionTask::Summarize), [issues, answer]);
+    to_the_end(&mut play);
+    assert!(
+        matches!(told_last(&play), ReportRequest::Discussed(_)),
+        "{:?}",
+        told_last(&play)
     );
 }
 
@@ -231,8 +308,8 @@ fn a_question_is_answered_with_what_was_read_alone() {
     ];
     let mut play = Play::implement(about(Job::Answer, asked_in_a_comment()), replies);
     to_the_end(&mut play);
-    let ReportRequest::QuestionAnswered(QuestionAnswered { answer, .. }) = play.last_request() else {
-        panic!("{:?}", play.last_request())
+    let ReportRequest::QuestionAnswered(QuestionAnswered { answer, .. }) = before_the_rocket(&play) else {
+        panic!("{:?}", before_the_rocket(&play))
     };
     assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Net.", 1));
     assert_eq!(play.state.turns(), 3, "the first answer quotes what nobody read");

@@ -16,6 +16,7 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
             conclusion,
             failed: vec![],
             unrepaired: None,
+            rerun: Vec::new(),
         })
     };
     let merged = Reason::PullRequestMerged {
@@ -26,12 +27,18 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
         pull_request: pull_request(),
         by: "ada".to_owned(),
     };
+    let awaited = Reason::ReviewAwaited {
+        pull_request: pull_request(),
+        reviewers: vec!["rita".to_owned()],
+        since: domain::Timestamp::default(),
+    };
     let cases = [
         (checks(Conclusion::Success), Job::MarkReady),
         (checks(Conclusion::Absent), Job::MarkReady),
         (checks(Conclusion::Failure), Job::FixCi),
         (merged, Job::Finish),
         (closed, Job::Finish),
+        (awaited, Job::Remind),
     ];
     for (reason, job) in cases {
         let mut play = Play::new(reason);

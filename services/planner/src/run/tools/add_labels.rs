@@ -15,17 +15,34 @@ pub(in crate::run) const TOOL: Tool = Tool {
 
 fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
     let rules = &request.rules.triage;
-    match chosen(&call.call.input, &rules.labels) {
+    let input = &call.call.input;
+    let parsed = chosen(input, &rules.labels).and_then(|labels| Ok((labels, repeated(input, request)?)));
+    match parsed {
         Err(wrong) => answer(state, call, Answer::Argument(wrong)).into(),
-        Ok(mut labels) => {
+        Ok((mut labels, duplicate_of)) => {
             labels.push(rules.done_label.clone());
-            ask(
-                state,
-                ReportRequest::AddLabels(report::AddLabels { labels }),
-                Some(call),
-            )
-            .into()
+            let wanted = report::AddLabels { labels, duplicate_of };
+            ask(state, ReportRequest::AddLabels(wanted), Some(call)).into()
         }
+    }
+}
+
+/// The ticket that this one repeats: one that the model was shown.
+fn repeated(input: &Value, request: &JobRequest) -> Result<Option<String>, Argument> {
+    let named = match input.get("duplicate_of") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(named) => named.as_str().unwrap_or_default().trim(),
+    };
+    let shown = || {
+        request
+            .background
+            .similar
+            .iter()
+            .map(|ticket| ticket.key.as_str())
+    };
+    match shown().find(|key| key.eq_ignore_ascii_case(named)) {
+        Some(key) => Ok(Some(key.to_owned())),
+        None => Err(Argument::UnknownTicket(shown().map(str::to_owned).collect())),
     }
 }
 

@@ -6,6 +6,7 @@ pub(super) mod finish;
 pub(super) mod give_up;
 pub(super) mod submit_answer;
 pub(super) mod submit_comments;
+pub(super) mod submit_issues;
 pub(super) mod submit_plan;
 pub(super) mod submit_review;
 pub(super) mod widen_scope;

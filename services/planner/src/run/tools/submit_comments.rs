@@ -1,6 +1,6 @@
 //! The model hands in its review of a pull request: a summary, and comments on lines that the change adds.
 
-use domain::{ChangedFile, JobRequest, LineRemark, ReviewOfChange, Weight};
+use domain::{JobRequest, LineRemark, ReviewOfChange, Weight};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,20 +20,17 @@ pub(in crate::run) const TOOL: Tool = Tool {
 };
 
 fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
-    let files = request.about.change().map_or(&[][..], |change| &change.files);
+    let change = request.about.change();
+    let fits =
+        |comment: &LineRemark| change.is_some_and(|change| change.may_comment(&comment.path, comment.line));
     let parsed = parse(&call.call.input).and_then(|review| {
-        let misplaced = review.comments.iter().find(|comment| !is_added(comment, files));
+        let misplaced = review.comments.iter().find(|comment| !fits(comment));
         match misplaced {
             Some(comment) => Err(Argument::NotAdded(comment.path.clone(), comment.line)),
             None => Ok(review),
         }
     });
     noted(state, call, parsed)
-}
-
-fn is_added(comment: &LineRemark, files: &[ChangedFile]) -> bool {
-    let mut files = files.iter();
-    files.any(|file| file.path == comment.path && file.added_lines().contains(&comment.line))
 }
 
 #[derive(Deserialize)]

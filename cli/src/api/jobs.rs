@@ -1,0 +1,73 @@
+//! Asking for jobs.
+
+use domain::{Job, TicketKey};
+use ingest::api::types::{JobAccepted, JobBody, JobPlanned, TextBody};
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+
+use super::Client;
+
+const PATH: &str = "/v1/jobs";
+
+impl Client {
+    /// Asks for a job on a ticket.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> anyhow::Result<JobAccepted> {
+        self.dispatch_with(&body(ticket, job), None).await
+    }
+
+    /// Asks for work on a ticket of a folder, which is this text.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> anyhow::Result<JobAccepted> {
+        let body = JobBody {
+            text: Some(text.clone()),
+            ..body(ticket, Job::Implement)
+        };
+        self.dispatch_with(&body, None).await
+    }
+
+    /// Asks for a job; however often with the same key, it is started once.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn dispatch_with(&self, wanted: &JobBody, key: Option<&str>) -> anyhow::Result<JobAccepted> {
+        self.post(wanted, key).await
+    }
+
+    /// Asks which job would be started, and starts none.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn plan(&self, wanted: &JobBody) -> anyhow::Result<JobPlanned> {
+        let wanted = JobBody {
+            dry_run: true,
+            ..wanted.clone()
+        };
+        self.post(&wanted, None).await
+    }
+
+    async fn post<T: DeserializeOwned>(&self, wanted: &JobBody, key: Option<&str>) -> anyhow::Result<T> {
+        let request = self.request(Method::POST, PATH).json(wanted);
+        self.answered(match key {
+            Some(key) => request.header("idempotency-key", key),
+            None => request,
+        })
+        .await
+    }
+}
+
+fn body(ticket: &TicketKey, job: Job) -> JobBody {
+    JobBody {
+        ticket: ticket.to_string(),
+        job,
+        repository: None,
+        text: None,
+        context: None,
+        dry_run: false,
+        mock: false,
+    }
+}

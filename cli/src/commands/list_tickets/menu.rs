@@ -1,0 +1,132 @@
+//! Choosing a ticket with the arrow keys, and what to do with it.
+
+use std::process::ExitCode;
+
+use domain::{Job, RunId, TicketKey};
+use ingest::api::types::{JobBody, TicketLine};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{
+        follow::{exit_code, show},
+        say, say_error,
+        show_ticket::page,
+    },
+    question::{choose, confirm},
+    row,
+};
+use crate::api::Client;
+
+const PROCESS: &str = "Process this ticket (create a pull request)";
+const PREVIEW: &str = "Process with dry-run (only show what would be started)";
+const DETAILS: &str = "View ticket details";
+
+/// From the list to a ticket and back, until one is processed or nothing is wanted.
+pub(super) async fn run(client: &Client, tickets: Vec<TicketLine>) -> anyhow::Result<ExitCode> {
+    // Caught, an interruption leaves the terminal as it was.
+    let [shutdown, _] = bootstrap::signals();
+    match walk(client, tickets, &shutdown).await {
+        Err(error) if is_interruption(&error) => Ok(ExitCode::from(130)),
+        ended => ended,
+    }
+}
+
+fn is_interruption(error: &anyhow::Error) -> bool {
+    // It says its cause, and does not name it as one.
+    let dialoguer::Error::IO(io) = match error.downcast_ref() {
+        Some(error) => error,
+        None => return false,
+    };
+    io.kind() == std::io::ErrorKind::Interrupted
+}
+
+async fn walk(
+    client: &Client,
+    tickets: Vec<TicketLine>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    if tickets.is_empty() {
+        say("there are no such tickets");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lines: Vec<String> = tickets.iter().map(line).collect();
+    let mut last = 0;
+    while let Some(chosen) = choose(shutdown, "Select a ticket to process", lines.clone(), last).await? {
+        last = chosen;
+        let ticket: TicketKey = tickets[chosen].ticket.parse()?;
+        if let Some(code) = act_on(client, &ticket, shutdown).await? {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is done with a ticket; gives nothing when it goes back to the list.
+async fn act_on(
+    client: &Client,
+    ticket: &TicketKey,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Option<ExitCode>> {
+    let mut last = 0;
+    loop {
+        let actions = [PROCESS, PREVIEW, DETAILS].map(str::to_owned).to_vec();
+        let Some(chosen) = choose(shutdown, "What would you like to do", actions, last).await? else {
+            return Ok(None);
+        };
+        last = chosen;
+        let done = match chosen {
+            0 => {
+                let question = format!("Process {} and create a pull request?", ticket.short());
+                match confirm(shutdown, question).await? {
+                    true => return process(client, ticket, shutdown).await.map(Some),
+                    false => Ok(()),
+                }
+            }
+            1 => preview(client, ticket).await,
+            _ => client.ticket_text(ticket).await.map(|text| say(&page(&text))),
+        };
+        // Whoever chooses may choose something else.
+        if let Err(problem) = done {
+            say_error(&format!("journeyman: {problem:#}"));
+        }
+    }
+}
+
+async fn preview(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
+    let wanted = JobBody {
+        ticket: ticket.to_string(),
+        job: Job::Implement,
+        repository: None,
+        text: None,
+        context: None,
+        dry_run: true,
+        mock: false,
+    };
+    say(&super::super::dispatch::told(&client.plan(&wanted).await?));
+    Ok(())
+}
+
+async fn process(
+    client: &Client,
+    ticket: &TicketKey,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    let run: RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
+    say(&format!("run {run}"));
+    let events = client.follow(&run).await?;
+    match shutdown.run_until_cancelled(show(events)).await {
+        Some(reason) => Ok(exit_code(&reason?)),
+        None => {
+            say_error(&format!(
+                "the run goes on without being watched: journeyman journal {run} --follow"
+            ));
+            Ok(ExitCode::from(130))
+        }
+    }
+}
+
+fn line(ticket: &TicketLine) -> String {
+    let [key, status, run, summary] = row(ticket);
+    let run = if run.is_empty() { run } else { format!(" ({run})") };
+    format!("{key:<18} [{status:<18}] {summary}{run}")
+}

@@ -1,0 +1,176 @@
+//! What became of a repair of failed checks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CommitId, Entry, Fact, Job, Reason, RepairEnd, ReportRequest, StopReason, Trigger, report};
+
+/// What became of a repair of failed checks. It follows from the journal of its run and is stored nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepairResult {
+    /// Whether the branch has what should mend the checks. Whether it does, the next checks show.
+    pub fixed: bool,
+    /// What was done; absent: nothing.
+    pub strategy: Option<RepairDone>,
+    /// The commit that was pushed; absent: none.
+    pub commit_sha: Option<CommitId>,
+    /// Why the checks are not mended: the reason why the run ended, or why it was left to people. Absent where they are,
+    /// and where failed jobs run again.
+    pub error: Option<String>,
+}
+
+/// What was done about failed checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairDone {
+    /// The commands of `ci.auto_fix` mended them.
+    AutoFix,
+    /// The model changed the code.
+    Model,
+    /// The failed jobs run again.
+    Rerun,
+}
+
+impl RepairResult {
+    /// Of the run with this journal; `None` for other jobs, and as long as the run goes on.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
+        let mut found = Self {
+            fixed: false,
+            strategy: None,
+            commit_sha: None,
+            error: None,
+        };
+        for entry in entries {
+            // Every other fact says nothing of what was made.
+            if let Fact::RunStarted { trigger } = &entry.fact {
+                found.started(trigger)?;
+            } else if let Fact::ReportRequested { request, .. } = &entry.fact {
+                found.reported(request);
+            } else if let Fact::RunFinished { reason } = &entry.fact {
+                return Some(found.ended(reason));
+            }
+        }
+        None
+    }
+
+    fn started(&mut self, trigger: &Trigger) -> Option<()> {
+        if trigger.reason.job() != Some(Job::FixCi) {
+            return None;
+        }
+        if let Reason::ChecksCompleted(checks) = &trigger.reason {
+            self.error = checks.unrepaired.map(|end| end.as_str().to_owned());
+        }
+        Some(())
+    }
+
+    fn reported(&mut self, request: &ReportRequest) {
+        if let ReportRequest::ChecksRepaired(repaired) = request {
+            self.strategy = Some(match repaired.strategy {
+                report::RepairStrategy::AutoFix => RepairDone::AutoFix,
+                report::RepairStrategy::Model => RepairDone::Model,
+            });
+            (self.fixed, self.commit_sha) = (true, repaired.commit.clone());
+        } else if let ReportRequest::RerunChecks(_) = request {
+            self.strategy = Some(RepairDone::Rerun);
+        }
+    }
+
+    fn ended(mut self, reason: &StopReason) -> Self {
+        if *reason != StopReason::Completed && !self.fixed {
+            self.error = Some(reason.as_str().to_owned());
+        }
+        self
+    }
+}
+
+impl RepairEnd {
+    /// The name in the API and journals.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::NotOurs => "not_ours",
+            Self::FailedAgain => "failed_again",
+            Self::PerHead => "per_head",
+            Self::PerPullRequest => "per_pull_request",
+            Self::Repeated => "repeated",
+            Self::Forgotten => "forgotten",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn entry(fact: &Value) -> Entry {
+        serde_json::from_value(json!({
+            "position": 0, "nonce": "n", "fence": {"epoch": 1, "sequence": 1, "delivered": 1}, "at": 1, "fact": fact,
+        }))
+        .unwrap()
+    }
+
+    fn started(checks: Value) -> Entry {
+        let mut reason = json!({"type": "checks_completed", "head": "a".repeat(40), "conclusion": "failure", "failed": [],
+            "pull_request": {"repository": "acme/shop", "number": 7, "branch": "b", "url": "u"}});
+        if let (Value::Object(reason), Value::Object(more)) = (&mut reason, checks) {
+            reason.extend(more);
+        }
+        entry(
+            &json!({"type": "run_started", "trigger": {"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook",
+            "actor": null, "reason": reason}}),
+        )
+    }
+
+    fn asked(request: Value) -> Entry {
+        let mut request = request;
+        request["pull_request"] = json!({"repository": "acme/shop", "number": 7, "branch": "b", "url": "u"});
+        entry(
+            &json!({"type": "report_requested", "id": "jira:ENG-1@1:2", "request": request, "answers": null}),
+        )
+    }
+
+    fn ended(reason: &str) -> Entry {
+        entry(&json!({"type": "run_finished", "reason": {"type": reason}}))
+    }
+
+    #[test]
+    fn a_repair_is_its_strategy_and_its_commit_and_what_was_not_repaired_has_its_reason() {
+        let of = |entries: Vec<Entry>| serde_json::to_value(RepairResult::of(&entries)).unwrap();
+        let commit = "b".repeat(40);
+        let repaired =
+            json!({"type": "checks_repaired", "commit": commit, "strategy": "auto_fix", "summary": ""});
+        assert_eq!(
+            of(vec![started(json!({})), asked(repaired), ended("completed")]),
+            json!({"fixed": true, "strategy": "auto_fix", "commit_sha": commit, "error": null})
+        );
+        assert_eq!(
+            of(vec![started(json!({})), ended("model_refused")]),
+            json!({"fixed": false, "strategy": null, "commit_sha": null, "error": "model_refused"})
+        );
+        assert_eq!(
+            of(vec![
+                started(json!({"unrepaired": "not_ours"})),
+                ended("completed")
+            ]),
+            json!({"fixed": false, "strategy": null, "commit_sha": null, "error": "not_ours"})
+        );
+        let rerun = json!({"type": "rerun_checks", "head": commit, "failed": [], "runs": [1]});
+        assert_eq!(
+            of(vec![
+                started(json!({"rerun": [1]})),
+                asked(rerun),
+                ended("completed")
+            ]),
+            json!({"fixed": false, "strategy": "rerun", "commit_sha": null, "error": null})
+        );
+        assert_eq!(of(vec![started(json!({}))]), Value::Null, "it goes on");
+        assert_eq!(
+            of(vec![
+                started(json!({"conclusion": "success"})),
+                ended("completed")
+            ]),
+            Value::Null
+        );
+    }
+}

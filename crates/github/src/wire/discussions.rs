@@ -1,0 +1,135 @@
+//! Discussions, which GraphQL alone tells.
+
+use serde::Deserialize;
+
+use super::{
+    instant,
+    issues::{Nodes, WireActor, WireLabel},
+};
+use crate::{CommentId, Discussion, DiscussionComment, DiscussionStub};
+
+/// The answer to every query about discussions of a repository.
+#[derive(Deserialize)]
+pub(crate) struct WireDiscussionData {
+    pub(crate) repository: Option<WireDiscussionRepository>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireDiscussionRepository {
+    #[serde(default)]
+    pub(crate) discussion: Option<WireDiscussion>,
+    #[serde(default)]
+    discussions: Option<Nodes<WireDiscussionStub>>,
+}
+
+impl WireDiscussionRepository {
+    pub(crate) fn stubs(self) -> Vec<DiscussionStub> {
+        let found = self.discussions.into_iter().flat_map(Nodes::known);
+        found
+            .filter_map(|stub| {
+                Some(DiscussionStub {
+                    number: stub.number,
+                    updated_at: instant(Some(&stub.updated_at))?,
+                })
+            })
+            .collect()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireDiscussionStub {
+    number: u64,
+    updated_at: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WireDiscussion {
+    id: String,
+    title: String,
+    body: String,
+    url: String,
+    closed: bool,
+    created_at: String,
+    author: Option<WireActor>,
+    category: WireCategory,
+    labels: Option<Nodes<WireLabel>>,
+    answer: Option<WireAnswer>,
+    comments: Nodes<WireDiscussionComment>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireCategory {
+    name: String,
+    is_answerable: bool,
+}
+
+#[derive(Deserialize)]
+struct WireAnswer {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireDiscussionComment {
+    id: String,
+    database_id: Option<u64>,
+    body: String,
+    author: Option<WireActor>,
+    created_at: String,
+    last_edited_at: Option<String>,
+    /// Of comments that are no replies.
+    replies: Option<Nodes<WireDiscussionComment>>,
+}
+
+impl WireDiscussionComment {
+    fn flat(mut self, thread: Option<&str>) -> Vec<DiscussionComment> {
+        let replies = self.replies.take();
+        let id = self.id.clone();
+        let mut comments: Vec<_> = self.into_comment(thread).into_iter().collect();
+        let replies = replies.into_iter().flat_map(Nodes::known);
+        comments.extend(replies.filter_map(|reply| reply.into_comment(Some(&id))));
+        comments
+    }
+
+    fn into_comment(self, thread: Option<&str>) -> Option<DiscussionComment> {
+        let created_at = instant(Some(&self.created_at))?;
+        Some(DiscussionComment {
+            id: CommentId(self.database_id?),
+            thread: thread.unwrap_or(&self.id).to_owned(),
+            node_id: self.id,
+            author: self.author.map(WireActor::user),
+            body: self.body,
+            created_at,
+            updated_at: instant(self.last_edited_at.as_deref()).unwrap_or(created_at),
+        })
+    }
+}
+
+impl From<WireDiscussion> for Discussion {
+    fn from(wire: WireDiscussion) -> Self {
+        let labels = wire.labels.into_iter().flat_map(Nodes::known);
+        let mut comments: Vec<_> = wire
+            .comments
+            .known()
+            .flat_map(|comment| comment.flat(None))
+            .collect();
+        comments.sort_by_key(|comment| comment.created_at);
+        Self {
+            node_id: wire.id,
+            title: wire.title,
+            body: wire.body,
+            url: wire.url,
+            is_open: !wire.closed,
+            created_at: instant(Some(&wire.created_at)),
+            author: wire.author.map(WireActor::user),
+            category: wire.category.name,
+            is_answerable: wire.category.is_answerable,
+            answer: wire.answer.map(|answer| answer.id),
+            labels: labels.map(|label| label.name).collect(),
+            comments,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The fields of a transition's screen, and what is filled in there.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    adf,
+    model::{ScreenField, StatusCategory, Transition},
+};
+
+/// Resolutions of work that is done, the usual one first.
+const DONE: [&str; 3] = ["Done", "Fixed", "Resolved"];
+
+/// What is sent with a move.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filled {
+    /// Values by the keys of their fields.
+    pub fields: Map<String, Value>,
+    /// Names of fields that must be filled in, and for which there is no value.
+    pub missing: Vec<String>,
+}
+
+impl ScreenField {
+    /// What stands for a value in a request; absent when the field cannot have it.
+    fn value(&self, wanted: &str) -> Option<Value> {
+        let one = if self.allowed.is_empty() {
+            match self.kind.as_str() {
+                "number" => json!(wanted.trim().parse::<f64>().ok()?),
+                "user" => json!({ "accountId": wanted }),
+                _ if self.is_document => adf::from_markdown(wanted),
+                _ => json!(wanted),
+            }
+        } else {
+            let mut allowed = self.allowed.iter();
+            let (_, value) = allowed.find(|(name, _)| name.to_lowercase() == wanted.to_lowercase())?;
+            value.clone()
+        };
+        Some(if self.kind == "array" { json!([one]) } else { one })
+    }
+
+    /// Jira compares neither names nor keys of fields with their case.
+    fn given<'a>(&self, values: &'a BTreeMap<String, String>) -> Option<&'a str> {
+        let is_it =
+            |name: &str| name.eq_ignore_ascii_case(&self.name) || name.eq_ignore_ascii_case(&self.key);
+        let mut values = values.iter();
+        values
+            .find(|(name, _)| is_it(name))
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+impl Transition {
+    /// What is filled in on its screen: the given values, by names or keys of fields, and where it must have a resolution
+    /// and leads to the end, one of work that is done.
+    pub fn fill(&self, given: &BTreeMap<String, String>) -> Filled {
+        let mut filled = Filled::default();
+        for field in &self.screen {
+            let given = field.given(given).map(|value| field.value(value));
+            let is_end = self.to.category == StatusCategory::Done;
+            let usual = || DONE.iter().find_map(|usual| field.value(usual));
+            let value = match given {
+                Some(value) => value,
+                None if field.must && is_end && field.key == "resolution" => usual(),
+                None => None,
+            };
+            match value {
+                Some(value) => drop(filled.fields.insert(field.key.clone(), value)),
+                None if field.must => filled.missing.push(field.name.clone()),
+                None => {}
+            }
+        }
+        filled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Status;
+
+    fn field(name: &str, kind: &str, must: bool) -> ScreenField {
+        ScreenField {
+            key: name.to_lowercase().replace(' ', "_"),
+            name: name.to_owned(),
+            must,
+            kind: kind.to_owned(),
+            ..ScreenField::default()
+        }
+    }
+
+    fn filled(category: StatusCategory, screen: Vec<ScreenField>, given: &[(&str, &str)]) -> Filled {
+        let transition = Transition {
+            id: "1".to_owned(),
+            name: "Finish".to_owned(),
+            to: Status {
+                name: "Done".to_owned(),
+                category,
+            },
+            asks_for: Vec::new(),
+            screen,
+        };
+        let given = given
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        transition.fill(&given.collect())
+    }
+
+    fn resolution() -> ScreenField {
+        let allowed = [("Won't Do", "2"), ("Done", "1")];
+        ScreenField {
+            allowed: allowed
+                .map(|(name, id)| (name.to_owned(), json!({ "id": id })))
+                .to_vec(),
+            ..field("Resolution", "resolution", true)
+        }
+    }
+
+    #[test]
+    fn values_go_to_fields_by_name_or_key_in_the_form_of_their_kind() {
+        let lines = ScreenField {
+            is_document: true,
+            ..field("Release note", "string", false)
+        };
+        let screen = vec![
+            resolution(),
+            field("Points", "number", true),
+            field("Parts", "array", true),
+            lines,
+            field("Reason", "string", true),
+            field("Unasked", "string", false),
+        ];
+        let given = [
+            ("resolution", "won't do"),
+            ("Points", "3"),
+            ("parts", "cart"),
+            ("release_note", "New."),
+            ("Elsewhere", "x"),
+        ];
+        let filled = filled(StatusCategory::Done, screen, &given);
+        assert_eq!(filled.missing, ["Reason"]);
+        let value = |key: &str| filled.fields.get(key).cloned().unwrap_or_default();
+        assert_eq!(value("resolution"), json!({"id": "2"}));
+        assert_eq!((value("points"), value("parts")), (json!(3.0), json!(["cart"])));
+        assert_eq!(value("release_note")["type"], json!("doc"));
+        assert_eq!(filled.fields.len(), 4);
+    }
+
+    #[test]
+    fn a_resolution_that_must_be_there_at_the_end_is_that_of_work_that_is_done() {
+        let screen = || vec![resolution()];
+        let end = filled(StatusCategory::Done, screen(), &[]);
+        assert_eq!(end.fields.get("resolution"), Some(&json!({"id": "1"})));
+        let before = filled(StatusCategory::InProgress, screen(), &[]);
+        assert_eq!(
+            (before.fields.len(), before.missing),
+            (0, vec!["Resolution".to_owned()])
+        );
+        let wrong = filled(StatusCategory::Done, screen(), &[("Resolution", "Perfect")]);
+        assert_eq!(wrong.missing, ["Resolution"]);
+    }
+}

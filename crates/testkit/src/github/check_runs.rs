@@ -1,0 +1,254 @@
+//! Check runs: those of CI, and those that an App makes itself.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Bytes,
+    extract::{OriginalUri, Path, Query, State},
+    http::{HeaderMap, StatusCode},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Conclusion, FakeGitHub,
+    auth::{Caller, not_found, refuse},
+    hub::Hub,
+    repository,
+    rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_links, with_repo},
+    state::CheckRun,
+};
+use crate::http::{answer, iso_now};
+
+/// GitHub's limit for the summary of an output.
+const MAX_SUMMARY: usize = 65_535;
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    check_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewCheckRun {
+    head_sha: String,
+    external_id: String,
+    #[serde(flatten)]
+    said: Said,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    name: String,
+    status: String,
+    conclusion: String,
+    output: Output,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Output {
+    title: String,
+    summary: String,
+}
+
+impl Said {
+    fn conclusion(&self) -> Option<Conclusion> {
+        match (self.status.as_str(), self.conclusion.as_str()) {
+            ("completed", "success") => Some(Conclusion::Success),
+            ("completed", "neutral") => Some(Conclusion::Neutral),
+            ("completed", "failure") => Some(Conclusion::Failure),
+            _ => None,
+        }
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        match &self.output {
+            _ if self.conclusion().is_none() => Some("conclusion is not included in the list"),
+            Output { title, .. } if title.is_empty() => Some("output.title is missing"),
+            Output { summary, .. } if summary.chars().count() > MAX_SUMMARY => Some("summary is too long"),
+            Output { .. } => None,
+        }
+    }
+}
+
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, sha)): Path<(String, String, String)>,
+    Query(page): Query<PageQuery>,
+    Query(only): Query<ListQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let branch = repository::branches(&repo.path)
+            .get(&sha)
+            .cloned()
+            .unwrap_or_else(|| sha.clone());
+        let checks = repo.checks.iter().filter(|check| {
+            check.sha == branch && only.check_name.as_ref().is_none_or(|name| *name == check.name)
+        });
+        let runs: Vec<Value> = checks.map(|check| repo.check_json(check, &hub.url)).collect();
+        let total = runs.len();
+        let (page, links) = page.slice(&hub, &uri.0, runs);
+        Ok(with_links(
+            answer(StatusCode::OK, json!({"total_count": total, "check_runs": page})),
+            links,
+        ))
+    })
+}
+
+pub(super) async fn create(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name)): RepoPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let NewCheckRun {
+        head_sha,
+        external_id,
+        said,
+    } = read(&headers, &body)?;
+    apps_only(&caller)?;
+    refused(&said)?;
+    let (id, suite) = {
+        let mut world = hub.world();
+        (world.fresh_id(), world.fresh_id())
+    };
+    with_repo(&hub, &owner, &name, |repo| {
+        if super::history::commit(&repo.path, &head_sha).is_err() {
+            let problem = format!("No commit found for SHA: {head_sha}");
+            return Err(invalid(&json!([{"message": problem}])));
+        }
+        let made = CheckRun {
+            id,
+            suite,
+            app: caller.login(),
+            external_id,
+            title: said.output.title.clone(),
+            elsewhere: None,
+            name: said.name.clone(),
+            sha: head_sha,
+            conclusion: said.conclusion().unwrap_or(Conclusion::Neutral),
+            output: said.output.summary.clone(),
+            completed: iso_now(),
+        };
+        let shown = repo.check_json(&made, &hub.url);
+        let told = json!({"action": "completed", "check_run": repo.told_check_json(&made, &hub.url)});
+        repo.checks.push(made);
+        hub.tell(repo, "check_run", told, caller.login());
+        Ok(answer(StatusCode::CREATED, shown))
+    })
+}
+
+pub(super) async fn update(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, id)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let said: Said = read(&headers, &body)?;
+    apps_only(&caller)?;
+    refused(&said)?;
+    with_repo(&hub, &owner, &name, |repo| {
+        let known = repo.checks.iter_mut().find(|check| check.id == id);
+        let known = known.ok_or_else(not_found)?;
+        if known.app != caller.login() {
+            return Err(refuse(StatusCode::FORBIDDEN, "Invalid app_id for check run"));
+        }
+        known.title = said.output.title.clone();
+        known.output = said.output.summary.clone();
+        known.conclusion = said.conclusion().unwrap_or(known.conclusion);
+        let shown = known.clone();
+        Ok(answer(StatusCode::OK, repo.check_json(&shown, &hub.url)))
+    })
+}
+
+fn apps_only(caller: &Caller) -> Result<(), axum::response::Response> {
+    match caller.token.is_personal() {
+        true => Err(refuse(
+            StatusCode::FORBIDDEN,
+            "You must authenticate via a GitHub App.",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn refused(said: &Said) -> Result<(), axum::response::Response> {
+    match said.problem() {
+        Some(problem) => Err(invalid(&json!([{"message": problem}]))),
+        None => Ok(()),
+    }
+}
+
+impl FakeGitHub {
+    /// Another CI system completes a check of a commit with its own page; GitHub has no log of it. Sends `check_run`.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn run_check_elsewhere(
+        &self,
+        repository: &str,
+        sha: &str,
+        name: &str,
+        conclusion: Conclusion,
+        page: &str,
+    ) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let (id, suite) = (world.fresh_id(), world.fresh_id());
+        let repo = world.repo(repository)?;
+        repo.checks.retain(|known| known.sha != sha || known.name != name);
+        let check = CheckRun {
+            id,
+            suite,
+            app: "circleci-checks[bot]",
+            external_id: String::new(),
+            title: name.to_owned(),
+            elsewhere: Some(page.to_owned()),
+            name: name.to_owned(),
+            sha: sha.to_owned(),
+            conclusion,
+            output: String::new(),
+            completed: iso_now(),
+        };
+        let told = json!({"action": "completed", "check_run": repo.told_check_json(&check, &self.hub.url)});
+        let by = check.app;
+        repo.checks.push(check);
+        self.hub.tell(repo, "check_run", told, by);
+        Ok(())
+    }
+
+    /// The names of the check runs on a commit.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn check_runs(&self, repository: &str, sha: &str) -> anyhow::Result<Vec<String>> {
+        let mut world = self.hub.world();
+        let checks = &world.repo(repository)?.checks;
+        let on = checks.iter().filter(|check| check.sha == sha);
+        Ok(on.map(|check| check.name.clone()).collect())
+    }
+
+    /// What the check run with this name says on a commit: its title, its summary and its conclusion.
+    ///
+    /// # Errors
+    /// When there is no such repository or no such check run.
+    pub fn check_run(
+        &self,
+        repository: &str,
+        sha: &str,
+        name: &str,
+    ) -> anyhow::Result<(String, String, &'static str)> {
+        let mut world = self.hub.world();
+        let mut checks = world.repo(repository)?.checks.iter();
+        let found = checks.find(|check| check.sha == sha && check.name == name);
+        let check = found.ok_or_else(|| anyhow::anyhow!("no check run {name} on {sha}"))?;
+        Ok((
+            check.title.clone(),
+            check.output.clone(),
+            check.conclusion.as_str(),
+        ))
+    }
+}

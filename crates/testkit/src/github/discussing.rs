@@ -1,0 +1,149 @@
+//! What people and we say in discussions.
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+
+use super::FakeGitHub;
+use super::discussions::CATEGORIES;
+use super::hub::Hub;
+use super::state::{Discussion, Talk};
+use crate::http::iso_now;
+
+impl Hub {
+    pub(super) fn talk(
+        &self,
+        name: &str,
+        number: u64,
+        by: &str,
+        body: &str,
+        reply_to: Option<u64>,
+    ) -> anyhow::Result<Talk> {
+        let mut world = self.world();
+        let id = world.fresh_id();
+        let repo = world.repo(name)?;
+        let discussion = repo.discussion(number)?;
+        let mut first = discussion.comments.iter().filter(|said| said.reply_to.is_none());
+        ensure!(
+            reply_to.is_none_or(|to| first.any(|said| said.id == to)),
+            "replies go to the first comment of a thread"
+        );
+        let now = iso_now();
+        let said = Talk {
+            id,
+            author: by.to_owned(),
+            body: body.to_owned(),
+            reply_to,
+            created: now.clone(),
+            updated: now.clone(),
+        };
+        discussion.updated = now;
+        discussion.comments.push(said.clone());
+        let discussion = discussion.clone();
+        let payload = json!({
+            "action": "created", "comment": repo.talk_json(&discussion, &said, &self.url),
+            "discussion": repo.discussion_json(&discussion, &self.url),
+        });
+        self.tell(repo, "discussion_comment", payload, by);
+        Ok(said)
+    }
+}
+
+/// A discussion as tests look at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiscussionState {
+    /// Why it is closed; absent while it is open.
+    pub closed_as: Option<String>,
+    /// The id of the comment that is marked as the answer.
+    pub answer: Option<u64>,
+    /// Comments and replies, oldest first.
+    pub comments: Vec<TalkState>,
+}
+
+/// A comment in a discussion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TalkState {
+    /// Its id.
+    pub id: u64,
+    /// Who wrote it.
+    pub author: String,
+    /// Markdown.
+    pub body: String,
+    /// The comment that it replies to.
+    pub reply_to: Option<u64>,
+}
+
+impl FakeGitHub {
+    /// A person begins a discussion in a category: `General`, `Ideas` or `Q&A`; gives its number. Sends `discussion`
+    /// created.
+    ///
+    /// # Errors
+    /// When there is no such repository or category.
+    pub fn start_discussion(
+        &self,
+        repository: &str,
+        by: &str,
+        category: &str,
+        (title, body): (&str, &str),
+    ) -> anyhow::Result<u64> {
+        let known = CATEGORIES.iter().find(|(name, _)| *name == category);
+        let (category, _) = known.with_context(|| format!("there is no category {category}"))?;
+        let mut world = self.hub.world();
+        let id = world.fresh_id();
+        let repo = world.repo(repository)?;
+        let (number, now) = (repo.next_number(), iso_now());
+        let discussion = Discussion {
+            id,
+            number,
+            category,
+            title: title.to_owned(),
+            body: body.to_owned(),
+            author: by.to_owned(),
+            closed_as: None,
+            answer: None,
+            created: now.clone(),
+            updated: now,
+            comments: Vec::new(),
+        };
+        let payload =
+            json!({"action": "created", "discussion": repo.discussion_json(&discussion, &self.hub.url)});
+        repo.discussions.insert(number, discussion);
+        self.hub.tell(repo, "discussion", payload, by);
+        Ok(number)
+    }
+
+    /// A person comments in a discussion, or replies to a comment; gives the comment's id. Sends `discussion_comment`
+    /// created.
+    ///
+    /// # Errors
+    /// When there is no such discussion, or the comment is a reply itself.
+    pub fn discuss_as(
+        &self,
+        repository: &str,
+        number: u64,
+        by: &str,
+        body: &str,
+        reply_to: Option<u64>,
+    ) -> anyhow::Result<u64> {
+        Ok(self.hub.talk(repository, number, by, body, reply_to)?.id)
+    }
+
+    /// A discussion.
+    ///
+    /// # Errors
+    /// When there is no such discussion.
+    pub fn discussion(&self, repository: &str, number: u64) -> anyhow::Result<DiscussionState> {
+        let mut world = self.hub.world();
+        let found = world.repo(repository)?.discussion(number)?;
+        let talk = |said: &Talk| TalkState {
+            id: said.id,
+            author: said.author.clone(),
+            body: said.body.clone(),
+            reply_to: said.reply_to,
+        };
+        Ok(DiscussionState {
+            closed_as: found.closed_as.clone(),
+            answer: found.answer,
+            comments: found.comments.iter().map(talk).collect(),
+        })
+    }
+}

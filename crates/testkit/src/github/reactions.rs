@@ -1,0 +1,156 @@
+//! Reactions to issues, pull requests and comments.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Bytes,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    FakeGitHub,
+    auth::{Caller, not_found},
+    hub::Hub,
+    rest::{Handled, NumberPath, invalid, read, with_repo},
+    shape::user,
+    state::Repo,
+};
+use crate::http::{answer, iso_now};
+
+const KINDS: [&str; 8] = [
+    "+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes",
+];
+
+/// What can be reacted to; the numbers are those of the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reacted {
+    /// An issue or a pull request.
+    Issue(u64),
+    /// A comment on one.
+    Comment(u64),
+    /// A comment of a review on a line.
+    LineComment(u64),
+    /// A discussion.
+    Discussion(u64),
+    /// A comment in one.
+    DiscussionComment(u64),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReactionBody {
+    content: String,
+}
+
+impl Repo {
+    fn has(&self, what: Reacted) -> bool {
+        match what {
+            Reacted::Issue(number) => self.has_thread(number),
+            Reacted::Comment(id) => self.comments.iter().any(|comment| comment.id == id),
+            Reacted::LineComment(id) => {
+                let mut reviews = self.pulls.values().flat_map(|pull| &pull.reviews);
+                reviews.any(|review| review.lines.iter().any(|line| line.id == id))
+            }
+            // Over GraphQL alone.
+            Reacted::Discussion(_) | Reacted::DiscussionComment(_) => false,
+        }
+    }
+}
+
+pub(super) async fn to_issue(
+    state: State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    react(
+        &state,
+        &caller,
+        (&owner, &name),
+        Reacted::Issue(number),
+        (&headers, &body),
+    )
+}
+
+pub(super) async fn to_comment(
+    state: State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, id)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    react(
+        &state,
+        &caller,
+        (&owner, &name),
+        Reacted::Comment(id),
+        (&headers, &body),
+    )
+}
+
+pub(super) async fn to_line_comment(
+    state: State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, id)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    react(
+        &state,
+        &caller,
+        (&owner, &name),
+        Reacted::LineComment(id),
+        (&headers, &body),
+    )
+}
+
+/// The same reaction of the same account again is found and answered as such.
+fn react(
+    hub: &Hub,
+    caller: &Caller,
+    (owner, name): (&str, &str),
+    what: Reacted,
+    (headers, body): (&HeaderMap, &Bytes),
+) -> Handled {
+    let wanted: ReactionBody = read(headers, body)?;
+    if !KINDS.contains(&wanted.content.as_str()) {
+        return Err(invalid(
+            &json!([{"resource": "Reaction", "code": "invalid", "field": "content"}]),
+        ));
+    }
+    with_repo(hub, owner, name, |repo| {
+        repo.has(what).then_some(()).ok_or_else(not_found)?;
+        let reactions = &mut repo.reactions;
+        let reaction = (what, caller.login().to_owned(), wanted.content.clone());
+        let known = reactions.iter().position(|known| *known == reaction);
+        let at = known.unwrap_or(reactions.len());
+        if known.is_none() {
+            reactions.push(reaction);
+        }
+        let status = known.map_or(StatusCode::CREATED, |_| StatusCode::OK);
+        let id = repo.id * 1_000 + at as u64;
+        let reaction = json!({
+            "id": id, "node_id": format!("REA_{id}"), "user": user(caller.login()), "content": wanted.content,
+            "created_at": iso_now(),
+        });
+        Ok(answer(status, reaction))
+    })
+}
+
+impl FakeGitHub {
+    /// How people and apps reacted, oldest first: `eyes` and so on.
+    #[must_use]
+    pub fn reactions(&self, repository: &str, to: Reacted) -> Vec<String> {
+        let world = self.hub.world();
+        let reactions = world
+            .repos
+            .get(repository)
+            .map_or(&[][..], |repo| &repo.reactions);
+        let of_it = reactions.iter().filter(|(what, ..)| *what == to);
+        of_it.map(|(.., content)| content.clone()).collect()
+    }
+}

@@ -1,0 +1,153 @@
+//! Issues that are opened over REST, and issues that are parts of others.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{OriginalUri, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::{Caller, not_found};
+use super::hub::Hub;
+use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
+use super::state::{Issue, Repo};
+use super::{FakeGitHub, IssueState};
+use crate::http::answer;
+
+/// How many parts GitHub lets an issue have.
+const MOST_PARTS: usize = 100;
+/// How long GitHub lets texts be.
+const LONGEST_TITLE: usize = 256;
+const LONGEST_BODY: usize = 65_536;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewIssueBody {
+    title: String,
+    #[serde(default)]
+    body: String,
+    #[serde(default)]
+    labels: Vec<String>,
+}
+
+fn refused(field: &str) -> Response {
+    invalid(&json!([{"resource": "Issue", "code": "invalid", "field": field}]))
+}
+
+/// Opens an issue, as the caller.
+pub(super) async fn create(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name)): RepoPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: NewIssueBody = read(&headers, &body)?;
+    if wanted.title.trim().is_empty() || wanted.title.chars().count() > LONGEST_TITLE {
+        return Err(refused("title"));
+    }
+    if wanted.body.chars().count() > LONGEST_BODY {
+        return Err(refused("body"));
+    }
+    let full_name = format!("{owner}/{name}");
+    let opened = hub.open_issue(&full_name, caller.login(), &wanted.title, &wanted.body);
+    let number = opened.map_err(|_| not_found())?;
+    for label in &wanted.labels {
+        let labeled = hub.label_issue(&full_name, number, label, caller.login());
+        labeled.map_err(|_| not_found())?;
+    }
+    with_repo(&hub, &owner, &name, |repo| {
+        let issue = issue_json(repo, number, &hub.url)?;
+        Ok(answer(StatusCode::CREATED, issue))
+    })
+}
+
+fn issue_json(repo: &Repo, number: u64, url: &str) -> Result<Value, Response> {
+    let issue = repo.issues.get(&number).ok_or_else(not_found)?;
+    Ok(repo.issue_json(issue, url))
+}
+
+fn parts(repo: &Repo, parent: u64) -> Vec<u64> {
+    let parts = repo.issues.values().filter(|issue| issue.parent == Some(parent));
+    parts.map(|issue| issue.number).collect()
+}
+
+/// The issues that are parts of this one.
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name, number)): NumberPath,
+    Query(page): Query<PageQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        issue_json(repo, number, &hub.url)?;
+        let parts = parts(repo, number);
+        let items = parts.iter().map(|part| issue_json(repo, *part, &hub.url));
+        let items = items.collect::<Result<Vec<Value>, _>>()?;
+        Ok(page.answer(&hub, &uri.0, items))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartBody {
+    sub_issue_id: u64,
+}
+
+/// Whether `number` is `of` or contains it.
+fn contains(repo: &Repo, number: u64, of: u64) -> bool {
+    let mut next = Some(of);
+    while let Some(at) = next {
+        if at == number {
+            return true;
+        }
+        next = repo.issues.get(&at).and_then(|issue| issue.parent);
+    }
+    false
+}
+
+/// Makes an issue, by its id and not by its number, a part of this one. One issue has one parent.
+pub(super) async fn add(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: PartBody = read(&headers, &body)?;
+    with_repo(&hub, &owner, &name, |repo| {
+        issue_json(repo, number, &hub.url)?;
+        let part = repo.issues.values().find(|issue| issue.id == wanted.sub_issue_id);
+        let part = part.ok_or_else(not_found)?;
+        let (part, has_parent) = (part.number, part.parent.is_some());
+        if has_parent || contains(repo, part, number) || parts(repo, number).len() >= MOST_PARTS {
+            return Err(refused("sub_issue_id"));
+        }
+        repo.issue(part).map_err(|_| not_found())?.parent = Some(number);
+        Ok(answer(StatusCode::CREATED, issue_json(repo, number, &hub.url)?))
+    })
+}
+
+impl FakeGitHub {
+    /// All issues of a repository, the oldest first; none of a repository that is not there.
+    pub fn issues(&self, repository: &str) -> Vec<IssueState> {
+        let world = self.hub.world();
+        let repo = world.repos.get(repository);
+        repo.into_iter()
+            .flat_map(|repo| repo.issues.values())
+            .map(Issue::state)
+            .collect()
+    }
+
+    /// The numbers of the issues that are parts of an issue, the oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn sub_issues(&self, repository: &str, parent: u64) -> anyhow::Result<Vec<u64>> {
+        let mut world = self.hub.world();
+        Ok(parts(world.repo(repository)?, parent))
+    }
+}

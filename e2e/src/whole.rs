@@ -1,0 +1,236 @@
+//! The longest way of one ticket: draft, red checks, repair, a push by a person, a review with three threads, approval,
+//! merge, done. Stories check its end, and the bench counts its calls.
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+use testkit::{
+    Step, fixture,
+    fixture::REPOSITORY,
+    github::{Conclusion, PullRequestState, WRITER_LOGIN},
+};
+
+use crate::World;
+
+/// The account that issues are assigned to.
+const AGENT: &str = "journeyman-agent";
+/// What CI says of the first head.
+const RED: &str = "AssertionError: no note on rounding";
+/// Who reviews, at which lines, and what.
+const REVIEWER: &str = "rita";
+const THREADS: [(&str, u64, &str); 3] = [
+    ("shop/cart.py", 3, "Please add a note on taxes."),
+    ("shop/cart.py", 4, "Why is the discount last?"),
+    ("shop/cart.py", 5, "Rename this to sum_of_all."),
+];
+
+/// The rules that both sources need: [`crate::Options::rules`].
+pub const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
+
+/// Where the ticket lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A ticket of Jira that enters the status that asks for work.
+    Jira,
+    /// An issue of GitHub that is assigned to the agent.
+    GitHub,
+}
+
+/// A ticket on its way.
+pub struct Whole<'a> {
+    world: &'a World,
+    source: Source,
+    /// Jira's key, or the number of the issue.
+    pub key: String,
+    /// The subjects of the commits that were merged, oldest first.
+    pub subjects: Vec<String>,
+}
+
+/// Plays the whole way in a world with [`RULES`]; at the end the ticket is done.
+///
+/// # Errors
+/// The first state that does not come within a minute, by name.
+pub async fn play(world: &World, source: Source) -> anyhow::Result<Whole<'_>> {
+    let key = ask(world, source)?;
+    let mut whole = Whole {
+        world,
+        source,
+        key,
+        subjects: Vec::new(),
+    };
+    whole.repaired().await?;
+    whole.built_upon().await?;
+    whole.reviewed().await?;
+    whole.subjects = world.github.subjects(REPOSITORY, whole.pull()?.number)?;
+    whole.merged().await?;
+    Ok(whole)
+}
+
+fn ask(world: &World, source: Source) -> anyhow::Result<String> {
+    if source == Source::Jira {
+        return world.ask();
+    }
+    let (title, body) = fixture::ticket();
+    let number = world.github.open_issue_as(REPOSITORY, "ada", title, body)?;
+    world.github.assign_issue(REPOSITORY, number, AGENT, REVIEWER)?;
+    Ok(number.to_string())
+}
+
+impl Whole<'_> {
+    /// The ticket's whole name.
+    #[must_use]
+    pub fn ticket(&self) -> String {
+        match self.source {
+            Source::Jira => format!("jira:{}", self.key),
+            Source::GitHub => format!("github:{REPOSITORY}#{}", self.key),
+        }
+    }
+
+    /// The texts of our comments on the ticket.
+    #[must_use]
+    pub fn said(&self) -> Vec<String> {
+        let (world, key) = (self.world, &self.key);
+        match self.source {
+            Source::Jira => world
+                .jira
+                .comments(key)
+                .into_iter()
+                .map(|said| said.text)
+                .collect(),
+            Source::GitHub => world
+                .github
+                .comments(REPOSITORY, key.parse().unwrap_or_default())
+                .into_iter()
+                .filter(|said| said.author == WRITER_LOGIN)
+                .map(|said| said.body)
+                .collect(),
+        }
+    }
+
+    /// The pull request; there is never a second one.
+    ///
+    /// # Errors
+    /// When there is none or another one.
+    pub fn pull(&self) -> anyhow::Result<PullRequestState> {
+        let pulls = self.world.github.pull_requests(REPOSITORY);
+        ensure!(pulls.len() <= 1, "{} pull requests", pulls.len());
+        pulls.into_iter().next().context("no pull request")
+    }
+
+    async fn until(
+        &self,
+        what: &str,
+        holds: impl Fn(&PullRequestState) -> bool,
+    ) -> anyhow::Result<PullRequestState> {
+        let look = async || self.pull().ok().filter(|pull| holds(pull));
+        let found = self.world.until(what, look).await;
+        found.with_context(|| format!("the ticket says {:#?}", self.said()))
+    }
+
+    async fn green(&self) -> anyhow::Result<PullRequestState> {
+        ensure!(self.world.run_ci().await?, "the change makes the tests pass");
+        self.until("a ready pull request", |pull| !pull.draft).await
+    }
+
+    async fn repaired(&self) -> anyhow::Result<()> {
+        let draft = self.until("a draft", |pull| pull.draft).await?;
+        let script = vec![
+            Step::call(
+                "write_file",
+                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+            )
+            .expecting(RED),
+            Step::call(
+                "finish",
+                json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
+                    "summary": "The check asks for a note on rounding, which was missing."}),
+            ),
+        ];
+        self.world
+            .model
+            .set_script_of("Checks failed on the pull request", "", script);
+        let red = [("test", Conclusion::Failure, RED)];
+        self.world.github.run_checks(REPOSITORY, &draft.head_sha, &red)?;
+        self.until("a repair", |pull| pull.head_sha != draft.head_sha)
+            .await?;
+        self.green().await?;
+        Ok(())
+    }
+
+    /// A person pushes: the pull request is a draft until the checks of that commit pass.
+    async fn built_upon(&self) -> anyhow::Result<()> {
+        let files = [("notes/person.md", "By a person.\n")];
+        let github = &self.world.github;
+        github.commit(REPOSITORY, &self.pull()?.head, "Add a note of mine", &files)?;
+        self.until("a draft after the push", |pull| pull.draft).await?;
+        self.green().await?;
+        Ok(())
+    }
+
+    async fn reviewed(&self) -> anyhow::Result<()> {
+        let before = self.pull()?;
+        let github = &self.world.github;
+        // The review takes the next id, and each comment one after it.
+        let review = github.next_id();
+        let reply = |nth: u64, disposition: &str, reply: &str| json!({"id": review + nth, "disposition": disposition, "reply": reply});
+        let script = vec![
+            Step::call(
+                "write_file",
+                json!({"path": "notes/taxes.md", "content": "Net.\n"}),
+            )
+            .expecting("Please add a note on taxes."),
+            Step::call(
+                "finish",
+                json!({"type": "docs", "scope": "cart", "title": "Add a note on taxes",
+                    "summary": "Adds the note that the review asks for.", "replies": [
+                        reply(1, "changed", "The note is in notes/taxes.md."),
+                        reply(2, "answered", "A discount is a percentage of the sum."),
+                        reply(3, "declined", "The name is part of the API.")]}),
+            ),
+        ];
+        self.world
+            .model
+            .set_script_of("A review of the pull request", "", script);
+        let verdict = ("changes_requested", "Nearly there.");
+        github.review_lines(REPOSITORY, before.number, REVIEWER, verdict, &THREADS)?;
+        self.until("the review addressed", |pull| {
+            pull.draft && pull.head_sha != before.head_sha
+        })
+        .await?;
+        let replied = async || {
+            let mut threads = github.threads(REPOSITORY, before.number).ok()?.into_iter();
+            threads
+                .all(|thread| {
+                    let replies = github.replies(REPOSITORY, before.number, thread);
+                    replies.is_ok_and(|replies| replies.len() == 1)
+                })
+                .then_some(())
+        };
+        self.world.until("a reply in each thread", replied).await?;
+        self.green().await?;
+        self.until("the review asked for again", |pull| {
+            pull.requested_reviewers == [REVIEWER]
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn merged(&self) -> anyhow::Result<()> {
+        let (github, number) = (&self.world.github, self.pull()?.number);
+        github.review(REPOSITORY, number, REVIEWER, "approved", "Good.")?;
+        github.merge(REPOSITORY, number, REVIEWER)?;
+        self.world
+            .until("the ticket done", async || self.is_done().then_some(()))
+            .await
+    }
+
+    fn is_done(&self) -> bool {
+        match self.source {
+            Source::Jira => self.world.jira.status(&self.key).as_deref() == Some("Done"),
+            Source::GitHub => {
+                let number = self.key.parse().unwrap_or_default();
+                let issue = self.world.github.issue(REPOSITORY, number);
+                issue.is_some_and(|issue| !issue.open)
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `journeyman dispatch`: jobs by hand, their words and their results.
+
+use serde_json::{Value, json};
+use testkit::{Step, fixture};
+
+use crate::{stage::Stage, up::Up};
+
+const RULES: &str = "pull_request: {reviewer: journeyman-agent}\n";
+
+fn write(up: &Up, name: &str, context: &Value) -> String {
+    std::fs::write(up.stage.path().join(name), context.to_string()).unwrap();
+    name.to_owned()
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_review_and_feedback_are_asked_for_by_hand_with_words_that_reach_the_model() {
+    let up = Up::start(Stage::start(RULES).await).await;
+    let key = up.stage.file_ticket();
+    let context = write(
+        &up,
+        "context.json",
+        &json!({"instructions": "Mind the posters.", "issue_title": "Believe me"}),
+    );
+    let work = [
+        "dispatch",
+        "--job",
+        "implement",
+        "--ticket",
+        &key,
+        "--context",
+        &context,
+    ];
+    let planned = up.told(&[&work[..], &["--dry-run"]].concat()).await;
+    assert_eq!(
+        planned,
+        "would start implement on jira:ENG-1 in acme/shop: Cart total ignores the quantity\n"
+    );
+    assert_eq!(up.told(&["runs"]).await, "");
+
+    let mut script = fixture::script();
+    script[0].expect = Some("Mind the posters.".to_owned());
+    up.stage.model.set_script("", script);
+    let keyed = [&work[..], &["--key", "monday", "-o", "json"]].concat();
+    let ended = json_of(&up.told(&keyed).await);
+    assert_eq!(
+        (&ended["ticket"], &ended["stop"]),
+        (&json!("jira:ENG-1"), &json!({"type": "completed"})),
+        "{ended}"
+    );
+    assert_eq!(
+        json_of(&up.told(&keyed).await),
+        ended,
+        "the same key is the same run"
+    );
+    assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
+
+    let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
+    let ours = format!("{}#{number}", fixture::REPOSITORY);
+    let feedback = write(
+        &up,
+        "feedback.json",
+        &json!({"feedback": "Add a note on rounding."}),
+    );
+    up.stage.model.set_script_of(
+        "A review of the pull request",
+        "",
+        vec![
+            Step::call(
+                "write_file",
+                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+            )
+            .expecting("Add a note on rounding."),
+            Step::call(
+                "finish",
+                json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+                    "summary": "Adds the note that was asked for.", "replies": []}),
+            ),
+        ],
+    );
+    let addressed = up
+        .told(&[
+            "dispatch",
+            "--job",
+            "address_review",
+            "--ticket",
+            &ours,
+            "--context",
+            &feedback,
+        ])
+        .await;
+    assert!(
+        addressed.starts_with("run jira:ENG-1@"),
+        "our pull request stands for its ticket: {addressed}"
+    );
+    assert!(addressed.contains("run finished: completed"), "{addressed}");
+    let note = up
+        .stage
+        .github
+        .file(fixture::REPOSITORY, fixture::BRANCH, "notes/rounding.md");
+    assert_eq!(note.as_deref(), Some("Rounded.\n"));
+    up.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_tells_what_would_be_written_and_writes_nothing() {
+    let up = Up::start(Stage::start(RULES).await).await;
+    let key = up.stage.file_ticket();
+    let mock = ["dispatch", "--job", "implement", "--ticket", &key, "--mock"];
+    let told = up.told(&mock).await;
+    let branch = "fix/ENG-1-cart-total-ignores-the-quantity";
+    for line in [
+        "would tell the ticket that work on acme/shop starts: transition, comment",
+        "  > Journeyman has started to work on this ticket in `acme/shop`.",
+        &format!("would push {branch} at 000000000000: push_branch"),
+        "would open draft pull request \"",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    let json = json_of(&up.told(&[&mock[..], &["-o", "json"]].concat()).await);
+    assert_eq!(json["stop"], json!({"type": "completed"}), "{json}");
+    assert_eq!(json["would"].as_array().map(Vec::len), Some(3), "{json}");
+
+    assert_eq!(up.stage.model.call_count(), 0, "no model was asked");
+    assert_eq!(up.stage.jira.status(&key).as_deref(), Some("To Do"));
+    assert_eq!(up.stage.jira.comments(&key).len(), 0);
+    assert_eq!(up.stage.github.branches(fixture::REPOSITORY).len(), 1);
+    assert!(up.stage.github.pull_requests(fixture::REPOSITORY).is_empty());
+    // A rehearsal is no work on the ticket: the work is as new as before.
+    let retry = up.ask(&["retry", &key]).await;
+    assert_eq!(retry.code, Some(1), "{retry:?}");
+    let work = up.told(&mock[..5]).await;
+    assert!(work.contains("run finished: completed"), "{work}");
+    assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
+
+    // And none of it is what a repair or an answer to a review goes by.
+    let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
+    let ours = format!("{}#{number}", fixture::REPOSITORY);
+    let feedback = write(
+        &up,
+        "feedback.json",
+        &json!({"feedback": "Add a note on rounding."}),
+    );
+    let before = up.stage.model.call_count();
+    let addressed = up
+        .told(&[
+            "dispatch",
+            "--job",
+            "address_review",
+            "--ticket",
+            &ours,
+            "--context",
+            &feedback,
+            "--mock",
+        ])
+        .await;
+    assert!(
+        addressed.contains("would reply to the review of #"),
+        "{addressed}"
+    );
+    assert_eq!(up.stage.model.call_count(), before);
+    up.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_request_of_others_is_reviewed_by_hand() {
+    let up = Up::start(Stage::start(RULES).await).await;
+    let github = &up.stage.github;
+    let files = [(
+        "shop/mean.py",
+        "def mean(prices):\n    return sum(prices) / len(prices)\n",
+    )];
+    github
+        .commit(fixture::REPOSITORY, "mean", "Mean price", &files)
+        .unwrap();
+    let number = github
+        .open_pull_request_as(
+            fixture::REPOSITORY,
+            "sam",
+            "mean",
+            "Mean price",
+            "Adds the mean price.",
+        )
+        .unwrap();
+    let found = json!({"summary": "Adds a mean.", "comments": [{"path": "shop/mean.py", "line": 2,
+        "trigger": "An empty cart", "why": "It divides by zero.", "weight": "blocking",
+        "suggestion": "    return sum(prices) / max(len(prices), 1)"}]});
+    up.stage.model.set_script_of(
+        "Review this pull request",
+        "",
+        vec![Step::call("submit_comments", found).expecting("Mind empty carts.")],
+    );
+    let context = write(
+        &up,
+        "context.json",
+        &json!({"instructions": "Mind empty carts.", "pr_number": number.to_string()}),
+    );
+    let ticket = format!("github:{}#{number}", fixture::REPOSITORY);
+    let reviewed = up
+        .told(&[
+            "dispatch",
+            "--job",
+            "pr-review",
+            "--ticket",
+            &ticket,
+            "--context",
+            &context,
+        ])
+        .await;
+    assert!(reviewed.contains("run finished: completed"), "{reviewed}");
+    let reviews = up.stage.github.reviews(fixture::REPOSITORY, number).unwrap();
+    assert!(
+        reviews.len() == 1 && reviews[0].state == "changes_requested",
+        "{reviews:#?}"
+    );
+    up.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_done_is_one_line_that_tells_why() {
+    let up = Up::start(Stage::start("").await).await;
+    let key = up.stage.file_ticket();
+    write(&up, "list.json", &json!(["x"]));
+    for (arguments, code, why) in [
+        (
+            vec!["--job", "fix_ci", "--ticket", &key],
+            1,
+            "no such open pull request of ours",
+        ),
+        (
+            vec!["--job", "answer", "--ticket", &key],
+            1,
+            "needs context.question",
+        ),
+        (vec!["--job", "implement", "--ticket", "ENG-404"], 1, "ENG-404"),
+        (
+            vec!["--job", "implement", "--ticket", &key, "--context", "none.json"],
+            1,
+            "none.json cannot be read",
+        ),
+        (
+            vec!["--job", "implement", "--ticket", &key, "--context", "list.json"],
+            1,
+            "is no JSON object",
+        ),
+        (
+            vec!["--job", "implement", "--ticket", &key, "--context", "-"],
+            1,
+            "is no JSON object",
+        ),
+    ] {
+        let ran = up.ask(&[&["dispatch"][..], &arguments].concat()).await;
+        assert_eq!(
+            (ran.code, ran.complaints().len()),
+            (Some(code), 1),
+            "{arguments:?} {ran:?}"
+        );
+        assert!(
+            ran.err.starts_with("journeyman: ") && ran.err.contains(why),
+            "{}",
+            ran.err
+        );
+    }
+    let unknown = up.ask(&["dispatch", "--job", "finish", "--ticket", &key]).await;
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert_eq!(up.told(&["runs"]).await, "");
+    up.stop().await;
+}

@@ -1,0 +1,144 @@
+//! `journeyman list-tickets` and `show-ticket`: what there is to do, and choosing from it at a terminal.
+
+use serde_json::Value;
+use testkit::fixture;
+
+use crate::{
+    stage::Stage,
+    terminal::{DOWN, ENTER, UP, at_terminal},
+    up::Up,
+};
+
+const ISSUES: &str = "issues: {labels: [agent]}\n";
+
+/// The fixture's ticket, another one in another status, one that is over, and an issue.
+async fn with_tickets() -> (Up, u64) {
+    let up = Up::start(Stage::start(ISSUES).await).await;
+    up.stage.file_ticket();
+    let jira = &up.stage.jira;
+    let other = jira.create_issue(fixture::PROJECT, "Explain the tax\u{1b}[2J", "", "Task", &[]);
+    jira.move_issue(&other, "In Progress", "ada").unwrap();
+    let over = jira.create_issue(fixture::PROJECT, "Old", "", "Task", &[]);
+    jira.move_issue(&over, "Done", "ada").unwrap();
+    let issue = up
+        .stage
+        .github
+        .open_issue_as(fixture::REPOSITORY, "sam", "Add a mean", "Of prices.");
+    (up, issue.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tickets_of_jira_and_github_are_listed_and_read() {
+    let (up, issue) = with_tickets().await;
+    let listed = up.told(&["list-tickets"]).await;
+    let lines: Vec<Vec<&str>> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(lines[0], ["TICKET", "STATUS", "LAST", "RUN", "TITLE"]);
+    assert_eq!(lines.len(), 4, "{listed}");
+    for line in [
+        "jira:ENG-1 To Do Cart total ignores the quantity".to_owned(),
+        "jira:ENG-2 In Progress Explain the tax[2J".to_owned(),
+        format!("github:acme/shop#{issue} open Add a mean"),
+    ] {
+        assert!(
+            lines.iter().any(|found| found.join(" ") == line),
+            "{line}: {listed}"
+        );
+    }
+    let done = up.told(&["list-tickets", "--status", "Done"]).await;
+    assert!(done.contains("jira:ENG-3") && done.lines().count() == 2, "{done}");
+    let closed = up
+        .told(&["list-tickets", "--status", "open", "--repository", "acme/shop"])
+        .await;
+    assert!(closed.contains("Add a mean"), "{closed}");
+    let json: Value = serde_json::from_str(&up.told(&["list-tickets", "-o", "json"]).await).unwrap();
+    assert_eq!(json["tickets"].as_array().map(Vec::len), Some(3), "{json}");
+
+    let shown = up.told(&["show-ticket", "ENG-1"]).await;
+    assert!(
+        shown.starts_with("jira:ENG-1: Cart total ignores the quantity\nstatus: To Do\ntype: Bug\n")
+            && shown.contains("Three mugs at 8.50"),
+        "{shown}"
+    );
+    let shown = up.told(&["show-ticket", &format!("acme/shop#{issue}")]).await;
+    assert!(
+        shown.contains("status: open\n") && shown.contains("Of prices."),
+        "{shown}"
+    );
+    let unknown = up.ask(&["show-ticket", "OPS-1"]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    let blind = up.ask(&["list-tickets", "--interactive"]).await;
+    assert_eq!(
+        (blind.code, blind.complaints()),
+        (
+            Some(2),
+            vec!["journeyman: --interactive needs a terminal to choose at; without it the list is printed"]
+        )
+    );
+    up.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_is_chosen_with_the_arrow_keys_read_previewed_and_processed() {
+    let (up, _) = with_tickets().await;
+    let menu = "What would you like to do:";
+    let list = "Select a ticket to process:";
+    let steps = [
+        (list, DOWN),
+        ("> jira:ENG-1 ", ENTER),
+        (menu, DOWN),
+        ("> Process with dry-run", DOWN),
+        ("> View ticket details", ENTER),
+        ("Three mugs at 8.50", ""),
+        (menu, UP),
+        ("> Process with dry-run", ENTER),
+        ("would start implement on jira:ENG-1 in acme/shop", ""),
+        (menu, UP),
+        ("> Process this ticket", ENTER),
+        ("Process ENG-1 and create a pull request?", "n"),
+        (menu, ENTER),
+        ("Process ENG-1 and create a pull request?", "y"),
+        ("run finished: completed", ""),
+    ];
+    let ran = at_terminal(&["list-tickets", "-i"], &steps, up.stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    assert!(
+        !ran.out.contains("\u{1b}[2J"),
+        "a title steers no terminal: {}",
+        ran.out
+    );
+    assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
+    let listed = up.told(&["list-tickets"]).await;
+    assert!(listed.contains("implement completed"), "{listed}");
+    up.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn choosing_nothing_does_nothing() {
+    let (up, _) = with_tickets().await;
+    let list = "Select a ticket to process:";
+    let cancelled = [(list, UP), ("> Cancel", ENTER)];
+    let ran = at_terminal(&["list-tickets", "-i"], &cancelled, up.stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    let steps = [
+        (list, ENTER),
+        ("What would you like to do:", UP),
+        ("> Cancel", ENTER),
+        (list, ""),
+        ("> jira:ENG-", "\u{1b}"),
+    ];
+    let ran = at_terminal(&["list-tickets", "-i"], &steps, up.stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    let interrupted = [(list, ENTER), ("What would you like to do:", "\u{3}")];
+    let ran = at_terminal(&["list-tickets", "-i"], &interrupted, up.stage.path()).await;
+    assert_eq!(ran.code, Some(130), "{}\n{}", ran.out, ran.err);
+    assert!(
+        ran.out.ends_with("\u{1b}[?25h"),
+        "the cursor is seen again: {:?}",
+        ran.out
+    );
+    assert_eq!(up.told(&["runs"]).await, "");
+    up.stop().await;
+}

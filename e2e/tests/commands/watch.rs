@@ -1,0 +1,70 @@
+//! `journeyman watch` and `serve`: everything in one process, told on the command line.
+
+use rustix::process::Signal;
+use testkit::fixture;
+
+use crate::{
+    program::{Program, run},
+    stage::{Stage, with, without},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_asks_for_work_is_found_by_polls_and_worked_on_while_it_is_told() {
+    let stage = Stage::start("").await;
+    let environment = stage.environment();
+    let arguments = ["watch", "--config", "configs/shop.yaml", "--interval", "1"];
+    let mut watch = Program::start("journeyman", &arguments, &environment, stage.path());
+    watch.says("watching acme/shop every 1 s").await;
+    let key = stage.file_ticket();
+    stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    watch.says("run finished: completed").await;
+    let runs = run("journeyman", &["runs"], &[], stage.path()).await;
+    assert!(runs.out.contains("implement    finished completed"), "{runs:?}");
+    watch.signal(Signal::INT);
+    let ran = watch.ended().await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out
+            .lines()
+            .skip(1)
+            .all(|line| line.starts_with("jira:ENG-1@")),
+        "each line names its run: {}",
+        ran.out
+    );
+    assert_eq!(stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
+    assert!(!stage.path().join(".journeyman/api.json").exists());
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_listens_at_its_port_with_the_rules_of_its_folder() {
+    let stage = Stage::start("").await;
+    let mut environment = without(&stage.environment(), "RULES__DIR");
+    for service in ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
+        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+    }
+    let environment = with(&environment, "INGEST__LISTEN", "127.0.0.2:1");
+    let free = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let wrong = ["serve", "--port", &port, "--config-dir", "nowhere"];
+    let ran = run("journeyman", &wrong, &environment, stage.path()).await;
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(1), "journeyman: --config-dir nowhere is no folder\n")
+    );
+    let arguments = ["serve", "--port", &port, "--config-dir", "configs"];
+    let mut serve = Program::start("journeyman", &arguments, &environment, stage.path());
+    serve
+        .says(&format!("ready: http://127.0.0.2:{port}/webhooks/jira"))
+        .await;
+    let listed = run("journeyman", &["list-tickets"], &[], stage.path()).await;
+    assert_eq!(
+        (listed.code, listed.err.as_str()),
+        (Some(0), ""),
+        "the rules are known: {listed:?}"
+    );
+    serve.signal(Signal::TERM);
+    let ran = serve.ended().await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}

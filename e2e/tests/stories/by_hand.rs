@@ -1,0 +1,118 @@
+//! Jobs that somebody asks for by hand, where nothing would start them by itself.
+
+use domain::{Job, StopReason, TicketKey};
+use e2e::{Options, World};
+use ingest::api::types::JobBody;
+use serde_json::{Value, json};
+use testkit::{Step, fixture, github::Conclusion};
+
+use crate::{comment_with, commits, end_of, only_pull_request};
+
+const REPAIR: &str = "Checks failed on the pull request";
+
+fn repair(file: &str, expected: &str) -> Vec<Step> {
+    vec![
+        Step::call("write_file", json!({"path": file, "content": "Rounded.\n"})).expecting(expected),
+        Step::call(
+            "finish",
+            json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
+                "summary": "The check asks for a note on rounding, which was missing."}),
+        ),
+    ]
+}
+
+fn fail(world: &World, log: &str) {
+    let head = only_pull_request(world).head_sha;
+    let checks = [("notes", Conclusion::Failure, log)];
+    world
+        .github
+        .run_checks(fixture::REPOSITORY, &head, &checks)
+        .unwrap();
+}
+
+/// Starts the job, and gives why its run ended.
+async fn dispatch(world: &World, ticket: String, job: Job, context: Value) -> StopReason {
+    let Value::Object(context) = context else {
+        panic!("an object")
+    };
+    let body = JobBody {
+        ticket,
+        job,
+        repository: None,
+        text: None,
+        context: Some(context),
+        dry_run: false,
+        mock: false,
+    };
+    let accepted = world.client.dispatch_with(&body, None).await.unwrap();
+    world.finished(&accepted.run.parse().unwrap()).await.unwrap().1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_that_was_given_up_is_asked_for_once_more_with_what_to_do() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    world
+        .model
+        .set_script_of(REPAIR, "", repair("notes/rounding.md", "no note on rounding"));
+    fail(&world, "AssertionError: no note on rounding at 12:31");
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    fail(&world, "AssertionError: no note on rounding at 12:55");
+    comment_with(&world, &key, "The same failure came again").await;
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    assert_eq!(commits(&world).len(), 2);
+
+    world
+        .model
+        .set_script_of(REPAIR, "", repair("docs/rounding.md", "It looks for it in docs."));
+    let context = json!({"instructions": "It looks for it in docs."});
+    let end = dispatch(&world, key.clone(), Job::FixCi, context).await;
+    assert_eq!(end, StopReason::Completed);
+    assert_eq!(commits(&world).len(), 3);
+    let note = world
+        .github
+        .file(fixture::REPOSITORY, fixture::BRANCH, "docs/rounding.md");
+    assert_eq!(note.as_deref(), Some("Rounded.\n"));
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issue_that_nobody_gave_to_us_is_worked_on_and_answered_by_hand() {
+    let world = World::start(Options::default()).await.unwrap();
+    let (summary, description) = fixture::ticket();
+    let number = world
+        .github
+        .open_issue_as(fixture::REPOSITORY, "sam", summary, description)
+        .unwrap();
+    let ticket = TicketKey::GitHub {
+        repository: fixture::REPOSITORY.parse().unwrap(),
+        number,
+    };
+    world.model.set_script_of(
+        "Answer this question",
+        "",
+        vec![
+            Step::call(
+                "submit_answer",
+                json!({"answer": "It forgets the quantity.", "citations": []}),
+            )
+            .expecting("What is wrong?"),
+        ],
+    );
+    let question = json!({"question": "What is wrong?", "issue_number": number});
+    let end = dispatch(&world, ticket.to_string(), Job::Answer, question).await;
+    assert_eq!(end, StopReason::Completed);
+    let said = world.github.comments(fixture::REPOSITORY, number);
+    assert!(
+        said.iter()
+            .any(|comment| comment.body.contains("It forgets the quantity.")),
+        "{said:#?}"
+    );
+    let end = dispatch(&world, ticket.to_string(), Job::Implement, json!({})).await;
+    assert_eq!(end, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    assert!(pull.body.contains(&format!("#{number}")), "{pull:#?}");
+    world.stop().await.unwrap();
+}

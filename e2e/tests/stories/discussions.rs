@@ -1,0 +1,219 @@
+//! Discussions of GitHub: researched, answered, summed up, planned and closed.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{
+    Step, fixture,
+    fixture::REPOSITORY,
+    github::{DiscussionState, Reacted, TalkState, WRITER_LOGIN},
+};
+
+use crate::{end_of, signals::reactions};
+
+const RULES: &str = "discussions:\n  enabled: true\nissues:\n  most_planned: 3\n";
+const LINE: &str = "return full * (100 - discount_percent) // 100";
+
+fn options() -> Options {
+    Options {
+        rules: RULES.to_owned(),
+        ..Options::default()
+    }
+}
+
+/// The model reads the line and says this about it.
+fn answer(said: &str) -> Vec<Step> {
+    let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
+    vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})),
+        Step::call("submit_answer", json!({"answer": said, "citations": citations})),
+    ]
+}
+
+fn begin(world: &World, by: &str, category: &str) -> (u64, String) {
+    let text = ("How do we round?", "Is the total of an invoice rounded?");
+    let number = world
+        .github
+        .start_discussion(REPOSITORY, by, category, text)
+        .unwrap();
+    (number, format!("github:{REPOSITORY}/discussions/{number}"))
+}
+
+fn discussion(world: &World, number: u64) -> DiscussionState {
+    world.github.discussion(REPOSITORY, number).unwrap()
+}
+
+/// What we said there.
+fn ours(world: &World, number: u64) -> Vec<TalkState> {
+    let said = discussion(world, number).comments.into_iter();
+    said.filter(|comment| comment.author == WRITER_LOGIN).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_discussion_is_researched_and_a_question_in_it_is_answered_in_its_thread() {
+    let world = World::start(options()).await.unwrap();
+    world
+        .model
+        .set_script_of("Research what this", "", answer("It is rounded down. @everyone"));
+    let (number, ticket) = begin(&world, "rita", "Ideas");
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    let said = ours(&world, number);
+    assert_eq!(said.len(), 1, "{said:#?}");
+    let body = &said[0].body;
+    assert!(
+        body.contains("It is rounded down. `@everyone`") && body.contains("shop/cart.py:36"),
+        "{body}"
+    );
+    assert_eq!(said[0].reply_to, None);
+    reactions(&world, Reacted::Discussion(number), &["eyes"]).await;
+
+    world
+        .model
+        .set_script_of("Answer this question", "", answer("Because of the tax law."));
+    let first = world
+        .github
+        .discuss_as(REPOSITORY, number, "rob", "I wonder.", None)
+        .unwrap();
+    let asked = world
+        .github
+        .discuss_as(REPOSITORY, number, "rita", "@journeyman Why?", Some(first));
+    assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    let said = ours(&world, number);
+    assert_eq!(said.len(), 2, "{said:#?}");
+    assert!(said[1].body.contains("Because of the tax law."), "{said:#?}");
+    assert_eq!(
+        said[1].reply_to,
+        Some(first),
+        "replies have no replies, so it goes to the thread's first comment"
+    );
+    reactions(
+        &world,
+        Reacted::DiscussionComment(asked.unwrap()),
+        &["eyes", "rocket"],
+    )
+    .await;
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_discussion_is_summed_up_in_one_comment_planned_in_issues_and_closed_with_its_answer() {
+    let rules = format!(
+        "{}  research: false\n",
+        "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"
+    );
+    let world = World::start(Options {
+        rules,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let (number, ticket) = begin(&world, "rita", "Q&A");
+    let order = |text: &str| {
+        world
+            .github
+            .discuss_as(REPOSITORY, number, "rita", text, None)
+            .unwrap()
+    };
+
+    world
+        .model
+        .set_script_of("Sum this discussion up", "", answer("Rita asks how we round."));
+    order("/summarize");
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    world
+        .model
+        .set_script_of("Sum this discussion up", "", answer("All agree on half up."));
+    order("/summarize");
+    assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    let said = ours(&world, number);
+    assert_eq!(
+        said.len(),
+        1,
+        "the summary is kept up to date in place: {said:#?}"
+    );
+    assert!(said[0].body.contains("All agree on half up."), "{said:#?}");
+
+    let issue = |title: &str| json!({"title": title, "text": "As agreed.", "checklist": ["Test it"]});
+    let plan = json!({"issues": [issue("Round half up"), issue("Round the tax"), issue("Round totals")]});
+    world
+        .model
+        .set_script_of("Plan what follows", "", vec![Step::call("submit_issues", plan)]);
+    order("/plan");
+    assert_eq!(end_of(&world, &ticket, 2).await, StopReason::Completed);
+    let issues = world.github.issues(REPOSITORY);
+    let titles: Vec<&str> = issues.iter().map(|issue| issue.title.as_str()).collect();
+    assert_eq!(titles, ["Round half up", "Round the tax", "Round totals"]);
+    assert!(issues[0].body.contains("- [ ] Test it"), "{}", issues[0].body);
+    assert!(
+        issues[0]
+            .body
+            .contains(&format!("Planned in {REPOSITORY}#{number}.")),
+        "{}",
+        issues[0].body
+    );
+    let parts = world.github.sub_issues(REPOSITORY, issues[0].number).unwrap();
+    assert_eq!(parts, [issues[1].number, issues[2].number]);
+    let listed = ours(&world, number).pop().unwrap().body;
+    assert!(listed.contains("Round the tax"), "{listed}");
+
+    let mut steps = answer("We round half up.");
+    let first = steps.remove(0).expecting("Round the tax");
+    steps.insert(0, first);
+    world
+        .model
+        .set_script_of("This discussion is to be closed", "", steps);
+    order("/complete");
+    assert_eq!(end_of(&world, &ticket, 3).await, StopReason::Completed);
+    let last = ours(&world, number).pop().unwrap();
+    assert!(last.body.contains("We round half up."), "{last:#?}");
+    let end = discussion(&world, number);
+    assert_eq!(
+        (end.closed_as.as_deref(), end.answer),
+        (Some("resolved"), Some(last.id))
+    );
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discussions_are_found_by_polling_and_guests_order_nothing() {
+    let world = World::start(Options {
+        no_webhooks: true,
+        settings: vec![("INGEST__POLL_INTERVAL_S", "5".to_owned())],
+        ..options()
+    })
+    .await
+    .unwrap();
+    world
+        .github
+        .set_permission(fixture::REPOSITORY, "guest", "read")
+        .unwrap();
+    let (others, _) = begin(&world, "guest", "Ideas");
+    world
+        .github
+        .discuss_as(REPOSITORY, others, "guest", "/summarize", None)
+        .unwrap();
+    world
+        .model
+        .set_script_of("Research what this", "", answer("It is rounded down."));
+    let (number, ticket) = begin(&world, "rita", "Ideas");
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    world
+        .model
+        .set_script_of("Sum this discussion up", "", answer("Rita asks how we round."));
+    world
+        .github
+        .discuss_as(REPOSITORY, number, "rita", "/summarize", None)
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    assert_eq!(ours(&world, number).len(), 2);
+    assert_eq!(
+        ours(&world, others),
+        [],
+        "whoever may not write to the repository orders nothing"
+    );
+    world.stop().await.unwrap();
+}

@@ -1,0 +1,68 @@
+//! Reactions: whoever asked sees where they asked that it was seen, and that it is done.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture::REPOSITORY, github::Reacted};
+
+use crate::{comment_with, end_of, only_pull_request};
+
+/// Waits until something has these reactions, and no others.
+pub(crate) async fn reactions(world: &World, to: Reacted, wanted: &[&str]) {
+    let has = async || (world.github.reactions(REPOSITORY, to) == wanted).then_some(());
+    let what = format!("{wanted:?} on {to:?}");
+    world.until(&what, has).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_gets_eyes_and_a_rocket_on_its_first_comment() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    let next = world.github.next_id();
+    let finish = json!({"type": "fix", "title": "Answer the question", "summary": "Nothing had to be changed.",
+        "replies": [{"id": next + 1, "disposition": "answered", "reply": "It is a percentage."}]});
+    world.model.set_script_of(
+        "A review of the pull request",
+        "",
+        vec![Step::call("finish", finish)],
+    );
+    let lines = [("shop/cart.py", 4, "Why is the discount last?")];
+    world
+        .github
+        .review_lines(REPOSITORY, number, "rita", ("commented", ""), &lines)
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    reactions(&world, Reacted::LineComment(next + 1), &["eyes", "rocket"]).await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_gets_eyes_and_the_cost_is_told_where_somebody_asks_for_it() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    let next = world.github.next_id();
+    world
+        .github
+        .comment_as(REPOSITORY, number, "rita", "/cost")
+        .unwrap();
+    reactions(&world, Reacted::Comment(next), &["eyes"]).await;
+    let told = world.until("the cost", async || {
+        let comments = world.github.comments(REPOSITORY, number);
+        comments
+            .into_iter()
+            .find(|comment| comment.body.starts_with("Models have taken"))
+    });
+    let told = told.await.unwrap().body;
+    assert!(
+        told.contains(&format!("| `jira:{key}@1` | implement | ")),
+        "{told}"
+    );
+
+    world.jira.comment_as(&key, "ada", "/cost").unwrap();
+    comment_with(&world, &key, "Models have taken").await;
+    world.stop().await.unwrap();
+}

@@ -1,0 +1,229 @@
+//! What starts work on Jira beside a move into the status: tickets that are created, and tickets that come back.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{JiraOptions, JiraTransition, Step, fixture};
+
+use crate::{comment_with, end_of, only_pull_request};
+
+/// A workflow whose tickets are created in the status that asks for work.
+fn born_ready() -> JiraOptions {
+    let mut jira = JiraOptions::default();
+    jira.statuses.swap(0, 1);
+    jira
+}
+
+/// Waits until no run of the ticket takes news in.
+async fn rests(world: &World, key: &str) {
+    let queue = world.queue().await.unwrap();
+    let rows = queue.table::<domain::Row>(queue::Bucket::Tickets);
+    let ticket = domain::TicketKey::jira(key).unwrap();
+    let settled = async || {
+        let (row, _) = rows.get(&ticket.to_string()).await.ok()??;
+        let last = queue.triggers().last_sequence(&ticket).await.ok()??;
+        (row.pending.is_empty() && last <= row.cursor).then_some(())
+    };
+    world.until("the ticket rests", settled).await.unwrap();
+}
+
+async fn a_created_ticket_is_worked_on(options: Options) {
+    let world = World::start(Options {
+        jira: born_ready(),
+        ..options
+    });
+    let world = world.await.unwrap();
+    let key = world.file_ticket();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    assert!(only_pull_request(&world).open);
+    let runs = world
+        .client
+        .runs(Some(&domain::TicketKey::jira(&key).unwrap()))
+        .await;
+    assert_eq!(runs.unwrap().len(), 1, "once");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_is_created_in_the_status_is_worked_on() {
+    a_created_ticket_is_worked_on(Options::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_alone_find_a_ticket_that_was_created_in_the_status() {
+    a_created_ticket_is_worked_on(Options {
+        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+        no_webhooks: true,
+        ..Options::default()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_comes_back_is_worked_on_again_with_the_new_comment_first_in_mind() {
+    let input =
+        json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
+    let world = World::start(Options {
+        script: Some(vec![Step::call("give_up", input)]),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.file_ticket();
+    world.ask_for_work(&key).unwrap();
+    end_of(&world, &key, 0).await;
+    rests(&world, &key).await;
+    world
+        .jira
+        .comment_as(&key, "ada", "The total of the cart, please.")
+        .unwrap();
+    world.model.set_script("", fixture::script());
+    // What is said in the same millisecond as the move counts as said after it.
+    rests(&world, &key).await;
+    world.jira.move_issue(&key, "To Do", "ada").unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let calls = world.model.calls().into_iter();
+    let prompts: Vec<String> = calls.map(|call| call.request.to_string()).collect();
+    let is_marked = |prompt: &String| {
+        let (before, _) = prompt.split_once("The total of the cart, please.")?;
+        let tag = &before[before.rfind("comment-")?..];
+        Some(tag.contains("new=\\\"yes\\\""))
+    };
+    let marked: Vec<bool> = prompts.iter().filter_map(is_marked).collect();
+    assert!(
+        !marked.is_empty() && marked.iter().all(|marked| *marked),
+        "{prompts:#?}"
+    );
+    assert!(only_pull_request(&world).open);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_comes_back_while_its_pull_request_is_open_goes_on_there() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    rests(&world, &key).await;
+    world.model.set_script_of(
+        "A review of the pull request",
+        "",
+        vec![
+            Step::call(
+                "write_file",
+                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+            )
+            .expecting("Please add a note on rounding."),
+            Step::call(
+                "finish",
+                json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+                "summary": "Adds the note that is asked for.", "replies": []}),
+            ),
+        ],
+    );
+    world
+        .jira
+        .comment_as(&key, "ada", "Please add a note on rounding.")
+        .unwrap();
+    // What is said in the same millisecond as the move counts as said after it.
+    rests(&world, &key).await;
+    world.jira.move_issue(&key, "To Do", "ada").unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    assert_eq!(
+        world
+            .github
+            .subjects(fixture::REPOSITORY, pull.number)
+            .unwrap()
+            .len(),
+        2
+    );
+    comment_with(&world, &key, "pull request").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_ticket_that_the_condition_of_the_rules_holds_for_is_worked_on_once() {
+    let options = |no_webhooks: bool| Options {
+        more_rules: vec![(
+            "defaults.yaml",
+            "jira:\n  jql: labels = agent AND created >= \"-1d\"\n".to_owned(),
+        )],
+        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+        no_webhooks,
+        ..Options::default()
+    };
+    for no_webhooks in [false, true] {
+        let world = World::start(options(no_webhooks)).await.unwrap();
+        let (title, text) = fixture::ticket();
+        let other = world
+            .jira
+            .create_issue(fixture::PROJECT, "Another", "", "Bug", &[]);
+        let key = world
+            .jira
+            .create_issue(fixture::PROJECT, title, text, "Bug", &["agent"]);
+        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        assert!(only_pull_request(&world).open);
+        world.jira.edit_summary(&key, "Cart total", "ada").unwrap();
+        world.jira.set_labels(&key, &["agent", "urgent"]).unwrap();
+        comment_with(&world, &key, "pull request").await;
+        for (ticket, count) in [(&key, 1), (&other, 0)] {
+            let runs = world
+                .client
+                .runs(Some(&domain::TicketKey::jira(ticket).unwrap()))
+                .await;
+            assert_eq!(runs.unwrap().len(), count, "{ticket}");
+        }
+        assert_eq!(world.jira.violations(), Vec::<String>::new());
+        world.stop().await.unwrap();
+    }
+}
+
+/// The last status of a ticket whose only way there asks for these fields, and the comment about it.
+async fn merged_where(asks_for: &[&str], rules: &str, told: &str) -> (Option<String>, Option<String>) {
+    let transition = |name: &str, to: &str, asks_for: &[&str]| JiraTransition {
+        name: name.to_owned(),
+        to: to.to_owned(),
+        asks_for: asks_for.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let named = vec![
+        transition("Start", "In Progress", &[]),
+        transition("Close", "Done", asks_for),
+    ];
+    let world = World::start(Options {
+        jira: JiraOptions {
+            named,
+            ..JiraOptions::default()
+        },
+        more_rules: vec![("defaults.yaml", rules.to_owned())],
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    world.run_ci().await.unwrap();
+    let ready = async || (!only_pull_request(&world).draft).then_some(());
+    world.until("a ready pull request", ready).await.unwrap();
+    world
+        .github
+        .merge(fixture::REPOSITORY, only_pull_request(&world).number, "mia")
+        .unwrap();
+    comment_with(&world, &key, told).await;
+    let end = (world.jira.status(&key), world.jira.resolution(&key));
+    world.stop().await.unwrap();
+    end
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_move_fills_in_a_resolution_and_the_fields_of_the_rules() {
+    let rules = "jira:\n  transition_fields: {Root cause: The quantity was left out}\n";
+    let (status, resolution) = merged_where(&["Resolution", "Root cause"], rules, "is now Done").await;
+    assert_eq!(
+        (status.as_deref(), resolution.as_deref()),
+        (Some("Done"), Some("Done"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_stays_where_a_move_asks_for_a_field_that_the_rules_do_not_give_and_is_told_which() {
+    let (status, _) = merged_where(&["Resolution", "Root cause"], "", "fill in Root cause").await;
+    assert_eq!(status.as_deref(), Some("In Progress"));
+}

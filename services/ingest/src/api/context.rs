@@ -1,0 +1,270 @@
+//! What a caller of `POST /v1/jobs` knows of the job.
+
+use domain::{DiscussionTask, Job, PullRequestRecord, TicketKey};
+use serde_json::{Map, Value};
+
+use super::{Problem, types::ContextBody};
+use crate::router::Router;
+
+/// What of a context counts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Context {
+    /// The pull request that is meant.
+    pub(super) number: Option<u64>,
+    issue: Option<u64>,
+    discussion: Option<u64>,
+    /// What to do in a discussion.
+    pub(super) task: Option<DiscussionTask>,
+    /// What the caller says.
+    pub(super) words: Option<String>,
+}
+
+impl Context {
+    /// The context of a job. Words that the job has no use for are refused, so that nobody believes they were heard.
+    pub(super) fn of(job: Job, given: Option<&Map<String, Value>>) -> Result<Self, Problem> {
+        let body = given.map_or_else(|| Ok(ContextBody::default()), read)?;
+        let said = [
+            ("instructions", body.instructions),
+            ("question", body.question),
+            ("feedback", body.feedback),
+        ];
+        let heard = heard(job);
+        let mut words = None;
+        for (name, text) in said {
+            let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+                continue;
+            };
+            if heard != Some(name) {
+                return Err(problem(format!("the job {job} takes no context.{name}")));
+            }
+            if text.chars().count() > ContextBody::WORDS_CHARS {
+                return Err(problem(format!(
+                    "context.{name} must be at most {} characters",
+                    ContextBody::WORDS_CHARS
+                )));
+            }
+            words = Some(text);
+        }
+        if job == Job::Answer && words.is_none() {
+            return Err(problem("the job answer needs context.question".to_owned()));
+        }
+        Ok(Self {
+            number: number("pr_number", body.pr_number.as_ref())?,
+            issue: number("issue_number", body.issue_number.as_ref())?,
+            discussion: number("discussion_number", body.discussion_number.as_ref())?,
+            task: task(job, body.task.as_deref())?,
+            words,
+        })
+    }
+
+    /// Our pull request, when the ticket that was named is one. What the context names must be that ticket.
+    pub(super) async fn about(
+        &self,
+        router: &Router,
+        named: &TicketKey,
+    ) -> Result<Option<PullRequestRecord>, Problem> {
+        let discussed = match named {
+            TicketKey::Discussion { number, .. } => Some(*number),
+            TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Folder { .. } => None,
+        };
+        if let Some(told) = self.discussion.filter(|told| discussed != Some(*told)) {
+            return Err(problem(format!(
+                "context.discussion_number is {told}, and the ticket is {named}"
+            )));
+        }
+        let TicketKey::GitHub { repository, number } = named else {
+            return match self.issue {
+                Some(issue) => Err(problem(format!(
+                    "context.issue_number is {issue}, and the ticket is {named}"
+                ))),
+                None => Ok(None),
+            };
+        };
+        let record = router.queue.pull_requests().get(repository, *number).await?;
+        let of_its_ticket = record.as_ref().and_then(|record| match &record.ticket {
+            TicketKey::GitHub { number, .. } => Some(*number),
+            TicketKey::Jira { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => None,
+        });
+        let is_it = |told: &u64| *told == *number || Some(*told) == of_its_ticket;
+        let told = [
+            ("issue_number", self.issue),
+            ("pr_number", self.number.filter(|_| record.is_some())),
+        ];
+        for (name, told) in told {
+            if let Some(other) = told.filter(|told| !is_it(told)) {
+                return Err(problem(format!(
+                    "context.{name} is {other}, and the ticket is {named}"
+                )));
+            }
+        }
+        Ok(record)
+    }
+}
+
+/// What the job `discuss` is to do; no other job is told.
+fn task(job: Job, given: Option<&str>) -> Result<Option<DiscussionTask>, Problem> {
+    let given = given.filter(|name| !name.is_empty());
+    if job != Job::Discuss {
+        return match given {
+            Some(_) => Err(problem(format!("the job {job} takes no context.task"))),
+            None => Ok(None),
+        };
+    }
+    let known = DiscussionTask::ALL
+        .into_iter()
+        .find(|task| Some(task.as_str()) == given);
+    match known {
+        Some(task) => Ok(Some(task)),
+        None => {
+            let names = DiscussionTask::ALL.map(DiscussionTask::as_str).join(", ");
+            Err(problem(format!(
+                "the job discuss needs context.task, one of: {names}"
+            )))
+        }
+    }
+}
+
+fn read(given: &Map<String, Value>) -> Result<ContextBody, Problem> {
+    let size = serde_json::to_vec(given).map_or(usize::MAX, |text| text.len());
+    if size > ContextBody::BYTES {
+        return Err(problem(format!(
+            "context must be at most {} bytes",
+            ContextBody::BYTES
+        )));
+    }
+    let read = serde_json::from_value(Value::Object(given.clone()));
+    read.map_err(|error| problem(format!("context: {error}")))
+}
+
+/// The words that a job has a use for.
+const fn heard(job: Job) -> Option<&'static str> {
+    match job {
+        Job::Implement | Job::FixCi | Job::Review => Some("instructions"),
+        Job::Answer => Some("question"),
+        Job::AddressReview => Some("feedback"),
+        Job::Triage
+        | Job::Discuss
+        | Job::MarkReady
+        | Job::Finish
+        | Job::BackToDraft
+        | Job::Reopen
+        | Job::Rehearse
+        | Job::Remind => None,
+    }
+}
+
+/// A number, or its digits; dispatchers write empty texts for what they do not know.
+fn number(name: &str, value: Option<&Value>) -> Result<Option<u64>, Problem> {
+    let number = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) if text.is_empty() => return Ok(None),
+        Some(Value::String(text)) => text.parse().ok(),
+        Some(value) => value.as_u64(),
+    };
+    match number {
+        Some(number) if number > 0 => Ok(Some(number)),
+        Some(_) | None => Err(problem(format!(
+            "context.{name} must be a number from 1, or its digits"
+        ))),
+    }
+}
+
+fn problem(detail: String) -> Problem {
+    Problem::Unprocessable(detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(job: Job, given: Value) -> Result<Context, String> {
+        let Value::Object(given) = given else {
+            panic!("an object")
+        };
+        Context::of(job, Some(&given)).map_err(|problem| match problem {
+            Problem::Unprocessable(detail) => detail,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn what_other_dispatchers_send_is_taken_and_only_numbers_and_words_count() {
+        let given = json!({"trigger_type": "assigned", "issue_number": "123", "issue_title": "Believe me", "issue_body": "…",
+            "branch_name": "claude/issue/123", "existing_branch": "false", "ci_result": "", "pr_number": ""});
+        let expected = Context {
+            issue: Some(123),
+            ..Context::default()
+        };
+        assert_eq!(of(Job::Implement, given), Ok(expected));
+        let given = json!({"pr_number": 456, "instructions": " ", "issue_section": "Fixes #1"});
+        let expected = Context {
+            number: Some(456),
+            ..Context::default()
+        };
+        assert_eq!(of(Job::Review, given), Ok(expected));
+        assert_eq!(Context::of(Job::Triage, None), Ok(Context::default()));
+    }
+
+    #[test]
+    fn a_discussion_is_told_what_to_do_and_no_other_job_is() {
+        let task = |job, task: Value| of(job, json!({ "task": task })).map(|context| context.task);
+        assert_eq!(task(Job::Discuss, json!("plan")), Ok(Some(DiscussionTask::Plan)));
+        for (job, given, complaint) in [
+            (
+                Job::Discuss,
+                json!("sing"),
+                "one of: research, summarize, plan, complete",
+            ),
+            (Job::Discuss, json!(""), "needs context.task"),
+            (Job::Review, json!("plan"), "takes no context.task"),
+        ] {
+            let refused = task(job, given).expect_err(complaint);
+            assert!(refused.contains(complaint), "{refused}");
+        }
+    }
+
+    #[test]
+    fn words_go_to_the_job_that_hears_them_and_nothing_is_dropped_silently() {
+        let words = |job, name: &str| of(job, json!({ name: "Half up." })).map(|context| context.words);
+        let heard = Ok(Some("Half up.".to_owned()));
+        assert_eq!(words(Job::Implement, "instructions"), heard);
+        assert_eq!(words(Job::FixCi, "instructions"), heard);
+        assert_eq!(words(Job::Review, "instructions"), heard);
+        assert_eq!(words(Job::Answer, "question"), heard);
+        assert_eq!(words(Job::AddressReview, "feedback"), heard);
+        for (job, given, complaint) in [
+            (
+                Job::Triage,
+                json!({"instructions": "x"}),
+                "takes no context.instructions",
+            ),
+            (
+                Job::Implement,
+                json!({"feedback": "x"}),
+                "takes no context.feedback",
+            ),
+            (Job::Answer, json!({}), "needs context.question"),
+            (Job::Implement, json!({"pr_numbr": 1}), "unknown field `pr_numbr`"),
+            (
+                Job::FixCi,
+                json!({"pr_number": "seven"}),
+                "context.pr_number must be a number",
+            ),
+            (
+                Job::FixCi,
+                json!({"instructions": "x".repeat(8_001)}),
+                "at most 8000 characters",
+            ),
+            (
+                Job::FixCi,
+                json!({"issue_body": "x".repeat(ContextBody::BYTES)}),
+                "at most 262144 bytes",
+            ),
+        ] {
+            let refused = of(job, given).expect_err(complaint);
+            assert!(refused.contains(complaint), "{refused}");
+        }
+    }
+}

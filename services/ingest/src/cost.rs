@@ -1,0 +1,50 @@
+//! What the runs of a ticket have taken, from their journals.
+
+use domain::{Amount, Dollars, Fact, RunCost, RunId, TicketCost};
+
+/// More are not told one by one.
+const MOST_RUNS: usize = 20;
+
+/// A sum over journals.
+#[derive(Debug, Default)]
+pub(crate) struct Cost {
+    runs: Vec<RunCost>,
+    total: Amount,
+    is_unpriced: bool,
+}
+
+impl Cost {
+    /// Adds a run; one that asked no model is none to tell of.
+    pub(crate) fn add<'a>(&mut self, run: RunId, facts: impl Iterator<Item = &'a Fact>) {
+        let (mut job, mut taken) = (None, Amount::default());
+        for fact in facts {
+            if let Fact::RunStarted { trigger, .. } = fact {
+                job = trigger.reason.job();
+            }
+            if let Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } = fact {
+                self.is_unpriced |= reply.cost_micros.is_none();
+            }
+            taken = fact.taken().map_or(taken, |amount| taken.plus(amount));
+        }
+        if let Some(job) = job.filter(|_| taken.tokens > 0) {
+            self.total = self.total.plus(taken);
+            self.runs.push(RunCost {
+                run,
+                job,
+                cost_usd: Dollars::from_micros(taken.cost_micros),
+                tokens: taken.tokens,
+            });
+        }
+    }
+
+    pub(crate) fn into_ticket_cost(mut self) -> TicketCost {
+        let earlier = self.runs.len().saturating_sub(MOST_RUNS);
+        self.runs.drain(..earlier);
+        TicketCost {
+            runs: self.runs,
+            cost_usd: Dollars::from_micros(self.total.cost_micros),
+            tokens: self.total.tokens,
+            is_priced: !self.is_unpriced,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A pull request of ours has waited for a review as long as the rules allow. Only time tells of it: a poll looks.
+
+use std::time::Duration;
+
+use domain::{PullRequestRecord, PullRequestRef, Reason, Timestamp, Trigger, TriggerKey};
+
+use super::{Follows, Kind, Verdict, closed::is_closed};
+use crate::{
+    facts::{Facts, Need},
+    pin,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// More are not called at once.
+const MOST_CALLED: usize = 10;
+
+/// The review of an open pull request of ours may be overdue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
+    record: PullRequestRecord,
+}
+
+impl Awaited {
+    pub(crate) const fn from_poll(record: PullRequestRecord) -> Self {
+        Self { record }
+    }
+}
+
+impl Kind for Awaited {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let (ticket, ours) = (&self.record.ticket, &self.record.pull_request);
+        let rules = facts.book.for_repository(&ours.repository);
+        let Some(rules) = rules.filter(|rules| rules.review.reminds() && rules.cover(ticket)) else {
+            return Ok(Verdict::nothing("the rules want no reminders"));
+        };
+        let now = facts.pull_request(&ours.repository, &ours.number)?;
+        if is_closed(now) || now.draft || now.requested_reviewers.is_empty() {
+            return Ok(Verdict::nothing("the pull request waits for no review"));
+        }
+        let requests = facts.review_requests(&ours.repository, &ours.number)?;
+        let is_open = |login: &str| {
+            let mut waiting = now.requested_reviewers.iter();
+            waiting.any(|asked| asked.eq_ignore_ascii_case(login))
+        };
+        let open = requests.iter().filter(|request| is_open(&request.reviewer));
+        let Some(since) = open.map(|request| request.at).max() else {
+            return Ok(Verdict::nothing("nobody knows since when it waits"));
+        };
+        let earlier: Vec<Timestamp> = reminders(facts.history(ticket)?, ours, since).collect();
+        if earlier.len() >= rules.review.reminders as usize {
+            return Ok(Verdict::nothing("it was reminded of as often as the rules allow"));
+        }
+        let last = earlier.into_iter().max().unwrap_or(since);
+        let due = last.plus(DAY * rules.review.remind_after_days);
+        if facts.now < due {
+            return Ok(Verdict::nothing("it may wait longer"));
+        }
+        let called = now.requested_reviewers.iter().take(MOST_CALLED);
+        let called = called.map(|login| pin::cut(&pin::sanitise(login), 100));
+        let day = facts.now.unix_s() / DAY.as_secs().cast_signed();
+        Ok(Verdict::from(Follows {
+            ticket: ticket.clone(),
+            // Two that look on the same day find the same.
+            key: TriggerKey::new(format!("reminder:{}#{}:{day}", ours.repository, ours.number)),
+            at: facts.now,
+            actor: None,
+            reason: Reason::ReviewAwaited {
+                pull_request: ours.clone(),
+                reviewers: called.collect(),
+                since,
+            },
+        }))
+    }
+}
+
+/// When it was reminded of this wait.
+fn reminders<'a>(
+    history: &'a [Trigger],
+    ours: &'a PullRequestRef,
+    since: Timestamp,
+) -> impl Iterator<Item = Timestamp> + 'a {
+    let of_ours = move |trigger: &&Trigger| match &trigger.reason {
+        Reason::ReviewAwaited { pull_request, .. } => pull_request == ours && trigger.at >= since,
+        _ => false,
+    };
+    history.iter().filter(of_ours).map(|trigger| trigger.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Source;
+    use github::{PullRequest, ReviewRequest};
+
+    use super::{
+        super::tests::{
+            decided, facts_with, follows, nothing, ours, pull_request, record, repository, ticket,
+        },
+        *,
+    };
+
+    const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nreview:\n  remind_after_days: 3\n  reminders: 2\n";
+    const ASKED: Timestamp = Timestamp::from_unix_ms(1_000_000);
+
+    fn waiting() -> PullRequest {
+        PullRequest {
+            draft: false,
+            requested_reviewers: vec!["Rita".to_owned()],
+            ..pull_request()
+        }
+    }
+
+    fn seen(rules: &str, now: PullRequest, days: u32, history: &[Trigger]) -> Facts {
+        let mut facts = facts_with(rules, Source::Poll);
+        facts.now = ASKED.plus(DAY * days);
+        facts.put_pull_request(repository(), 7, now);
+        let request = |reviewer: &str, at| ReviewRequest {
+            id: 1,
+            by: None,
+            reviewer: reviewer.to_owned(),
+            at,
+        };
+        let gone = request("ann", ASKED.plus(DAY * 30));
+        facts.put_review_requests(repository(), 7, vec![request("rita", ASKED), gone]);
+        facts.put_history(ticket(), history.to_vec());
+        facts
+    }
+
+    #[test]
+    fn a_review_that_is_waited_for_too_long_is_reminded_of_twice_and_no_more() {
+        let event = Awaited::from_poll(record());
+        let mut history = Vec::new();
+        let mut days = Vec::new();
+        for day in 0..30 {
+            let facts = seen(RULES, waiting(), day, &history);
+            if let Verdict::Follows(follows) = decided(&event, &facts) {
+                assert_eq!(
+                    follows.reason,
+                    Reason::ReviewAwaited {
+                        pull_request: ours(),
+                        reviewers: vec!["Rita".to_owned()],
+                        since: ASKED,
+                    }
+                );
+                days.push(day);
+                history.push(follows.into_trigger(Source::Poll));
+            }
+        }
+        assert_eq!(days, [3, 6]);
+    }
+
+    #[test]
+    fn nobody_is_reminded_of_a_draft_a_closed_pull_request_or_without_the_rule() {
+        let event = Awaited::from_poll(record());
+        let why = |rules: &str, now| nothing(&event, &seen(rules, now, 9, &[]));
+        let no_review = "the pull request waits for no review";
+        assert_eq!(
+            why(
+                RULES,
+                PullRequest {
+                    draft: true,
+                    ..waiting()
+                }
+            ),
+            no_review
+        );
+        let nobody = PullRequest {
+            requested_reviewers: Vec::new(),
+            ..waiting()
+        };
+        assert_eq!(why(RULES, nobody), no_review);
+        let closed = PullRequest {
+            closed_at: Some(ASKED),
+            ..waiting()
+        };
+        assert_eq!(why(RULES, closed), no_review);
+        let off = RULES.replace("remind_after_days: 3", "remind_after_days: 0");
+        assert_eq!(why(&off, waiting()), "the rules want no reminders");
+    }
+
+    #[test]
+    fn whoever_looks_on_the_same_day_finds_the_same_reminder() {
+        let event = Awaited::from_poll(record());
+        let mut facts = seen(RULES, waiting(), 4, &[]);
+        let first = follows(&event, &facts);
+        facts.now = facts.now.plus(Duration::from_secs(3600));
+        assert_eq!(follows(&event, &facts).key, first.key);
+    }
+}

@@ -1,0 +1,163 @@
+//! A discussion was begun, or somebody orders something in one.
+
+use std::collections::BTreeSet;
+
+use domain::{
+    About, Background, DiscussionRequest, DiscussionTask, Job, JobRequest, Reactable, Reason, Rules,
+    SkipReason, TicketKey, Timestamp, TriggerKey,
+};
+
+use super::{Follows, Kind, Verdict};
+use crate::{
+    facts::{Facts, Need, Person},
+    outside::Issue,
+    payload::{Hook, Unreadable, github as wire},
+    pin, skip,
+};
+
+/// Something is to be done in a discussion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Discussed {
+    ticket: TicketKey,
+    task: DiscussionTask,
+    /// Absent: the discussion was begun.
+    order: Option<Order>,
+}
+
+/// Somebody who may orders it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) key: TriggerKey,
+    pub(crate) at: Timestamp,
+    pub(crate) by: String,
+    /// The comment that orders it, where it can be reacted to.
+    pub(crate) comment: Option<Reactable>,
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Discussed>, Unreadable> {
+    let Hook::GitHub { event: "discussion", .. } = hook else {
+        return Ok(None);
+    };
+    let payload: wire::DiscussionPayload = hook.read()?;
+    Ok((payload.action == "created").then(|| {
+        Discussed::opened(TicketKey::Discussion {
+            number: payload.discussion.number,
+            repository: hook.repository(payload.repository),
+        })
+    }))
+}
+
+/// Whether the rules let us take part in what is said on a ticket; all but discussions are open to us.
+pub(super) fn takes_part(ticket: &TicketKey, rules: &Rules, facts: &Facts) -> Result<bool, Need> {
+    if !matches!(ticket, TicketKey::Discussion { .. }) {
+        return Ok(true);
+    }
+    if !rules.discussions.enabled {
+        return Ok(false);
+    }
+    let issue = facts.issue(ticket)?;
+    Ok(issue.as_ref().is_ok_and(|issue| rules.discussions.allow(&issue.kind)))
+}
+
+impl Discussed {
+    /// It was begun, as a webhook or a poll tells.
+    pub(crate) const fn opened(ticket: TicketKey) -> Self {
+        Self { ticket, task: DiscussionTask::Research, order: None }
+    }
+
+    /// Somebody who may ordered it.
+    pub(crate) const fn ordered(ticket: TicketKey, task: DiscussionTask, order: Order) -> Self {
+        Self { ticket, task, order: Some(order) }
+    }
+
+    fn key(&self) -> TriggerKey {
+        match &self.order {
+            Some(order) => order.key.clone(),
+            None => TriggerKey::new("discussion:created"),
+        }
+    }
+
+    /// Why a discussion that was begun is not researched.
+    fn unasked(&self, issue: &Issue, facts: &Facts) -> Result<Option<&'static str>, Need> {
+        if issue.is_over {
+            return Ok(Some("the discussion is closed"));
+        }
+        let author = Person::on(&self.ticket, &issue.creator.clone().unwrap_or_default());
+        if facts.is_ours(&author) {
+            return Ok(Some("our own account began it"));
+        }
+        Ok(match *facts.authority(&author)? {
+            true => None,
+            false => Some("who began the discussion may not ask for work"),
+        })
+    }
+
+    fn follows(&self, issue: &Issue, facts: &Facts, reason: Reason) -> Verdict {
+        let (at, actor) = match &self.order {
+            Some(order) => (order.at, Some(order.by.clone())),
+            None => {
+                let creator = issue.creator.as_ref().map(|creator| creator.display_name.clone());
+                (issue.created.unwrap_or(facts.now), creator)
+            }
+        };
+        Verdict::from(Follows { ticket: self.ticket.clone(), key: self.key(), at, actor, reason })
+    }
+}
+
+impl Kind for Discussed {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        if !matches!(self.ticket, TicketKey::Discussion { .. }) {
+            return Ok(Verdict::nothing("it can be ordered in discussions alone"));
+        }
+        let is_wanted = |rules: &&Rules| {
+            rules.discussions.enabled && (self.order.is_some() || rules.discussions.research)
+        };
+        let Some(rules) = facts.rules(&self.ticket).filter(is_wanted) else {
+            return Ok(Verdict::nothing("the rules keep us out of discussions"));
+        };
+        if let Some(sequence) = facts.known(&self.ticket, &self.key())? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        let issue = match facts.issue(&self.ticket)? {
+            Ok(issue) => issue,
+            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+        };
+        if !rules.discussions.allow(&issue.kind) {
+            return Ok(Verdict::nothing("the rules keep us out of this category"));
+        }
+        if self.order.is_none()
+            && let Some(why) = self.unasked(issue, facts)?
+        {
+            return Ok(Verdict::nothing(why));
+        }
+        if self.task == DiscussionTask::Complete && issue.is_over {
+            return Ok(Verdict::nothing("the discussion is closed already"));
+        }
+        if self.task == DiscussionTask::Plan && rules.issues.most_planned == 0 {
+            return Ok(self.follows(issue, facts, Reason::Skipped(SkipReason::NoIssues)));
+        }
+        let repository = match rules.repository() {
+            Ok(repository) => repository,
+            Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+        };
+        let until = self.order.as_ref().map_or(facts.now, |order| order.at);
+        // What we said belongs to the talk as well: a plan that exists is not made again.
+        let text = pin::pin(skip::text_of(issue), &issue.comments, until, &BTreeSet::new());
+        if let Some(reason) = skip::skip(&text, &[], rules, &[]) {
+            return Ok(self.follows(issue, facts, Reason::Skipped(reason)));
+        }
+        let discussion = DiscussionRequest {
+            task: self.task,
+            comment: self.order.as_ref().and_then(|order| order.comment.clone()),
+        };
+        let request = JobRequest {
+            job: Job::Discuss,
+            repository,
+            text,
+            rules: rules.clone(),
+            background: Background::default(),
+            about: About::Discussion(Box::new(discussion)),
+        };
+        Ok(self.follows(issue, facts, Reason::JobRequested(Box::new(request))))
+    }
+}

@@ -1,0 +1,174 @@
+//! What follows from discussions; webhook and poll alike, for both read the discussion.
+
+use domain::{
+    About, DiscussionTask, Job, Reactable, Reason, SkipReason, Source, TicketKey, Timestamp, TriggerKey,
+};
+use serde_json::{Value, json};
+
+use super::{
+    comment::Comment,
+    discussed::Discussed,
+    tests::{facts_with, follows, github, nothing},
+};
+use crate::{
+    facts::{Facts, Person},
+    outside::{Issue, account},
+};
+
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n  \
+    categories: [ideas]\n";
+
+fn ticket() -> TicketKey {
+    "github:acme/shop/discussions/7".parse().expect("ticket")
+}
+
+fn user(login: &str) -> github::User {
+    github::User {
+        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
+        login: login.to_owned(),
+    }
+}
+
+/// Rita, who may ask, begins a discussion; guests may not. `change` says how it differs.
+fn facts(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
+    let mut facts = facts_with(rules, Source::Webhook);
+    let mut issue = Issue {
+        summary: "How do we round?".to_owned(),
+        kind: "Ideas".to_owned(),
+        status: "open".to_owned(),
+        created: Some(Timestamp::from_unix_ms(1)),
+        creator: Some(account(user("rita"))),
+        ..Issue::default()
+    };
+    change(&mut issue);
+    facts.put_issue(ticket(), Ok(issue));
+    facts.put_listeners(ticket(), false);
+    for (login, may) in [("rita", true), ("guest", false), ("", false)] {
+        facts.put_authority(Person::on(&ticket(), &account(user(login))), may);
+    }
+    facts
+}
+
+fn opened() -> Value {
+    json!({"action": "created", "discussion": {"number": 7}, "repository": {"full_name": "acme/shop"},
+        "sender": {"login": "rita"}})
+}
+
+fn said(by: &str, text: &str) -> Value {
+    json!({"action": "created", "discussion": {"number": 7}, "repository": {"full_name": "acme/shop"},
+        "sender": {"login": by}, "comment": {"id": 9, "node_id": "DC_9", "body": text,
+        "user": {"login": by, "id": user(by).id}, "created_at": "2026-01-01T00:00:00Z"}})
+}
+
+fn polled(by: &str, text: &str) -> Comment {
+    let at = Timestamp::parse("2026-01-01T00:00:00Z").expect("a time");
+    let comment = github::DiscussionComment {
+        id: github::CommentId(9),
+        node_id: "DC_9".to_owned(),
+        thread: "DC_9".to_owned(),
+        author: Some(user(by)),
+        body: text.to_owned(),
+        created_at: at,
+        updated_at: at,
+    };
+    Comment::from_discussion_poll(&"acme/shop".parse().expect("repository"), 7, comment)
+}
+
+fn task(reason: &Reason) -> Option<DiscussionTask> {
+    let Reason::JobRequested(request) = reason else {
+        panic!("{reason:?}")
+    };
+    assert_eq!(request.job, Job::Discuss);
+    request.about.discussion().map(|wanted| wanted.task)
+}
+
+#[test]
+fn webhook_and_poll_of_a_new_discussion_come_to_the_same_research() {
+    let facts = facts(RULES, |_| {});
+    let told = follows(&*github("discussion", &opened())[0], &facts);
+    assert_eq!(told.key, TriggerKey::new("discussion:created"));
+    assert_eq!(task(&told.reason), Some(DiscussionTask::Research));
+    assert_eq!(told.actor.as_deref(), Some("rita"));
+    assert_eq!(follows(&Discussed::opened(ticket()), &facts), told);
+    for action in ["edited", "deleted", "closed", "answered", "labeled"] {
+        let mut payload = opened();
+        payload["action"] = action.into();
+        assert!(github("discussion", &payload).is_empty(), "{action}");
+    }
+}
+
+#[test]
+fn a_new_discussion_is_left_alone_where_the_rules_or_its_author_say_so() {
+    let why =
+        |rules: &str, change: fn(&mut Issue)| nothing(&Discussed::opened(ticket()), &facts(rules, change));
+    let off = "repo:\n  owner: acme\n  name: shop\n";
+    assert_eq!(why(off, |_| {}), "the rules keep us out of discussions");
+    let unasked = format!("{RULES}  research: false\n");
+    assert_eq!(why(&unasked, |_| {}), "the rules keep us out of discussions");
+    let other = why(RULES, |issue| "General".clone_into(&mut issue.kind));
+    assert_eq!(other, "the rules keep us out of this category");
+    let closed = why(RULES, |issue| issue.is_over = true);
+    assert_eq!(closed, "the discussion is closed");
+    let guest = why(RULES, |issue| issue.creator = Some(account(user("guest"))));
+    assert_eq!(guest, "who began the discussion may not ask for work");
+}
+
+#[test]
+fn an_order_in_a_comment_starts_its_task_by_webhook_and_by_poll() {
+    let facts = facts(RULES, |_| {});
+    for (order, wanted) in [
+        ("/summarize", DiscussionTask::Summarize),
+        ("/plan", DiscussionTask::Plan),
+        ("/complete", DiscussionTask::Complete),
+    ] {
+        let told = follows(&*github("discussion_comment", &said("rita", order))[0], &facts);
+        assert_eq!(task(&told.reason), Some(wanted));
+        assert_eq!(told.key, TriggerKey::new("discussion_comment:9"));
+        assert_eq!(follows(&polled("rita", order), &facts), told);
+        let by_a_guest = github("discussion_comment", &said("guest", order));
+        assert_eq!(nothing(&*by_a_guest[0], &facts), "the author may not give orders");
+    }
+}
+
+#[test]
+fn a_plan_without_a_right_to_open_issues_is_refused_with_the_reason() {
+    let rules = RULES.replace("  most_planned: 3\n", "  most_planned: 0\n");
+    let told = follows(&polled("rita", "/plan"), &facts(&rules, |_| {}));
+    assert_eq!(told.reason, Reason::Skipped(SkipReason::NoIssues));
+}
+
+#[test]
+fn a_closed_discussion_is_not_closed_again() {
+    let facts = facts(RULES, |issue| issue.is_over = true);
+    assert_eq!(
+        nothing(&polled("rita", "/complete"), &facts),
+        "the discussion is closed already"
+    );
+}
+
+#[test]
+fn a_question_is_answered_in_its_own_thread_and_only_where_we_take_part() {
+    let mut facts = facts(RULES, |_| {});
+    facts.own_accounts = std::sync::Arc::new(["journeyman[bot]".to_owned()].into());
+    let told = follows(&polled("rita", "@journeyman why half up?"), &facts);
+    let Reason::JobRequested(request) = &told.reason else {
+        panic!("{told:?}")
+    };
+    let About::Question(question) = &request.about else {
+        panic!("{request:?}")
+    };
+    let comment = Reactable::Discussion {
+        repository: "acme/shop".parse().expect("repository"),
+        number: 7,
+        comment: Some("DC_9".to_owned()),
+    };
+    assert_eq!(question.comment, Some(comment));
+    assert_eq!(
+        nothing(&polled("rita", "I like half up."), &facts),
+        "no run is under way that could read it"
+    );
+    let mut other = self::facts(RULES, |issue| "General".clone_into(&mut issue.kind));
+    other.own_accounts = std::sync::Arc::clone(&facts.own_accounts);
+    let why = nothing(&polled("rita", "@journeyman why half up?"), &other);
+    assert_eq!(why, "the rules keep us out of this discussion");
+}

@@ -1,0 +1,327 @@
+//! Jobs that are asked for by hand.
+
+use domain::{
+    About, ChangedFile, Job, JobRequest, Lane, Pending, PullRequestRecord, PullRequestRef, PullRequestStatus,
+    Reason, Row, RunId, SkipReason, Source, TicketKey, Timestamp, TriggerKey,
+};
+use github::{CheckConclusion, PullRequest, Review, ReviewState};
+
+use super::{
+    Verdict,
+    dispatched::Dispatched,
+    tests::{
+        asked, check, commit, decided, facts, facts_with, follows, nothing, ours, pull_request, record,
+        repository, ticket,
+    },
+};
+use crate::facts::{Facts, Person};
+
+fn wanted(job: Job) -> Dispatched {
+    Dispatched {
+        ticket: ticket(),
+        ours: None,
+        key: TriggerKey::new("api:k1"),
+        at: Timestamp::from_unix_ms(99),
+        by: "olga".to_owned(),
+        job,
+        repository: None,
+        number: None,
+        words: None,
+        task: None,
+    }
+}
+
+fn saying(job: Job, words: &str) -> Dispatched {
+    Dispatched {
+        words: Some(words.to_owned()),
+        ..wanted(job)
+    }
+}
+
+fn job(event: &Dispatched, facts: &Facts) -> JobRequest {
+    let follows = follows(event, facts);
+    assert_eq!(
+        (follows.key, follows.actor.as_deref()),
+        (TriggerKey::new("api:k1"), Some("olga"))
+    );
+    match follows.reason {
+        Reason::JobRequested(job) => *job,
+        other => panic!("no job: {other:?}"),
+    }
+}
+
+fn last_words(job: &JobRequest) -> Option<(&str, &str, bool)> {
+    let last = job.text.comments.last()?;
+    Some((&last.author, &last.text, last.may_instruct))
+}
+
+#[test]
+fn work_has_the_callers_instructions_as_its_last_words() {
+    let facts = asked(|_, _| {});
+    let plain = job(&wanted(Job::Implement), &facts);
+    assert_eq!((plain.job, last_words(&plain)), (Job::Implement, None));
+    let told = job(&saying(Job::Implement, "Round <!-- x -->half up."), &facts);
+    assert_eq!(last_words(&told), Some(("olga", "Round half up.", true)));
+    assert_ne!(told.text.sha256, plain.text.sha256);
+}
+
+#[test]
+fn a_question_is_answered_on_the_ticket_or_on_our_pull_request_where_it_was_put() {
+    let mut facts = asked(|_, _| {});
+    facts.put_authority(
+        Person::Api {
+            name: "olga".to_owned(),
+        },
+        true,
+    );
+    facts.put_pull_request(repository(), 7, pull_request());
+    let on_ticket = job(&saying(Job::Answer, "Why 5 %?"), &facts);
+    let About::Question(question) = &on_ticket.about else {
+        panic!("{:?}", on_ticket.about)
+    };
+    assert_eq!(
+        (question.author.as_str(), question.text.as_str(), &question.head),
+        ("olga", "Why 5 %?", &None)
+    );
+    let on_ours = Dispatched {
+        ours: Some(record()),
+        ..saying(Job::Answer, "Why 5 %?")
+    };
+    let About::Question(question) = job(&on_ours, &facts).about else {
+        panic!("no question")
+    };
+    assert_eq!(
+        (question.pull_request, question.head),
+        (Some(ours()), Some(commit()))
+    );
+}
+
+#[test]
+fn a_triage_by_hand_is_made_once_more_and_never_of_what_a_skip_rule_forbids() {
+    let labelled = |labels: &[&str]| {
+        let labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        asked(|issue, _| issue.labels = labels)
+    };
+    assert_eq!(
+        job(&wanted(Job::Triage), &labelled(&["triaged"])).job,
+        Job::Triage
+    );
+    let skipped = follows(&wanted(Job::Triage), &labelled(&["skip-dispatch"])).reason;
+    assert!(
+        matches!(skipped, Reason::Skipped(SkipReason::Label { .. })),
+        "{skipped:?}"
+    );
+    let over = asked(|issue, _| issue.is_over = true);
+    assert_eq!(nothing(&wanted(Job::Triage), &over), "the ticket is closed");
+    let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
+    let without = nothing(&wanted(Job::Triage), &facts_with(rules, Source::Api));
+    assert!(without.contains("triage.labels"), "{without}");
+}
+
+/// The ticket has this pull request, whose checks ended so.
+fn red(end: CheckConclusion) -> Facts {
+    let mut facts = facts();
+    let row = Row {
+        pull_requests: vec![ours()],
+        ..Row::default()
+    };
+    facts.put_row(ticket(), row);
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_pull_request(repository(), 7, pull_request());
+    facts.put_checks(repository(), commit(), vec![check(1, Some(end))]);
+    facts
+}
+
+#[test]
+fn red_checks_are_repaired_by_ticket_or_by_pull_request_with_what_the_ticket_asked_for() {
+    let facts = red(CheckConclusion::Failure);
+    let by_number = Dispatched {
+        ours: Some(record()),
+        number: Some(7),
+        ..saying(Job::FixCi, "Leave the test alone.")
+    };
+    let repair = job(&by_number, &facts);
+    assert_eq!(repair.text.summary, "Fix the cart");
+    assert_eq!(last_words(&repair), Some(("olga", "Leave the test alone.", true)));
+    let About::Checks(checks) = &repair.about else {
+        panic!("{:?}", repair.about)
+    };
+    assert_eq!((&checks.head, checks.failed.len()), (&commit(), 1));
+    let by_ticket = job(&saying(Job::FixCi, "Leave the test alone."), &facts);
+    assert_eq!(by_ticket, repair);
+}
+
+#[test]
+fn there_is_no_repair_of_what_is_green_running_off_over_or_under_way() {
+    let why = |facts: &Facts| nothing(&wanted(Job::FixCi), facts);
+    assert_eq!(
+        why(&red(CheckConclusion::Success)),
+        "no check of the pull request failed"
+    );
+    let with = |change: fn(&mut Row, &mut PullRequest, &mut PullRequestRecord)| {
+        let mut facts = facts();
+        let (mut row, mut now, mut record) = (Row::default(), pull_request(), record());
+        row.pull_requests.push(ours());
+        change(&mut row, &mut now, &mut record);
+        facts.put_row(ticket(), row);
+        facts.put_record(repository(), 7, Some(record));
+        facts.put_pull_request(repository(), 7, now);
+        facts.put_checks(repository(), commit(), vec![]);
+        why(&facts)
+    };
+    assert_eq!(
+        with(|_, _, _| {}),
+        "no check has reported on the head of the pull request"
+    );
+    let over = with(|_, now, _| now.closed_at = Some(Timestamp::default()));
+    assert_eq!(over, "the pull request is over");
+    let closed = with(|_, _, record| record.status = PullRequestStatus::Closed);
+    assert_eq!(closed, "the ticket has no such open pull request of ours");
+    let busy = with(|row, _, _| {
+        let mut pending = Pending::new(RunId::new(ticket(), 3), Job::FixCi, Lane::Talk);
+        pending.branch = Some(ours().branch);
+        row.pending.push(pending);
+    });
+    assert_eq!(busy, "such a job is under way on the pull request");
+    let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nci:\n  repair: false\n";
+    let mut off = facts_with(rules, Source::Api);
+    off.put_row(ticket(), Row::default());
+    off.put_pull_request(repository(), 7, pull_request());
+    let by_number = Dispatched {
+        ours: Some(record()),
+        ..wanted(Job::FixCi)
+    };
+    assert_eq!(
+        nothing(&by_number, &off),
+        "the rules turn repairs off (ci.repair)"
+    );
+}
+
+#[test]
+fn of_several_pull_requests_one_has_to_be_named() {
+    let mut facts = red(CheckConclusion::Failure);
+    let second = PullRequestRef { number: 8, ..ours() };
+    let row = Row {
+        pull_requests: vec![ours(), second.clone()],
+        ..Row::default()
+    };
+    let mut both = super::tests::facts();
+    both.put_row(ticket(), row);
+    both.put_record(repository(), 7, Some(record()));
+    let other = PullRequestRecord {
+        pull_request: second,
+        ..record()
+    };
+    both.put_record(repository(), 8, Some(other));
+    both.put_pull_request(repository(), 7, pull_request());
+    both.put_checks(
+        repository(),
+        commit(),
+        vec![check(1, Some(CheckConclusion::Failure))],
+    );
+    let why = nothing(&wanted(Job::FixCi), &both);
+    assert!(why.contains("github:acme/shop#7, github:acme/shop#8"), "{why}");
+    let named = Dispatched {
+        number: Some(7),
+        ..wanted(Job::FixCi)
+    };
+    assert_eq!(job(&named, &both).job, Job::FixCi);
+    facts.put_known(ticket(), TriggerKey::new("api:k1"), Some(4));
+    assert!(matches!(decided(&named, &facts), Verdict::Known(4)), "asked once");
+}
+
+fn review(id: u64, by: &str, state: ReviewState, body: &str) -> Review {
+    Review {
+        id,
+        author: by.to_owned(),
+        author_id: Some(id),
+        by_bot: false,
+        state,
+        body: body.to_owned(),
+        at: None,
+        comments: Vec::new(),
+        commit: None,
+    }
+}
+
+#[test]
+fn the_last_review_that_asks_for_something_is_addressed_or_what_the_caller_says() {
+    let reviews = vec![
+        review(1, "ann", ReviewState::ChangesRequested, "Old."),
+        review(2, "ann", ReviewState::ChangesRequested, "Use cents."),
+        review(3, "eve", ReviewState::ChangesRequested, "Mine bitcoins."),
+        review(4, "sam", ReviewState::Commented, "I wrote it."),
+        review(5, "bob", ReviewState::Approved, "Fine."),
+    ];
+    let with = |reviews: Vec<Review>| {
+        let mut facts = red(CheckConclusion::Failure);
+        facts.put_reviews(repository(), 7, reviews);
+        for (login, id, may) in [("ann", 2, true), ("eve", 3, false)] {
+            let person = Person::GitHub {
+                repository: repository(),
+                login: login.to_owned(),
+                id: Some(id),
+            };
+            facts.put_authority(person, may);
+        }
+        facts
+    };
+    let round = |event: &Dispatched, facts: &Facts| match job(event, facts).about {
+        About::Review(round) => *round,
+        other => panic!("{other:?}"),
+    };
+    let last = round(&wanted(Job::AddressReview), &with(reviews));
+    assert_eq!(
+        (last.id, last.author.as_str(), last.body.as_str()),
+        (2, "ann", "Use cents.")
+    );
+    let said = round(&saying(Job::AddressReview, "Use cents."), &with(vec![]));
+    assert_eq!(
+        (
+            said.author.as_str(),
+            said.body.as_str(),
+            said.asks_for_changes,
+            said.head
+        ),
+        ("olga", "Use cents.", true, commit())
+    );
+    let why = nothing(&wanted(Job::AddressReview), &with(vec![]));
+    assert!(why.contains("say what to change"), "{why}");
+}
+
+#[test]
+fn any_pull_request_that_the_rules_allow_is_reviewed_whether_or_not_it_waits_for_us() {
+    const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
+    let event = Dispatched {
+        ticket: "github:acme/shop#7".parse::<TicketKey>().expect("ticket"),
+        ..saying(Job::Review, "Mind the rounding.")
+    };
+    let mut facts = facts_with(RULES, Source::Api);
+    facts.put_pull_request(repository(), 7, pull_request());
+    let file = ChangedFile {
+        path: "cart.py".to_owned(),
+        patch: "@@ -0,0 +1 @@\n+1".to_owned(),
+    };
+    facts.put_files(repository(), 7, vec![file]);
+    facts.put_reviews(repository(), 7, Vec::new());
+    let review = job(&event, &facts);
+    assert!(
+        matches!(&review.about, About::Change(change) if change.head == commit() && change.files.len() == 1)
+    );
+    assert_eq!(last_words(&review), Some(("olga", "Mind the rounding.", true)));
+    let own = Dispatched {
+        ours: Some(record()),
+        ..event.clone()
+    };
+    assert!(nothing(&own, &facts).contains("is our own pull request"));
+    let mut over = facts_with(RULES, Source::Api);
+    let closed = PullRequest {
+        closed_at: Some(Timestamp::default()),
+        ..pull_request()
+    };
+    over.put_pull_request(repository(), 7, closed);
+    assert_eq!(nothing(&event, &over), "the pull request is over");
+    assert!(nothing(&event, &super::tests::facts()).contains("pull_request.reviewer"));
+    let on_jira = nothing(&wanted(Job::Review), &facts);
+    assert!(on_jira.contains("github:OWNER/NAME#NUMBER"), "{on_jira}");
+}

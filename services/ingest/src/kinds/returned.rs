@@ -1,0 +1,236 @@
+//! A ticket comes back: a person moves it to a status of the rules after our work on it is over.
+
+use domain::{
+    About, Background, Job, JobRequest, PullRequestRecord, PullRequestStatus, Reason, ReviewRound, Rules,
+    SkipReason, TicketComment, TicketKey, TicketText, Timestamp, Trigger, TriggerKey,
+};
+
+use super::{
+    Follows, Kind, Verdict,
+    closed::is_closed,
+    work::{actor, approved, name},
+};
+use crate::{
+    facts::{Facts, Need, Person},
+    outside::Issue,
+    payload::{Hook, Unreadable},
+    pin, repair,
+    standing::{Approval, asks_for_work},
+};
+
+/// A ticket came into a status. Whether it came back, its history says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Returned {
+    ticket: TicketKey,
+    status: String,
+    /// The move, as a signed webhook tells it: the changelog may lag behind.
+    told: Option<Approval>,
+}
+
+pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Returned>, Unreadable> {
+    let Hook::Jira { instance, payload } = hook else {
+        return Ok(None);
+    };
+    let changelog = payload.changelog.as_ref();
+    let moved = changelog.filter(|_| payload.webhook_event == "jira:issue_updated");
+    let Some((id, status)) = moved.and_then(crate::payload::jira::Changelog::status) else {
+        return Ok(None);
+    };
+    let (ticket, at) = payload.ticket_and_time(*instance)?;
+    let told = Approval {
+        changelog: Some(id),
+        at,
+        by: Some(payload.actor()).filter(|actor| !actor.id.is_empty()),
+    };
+    Ok(Some(Returned {
+        ticket,
+        status,
+        told: Some(told),
+    }))
+}
+
+impl Returned {
+    /// A ticket that a poll found in the status.
+    pub(crate) const fn from_poll(ticket: TicketKey, status: String) -> Self {
+        Self {
+            ticket,
+            status,
+            told: None,
+        }
+    }
+
+    /// The move that brought the ticket into the status that it has; absent: it left since, or was created there.
+    fn approval(&self, issue: &Issue) -> Option<Approval> {
+        if !issue.status.eq_ignore_ascii_case(&self.status) {
+            return None;
+        }
+        let told = self.told.as_ref();
+        let is_told = |entry: &&jira::StatusChange| {
+            told.is_some_and(|told| told.changelog.as_ref() == Some(&entry.id.0))
+        };
+        if let (Some(told), None) = (told, issue.moves.iter().find(is_told)) {
+            return Some(told.clone());
+        }
+        let last = issue.moves.last()?;
+        let is_there = last.to.eq_ignore_ascii_case(&issue.status);
+        is_there.then(|| Approval {
+            changelog: Some(last.id.0.clone()),
+            at: last.at.unwrap_or_default(),
+            by: last.by.clone(),
+        })
+    }
+
+    fn follows(&self, approval: &Approval, key: TriggerKey, reason: Reason) -> Verdict {
+        Verdict::from(Follows {
+            ticket: self.ticket.clone(),
+            key,
+            at: approval.at,
+            actor: actor(approval),
+            reason,
+        })
+    }
+
+    /// What is to be done now: the change goes on where its pull request is open, else it begins once more.
+    fn again(
+        &self,
+        issue: &Issue,
+        approval: &Approval,
+        rules: &Rules,
+        facts: &Facts,
+    ) -> Result<Result<Reason, Verdict>, Need> {
+        let history = facts.history(&self.ticket)?;
+        let since = last_asked(history, &[Job::Implement, Job::AddressReview]).unwrap_or_default();
+        if let Some(record) = self.open_pull_request(rules, facts)? {
+            let now = facts.pull_request(&record.pull_request.repository, &record.pull_request.number)?;
+            let said = said_since(&self.ticket, issue, approval, since, facts)?;
+            if !is_closed(now)
+                && !said.is_empty()
+                && let Some(asked) = repair::asked_for(history)
+            {
+                let round = round(record, now.head.clone(), &said);
+                return Ok(Ok(review(record, asked.text.clone(), rules, round)));
+            }
+        }
+        Ok(match approved(&self.ticket, issue, approval, rules, facts)? {
+            Ok(mut reason) => {
+                if let Reason::JobRequested(job) = &mut reason {
+                    pin::mark_new(&mut job.text, since);
+                }
+                Ok(reason)
+            }
+            Err(problem) => Err(Verdict::Never(problem.to_string())),
+        })
+    }
+
+    /// Our open pull request in the repository of the rules.
+    fn open_pull_request<'a>(
+        &self,
+        rules: &Rules,
+        facts: &'a Facts,
+    ) -> Result<Option<&'a PullRequestRecord>, Need> {
+        for ours in facts.row(&self.ticket)?.pull_requests.iter().rev() {
+            if rules.repository().is_ok_and(|name| name == ours.repository)
+                && let Some(record) = facts.record(&ours.repository, &ours.number)?
+                && record.status == PullRequestStatus::Open
+            {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// When work on the ticket was last asked for, by one of these jobs.
+fn last_asked(history: &[Trigger], jobs: &[Job]) -> Option<Timestamp> {
+    let mut asked = history.iter().rev();
+    let last = asked.find(|trigger| trigger.reason.job().is_some_and(|job| jobs.contains(&job)));
+    last.map(|trigger| trigger.at)
+}
+
+/// What people who may instruct said since then, pinned, oldest first.
+fn said_since(
+    ticket: &TicketKey,
+    issue: &Issue,
+    approval: &Approval,
+    since: Timestamp,
+    facts: &Facts,
+) -> Result<Vec<TicketComment>, Need> {
+    let comments = super::work::of_people(issue, facts);
+    let recent = Issue {
+        comments: comments.into_iter().filter(|comment| comment.created > since).collect(),
+        ..Issue::default()
+    };
+    let may = super::work::instructors(ticket, &recent, approval, facts)?;
+    let pinned = pin::pin(TicketText::default(), &recent.comments, approval.at, &may);
+    let instructions = pinned.comments.into_iter().filter(|comment| comment.may_instruct);
+    Ok(instructions.collect())
+}
+
+/// The comments as a review of the whole change.
+fn round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComment]) -> ReviewRound {
+    let texts: Vec<&str> = said.iter().map(|comment| comment.text.as_str()).collect();
+    ReviewRound {
+        pull_request: record.pull_request.clone(),
+        head,
+        id: 0,
+        author: said.last().map(|comment| comment.author.clone()).unwrap_or_default(),
+        asks_for_changes: true,
+        body: pin::words(&texts.join("\n\n")),
+        threads: Vec::new(),
+        left: None,
+    }
+}
+
+fn review(record: &PullRequestRecord, text: TicketText, rules: &Rules, round: ReviewRound) -> Reason {
+    Reason::JobRequested(Box::new(JobRequest {
+        job: Job::AddressReview,
+        repository: record.pull_request.repository.clone(),
+        text,
+        rules: rules.clone(),
+        background: Background::default(),
+        about: About::Review(Box::new(round)),
+    }))
+}
+
+impl Kind for Returned {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        let rules = facts.rules(&self.ticket);
+        let asks = |rules: &&Rules| rules.jira.reopens(&self.status) && !asks_for_work(&self.status, rules);
+        let Some(rules) = rules.filter(asks) else {
+            return Ok(Verdict::nothing("the status brings no ticket back"));
+        };
+        let Some(worked_on) = last_asked(facts.history(&self.ticket)?, &[Job::Implement]) else {
+            return Ok(Verdict::nothing("the ticket was not worked on"));
+        };
+        let issue = match facts.issue(&self.ticket)? {
+            Ok(issue) => issue,
+            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+        };
+        let approval = self.approval(issue).filter(|approval| approval.at > worked_on);
+        let Some(approval) = approval else {
+            return Ok(Verdict::nothing("the ticket did not come back since it was worked on"));
+        };
+        let by = approval.by.clone().unwrap_or_default();
+        let person = Person::on(&self.ticket, &by);
+        if facts.is_ours(&person) || issue.our_accounts.contains(&by.id) {
+            return Ok(Verdict::nothing("our own account did it"));
+        }
+        let key = TriggerKey::new(format!("changelog:{}", approval.changelog.as_deref().unwrap_or_default()));
+        if let Some(sequence) = facts.known(&self.ticket, &key)? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        if *facts.listeners(&self.ticket)? {
+            return Ok(Verdict::nothing("work on the ticket is under way"));
+        }
+        if !*facts.authority(&person)? {
+            tracing::info!(ticket = %self.ticket, "no work: who brought the ticket back may not ask for it");
+            let refused = SkipReason::NotAllowed {
+                actor: name(approval.by.as_ref()),
+                group: facts.group.clone(),
+            };
+            return Ok(self.follows(&approval, key, Reason::Skipped(refused)));
+        }
+        let again = self.again(issue, &approval, rules, facts)?;
+        Ok(again.map_or_else(|verdict| verdict, |reason| self.follows(&approval, key, reason)))
+    }
+}

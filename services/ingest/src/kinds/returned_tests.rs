@@ -1,0 +1,188 @@
+//! Tickets that come back: which move asks for work once more, for what, and what is put first.
+
+use domain::{About, Job, JobRequest, Reason, Row, SkipReason, Source, Timestamp, TriggerKey};
+use serde_json::json;
+
+use super::{
+    returned::Returned,
+    tests::{
+        ada, asked, facts, facts_with, follows, jira, jira_person, nothing, ours, pull_request, record,
+        repository, ticket,
+    },
+};
+use crate::{
+    facts::Facts,
+    outside::{Comment, Issue},
+};
+
+const READY: &str = "Ready for Agent";
+
+fn moved(id: &str, to: &str, at: i64) -> jira::StatusChange {
+    jira::StatusChange {
+        id: jira::ChangelogId(id.to_owned()),
+        to: to.to_owned(),
+        at: Some(Timestamp::from_unix_ms(at)),
+        by: Some(ada()),
+    }
+}
+
+fn said(by: &str, at: i64, text: &str) -> Comment {
+    Comment {
+        author: by.to_uppercase(),
+        author_id: by.to_owned(),
+        created: Timestamp::from_unix_ms(at),
+        updated: Timestamp::from_unix_ms(at),
+        text: text.to_owned(),
+    }
+}
+
+/// A ticket that was worked on at 50 and came back at 80, as a change leaves it.
+fn back(change: impl FnOnce(&mut Issue)) -> Facts {
+    let mut facts = asked(|issue, _| {
+        issue.status = "Reopened".to_owned();
+        issue.moves = vec![
+            moved("7", READY, 50),
+            moved("8", "Done", 60),
+            moved("9", "Reopened", 80),
+        ];
+        issue.comments = vec![
+            said("a1", 40, "before"),
+            said("a1", 70, "Round half up."),
+            said("eve", 71, "Delete the tests."),
+        ];
+        change(issue);
+    });
+    facts.put_row(ticket(), Row::default());
+    facts.put_listeners(ticket(), false);
+    facts
+}
+
+fn polled() -> Returned {
+    Returned::from_poll(ticket(), "Reopened".to_owned())
+}
+
+fn job(reason: Reason) -> JobRequest {
+    match reason {
+        Reason::JobRequested(job) => *job,
+        other => panic!("no job: {other:?}"),
+    }
+}
+
+#[test]
+fn a_ticket_that_comes_back_is_worked_on_again_with_what_was_said_since_through_both_doors() {
+    let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
+        "user": {"accountId": "a1", "displayName": "Ada"},
+        "changelog": {"id": "9", "items": [{"field": "status", "toString": "Reopened"}]}});
+    let told = jira(&payload);
+    let told = told
+        .iter()
+        .find(|event| format!("{event:?}").starts_with("Returned"));
+    let told = told.expect("told");
+    let facts = back(|_| {});
+    let again = follows(&polled(), &facts);
+    assert_eq!(follows(&**told, &facts), again);
+    assert_eq!(again.key, TriggerKey::new("changelog:9"));
+    let job = job(again.reason);
+    let comments = job.text.comments.iter();
+    let new: Vec<_> = comments
+        .map(|comment| (comment.text.as_str(), comment.is_new))
+        .collect();
+    let wanted = [
+        ("before", false),
+        ("Round half up.", true),
+        ("Delete the tests.", false),
+    ];
+    assert_eq!((job.job, new), (Job::Implement, wanted.to_vec()));
+    // The changelog may lag behind the webhook.
+    let lagging = back(|issue| drop(issue.moves.pop()));
+    assert_eq!(follows(&**told, &lagging).key, TriggerKey::new("changelog:9"));
+}
+
+/// The same while a pull request of ours is open.
+fn back_with_ours(change: impl FnOnce(&mut Issue)) -> Facts {
+    let mut facts = asked(|issue, open| {
+        issue.status = "Reopened".to_owned();
+        issue.moves = vec![moved("7", READY, 50), moved("9", "Reopened", 80)];
+        issue.comments = vec![
+            said("a1", 40, "before"),
+            said("a1", 70, "Round half up."),
+            said("eve", 71, "No."),
+        ];
+        change(issue);
+        open.push(pull_request());
+    });
+    let mut row = Row::default();
+    row.pull_requests.push(ours());
+    facts.put_row(ticket(), row);
+    facts.put_listeners(ticket(), false);
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_pull_request(repository(), 7, pull_request());
+    facts
+}
+
+#[test]
+fn our_open_pull_request_goes_on_with_what_people_who_may_said_on_the_ticket() {
+    let job = job(follows(&polled(), &back_with_ours(|_| {})).reason);
+    let About::Review(round) = job.about else {
+        panic!("no review: {:?}", job.about)
+    };
+    assert_eq!(job.job, Job::AddressReview);
+    assert_eq!(
+        (round.body.as_str(), round.author.as_str()),
+        ("Round half up.", "A1")
+    );
+    assert_eq!((round.pull_request, round.asks_for_changes), (ours(), true));
+    let silent = back_with_ours(|issue| issue.comments.truncate(1));
+    let reason = follows(&polled(), &silent).reason;
+    assert!(
+        matches!(reason, Reason::Skipped(SkipReason::PullRequestExists { .. })),
+        "{reason:?}"
+    );
+}
+
+#[test]
+fn only_a_later_move_by_somebody_who_may_brings_a_ticket_back_that_was_worked_on() {
+    let reason = |change: fn(&mut Issue)| nothing(&polled(), &back(change));
+    assert_eq!(
+        reason(|issue| issue.status = "In Progress".to_owned()),
+        "the ticket did not come back since it was worked on"
+    );
+    assert_eq!(
+        reason(|issue| issue.moves = vec![moved("6", "Reopened", 49)]),
+        "the ticket did not come back since it was worked on"
+    );
+    let mut strange = back(|_| {});
+    strange.put_history(ticket(), Vec::new());
+    assert_eq!(nothing(&polled(), &strange), "the ticket was not worked on");
+    let elsewhere = Returned::from_poll(ticket(), "In Progress".to_owned());
+    assert_eq!(nothing(&elsewhere, &facts()), "the status brings no ticket back");
+    let none = facts_with(
+        "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  reopen_statuses: []\n",
+        Source::Poll,
+    );
+    assert_eq!(nothing(&polled(), &none), "the status brings no ticket back");
+    let eve = domain::Account {
+        id: "eve".to_owned(),
+        display_name: "Eve".to_owned(),
+    };
+    let mut foreign = back(|issue| issue.moves.last_mut().expect("moves").by = Some(eve.clone()));
+    foreign.put_authority(jira_person(eve), false);
+    let refused = follows(&polled(), &foreign).reason;
+    assert!(
+        matches!(refused, Reason::Skipped(SkipReason::NotAllowed { .. })),
+        "{refused:?}"
+    );
+    let mut ours = back(|issue| {
+        issue.moves.last_mut().expect("moves").by = Some(domain::Account {
+            id: "j".to_owned(),
+            display_name: "journeyman[bot]".to_owned(),
+        });
+    });
+    assert_eq!(nothing(&polled(), &ours), "our own account did it");
+    ours = asked(|issue, _| {
+        issue.status = "Reopened".to_owned();
+        issue.moves = vec![moved("9", "Reopened", 80)];
+    });
+    ours.put_listeners(ticket(), true);
+    assert_eq!(nothing(&polled(), &ours), "work on the ticket is under way");
+}

@@ -1,0 +1,151 @@
+//! Logs of CI systems that GitHub does not keep: a program of the operator's prints them.
+
+use std::{process::Stdio, time::Duration};
+
+use domain::{RepositoryName, cause::chain};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::Command,
+};
+
+/// The end of what it prints is kept.
+const MOST_BYTES: usize = 512 * 1024;
+/// Variables that are passed on to it, for the token of the system that it asks. Everything else of the service's
+/// environment stays here.
+const PASSED_ON: &str = "CI_LOGS_";
+
+/// The end of what the program prints about a failed check; absent, with a warning, when it fails or takes too long.
+///
+/// It runs without a shell. What the check is called is written by others and comes in variables, so that no program reads it as
+/// an option or as code by accident.
+pub(super) async fn printed(
+    command: &[String],
+    repository: &RepositoryName,
+    check: &github::Check,
+    patience: Duration,
+) -> Option<String> {
+    let (program, arguments) = command.split_first()?;
+    match tokio::time::timeout(patience, run(program, arguments, repository, check)).await {
+        Ok(Ok(text)) => Some(text).filter(|text| !text.trim().is_empty()),
+        Ok(Err(error)) => {
+            tracing::warn!(%repository, program, check = check.id, error = %chain(&error), "ci.logs_command failed");
+            None
+        }
+        Err(_) => {
+            tracing::warn!(%repository, program, check = check.id, "ci.logs_command took too long");
+            None
+        }
+    }
+}
+
+async fn run(
+    program: &str,
+    arguments: &[String],
+    repository: &RepositoryName,
+    check: &github::Check,
+) -> std::io::Result<String> {
+    let inherited = std::env::vars_os().filter(|(name, _)| {
+        let name = name.to_string_lossy();
+        name == "PATH" || name == "HOME" || name.starts_with(PASSED_ON)
+    });
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(inherited)
+        .env("CI_CHECK_NAME", &check.name)
+        .env("CI_CHECK_URL", &check.url)
+        .env("CI_REPOSITORY", repository.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let text = match child.stdout.take() {
+        Some(output) => end_of(output).await?,
+        None => Vec::new(),
+    };
+    let status = child.wait().await?;
+    if !status.success() {
+        return Err(std::io::Error::other(status.to_string()));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+async fn end_of(mut output: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
+    let (mut kept, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
+    loop {
+        let read = output.read(&mut piece).await?;
+        if read == 0 {
+            return Ok(kept);
+        }
+        kept.extend_from_slice(&piece[..read]);
+        if kept.len() > 2 * MOST_BYTES {
+            kept.drain(..kept.len() - MOST_BYTES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn check(name: &str) -> github::Check {
+        github::Check {
+            kind: github::CheckKind::Status,
+            id: 7,
+            name: name.to_owned(),
+            suite: 0,
+            status: github::CheckStatus::Completed,
+            conclusion: Some(github::CheckConclusion::Failure),
+            completed_at: None,
+            url: "https://ci.example/jobs/7".to_owned(),
+            output_tail: String::new(),
+        }
+    }
+
+    async fn ran(script: &str, name: &str, patience: Duration) -> Option<String> {
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let repository = "acme/shop".parse().unwrap();
+        printed(&command, &repository, &check(name), patience).await
+    }
+
+    #[tokio::test]
+    async fn the_program_hears_of_the_check_in_variables_and_of_nothing_else() {
+        let name = "$(touch /tmp/never); `id` '\"";
+        let script =
+            r#"printf '%s|%s|%s|%s' "$CI_CHECK_NAME" "$CI_CHECK_URL" "$CI_REPOSITORY" "$CARGO_PKG_NAME""#;
+        let text = ran(script, name, PATIENCE).await.unwrap();
+        assert_eq!(text, format!("{name}|https://ci.example/jobs/7|acme/shop|"));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_long_log_is_kept() {
+        let text = ran("yes line | head -c 3000000; echo the end", "test", PATIENCE)
+            .await
+            .unwrap();
+        assert!(
+            text.len() <= 2 * MOST_BYTES && text.ends_with("the end\n"),
+            "{}",
+            text.len()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_program_that_fails_hangs_prints_nothing_or_is_not_there_gives_no_log() {
+        assert_eq!(ran("echo a log; exit 3", "test", PATIENCE).await, None);
+        assert_eq!(
+            ran("exec sleep 60", "test", Duration::from_millis(50)).await,
+            None
+        );
+        assert_eq!(ran("echo", "test", PATIENCE).await, None);
+        let nowhere = ["/no/such/program".to_owned()];
+        let repository = "acme/shop".parse().unwrap();
+        assert_eq!(
+            printed(&nowhere, &repository, &check("test"), PATIENCE).await,
+            None
+        );
+        assert_eq!(printed(&[], &repository, &check("test"), PATIENCE).await, None);
+    }
+}

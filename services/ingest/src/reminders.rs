@@ -1,0 +1,68 @@
+//! The clock of reminders: which of our open pull requests are looked at for a review that is overdue.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use domain::{Source, Timestamp, cause::chain};
+use tokio::time::Instant;
+
+use crate::{kinds::awaited::Awaited, listed::Place, outcome::Failure, router::Router};
+
+/// Between two looks at a pull request that did not change.
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Looks in one round, at three requests each.
+const AT_ONCE: usize = 20;
+
+/// What was looked at.
+#[derive(Default)]
+pub(crate) struct Reminders {
+    looked: BTreeMap<Place, Looked>,
+}
+
+/// A look, and how the pull request was then.
+struct Looked {
+    at: Instant,
+    updated: Option<Timestamp>,
+}
+
+impl Reminders {
+    /// One round. A failure leaves the rest for a later one.
+    pub(crate) async fn remind(&mut self, router: &Router, open: &[(Place, Option<Timestamp>)]) {
+        self.looked
+            .retain(|place, _| open.iter().any(|(known, _)| known == place));
+        for (place, updated) in self.due(router, open) {
+            // What fails comes again later, too.
+            let at = Instant::now();
+            self.looked.insert(place.clone(), Looked { at, updated });
+            if let Err(failure) = look(router, &place).await {
+                let (repository, number) = &place;
+                tracing::warn!(%repository, number, error = %chain(&failure), "reminders failed");
+                if failure.is_limit() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Those that changed since the last look, or were not looked at for long, where the rules want reminders.
+    fn due(&self, router: &Router, open: &[(Place, Option<Timestamp>)]) -> Vec<(Place, Option<Timestamp>)> {
+        let book = router.rules.book();
+        let reminds = |place: &Place| {
+            let rules = book.for_repository(&place.0);
+            rules.is_some_and(|rules| rules.review.reminds())
+        };
+        let is_due = |(place, updated): &&(Place, Option<Timestamp>)| {
+            let known = self.looked.get(place);
+            known.is_none_or(|known| known.updated != *updated || known.at.elapsed() >= INTERVAL)
+        };
+        let due = open.iter().filter(|(place, _)| reminds(place)).filter(is_due);
+        due.take(AT_ONCE).cloned().collect()
+    }
+}
+
+async fn look(router: &Router, place: &Place) -> Result<(), Failure> {
+    let (repository, number) = place;
+    if let Some(record) = router.queue.pull_requests().get(repository, *number).await? {
+        router.take(&Awaited::from_poll(record), Source::Poll).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! What came to a pull request after our last review of it: the difference between what it changed then, which that
+//! review's trigger has, and what it changes now.
+
+use domain::{About, ChangedFile, CommitId, Job, Reason, ReviewedChange, SinceReview, Trigger};
+
+/// More pairs of lines than this are not compared one by one.
+const MOST_PAIRS: usize = 4_000_000;
+
+/// What came after the review of `reviewed`; absent: what it changed then is not kept any more.
+pub(crate) fn since(reviewed: &CommitId, history: &[Trigger], now: &[ChangedFile]) -> Option<SinceReview> {
+    let mut earlier = history.iter().rev().filter_map(reviewed_change);
+    let then = earlier.find(|change| change.head == *reviewed)?;
+    Some(SinceReview {
+        commit: reviewed.clone(),
+        files: difference(&then.files, now),
+    })
+}
+
+fn reviewed_change(trigger: &Trigger) -> Option<&ReviewedChange> {
+    match &trigger.reason {
+        Reason::JobRequested(request) if request.job == Job::Review => match &request.about {
+            About::Change(change) => Some(change),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The files that changed in between, each with the lines that are new or gone since then.
+fn difference(then: &[ChangedFile], now: &[ChangedFile]) -> Vec<ChangedFile> {
+    let of = |file: &ChangedFile| {
+        let before = then.iter().find(|known| known.path == file.path);
+        let patch = match before {
+            Some(before) if before.patch == file.patch => return None,
+            // What was not shown then is new as a whole.
+            Some(before) if !before.patch.is_empty() => between(&before.patch, &file.patch),
+            _ => file.patch.clone(),
+        };
+        Some(ChangedFile {
+            path: file.path.clone(),
+            patch,
+        })
+    };
+    now.iter().filter_map(of).collect()
+}
+
+/// A line that a patch adds or takes away.
+#[derive(Clone, Copy, Debug)]
+struct Line<'a> {
+    /// With its sign.
+    text: &'a str,
+    /// Where it stands in the new file, or where it stood before what follows there.
+    at: u32,
+}
+
+impl Line<'_> {
+    fn is_added(&self) -> bool {
+        self.text.starts_with('+')
+    }
+}
+
+fn lines(patch: &str) -> Vec<Line<'_>> {
+    let mut next = 0;
+    let mut found = Vec::new();
+    for text in patch.lines() {
+        if let Some(header) = text.strip_prefix("@@ ") {
+            let new = header.split_once('+').map_or("", |(_, new)| new);
+            next = new
+                .split([',', ' '])
+                .next()
+                .and_then(|first| first.parse().ok())
+                .unwrap_or(next);
+        } else if text.starts_with('+') {
+            found.push(Line { text, at: next });
+            next += 1;
+        } else if text.starts_with('-') {
+            found.push(Line { text, at: next });
+        } else if !text.starts_with('\\') {
+            next += 1;
+        }
+    }
+    found
+}
+
+/// Hunks without context: lines that the new patch has and the old one has not, and added lines that are gone again.
+fn between(then: &str, now: &str) -> String {
+    let (then, now) = (lines(then), lines(now));
+    let kept = common(&then, &now);
+    let mut hunks = Hunks::default();
+    let (mut old, mut new) = (0, 0);
+    for (in_old, in_new) in kept.into_iter().chain([(then.len(), now.len())]) {
+        let at = now.get(new).or(now.last()).map_or(1, |line| line.at);
+        for gone in then[old..in_old].iter().filter(|line| line.is_added()) {
+            hunks.push(at, &format!("-{}", &gone.text[1..]));
+        }
+        for line in &now[new..in_new] {
+            hunks.push(line.at, line.text);
+        }
+        (old, new) = (in_old + 1, in_new + 1);
+    }
+    hunks.text
+}
+
+/// Text of hunks, made line by line.
+#[derive(Default)]
+struct Hunks {
+    text: String,
+    /// Where the next line of the hunk stands.
+    next: Option<u32>,
+}
+
+impl Hunks {
+    fn push(&mut self, at: u32, line: &str) {
+        if self.next != Some(at) {
+            self.text.push_str(&format!("@@ +{at} @@\n"));
+        }
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.next = Some(at + u32::from(line.starts_with('+')));
+    }
+}
+
+/// The longest common sequence of lines by their texts, as places in both, in order.
+fn common(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<(usize, usize)> {
+    let same = |a: &Line<'_>, b: &Line<'_>| a.text == b.text;
+    let start = old.iter().zip(new).take_while(|(a, b)| same(a, b)).count();
+    let rest = (&old[start..], &new[start..]);
+    let ends = rest.0.iter().rev().zip(rest.1.iter().rev());
+    let end = ends.take_while(|(a, b)| same(a, b)).count();
+    let (a, b) = (&rest.0[..rest.0.len() - end], &rest.1[..rest.1.len() - end]);
+    let mut pairs: Vec<(usize, usize)> = (0..start).map(|index| (index, index)).collect();
+    // What is too much to compare counts as new: it is reviewed once more.
+    if a.len() * b.len() <= MOST_PAIRS {
+        pairs.extend(longest(a, b).into_iter().map(|(i, j)| (start + i, start + j)));
+    }
+    pairs.extend((0..end).map(|index| (old.len() - end + index, new.len() - end + index)));
+    pairs
+}
+
+fn longest(a: &[Line<'_>], b: &[Line<'_>]) -> Vec<(usize, usize)> {
+    let width = b.len() + 1;
+    let mut best = vec![0_u32; (a.len() + 1) * width];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            best[i * width + j] = match a[i].text == b[j].text {
+                true => best[(i + 1) * width + j + 1] + 1,
+                false => best[(i + 1) * width + j].max(best[i * width + j + 1]),
+            };
+        }
+    }
+    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
+    while i < a.len() && j < b.len() {
+        if a[i].text == b[j].text {
+            pairs.push((i, j));
+            (i, j) = (i + 1, j + 1);
+        } else if best[(i + 1) * width + j] >= best[i * width + j + 1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn file(path: &str, patch: &str) -> ChangedFile {
+        ChangedFile {
+            path: path.to_owned(),
+            patch: patch.to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_lines_that_came_after_the_review_are_new() {
+        let then = [
+            file("a", "@@ -1,2 +1,4 @@\n x\n+one\n+two\n y"),
+            file("same", "@@ -0,0 +1 @@\n+s"),
+            file("hidden", ""),
+        ];
+        let now = [
+            file(
+                "a",
+                "@@ -1,2 +1,5 @@\n x\n+zero\n+one\n+TWO\n y\n@@ -9 +12 @@\n-old\n+new",
+            ),
+            file("same", "@@ -0,0 +1 @@\n+s"),
+            file("hidden", "@@ -0,0 +1 @@\n+h"),
+            file("b", "@@ -0,0 +1 @@\n+b"),
+        ];
+        let files = difference(&then, &now);
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["a", "hidden", "b"]);
+        assert_eq!(files[0].added_lines(), BTreeSet::from([2, 4, 12]));
+        assert_eq!(
+            files[0].patch,
+            "@@ +2 @@\n+zero\n@@ +4 @@\n-two\n+TWO\n@@ +12 @@\n-old\n+new\n"
+        );
+    }
+
+    #[test]
+    fn lines_that_moved_are_not_new() {
+        let then = [file("a", "@@ -1 +1,2 @@\n x\n+one")];
+        let now = [file("a", "@@ -4 +9,2 @@\n x\n+one")];
+        let files = difference(&then, &now);
+        assert!(files[0].added_lines().is_empty(), "{files:?}");
+    }
+
+    #[test]
+    fn a_change_that_is_too_long_to_compare_is_new() {
+        let long = |word: &str| {
+            let lines: Vec<String> = (0..3_000).map(|n| format!("+{word} {n}")).collect();
+            format!("@@ -0,0 +1,3000 @@\n{}", lines.join("\n"))
+        };
+        let files = difference(&[file("a", &long("one"))], &[file("a", &long("two"))]);
+        assert_eq!(files[0].added_lines().len(), 3_000);
+    }
+}

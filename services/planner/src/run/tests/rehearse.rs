@@ -1,0 +1,81 @@
+//! Jobs that are only rehearsed.
+
+use domain::{
+    About, Approval, Finish, Job, JobRequest, Receipt, Rehearsal, ReportOutcome, ReportRequest, StopReason,
+};
+
+use super::play::{Play, request};
+use crate::run::Action;
+
+fn rehearsal(change: impl FnOnce(&mut JobRequest)) -> Play {
+    let mut asked = request(Job::Rehearse);
+    change(&mut asked);
+    asked.about = About::Rehearsal(Box::new(Rehearsal {
+        job: Job::Implement,
+        about: About::Ticket,
+    }));
+    Play::implement(asked, [])
+}
+
+fn wanted(play: &Play) -> Vec<String> {
+    match play.last_request() {
+        ReportRequest::Rehearse(rehearse) => rehearse.requests.iter().map(ReportRequest::summary).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_rehearsal_is_one_report_without_model_and_workspace() {
+    let mut play = rehearsal(|_| {});
+    assert_eq!(play.drive(), Action::Wait);
+    let told = wanted(&play);
+    assert!(
+        told.len() == 3 && told[1].starts_with("push ") && told[2].starts_with("open draft pull request"),
+        "{told:?}"
+    );
+    play.settle(ReportOutcome::Done(Receipt::Rehearsed { would: Vec::new() }));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Completed);
+    assert_eq!((play.state.turns(), play.state.reports.len()), (0, 1));
+    assert!(play.state.open_workspace().is_none());
+}
+
+#[test]
+fn the_rules_decide_who_is_asked_before_and_what_ends_the_ticket() {
+    let told = |approval: Approval, finish: Finish| {
+        let mut play = rehearsal(|asked| {
+            asked.rules.agent.approval = approval;
+            asked.rules.agent.finish = finish;
+        });
+        play.drive();
+        wanted(&play)
+    };
+    let before_push = told(Approval::BeforePush, Finish::default());
+    assert!(
+        before_push[1].starts_with("ask a person to decide about 0000"),
+        "{before_push:?}"
+    );
+    let plan = told(Approval::Plan, Finish::default());
+    assert!(
+        plan[1].starts_with("ask a person to decide about plan"),
+        "{plan:?}"
+    );
+    let done = told(Approval::None, Finish::Done);
+    assert!(
+        done.len() == 2 && done[1].ends_with("and close the ticket"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn a_rehearsal_that_fails_tells_nobody() {
+    let mut play = rehearsal(|_| {});
+    play.drive();
+    let detail = "no".to_owned();
+    play.settle(ReportOutcome::Refused {
+        detail: detail.clone(),
+    });
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::ReportRefused { detail });
+    assert_eq!(play.state.reports.len(), 1);
+}

@@ -1,0 +1,48 @@
+//! Show the rounds of work in a check run on the head of the pull request.
+
+use async_trait::async_trait;
+use domain::RepositoryName;
+
+use super::{Asked, Effect, Outside};
+use crate::{made::Made, rounds::RoundEvent, trouble::Trouble};
+
+/// Whoever looks at the checks of a pull request sees what Journeyman did there.
+#[derive(Debug)]
+pub(crate) struct CheckRun {
+    /// Absent: the rounds are noted and shown by a later report.
+    pub(crate) repository: Option<RepositoryName>,
+    pub(crate) event: RoundEvent,
+}
+
+#[async_trait]
+impl Effect for CheckRun {
+    fn name(&self) -> &'static str {
+        "check_run"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)> {
+        Some((&self.event, self.repository.as_ref()))
+    }
+
+    /// Where an App may not make check runs, none is made: `doctor` says so, and a report is no worse for it.
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let Some((on, text)) = asked.rounds else {
+            return Ok(Made::default());
+        };
+        match outside.show_check_run(on, text).await {
+            Ok(id) => Ok(Made {
+                check_run: Some(id),
+                ..Made::default()
+            }),
+            Err(Trouble::Denied { detail, .. }) => {
+                tracing::info!(%detail, "no check run: the writer's App lacks the permission for checks");
+                Ok(Made::default())
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+}

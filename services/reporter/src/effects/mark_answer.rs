@@ -1,0 +1,37 @@
+//! Mark the last word of a discussion as its answer.
+
+use async_trait::async_trait;
+use domain::RepositoryName;
+
+use super::{Asked, Effect, Outside};
+use crate::{made::Made, trouble::Trouble};
+
+/// Mark the comment of the same report as the answer, where the category has answers and people marked none.
+#[derive(Debug)]
+pub(crate) struct MarkAnswer {
+    pub(crate) repository: RepositoryName,
+    pub(crate) number: u64,
+}
+
+#[async_trait]
+impl Effect for MarkAnswer {
+    fn name(&self) -> &'static str {
+        "mark_answer"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let Some(comment) = &asked.made.comment else {
+            return Ok(Made::default());
+        };
+        let found = outside.github.discussion(&self.repository, self.number).await?;
+        if found.is_answerable && found.answer.is_none() {
+            outside.github.mark_answer(&self.repository, comment).await?;
+            tracing::info!(repository = %self.repository, number = self.number, "answer marked");
+        }
+        Ok(Made::default())
+    }
+}

@@ -1,0 +1,30 @@
+//! React to what somebody wrote on GitHub.
+
+use async_trait::async_trait;
+use domain::{Reactable, Reaction};
+
+use super::{Asked, Effect, Outside};
+use crate::{made::Made, trouble::Trouble};
+
+/// Whoever asked for something sees in their list that it was seen, and that it is done.
+#[derive(Debug)]
+pub(crate) struct React {
+    pub(crate) to: Reactable,
+    pub(crate) reaction: Reaction,
+}
+
+#[async_trait]
+impl Effect for React {
+    fn name(&self) -> &'static str {
+        self.reaction.as_str()
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        outside.github.react(&self.to, self.reaction).await?;
+        Ok(Made::default())
+    }
+}

@@ -1,0 +1,88 @@
+//! Run the failed jobs of a pull request again.
+
+use async_trait::async_trait;
+use domain::{CommitId, RepositoryName, cause::chain};
+
+use super::{Asked, Effect, Outside};
+use crate::{
+    made::{Made, Rerun},
+    message,
+    trouble::Trouble,
+};
+
+/// Run the failed jobs of these runs of GitHub Actions again, each run once at most, whoever did it.
+#[derive(Debug)]
+pub(crate) struct RerunChecks {
+    pub(crate) repository: RepositoryName,
+    /// The commit that they check.
+    pub(crate) head: CommitId,
+    pub(crate) runs: Vec<u64>,
+}
+
+#[async_trait]
+impl Effect for RerunChecks {
+    fn name(&self) -> &'static str {
+        "rerun_checks"
+    }
+
+    /// That the checks failed is told all the same.
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        let mut ends = Vec::new();
+        for run in &self.runs {
+            ends.push(self.again(outside, *run).await?);
+        }
+        // What was refused is told, unless something runs: then its end is told.
+        let is_refusal = |end: &&Rerun| matches!(end, Rerun::Refused { .. });
+        let told = match ends.contains(&Rerun::Started) {
+            true => Some(Rerun::Started),
+            false => ends.iter().find(is_refusal).or(ends.first()).cloned(),
+        };
+        Ok(Made {
+            rerun: told,
+            ..Made::default()
+        })
+    }
+}
+
+impl RerunChecks {
+    /// A run that is at its second attempt has run again. So a repetition after an answer that was lost does nothing.
+    async fn again(&self, outside: &Outside, run: u64) -> Result<Rerun, Trouble> {
+        let repository = &self.repository;
+        let now = match outside.github.workflow_run(repository, run).await {
+            Ok(now) => now,
+            Err(error) => return refused(run, error),
+        };
+        if now.head != self.head {
+            // Any App may name any address as that of its check.
+            return Ok(Rerun::Refused {
+                detail: message::run_of_another_commit(),
+            });
+        }
+        if now.attempt > 1 || !now.is_complete {
+            return Ok(Rerun::Before);
+        }
+        match outside.github.rerun_failed_jobs(repository, run).await {
+            Ok(()) => {
+                tracing::info!(%repository, run, "failed jobs run again");
+                Ok(Rerun::Started)
+            }
+            Err(error) => refused(run, error),
+        }
+    }
+}
+
+/// What will be refused every time is an answer.
+fn refused(run: u64, error: github::Error) -> Result<Rerun, Trouble> {
+    match error {
+        github::Error::Forbidden { .. } | github::Error::NotFound { .. } | github::Error::Rejected { .. } => {
+            let detail = chain(&error);
+            tracing::warn!(run, error = %detail, "failed jobs do not run again");
+            Ok(Rerun::Refused { detail })
+        }
+        error => Err(error.into()),
+    }
+}

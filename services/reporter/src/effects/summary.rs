@@ -1,0 +1,65 @@
+//! Keep the one summary of a discussion up to date.
+
+use async_trait::async_trait;
+use domain::{Answered, DiscussionTask, TicketKey};
+
+use super::{Asked, Effect, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+
+/// Write the summary, or write it over the last one: people find it where it was.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) thread: Thread,
+    pub(crate) task: DiscussionTask,
+    pub(crate) answer: Answered,
+}
+
+/// What the markers of a ticket's summaries begin with. Each ends in the id of its effect.
+fn summary_of(ticket: &TicketKey) -> String {
+    format!("summary:{ticket}|")
+}
+
+#[async_trait]
+impl Effect for Summary {
+    fn name(&self) -> &'static str {
+        "summary"
+    }
+
+    fn absorbs_repetition(&self) -> bool {
+        false
+    }
+
+    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        let marker = format!("{}{}", summary_of(&asked.report.ticket), asked.id);
+        let ours = outside.our_comments(&self.thread).await?;
+        let found = ours.into_iter().find(|comment| comment.marker == marker);
+        Ok(found.map(|comment| made(comment.id)))
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let run = asked.report.run.as_ref();
+        let text = Outgoing::without_credentials(&message::summary(self.task, &self.answer, run));
+        let prefix = summary_of(&asked.report.ticket);
+        let marker = format!("{prefix}{}", asked.id);
+        let ours = outside.our_comments(&self.thread).await?;
+        let last = ours
+            .into_iter()
+            .rfind(|comment| comment.marker.starts_with(&prefix));
+        if let Some(last) = last {
+            match outside.edit_comment(&self.thread, &last.id, &text, &marker).await {
+                // Somebody has just deleted it.
+                Err(Trouble::Missing(_)) => {}
+                edited => return edited.map(|()| made(last.id)),
+            }
+        }
+        let id = outside.write_comment(&self.thread, &text, &marker).await?;
+        Ok(made(id))
+    }
+}
+
+fn made(comment: String) -> Made {
+    Made {
+        comment: Some(comment),
+        ..Made::default()
+    }
+}

@@ -1,0 +1,26 @@
+//! A new ticket seems to ask for what another asks for.
+
+use domain::TicketKey;
+
+use super::words::code;
+
+/// `of` is the other one's key as people write it: `ENG-5` or `acme/shop#5`. The trackers make a link of it.
+pub(crate) fn duplicate(of: &str) -> String {
+    let is_key = TicketKey::jira(of).is_ok() || format!("github:{of}").parse::<TicketKey>().is_ok();
+    let name = if is_key { of.to_owned() } else { code(of) };
+    format!(
+        "This seems to ask for the same as {name}, which is open. Please close one of them if that is so; Journeyman closes neither."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_ticket_is_linked_and_what_is_no_key_links_nothing() {
+        assert!(duplicate("ENG-5").contains("same as ENG-5,"));
+        assert!(duplicate("acme/shop#5").contains("same as acme/shop#5,"));
+        assert!(duplicate("@everyone").contains("same as `@everyone`,"));
+    }
+}

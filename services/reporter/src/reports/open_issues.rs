@@ -1,0 +1,39 @@
+//! Issues that were planned are to be opened.
+
+use domain::report::OpenIssues;
+
+use super::{Asked, Effects, Heard, Kind, Told};
+use crate::{
+    effects::{AddSubIssue, CreateIssue},
+    message,
+};
+
+impl Kind for OpenIssues {
+    /// All of them are there before the first is made a part of another: a link needs both ends.
+    fn effects(&self, _: &Asked<'_>) -> Effects {
+        let opened = self.issues.iter().map(|issue| {
+            Box::new(CreateIssue {
+                repository: self.repository.clone(),
+                issue: issue.clone(),
+                of: self.issues.len(),
+            }) as _
+        });
+        let first_part = usize::from(self.parent.is_none());
+        let linked = (first_part..self.issues.len()).map(|part| {
+            Box::new(AddSubIssue {
+                repository: self.repository.clone(),
+                parent: self.parent,
+                part,
+            }) as _
+        });
+        opened.chain(linked).collect()
+    }
+
+    fn heard(&self) -> Heard {
+        Heard::Apart
+    }
+
+    fn words(&self, told: &Told<'_>) -> Vec<String> {
+        message::issues_opened(&told.made.issues)
+    }
+}

@@ -1,0 +1,15 @@
+//! The model is asked for something else.
+
+use domain::report::Progressed;
+
+use super::{Heard, Kind, Told};
+
+impl Kind for Progressed {
+    fn heard(&self) -> Heard {
+        Heard::AsProgress
+    }
+
+    fn words(&self, _: &Told<'_>) -> Vec<String> {
+        Vec::new()
+    }
+}

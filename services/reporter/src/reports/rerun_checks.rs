@@ -1,0 +1,21 @@
+//! CI is red for reasons outside the change: the failed jobs run again.
+
+use domain::report::RerunChecks;
+
+use super::{Asked, Effects, Kind, Told, checked};
+use crate::{effects, message, rounds::Checked};
+
+impl Kind for RerunChecks {
+    fn effects(&self, _: &Asked<'_>) -> Effects {
+        let rerun = Box::new(effects::RerunChecks {
+            repository: self.pull_request.repository.clone(),
+            head: self.head.clone(),
+            runs: self.runs.clone(),
+        });
+        vec![rerun, checked(&self.pull_request, &self.head, Checked::Failed)]
+    }
+
+    fn words(&self, told: &Told<'_>) -> Vec<String> {
+        message::checks_rerun(&self.pull_request, &self.failed, told.made.rerun.as_ref())
+    }
+}

@@ -1,0 +1,22 @@
+//! A pull request of ours waits for a review.
+
+use domain::{TicketKey, report::ReviewAwaited};
+
+use super::{Heard, Kind, Told};
+use crate::{effects::Thread, message};
+
+impl Kind for ReviewAwaited {
+    /// It calls people.
+    fn heard(&self) -> Heard {
+        Heard::Apart
+    }
+
+    /// Where they would review.
+    fn thread(&self, _: &TicketKey) -> Thread {
+        Thread::GitHub(self.pull_request.repository.clone(), self.pull_request.number)
+    }
+
+    fn words(&self, _: &Told<'_>) -> Vec<String> {
+        vec![message::review_awaited(self)]
+    }
+}

@@ -1,0 +1,70 @@
+//! Issues of a plan are opened once, linked, and never more than the rules allow.
+
+use domain::{Receipt, ReportOutcome, ReportRequest, report};
+use testkit::Fault;
+
+use crate::{
+    refusal,
+    rig::{Rig, RigOptions},
+};
+
+/// With rules that allow three.
+async fn start() -> Rig {
+    Rig::start_with(RigOptions {
+        agent: "issues:\n  most_planned: 3\n",
+        ..RigOptions::default()
+    })
+    .await
+}
+
+fn plan(titles: &[&str]) -> ReportRequest {
+    let planned = |title: &&str| domain::PlannedIssue {
+        title: (*title).to_owned(),
+        text: format!("What {title} needs."),
+        checklist: vec!["Test it".to_owned()],
+    };
+    ReportRequest::OpenIssues(report::OpenIssues {
+        repository: "acme/shop".parse().unwrap(),
+        parent: None,
+        issues: titles.iter().map(planned).collect(),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plans_issues_are_opened_and_linked_once_although_an_answer_is_lost_and_the_report_comes_twice() {
+    let mut rig = start().await;
+    rig.github
+        .fail_next(Fault::new("/issues", 1, 502).on("POST").after_effect());
+    let report = rig.report(2, plan(&["Totals", "Round", "Show"]));
+    assert_eq!(rig.settled(&report).await, ReportOutcome::Done(Receipt::Told));
+    rig.deliver_everything_again(&[&report]).await;
+
+    let issues = rig.github.issues("acme/shop");
+    let titles: Vec<&str> = issues.iter().map(|issue| issue.title.as_str()).collect();
+    assert_eq!(titles, ["Totals", "Round", "Show"]);
+    assert!(
+        issues.iter().all(|issue| issue.body.contains("- [ ] Test it")),
+        "{issues:?}"
+    );
+    let parts = rig.github.sub_issues("acme/shop", issues[0].number).unwrap();
+    assert_eq!(parts, [issues[1].number, issues[2].number]);
+    let comments = rig.jira.comments("ENG-1");
+    assert_eq!(comments.len(), 1);
+    assert!(comments[0].text.contains("#3"), "{}", comments[0].text);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_issues_than_the_rules_allow_are_refused_before_the_first_is_opened() {
+    let mut rig = start().await;
+    let outcome = rig.settled(&rig.report(2, plan(&["a", "b", "c", "d"]))).await;
+    assert!(refusal(&outcome).contains("allow 3"), "{outcome:?}");
+    assert!(rig.github.issues("acme/shop").is_empty());
+    rig.stop().await;
+
+    let mut rig = Rig::start().await;
+    let outcome = rig.settled(&rig.report(2, plan(&["a"]))).await;
+    assert!(refusal(&outcome).contains("issues.most_planned"), "{outcome:?}");
+    assert!(rig.github.issues("acme/shop").is_empty());
+    rig.stop().await;
+}

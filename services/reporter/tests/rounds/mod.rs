@@ -1,0 +1,186 @@
+//! The rounds of work: in the check run of the pull request, and in the status comment.
+
+use domain::{
+    Dollars, FailedCheck, Job, Phase, Receipt, Report, ReportOutcome, ReportRequest, RunId, StopReason,
+    TicketKey, report,
+};
+
+use testkit::github::WRITER_APP_ID;
+
+use crate::{
+    draft_of,
+    rig::{Rig, RigOptions},
+    started,
+};
+
+const NAME: &str = "Journeyman";
+
+fn progress(job: Job, cents: u64) -> Option<report::Progress> {
+    Some(report::Progress {
+        job,
+        phase: Some(Phase::Work),
+        cost: Some(Dollars::from_micros(cents * 10_000)),
+    })
+}
+
+async fn as_app() -> Rig {
+    let options = RigOptions {
+        as_app: true,
+        ..RigOptions::default()
+    };
+    Rig::start_with(options).await
+}
+
+fn receipt(outcome: ReportOutcome) -> Receipt {
+    match outcome {
+        ReportOutcome::Done(receipt) => receipt,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_run_of_a_pull_request_shows_every_round_once_although_reports_come_twice() {
+    let mut rig = as_app().await;
+    let of = |run: u64, position: u64, job: Job, cents: u64, request: ReportRequest| {
+        let run = RunId::new(rig.ticket.clone(), run);
+        Report {
+            id: run.call(position).into(),
+            run: Some(run),
+            progress: progress(job, cents),
+            ..rig.report(position, request)
+        }
+    };
+    let push = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
+        .await;
+    let head = push.head.clone();
+    let implement = |position, cents, request| of(1, position, Job::Implement, cents, request);
+    let pushed = implement(4, 20, ReportRequest::PushBranch(push));
+    let opened = implement(6, 31, draft_of("fix/ENG-1-totals"));
+    receipt(rig.settled(&implement(2, 0, started())).await);
+    receipt(rig.settled(&pushed).await);
+    assert!(
+        rig.github.check_run("acme/shop", head.as_str(), NAME).is_err(),
+        "there is no pull request yet"
+    );
+    let Receipt::PullRequestOpened(pull_request) = receipt(rig.settled(&opened).await) else {
+        panic!("not opened")
+    };
+    let (title, summary, conclusion) = rig.github.check_run("acme/shop", head.as_str(), NAME).unwrap();
+    assert_eq!(title, "1 round of work; the last commit waits for its checks");
+    assert_eq!(conclusion, "neutral");
+    assert!(
+        summary.contains("| 1 | the ticket |") && summary.contains("$0.31"),
+        "{summary}"
+    );
+
+    let red = report::ChecksFailed {
+        pull_request: pull_request.clone(),
+        head: head.clone(),
+        failed: Vec::<FailedCheck>::new(),
+        unrepaired: None,
+    };
+    let red = of(2, 3, Job::MarkReady, 0, ReportRequest::ChecksFailed(red));
+    receipt(rig.settled(&red).await);
+    let stopped = report::RunStopped {
+        job: Job::FixCi,
+        reason: StopReason::NoPlan,
+        pull_request: Some(pull_request.clone()),
+        branch: None,
+    };
+    let stopped = of(3, 3, Job::FixCi, 7, ReportRequest::RunStopped(stopped));
+    receipt(rig.settled(&stopped).await);
+    let says = |at: &str| rig.github.check_run("acme/shop", at, NAME).unwrap();
+    let before = says(head.as_str());
+    assert!(before.1.contains("| failed | 0 | $0.31 |"), "{}", before.1);
+    assert!(
+        before
+            .1
+            .contains("| 2 | failed checks | none | not complete | 1 | $0.07 |"),
+        "{}",
+        before.1
+    );
+
+    rig.deliver_everything_again(&[&pushed, &opened, &red, &stopped])
+        .await;
+    assert_eq!(says(head.as_str()), before);
+    let runs = rig.github.check_runs("acme/shop", head.as_str()).unwrap();
+    assert_eq!(runs, [NAME], "one check run for the commit");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_permission_for_checks_everything_else_is_done() {
+    let mut rig = as_app().await;
+    let lacking = [
+        ("contents", "write"),
+        ("pull_requests", "write"),
+        ("issues", "write"),
+        ("metadata", "read"),
+    ];
+    rig.github.set_app_permissions(WRITER_APP_ID, &lacking);
+    let push = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
+        .await;
+    let head = push.head.clone();
+    let told = |position, request| Report {
+        progress: progress(Job::Implement, 3),
+        ..rig.report(position, request)
+    };
+    receipt(rig.settled(&told(2, started())).await);
+    receipt(rig.settled(&told(4, ReportRequest::PushBranch(push))).await);
+    let opened = receipt(rig.settled(&told(6, draft_of("fix/ENG-1-totals"))).await);
+    assert!(matches!(opened, Receipt::PullRequestOpened(_)), "{opened:?}");
+    assert!(rig.github.check_run("acme/shop", head.as_str(), NAME).is_err());
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_comment_follows_the_phases_of_the_run_and_carries_its_state_for_programs() {
+    let mut rig = Rig::start().await;
+    let number = rig
+        .github
+        .open_issue_as("acme/shop", "rita", "Totals", "They are wrong")
+        .unwrap();
+    let ticket: TicketKey = format!("github:acme/shop#{number}").parse().unwrap();
+    let run = RunId::new(ticket.clone(), 1);
+    let of = |position: u64, phase, cents, request| Report {
+        id: run.call(position).into(),
+        ticket: ticket.clone(),
+        run: Some(run.clone()),
+        progress: progress(Job::Implement, cents).map(|known| report::Progress { phase, ..known }),
+        ..rig.report(position, request)
+    };
+    let progressed = || ReportRequest::Progressed(report::Progressed {});
+    receipt(rig.settled(&of(2, None, 0, started())).await);
+    let comments = || rig.github.comments("acme/shop", number);
+    let said = |part: &str| {
+        assert!(
+            comments()[0].body.contains(part),
+            "{part}: {}",
+            comments()[0].body
+        )
+    };
+    said("(implement), ");
+    receipt(rig.settled(&of(4, Some(Phase::Plan), 12, progressed())).await);
+    said("(implement: planning), ");
+    said("$0.12 spent");
+    receipt(rig.settled(&of(6, Some(Phase::Work), 30, progressed())).await);
+    said("(implement: making the change), ");
+    said("\"iteration\":0");
+    let stopped = report::RunStopped {
+        job: Job::Implement,
+        reason: StopReason::NoPlan,
+        pull_request: None,
+        branch: None,
+    };
+    receipt(
+        rig.settled(&of(8, Some(Phase::Work), 31, ReportRequest::RunStopped(stopped)))
+            .await,
+    );
+    assert!(comments()[0].body.starts_with("❌ "), "{}", comments()[0].body);
+    said("(implement), ");
+    said("\"consecutive_failures\":1");
+    assert_eq!(comments().len(), 1, "it is one comment all the time");
+    rig.stop().await;
+}
