@@ -128,7 +128,7 @@ pub use sandbox::SandboxLevel;
 pub use scope::{Outside, Scope, ScopeOf, Widened};
 pub use seed::CodeSeed;
 pub use size::{ChangeSize, FileChange, FileRole};
-pub use skip::{SkipPlace, SkipReason};
+pub use skip::{RepositoryChoice, SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};
 pub use spend::{Amount, BudgetOf, Period, RunCost, SharedBudget, TicketCost, TicketLimits};
 pub use stop::{GiveUp, StopReason};

@@ -17,6 +17,17 @@ pub enum SkipPlace {
     },
 }
 
+/// A repository, and what a ticket has to have for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryChoice {
+    /// Its name.
+    pub repository: String,
+    /// One of these components of Jira,
+    pub components: Vec<String>,
+    /// or one of these labels.
+    pub labels: Vec<String>,
+}
+
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case")]
@@ -68,6 +79,11 @@ pub enum SkipReason {
     UnclearDecision {
         /// The commits and plans that wait for a decision, abbreviated.
         heads: Vec<String>,
+    },
+    /// Several repositories share the ticket's project, and its components and labels do not say which one is meant.
+    UnclearRepository {
+        /// What each of them goes by.
+        choices: Vec<RepositoryChoice>,
     },
     /// A plan was asked for, and the rules let us open no issues.
     NoIssues,

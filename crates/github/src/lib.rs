@@ -8,6 +8,7 @@ mod discussions;
 mod error;
 mod issues;
 mod model;
+mod model_discussions;
 mod model_issues;
 mod model_runs;
 mod new_issues;
@@ -23,7 +24,6 @@ mod wire;
 mod writer;
 
 pub use check_runs::CheckRunText;
-pub use discussions::{Discussion, DiscussionComment, DiscussionStub};
 pub use error::Error;
 pub use issues::IssueState;
 pub use model::{
@@ -31,6 +31,7 @@ pub use model::{
     Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
     ReviewState, conclusion, mentions,
 };
+pub use model_discussions::{Discussion, DiscussionComment, DiscussionStub};
 pub use model_issues::{
     Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, ListedIssue, PolledIssues,
     ReviewRequest, User,

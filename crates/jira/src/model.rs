@@ -60,6 +60,8 @@ pub struct Issue {
     pub priority: String,
     /// Labels.
     pub labels: Vec<String>,
+    /// The names of its components.
+    pub components: Vec<String>,
     /// Where it is in its workflow.
     pub status: Status,
     /// When it got there; absent when it never moved.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator,\
-     parent,issuelinks,subtasks";
+     parent,issuelinks,subtasks,components";
 const MAX_SEARCH_PAGES: usize = 20;
 const MAX_CHANGED_PAGES: usize = 100;
 /// Hits that are compared with a title.

@@ -98,3 +98,41 @@ async fn a_ticket_that_a_person_solves_is_done_when_their_pull_request_is_merged
     assert_eq!(world.model.calls().len(), 0);
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_names_two_repositories_of_its_project_hears_the_choices_and_is_worked_on_in_one() {
+    let sharing = |name: &str, marks: &str| {
+        format!(
+            "repo: {{owner: acme, name: {name}}}\njira: {{project_key: {}, {marks}}}\n",
+            fixture::PROJECT
+        )
+    };
+    let options = Options {
+        more_rules: vec![
+            ("basket.yaml", sharing("basket", "components: [Basket]")),
+            ("manual.yaml", sharing("manual", "labels: [manual]")),
+        ],
+        ..Options::default()
+    };
+    let world = World::start(options).await.unwrap();
+    let key = world.file_ticket();
+    world.jira.set_components(&key, &["Basket"]).unwrap();
+    world.jira.set_labels(&key, &["manual"]).unwrap();
+    world.ask_for_work(&key).unwrap();
+    let told = comment_with(&world, &key, "several repositories share this project").await;
+    for choice in [
+        "acme/basket: the component Basket",
+        "acme/manual: the label manual",
+    ] {
+        assert!(told.replace('`', "").contains(choice), "{told}");
+    }
+    assert!(world.model.calls().is_empty());
+    // The rules of acme/shop name neither: it has the rest of the project.
+    world.jira.set_components(&key, &[]).unwrap();
+    world.jira.set_labels(&key, &[]).unwrap();
+    world.jira.move_issue(&key, "To Do", "ada").unwrap();
+    world.ask_for_work(&key).unwrap();
+    comment_with(&world, &key, "Draft").await;
+    assert!(!world.model.calls().is_empty());
+    world.stop().await.unwrap();
+}

@@ -20,8 +20,14 @@ const ENOUGH: usize = 5;
 impl Router {
     /// Reads what changed at a Jira project since the last look, and gives how much of it no webhook had told. A ticket
     /// that cannot be read keeps neither the others nor, in the end, the look from going on.
-    pub(crate) async fn catch_up_jira(&self, rules: &Rules, memory: &mut Memory) -> Result<u64, Failure> {
-        let project = &rules.jira;
+    pub(crate) async fn catch_up_jira(
+        &self,
+        sharing: &[&Rules],
+        memory: &mut Memory,
+    ) -> Result<u64, Failure> {
+        let Some(project) = sharing.first().map(|rules| &rules.jira) else {
+            return Ok(0);
+        };
         let origin = Origin::Jira(project.instance.clone());
         let key = format!("reconciled:{origin}:{}", project.project_key);
         let look = self.look(key).await?;
@@ -32,7 +38,7 @@ impl Router {
             if memory.knows(&remembered) {
                 continue;
             }
-            match self.catch_up_ticket(issue, look.since, rules, memory).await {
+            match self.catch_up_ticket(issue, look.since, sharing, memory).await {
                 Ok(outcomes) => {
                     round.recovered += news(&outcomes);
                     memory.settle(remembered);
@@ -130,7 +136,7 @@ impl Router {
         &self,
         issue: &jira::ChangedIssue,
         since: Timestamp,
-        rules: &Rules,
+        sharing: &[&Rules],
         memory: &mut Memory,
     ) -> Result<Vec<Outcome>, Failure> {
         let mut outcomes = Vec::new();
@@ -139,19 +145,16 @@ impl Router {
                 outcomes.push(outcome);
             }
         }
-        if issue
-            .assignee
-            .as_ref()
-            .is_some_and(|account| rules.jira.is_assignee(account))
-        {
+        let is_assignee = |account| sharing.iter().any(|rules| rules.jira.is_assignee(account));
+        if issue.assignee.as_ref().is_some_and(is_assignee) {
             let given = Given::from_poll(issue.key.clone());
             outcomes.push(self.take(&given, Source::Poll).await?);
         }
-        if rules.jira.reopens(&issue.status) {
+        if sharing.iter().any(|rules| rules.jira.reopens(&issue.status)) {
             let returned = Returned::from_poll(issue.key.clone(), issue.status.clone());
             outcomes.push(self.take(&returned, Source::Poll).await?);
         }
-        if !rules.triage.labels.is_empty() {
+        if sharing.iter().any(|rules| !rules.triage.labels.is_empty()) {
             let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();
             if let Some(written) = TextWritten::from_poll(issue, last_edit, since) {
                 outcomes.push(self.take(&written, Source::Poll).await?);

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bootstrap::rules::RulesBook;
+use bootstrap::rules::{Place, RulesBook};
 use domain::{
     Account, BranchRecord, ChangedFile, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules,
     RunId, Source, TicketCost, TicketKey, Timestamp, Trigger, TriggerKey,
@@ -221,8 +221,20 @@ impl Facts {
         })
     }
 
-    /// The rules of the ticket's project.
-    pub(crate) fn rules(&self, ticket: &TicketKey) -> Option<&Rules> {
-        self.book.for_ticket(ticket)
+    /// The rules of the repository that the ticket belongs to, when there are some and it is clear which.
+    pub(crate) fn rules(&self, ticket: &TicketKey) -> Result<Option<&Rules>, Need> {
+        Ok(self.place(ticket)?.rules())
+    }
+
+    /// The repositories that the ticket may belong to. The ticket is read only where its project is shared; one that
+    /// cannot be read has no components and no labels.
+    pub(crate) fn place(&self, ticket: &TicketKey) -> Result<Place<'_>, Need> {
+        if !self.book.is_shared(ticket) {
+            return Ok(self.book.place(ticket, &[], &[]));
+        }
+        Ok(match self.issue(ticket)? {
+            Ok(issue) => self.book.place(ticket, &issue.components, &issue.labels),
+            Err(_) => self.book.place(ticket, &[], &[]),
+        })
     }
 }

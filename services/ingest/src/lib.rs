@@ -2,6 +2,7 @@
 //! outside, calls no model and runs no code.
 
 pub mod api;
+mod approved;
 mod background;
 mod body;
 mod catch_up;

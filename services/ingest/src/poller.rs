@@ -1,7 +1,11 @@
 //! The second door: polls find what no webhook told, under the same keys.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
+use bootstrap::rules::RulesBook;
 use domain::{Instance, Rules, Source, cause::chain};
 use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::time::Instant;
@@ -163,19 +167,19 @@ impl Poller {
     /// A limit of Jira holds for all projects, so they all wait for its end.
     async fn poll_projects(&mut self) {
         let book = self.router.rules.book();
-        let mut polled = BTreeSet::new();
-        for rules in book.repositories() {
-            let project = rules.jira.project_key.as_str();
+        for ((_, project), sharing) in by_project(&book) {
             if self.jira_rests_until.is_some_and(|end| Instant::now() < end) {
                 return;
             }
-            if project.is_empty() || !polled.insert((rules.jira.instance.clone(), project)) {
-                continue;
-            }
             let polled = async {
-                self.poll_project(rules).await?;
-                self.poll_condition(rules).await?;
-                self.router.catch_up_jira(rules, &mut self.memory).await
+                let mut statuses = BTreeSet::new();
+                for rules in &sharing {
+                    if statuses.insert(&rules.agent.status) {
+                        self.poll_project(rules).await?;
+                    }
+                    self.poll_condition(rules).await?;
+                }
+                self.router.catch_up_jira(&sharing, &mut self.memory).await
             };
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "jira"),
@@ -292,4 +296,16 @@ impl Poller {
         self.memory.settle(remembered);
         Ok(())
     }
+}
+/// The rules that share each Jira project, in their order.
+fn by_project(book: &RulesBook) -> BTreeMap<(Option<&Instance>, &str), Vec<&Rules>> {
+    let mut projects: BTreeMap<_, Vec<&Rules>> = BTreeMap::new();
+    let with_project = book
+        .repositories()
+        .filter(|rules| !rules.jira.project_key.is_empty());
+    for rules in with_project {
+        let project = (rules.jira.instance.as_ref(), rules.jira.project_key.as_str());
+        projects.entry(project).or_default().push(rules);
+    }
+    projects
 }

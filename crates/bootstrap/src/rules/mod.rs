@@ -6,6 +6,7 @@
 
 mod file;
 mod keys;
+mod place;
 mod store;
 
 use std::{
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use file::{RulesFile, merge};
+pub use place::Place;
 pub use store::RulesStore;
 
 /// `[rules]` of the settings.
@@ -136,7 +138,7 @@ impl RulesBook {
                 book.problems.push(file.inherits_from_broken(broken));
                 continue;
             }
-            let place = Place {
+            let place = Origin {
                 file,
                 defaults: &defaults,
             };
@@ -155,9 +157,21 @@ impl RulesBook {
             .find(|rules| rules.repository().is_ok_and(|name| name == *repository))
     }
 
-    /// The rules of the repository that a ticket belongs to: by its Jira project, or the one it lives in.
+    /// The rules of the first repository that a ticket may belong to: by its Jira project, or the one it lives in.
     pub fn for_ticket(&self, ticket: &TicketKey) -> Option<&Rules> {
         self.rules.iter().find(|rules| rules.cover(ticket))
+    }
+
+    /// Whether a ticket's components and labels say which repository it belongs to.
+    pub fn is_shared(&self, ticket: &TicketKey) -> bool {
+        let mut covering = self.rules.iter().filter(|rules| rules.cover(ticket));
+        covering.any(|rules| rules.jira.is_selective())
+    }
+
+    /// Where a ticket with these components and labels belongs.
+    pub fn place(&self, ticket: &TicketKey, components: &[String], labels: &[String]) -> Place<'_> {
+        let covering = self.rules.iter().filter(|rules| rules.cover(ticket));
+        Place::among(covering.collect(), components, labels)
     }
 
     /// Every usable repository.
@@ -173,12 +187,12 @@ impl RulesBook {
 
 /// A repository's file and the defaults that it inherits.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Origin<'a> {
     file: &'a RulesFile,
     defaults: &'a [RulesFile],
 }
 
-impl Place<'_> {
+impl Origin<'_> {
     /// A value that makes no sense is reported where it stands, which may be in a file of defaults.
     fn problem(self, key: &str, problem: String) -> FileProblem {
         let mut sources = std::iter::once(self.file).chain(self.defaults.iter().rev());
@@ -200,7 +214,7 @@ impl Place<'_> {
 
 /// The rules of a repository over the defaults.
 fn finish(
-    place: Place<'_>,
+    place: Origin<'_>,
     mut merged: Value,
     known: &[Rules],
     connections: &Connections,
@@ -212,7 +226,7 @@ fn finish(
         .check()
         .map_err(|error| place.problem(error.key, error.problem))?;
     is_connected(&rules, connections).map_err(|(key, problem)| place.problem(key, problem))?;
-    is_alone(&rules, known).map_err(|(key, problem)| place.problem(key, problem.to_owned()))?;
+    is_alone(&rules, known).map_err(|(key, problem)| place.problem(key, problem))?;
     Ok(rules)
 }
 
@@ -238,14 +252,36 @@ fn is_connected(rules: &Rules, connections: &Connections) -> Result<(), (&'stati
     Ok(())
 }
 
-/// No two files are about one repository or one Jira project.
-fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, &'static str)> {
-    let project = |rules: &Rules| (rules.jira.instance.clone(), rules.jira.project_key.clone());
+/// No two files are about one repository or the same tickets of a Jira project.
+fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, String)> {
     if known.iter().any(|other| other.repository() == rules.repository()) {
-        return Err(("repo.name", "an earlier file has rules for the same repository"));
+        return Err((
+            "repo.name",
+            "an earlier file has rules for the same repository".to_owned(),
+        ));
     }
-    if !rules.jira.project_key.is_empty() && known.iter().any(|other| project(other) == project(rules)) {
-        return Err(("jira.project_key", "an earlier file claims the same Jira project"));
+    let jira = &rules.jira;
+    let of_project = |other: &&Rules| {
+        !jira.project_key.is_empty()
+            && other.jira.project_key == jira.project_key
+            && other.jira.instance == jira.instance
+    };
+    for other in known.iter().filter(of_project) {
+        if !jira.is_selective() && !other.jira.is_selective() {
+            let problem = "an earlier file claims the same Jira project; `jira.components` or `jira.labels` tell their \
+                           tickets apart";
+            return Err(("jira.project_key", problem.to_owned()));
+        }
+        let mut components = jira.components.iter();
+        if let Some(both) = components.find(|name| other.jira.selects(std::slice::from_ref(*name), &[])) {
+            let problem = format!("an earlier file claims the component {both:?} of the same Jira project");
+            return Err(("jira.components", problem));
+        }
+        let mut labels = jira.labels.iter();
+        if let Some(both) = labels.find(|label| other.jira.labels.contains(label)) {
+            let problem = format!("an earlier file claims the label {both:?} of the same Jira project");
+            return Err(("jira.labels", problem));
+        }
     }
     Ok(())
 }

@@ -232,3 +232,71 @@ fn a_changed_file_is_seen_without_a_restart() {
     store.reload();
     assert_eq!(store.book().repositories().next().unwrap().agent.status, "Go");
 }
+
+/// Two repositories by component and label, and one that takes the rest.
+const SHARED: [(&str, &str); 3] = [
+    (
+        "cart.yaml",
+        "repo: {owner: acme, name: cart}\njira: {project_key: ENG, components: [Cart], labels: [basket]}\n",
+    ),
+    (
+        "docs.yaml",
+        "repo: {owner: acme, name: docs}\njira: {project_key: ENG, components: [Manual]}\n",
+    ),
+    (
+        "rest.yaml",
+        "repo: {owner: acme, name: rest}\njira: {project_key: ENG}\n",
+    ),
+];
+
+#[test]
+fn components_and_labels_say_which_repository_of_a_shared_project_is_meant() {
+    let chosen = |files: &[(&str, &str)], components: &[&str], labels: &[&str]| {
+        let book = book(files);
+        assert_eq!(book.problems(), []);
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let place = book.place(&"jira:ENG-1".parse().unwrap(), &owned(components), &owned(labels));
+        match (place.rules(), place.problem()) {
+            (Some(rules), None) => rules.repo.name.clone(),
+            (None, Some(domain::SkipReason::UnclearRepository { choices })) => {
+                let names: Vec<_> = choices.into_iter().map(|choice| choice.repository).collect();
+                names.join(" or ")
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    for (components, labels, repository) in [
+        (&["cart"][..], &[][..], "cart"),
+        (&[], &["basket"], "cart"),
+        (&[], &["Basket"], "rest"),
+        (&["Manual", "Tax"], &["other"], "docs"),
+        (&[], &[], "rest"),
+        (&["Manual"], &["basket"], "acme/cart or acme/docs"),
+    ] {
+        assert_eq!(
+            chosen(&SHARED, components, labels),
+            repository,
+            "{components:?} {labels:?}"
+        );
+    }
+    // Without one for the rest, a ticket that names none of them is nobody's.
+    assert_eq!(chosen(&SHARED[..2], &["Tax"], &[]), "acme/cart or acme/docs");
+    assert_eq!(chosen(&SHARED[..1], &[], &[]), "acme/cart");
+}
+
+#[test]
+fn two_files_cannot_claim_one_component_or_label() {
+    for (jira, key) in [
+        ("{project_key: ENG, components: [CART]}", "jira.components"),
+        ("{project_key: ENG, labels: [other, basket]}", "jira.labels"),
+    ] {
+        let second = format!("repo: {{owner: acme, name: other}}\njira: {jira}\n");
+        let book = book(&[SHARED[0], ("second.yaml", second.as_str())]);
+        let keys: Vec<_> = book
+            .problems()
+            .iter()
+            .map(|problem| problem.key.as_str())
+            .collect();
+        assert_eq!(keys, [key]);
+    }
+}

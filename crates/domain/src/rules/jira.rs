@@ -17,6 +17,12 @@ pub struct JiraRules {
     pub base_url: String,
     /// The project key; tickets of this project go to this repository.
     pub project_key: String,
+    /// The components of the project whose tickets go to this repository, where several repositories share the project.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<String>,
+    /// The labels whose tickets go to this repository, likewise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// The board, for links.
     pub board_id: u64,
     /// The account that asks for work when a ticket is assigned to it, by its id or its name; empty: no assignment does.
@@ -38,6 +44,8 @@ impl Default for JiraRules {
             instance: None,
             base_url: String::new(),
             project_key: String::new(),
+            components: Vec::new(),
+            labels: Vec::new(),
             board_id: 0,
             assignee: String::new(),
             jql: String::new(),
@@ -48,6 +56,21 @@ impl Default for JiraRules {
 }
 
 impl JiraRules {
+    /// Whether only some tickets of the project belong to the repository.
+    pub fn is_selective(&self) -> bool {
+        !self.components.is_empty() || !self.labels.is_empty()
+    }
+
+    /// Whether a ticket with these components and labels is one of them. Jira compares components without case, and
+    /// labels with it.
+    pub fn selects(&self, components: &[String], labels: &[String]) -> bool {
+        let is_ours = |component: &String| {
+            let mut names = self.components.iter();
+            names.any(|name| name.to_lowercase() == component.to_lowercase())
+        };
+        components.iter().any(is_ours) || labels.iter().any(|label| self.labels.contains(label))
+    }
+
     /// Whether it is the account that tickets are assigned to.
     pub fn is_assignee(&self, account: &Account) -> bool {
         !self.assignee.is_empty() && (account.id == self.assignee || account.display_name == self.assignee)

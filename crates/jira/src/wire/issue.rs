@@ -29,6 +29,8 @@ struct WireFields {
     priority: Option<WireName>,
     #[serde(default)]
     labels: Vec<String>,
+    #[serde(default)]
+    components: Vec<WireName>,
     status: WireStatus,
     assignee: Option<WireAccount>,
     updated: Option<String>,
@@ -73,6 +75,11 @@ impl WireIssue {
             kind: fields.issuetype.map(|kind| kind.name).unwrap_or_default(),
             priority: fields.priority.map(|priority| priority.name).unwrap_or_default(),
             labels: fields.labels,
+            components: fields
+                .components
+                .into_iter()
+                .map(|component| component.name)
+                .collect(),
             status: fields.status.into(),
             status_changed_at: changes.moves.last().and_then(|change| change.at),
             assignee: fields.assignee.map(Account::from),

@@ -19,7 +19,7 @@ pub(super) struct Desk {
     pub(super) statuses: Vec<Status>,
     transitions: Vec<(String, String)>,
     named: Vec<JiraTransition>,
-    issues: Mutex<Issues>,
+    pub(super) issues: Mutex<Issues>,
     relations: Mutex<Vec<Relation>>,
     pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
     /// E-mail addresses of accounts and the keys of permissions that they lack.
@@ -27,19 +27,19 @@ pub(super) struct Desk {
 }
 
 #[derive(Default)]
-struct Issues {
+pub(super) struct Issues {
     by_key: BTreeMap<String, Issue>,
     next_id: u64,
     next_number: BTreeMap<String, u64>,
 }
 
 impl Issues {
-    fn fresh_id(&mut self) -> u64 {
+    pub(super) fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
         10_000 + self.next_id
     }
 
-    fn named(&mut self, key_or_id: &str) -> Option<&mut Issue> {
+    pub(super) fn named(&mut self, key_or_id: &str) -> Option<&mut Issue> {
         let is_meant = |issue: &&mut Issue| issue.key == key_or_id || issue.id.to_string() == key_or_id;
         self.by_key.values_mut().find(is_meant)
     }
@@ -105,6 +105,7 @@ impl Desk {
             description,
             kind: kind.to_owned(),
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            components: Vec::new(),
             assignee: None,
             resolution: None,
             status: 0,
@@ -183,20 +184,6 @@ impl Desk {
         if let Some(issue) = lock(&self.issues).named(key) {
             issue.resolution = Some(resolution.to_owned());
         }
-    }
-
-    pub(super) fn set_labels(&self, key: &str, labels: &[&str], by: &Account) -> Option<()> {
-        let mut issues = lock(&self.issues);
-        let id = issues.fresh_id();
-        let issue = issues.named(key)?;
-        let before = issue.labels.join(" ");
-        issue.labels = labels.iter().map(|label| (*label).to_owned()).collect();
-        let item = json!({
-            "field": "labels", "fieldtype": "jira", "fieldId": "labels", "from": null, "fromString": before,
-            "to": null, "toString": issue.labels.join(" "),
-        });
-        self.record(issue, id, by, vec![item]);
-        Some(())
     }
 
     pub(super) fn delete(&self, key: &str, by: &Account) -> Option<()> {
@@ -281,7 +268,7 @@ impl Desk {
             .any(|known| known.eq_ignore_ascii_case(project))
     }
 
-    fn record(&self, issue: &mut Issue, id: u64, by: &Account, items: Vec<Value>) {
+    pub(super) fn record(&self, issue: &mut Issue, id: u64, by: &Account, items: Vec<Value>) {
         let history = History {
             id,
             author: by.clone(),

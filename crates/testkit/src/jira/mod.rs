@@ -6,6 +6,7 @@ mod desk;
 mod extract;
 mod jql;
 mod look;
+mod marks;
 mod people;
 mod projects;
 mod related;
@@ -225,6 +226,17 @@ impl FakeJira {
         let done = self
             .desk
             .set_labels(key, labels, &Account::person("Rita Reporter"));
+        done.with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// A person replaces the components; sends `jira:issue_updated`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn set_components(&self, key: &str, components: &[&str]) -> anyhow::Result<()> {
+        let done = self
+            .desk
+            .set_components(key, components, &Account::person("Rita Reporter"));
         done.with_context(|| format!("there is no ticket {key}"))
     }
 

@@ -171,8 +171,13 @@ impl Issue {
     fn fields(&self, statuses: &[Status], url: &str) -> Value {
         let comments: Vec<Value> = self.comments.iter().map(|comment| comment.json(url)).collect();
         let rita = Account::person("Rita Reporter").json(url);
+        let component = |name: &String| {
+            // The real service numbers them; nothing of ours reads the number.
+            json!({"self": format!("{url}/rest/api/3/component/10000"), "id": "10000", "name": name})
+        };
+        let components: Vec<Value> = self.components.iter().map(component).collect();
         json!({
-            "summary": self.summary, "description": self.description, "labels": self.labels,
+            "summary": self.summary, "description": self.description, "labels": self.labels, "components": components,
             "issuetype": issue_type(&self.kind, url), "priority": priority(url), "project": project(&self.project, url),
             "status": statuses[self.status].json(self.status, url), "statuscategorychangedate": self.status_changed,
             "created": self.created, "updated": self.updated,

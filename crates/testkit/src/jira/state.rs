@@ -72,6 +72,7 @@ pub(super) struct Issue {
     pub(super) description: Value,
     pub(super) kind: String,
     pub(super) labels: Vec<String>,
+    pub(super) components: Vec<String>,
     pub(super) assignee: Option<Account>,
     /// The name of its resolution.
     pub(super) resolution: Option<String>,

@@ -16,7 +16,8 @@ use super::{
     types::{JobAccepted, JobBody, JobPlanned, ProblemView, TextBody},
 };
 use crate::{
-    kinds::{Follows, dispatched::Dispatched, work},
+    approved,
+    kinds::{Follows, dispatched::Dispatched},
     router::Router,
 };
 
@@ -178,7 +179,7 @@ fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<T
 /// The job of a folder's ticket, or the skip rule that forbids it.
 fn in_folder(text: TextBody, rules: &Rules) -> Result<Reason, Problem> {
     let invalid = |problem: domain::RulesProblem| Problem::Unprocessable(problem.to_string());
-    match work::in_folder(text.summary, text.description, rules).map_err(invalid)? {
+    match approved::in_folder(text.summary, text.description, rules).map_err(invalid)? {
         Reason::Skipped(reason) => Err(Problem::Conflict(skip_text(&reason))),
         reason => Ok(reason),
     }

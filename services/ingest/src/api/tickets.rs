@@ -143,6 +143,13 @@ pub(super) fn skip_text(reason: &SkipReason) -> String {
                 heads.join(", ")
             )
         }
+        SkipReason::UnclearRepository { choices } => {
+            let names: Vec<&str> = choices.iter().map(|choice| choice.repository.as_str()).collect();
+            format!(
+                "the ticket's components and labels do not say which repository is meant: {}",
+                names.join(", ")
+            )
+        }
         SkipReason::NoIssues => "the rules let us open no issues (issues.most_planned)".to_owned(),
         SkipReason::Unreadable => "Jira's answer about the ticket could not be read".to_owned(),
     }

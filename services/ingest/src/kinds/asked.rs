@@ -48,7 +48,7 @@ impl Asked {
 
 impl Kind for Asked {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let Some(rules) = facts.rules(&self.ticket) else {
+        let Some(rules) = facts.rules(&self.ticket)? else {
             return Ok(Verdict::nothing("no rules for the project"));
         };
         if let Some(sequence) = facts.known(&self.ticket, &self.key)? {

@@ -238,7 +238,7 @@ impl Comment {
     /// ticket with all its comments.
     fn pass_on(&self, facts: &Facts) -> Result<Verdict, Need> {
         let (ticket, pull_request) = self.ticket(facts)?;
-        if facts.rules(&ticket).is_none() && pull_request.is_none() {
+        if pull_request.is_none() && facts.place(&ticket)?.candidates().next().is_none() {
             return Ok(Verdict::nothing("no rules for where it was said"));
         }
         if !*facts.listeners(&ticket)? {

@@ -112,7 +112,7 @@ impl Kind for Discussed {
         let is_wanted = |rules: &&Rules| {
             rules.discussions.enabled && (self.order.is_some() || rules.discussions.research)
         };
-        let Some(rules) = facts.rules(&self.ticket).filter(is_wanted) else {
+        let Some(rules) = facts.rules(&self.ticket)?.filter(is_wanted) else {
             return Ok(Verdict::nothing("the rules keep us out of discussions"));
         };
         if let Some(sequence) = facts.known(&self.ticket, &self.key())? {
@@ -140,9 +140,9 @@ impl Kind for Discussed {
             Ok(repository) => repository,
             Err(problem) => return Ok(Verdict::Never(problem.to_string())),
         };
-        let until = self.order.as_ref().map_or(facts.now, |order| order.at);
-        // What we said belongs to the talk as well: a plan that exists is not made again.
-        let text = pin::pin(skip::text_of(issue), &issue.comments, until, &BTreeSet::new());
+        // What we said belongs to the talk as well: a plan that exists is not made again. Nothing here is approved, so
+        // all that was said by now counts; GitHub's times have no parts of seconds to tell what came before the order.
+        let text = pin::pin(skip::text_of(issue), &issue.comments, facts.now, &BTreeSet::new());
         if let Some(reason) = skip::skip(&text, &[], rules, &[]) {
             return Ok(self.follows(issue, facts, Reason::Skipped(reason)));
         }

@@ -114,7 +114,7 @@ impl Dispatched {
 
     /// A person who asks for it may have it once more.
     fn triage(&self, facts: &Facts) -> Or<JobRequest> {
-        let Some(rules) = facts.rules(&self.ticket) else {
+        let Some(rules) = facts.rules(&self.ticket)? else {
             return Ok(Err(Verdict::Unruled(self.ticket.clone())));
         };
         if rules.triage.labels.is_empty() {

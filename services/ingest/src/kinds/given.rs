@@ -4,9 +4,9 @@ use domain::{Account, Reason, Rules, SkipReason, TicketKey, TriggerKey};
 
 use super::{
     Follows, Kind, Verdict,
-    work::{actor, approved, name},
 };
 use crate::{
+    approved::{actor, approved, name},
     facts::{Facts, Need, Person},
     outside::{Gift, How, Issue},
     payload::{Hook, Unreadable, github as wire},
@@ -102,8 +102,9 @@ pub(super) fn is_given(issue: &Issue, ticket: &TicketKey, rules: &Rules) -> bool
 
 impl Kind for Given {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let rules = facts.rules(&self.ticket);
-        let Some(rules) = rules.filter(|rules| can_be_given(&self.ticket, rules)) else {
+        let place = facts.place(&self.ticket)?;
+        let mut candidates = place.candidates();
+        let Some(rules) = candidates.find(|rules| can_be_given(&self.ticket, rules)) else {
             return Ok(Verdict::nothing("no rules that let tickets be given to us"));
         };
         let issue = match facts.issue(&self.ticket)? {
@@ -134,9 +135,10 @@ impl Kind for Given {
             return Ok(Verdict::nothing("work on the ticket is under way"));
         }
         let reason = if *facts.authority(&person)? {
-            match approved(&self.ticket, issue, &approval, rules, facts)? {
-                Ok(reason) => reason,
-                Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+            match (place.problem(), approved(&self.ticket, issue, &approval, rules, facts)?) {
+                (Some(unclear), _) => Reason::Skipped(unclear),
+                (None, Ok(reason)) => reason,
+                (None, Err(problem)) => return Ok(Verdict::Never(problem.to_string())),
             }
         } else {
             tracing::info!(ticket = %self.ticket, "no work: who asks for it may not");

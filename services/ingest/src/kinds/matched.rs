@@ -4,9 +4,9 @@ use domain::{Job, Row, TicketKey, Trigger, TriggerKey};
 
 use super::{
     Follows, Kind, Verdict,
-    work::{actor, approved},
 };
 use crate::{
+    approved::{actor, approved},
     facts::{Facts, Need, Person},
     payload::{Hook, Unreadable},
     standing::Approval,
@@ -69,7 +69,7 @@ fn is_old(history: &[Trigger], row: &Row) -> bool {
 
 impl Kind for Matched {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let rules = facts.rules(&self.ticket);
+        let rules = facts.rules(&self.ticket)?;
         let Some(rules) = rules.filter(|rules| !rules.jira.jql.is_empty()) else {
             return Ok(Verdict::nothing("no rules with a condition for tickets"));
         };

@@ -137,4 +137,6 @@ mod returned_tests;
 #[cfg(test)]
 mod review_request_tests;
 #[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@ use domain::{
 use super::{
     Follows, Kind, Verdict,
     closed::is_closed,
-    work::{actor, approved, name},
 };
 use crate::{
+    approved::{actor, approved, name},
     facts::{Facts, Need, Person},
     outside::Issue,
     payload::{Hook, Unreadable},
@@ -155,12 +155,12 @@ fn said_since(
     since: Timestamp,
     facts: &Facts,
 ) -> Result<Vec<TicketComment>, Need> {
-    let comments = super::work::of_people(issue, facts);
+    let comments = crate::approved::of_people(issue, facts);
     let recent = Issue {
         comments: comments.into_iter().filter(|comment| comment.created > since).collect(),
         ..Issue::default()
     };
-    let may = super::work::instructors(ticket, &recent, approval, facts)?;
+    let may = crate::approved::instructors(ticket, &recent, approval, facts)?;
     let pinned = pin::pin(TicketText::default(), &recent.comments, approval.at, &may);
     let instructions = pinned.comments.into_iter().filter(|comment| comment.may_instruct);
     Ok(instructions.collect())
@@ -194,7 +194,7 @@ fn review(record: &PullRequestRecord, text: TicketText, rules: &Rules, round: Re
 
 impl Kind for Returned {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let rules = facts.rules(&self.ticket);
+        let rules = facts.rules(&self.ticket)?;
         let asks = |rules: &&Rules| rules.jira.reopens(&self.status) && !asks_for_work(&self.status, rules);
         let Some(rules) = rules.filter(asks) else {
             return Ok(Verdict::nothing("the status brings no ticket back"));

@@ -83,7 +83,7 @@ impl TextWritten {
 
 impl Kind for TextWritten {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let Some(rules) = facts.rules(&self.ticket) else {
+        let Some(rules) = facts.rules(&self.ticket)? else {
             return Ok(Verdict::nothing("no rules for the project"));
         };
         if rules.triage.labels.is_empty() {

@@ -1,24 +1,20 @@
 //! Somebody asks for work on a ticket: it entered the status that asks for it, or somebody said so who may.
 
-use std::collections::{BTreeMap, BTreeSet};
+use domain::{Reason, RepositoryName, Rules, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
 
-use domain::{
-    About, Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, Source, TicketKey,
-    TicketText, Timestamp, TriggerKey,
+use super::{
+    Follows, Kind, Verdict,
 };
-use github::PullRequest;
-
-use super::{Follows, Kind, Verdict};
 use crate::{
+    approved::{actor, approved, name},
     facts::{Facts, Need, Person},
-    outside::{Comment, Issue},
+    outside::Issue,
     payload::{
         Hook, Unreadable,
         jira::{Payload, nobody},
     },
     pin,
-    skip::{self, text_of},
-    standing::{Approval, Standing, asks_for_work, changed_by, standing},
+    standing::{Approval, Standing, asks_for_work, standing},
 };
 
 /// Work on a ticket is asked for.
@@ -124,10 +120,21 @@ impl Work {
         &self.key
     }
 
-    fn rules<'a>(&self, facts: &'a Facts) -> Option<&'a Rules> {
-        match &self.repository {
-            Some(repository) => facts.book.for_repository(repository),
-            None => facts.rules(&self.ticket),
+    /// The rules that the request is judged by, and why it is not clear whose the ticket is.
+    fn rules<'a>(&self, facts: &'a Facts) -> Result<Option<(&'a Rules, Option<SkipReason>)>, Need> {
+        if let Some(repository) = &self.repository {
+            return Ok(facts.book.for_repository(repository).map(|rules| (rules, None)));
+        }
+        let place = facts.place(&self.ticket)?;
+        let first = place.candidates().next();
+        let asking = place.candidates().find(|rules| self.is_interested(rules));
+        Ok(asking.or(first).map(|rules| (rules, place.problem())))
+    }
+
+    fn is_interested(&self, rules: &Rules) -> bool {
+        match &self.asked {
+            Asked::Entered { status, .. } => asks_for_work(status, rules),
+            Asked::Ordered { .. } => true,
         }
     }
 
@@ -139,13 +146,16 @@ impl Work {
         if approval.by.as_ref().is_some_and(|by| facts.is_ours(&self.person(by))) {
             return Some(Verdict::nothing("our own account did it"));
         }
-        match self.rules(facts) {
-            Some(rules) if !asks_for_work(status, rules) => {
-                Some(Verdict::nothing(format!("status {status:?} asks for nothing")))
-            }
-            None if !asks_anybody(status, facts) => Some(Verdict::nothing("no rules for the project")),
-            Some(_) | None => None,
+        let mut covering = facts.book.repositories().filter(|rules| rules.cover(&self.ticket)).peekable();
+        if covering.peek().is_none() && !asks_anybody(status, facts) {
+            return Some(Verdict::nothing("no rules for the project"));
         }
+        (covering.peek().is_some() && !covering.any(|rules| self.is_interested(rules)))
+            .then(|| self.of_no_interest(status))
+    }
+
+    fn of_no_interest(&self, status: &str) -> Verdict {
+        Verdict::nothing(format!("status {status:?} asks for nothing"))
     }
 
     fn person(&self, account: &domain::Account) -> Person {
@@ -242,12 +252,17 @@ impl Kind for Work {
         if let Some(verdict) = self.uninteresting(facts) {
             return Ok(verdict);
         }
-        let Some(rules) = self.rules(facts) else {
-            return Ok(Verdict::Unruled(self.ticket.clone()));
-        };
         // What the log knows costs no reads.
         if let Some(sequence) = facts.known(&self.ticket, &self.key)? {
             return Ok(Verdict::Known(*sequence));
+        }
+        let Some((rules, unclear)) = self.rules(facts)? else {
+            return Ok(Verdict::Unruled(self.ticket.clone()));
+        };
+        if let Asked::Entered { status, .. } = &self.asked
+            && !self.is_interested(rules)
+        {
+            return Ok(self.of_no_interest(status));
         }
         // Assigned and moved in one breath is one wish.
         let may_be_given = !rules.jira.assignee.is_empty() && matches!(self.asked, Asked::Entered { .. });
@@ -262,73 +277,15 @@ impl Kind for Work {
             Ok(approval) => approval,
             Err(verdict) => return Ok(verdict),
         };
+        if let Some(unclear) = unclear {
+            tracing::info!(ticket = %self.ticket, "no work: it is not clear for which repository");
+            return Ok(self.skipped(&approval, unclear));
+        }
         Ok(match approved(&self.ticket, issue, &approval, rules, facts)? {
             Ok(reason) => self.follows(approval.at, actor(&approval), self.worded(reason, &approval)),
             Err(problem) => Verdict::Never(problem.to_string()),
         })
     }
-}
-
-/// What follows from an approval by somebody who may give it: the job, or why there is none.
-pub(super) fn approved(
-    ticket: &TicketKey,
-    issue: &Issue,
-    approval: &Approval,
-    rules: &Rules,
-    facts: &Facts,
-) -> Result<Result<Reason, RulesProblem>, Need> {
-    let issue = Issue {
-        comments: of_people(issue, facts),
-        ..issue.clone()
-    };
-    let instructors = instructors(ticket, &issue, approval, facts)?;
-    let repository = match rules.repository() {
-        Ok(repository) => repository,
-        Err(problem) => return Ok(Err(problem)),
-    };
-    let open = facts.open(&repository, ticket)?;
-    Ok(Ok(implement(&issue, approval, rules, open, &instructors, repository)))
-}
-
-/// The comments that are not ours.
-pub(super) fn of_people(issue: &Issue, facts: &Facts) -> Vec<Comment> {
-    let ours = &facts.own_accounts;
-    let is_ours = |comment: &&Comment| ours.contains(&comment.author_id) || ours.contains(&comment.author);
-    let people = issue.comments.iter().filter(|comment| !is_ours(comment));
-    people.cloned().collect()
-}
-
-/// The accounts whose comments, or edits since the approval, count as instructions.
-pub(super) fn instructors(
-    ticket: &TicketKey,
-    issue: &Issue,
-    approval: &Approval,
-    facts: &Facts,
-) -> Result<BTreeSet<String>, Need> {
-    let authors = issue.comments.iter();
-    let authors = authors.map(|comment| (comment.author_id.as_str(), comment.author.as_str()));
-    let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
-    let editors = editors.filter_map(|edit| edit.by.as_ref());
-    let editors = editors.map(|by| (by.id.as_str(), by.display_name.as_str()));
-    let people: BTreeMap<&str, &str> = authors.chain(editors).collect();
-    let mut instructors = BTreeSet::new();
-    for (id, name) in people {
-        // Jira is asked by the id alone, which keeps one question for each account, whatever it is called.
-        let asked_by_name = matches!(ticket, TicketKey::GitHub { .. } | TicketKey::Discussion { .. });
-        let account = domain::Account {
-            id: id.to_owned(),
-            display_name: if asked_by_name { name.to_owned() } else { String::new() },
-        };
-        if *facts.authority(&Person::on(ticket, &account))? {
-            instructors.insert(id.to_owned());
-        }
-    }
-    Ok(instructors)
-}
-
-pub(super) fn actor(approval: &Approval) -> Option<String> {
-    let name = approval.by.as_ref()?.display_name.clone();
-    Some(name).filter(|name| !name.is_empty())
 }
 
 /// True when some repository, or the default, asks for work by this status.
@@ -338,63 +295,4 @@ fn asks_anybody(status: &str, facts: &Facts) -> bool {
             .book
             .repositories()
             .any(|rules| asks_for_work(status, rules))
-}
-
-/// The job that a ticket asks for, or why there is none. `instructors` are the accounts, of those that the issue names,
-/// whose words count as instructions.
-fn implement(
-    issue: &Issue,
-    approval: &Approval,
-    rules: &Rules,
-    open: &[PullRequest],
-    instructors: &BTreeSet<String>,
-    repository: RepositoryName,
-) -> Reason {
-    if let Some(edit) = changed_by(issue, approval, instructors) {
-        return Reason::Skipped(SkipReason::TextChanged {
-            by: name(edit.by.as_ref()),
-        });
-    }
-    let raw = text_of(issue);
-    if let Some(reason) = skip::skip(&raw, &issue.comments, rules, open) {
-        return Reason::Skipped(reason);
-    }
-    let text = pin::pin(raw, &issue.comments, approval.at, instructors);
-    requested(repository, text, rules)
-}
-
-/// The job of a ticket of a folder, which is this text and nothing else; or the skip rule that forbids it.
-pub(crate) fn in_folder(summary: String, description: String, rules: &Rules) -> Result<Reason, RulesProblem> {
-    let raw = TicketText {
-        summary,
-        description,
-        ..TicketText::default()
-    };
-    if let Some(reason) = skip::skip(&raw, &[], rules, &[]) {
-        return Ok(Reason::Skipped(reason));
-    }
-    let text = pin::pin(raw, &[], Timestamp::default(), &BTreeSet::new());
-    Ok(requested(rules.repository()?, text, rules))
-}
-
-fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Reason {
-    Reason::JobRequested(Box::new(JobRequest {
-        job: Job::Implement,
-        repository,
-        text,
-        rules: rules.clone(),
-        background: Background::default(),
-        about: About::default(),
-    }))
-}
-
-/// An account as people know it, cleaned; `somebody` when there is no name.
-pub(super) fn name(account: Option<&domain::Account>) -> String {
-    let name = account.map_or("", |account| account.display_name.as_str());
-    let clean = pin::cut(&pin::sanitise(name), 100);
-    if clean.trim().is_empty() {
-        "somebody".to_owned()
-    } else {
-        clean
-    }
 }

@@ -1,6 +1,6 @@
 //! Why nothing is done on a ticket.
 
-use domain::{SkipPlace, SkipReason};
+use domain::{RepositoryChoice, SkipPlace, SkipReason};
 
 use super::words::{code, harmless, is_web_link, person};
 
@@ -69,6 +69,7 @@ pub(crate) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
                 heads.join(" or ")
             )]
         }
+        SkipReason::UnclearRepository { choices } => unclear_repository(choices, retry),
         SkipReason::NoIssues => vec![
             "I open no issues here: the rules of this repository allow none. `issues.most_planned` in the rules says how \
              many a plan may have."
@@ -79,4 +80,26 @@ pub(crate) fn skipped(reason: &SkipReason, retry: &str) -> Vec<String> {
              example with fewer nested lists. {retry}"
         )],
     }
+}
+
+fn unclear_repository(choices: &[RepositoryChoice], retry: &str) -> Vec<String> {
+    let mut lines = vec![format!(
+        "Journeyman did not start work: several repositories share this project, and the ticket does not say which one is \
+         meant. Give it what exactly one of them goes by. {retry}"
+    )];
+    lines.extend(choices.iter().map(choice));
+    lines
+}
+
+fn choice(choice: &RepositoryChoice) -> String {
+    let named = |what: &str, names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| code(name)).collect();
+        (!names.is_empty()).then(|| format!("the {what} {}", names.join(" or ")))
+    };
+    let marks = [
+        named("component", &choice.components),
+        named("label", &choice.labels),
+    ];
+    let marks: Vec<String> = marks.into_iter().flatten().collect();
+    format!("- {}: {}", code(&choice.repository), marks.join(", or "))
 }

@@ -146,7 +146,7 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
 
 #[test]
 fn issues_of_a_plan_are_opened_before_they_are_linked() {
-    let planned = |title: &str| report::PlannedIssue {
+    let planned = |title: &str| domain::PlannedIssue {
         title: title.to_owned(),
         text: String::new(),
         checklist: Vec::new(),

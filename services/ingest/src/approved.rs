@@ -1,0 +1,149 @@
+//! What follows from an approval: the job, or why there is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{
+    About, Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, TicketKey,
+    TicketText, Timestamp,
+};
+use github::PullRequest;
+
+use crate::{
+    facts::{Facts, Need, Person},
+    outside::{Comment, Issue},
+    pin,
+    skip::{self, text_of},
+    standing::{Approval, changed_by},
+};
+
+/// What follows from an approval by somebody who may give it: the job, or why there is none.
+pub(crate) fn approved(
+    ticket: &TicketKey,
+    issue: &Issue,
+    approval: &Approval,
+    rules: &Rules,
+    facts: &Facts,
+) -> Result<Result<Reason, RulesProblem>, Need> {
+    let issue = Issue {
+        comments: of_people(issue, facts),
+        ..issue.clone()
+    };
+    let instructors = instructors(ticket, &issue, approval, facts)?;
+    let repository = match rules.repository() {
+        Ok(repository) => repository,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let open = facts.open(&repository, ticket)?;
+    Ok(Ok(implement(
+        &issue,
+        approval,
+        rules,
+        open,
+        &instructors,
+        repository,
+    )))
+}
+
+/// The comments that are not ours.
+pub(crate) fn of_people(issue: &Issue, facts: &Facts) -> Vec<Comment> {
+    let ours = &facts.own_accounts;
+    let is_ours = |comment: &&Comment| ours.contains(&comment.author_id) || ours.contains(&comment.author);
+    let people = issue.comments.iter().filter(|comment| !is_ours(comment));
+    people.cloned().collect()
+}
+
+/// The accounts whose comments, or edits since the approval, count as instructions.
+pub(crate) fn instructors(
+    ticket: &TicketKey,
+    issue: &Issue,
+    approval: &Approval,
+    facts: &Facts,
+) -> Result<BTreeSet<String>, Need> {
+    let authors = issue.comments.iter();
+    let authors = authors.map(|comment| (comment.author_id.as_str(), comment.author.as_str()));
+    let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
+    let editors = editors.filter_map(|edit| edit.by.as_ref());
+    let editors = editors.map(|by| (by.id.as_str(), by.display_name.as_str()));
+    let people: BTreeMap<&str, &str> = authors.chain(editors).collect();
+    let mut instructors = BTreeSet::new();
+    for (id, name) in people {
+        // Jira is asked by the id alone, which keeps one question for each account, whatever it is called.
+        let asked_by_name = matches!(ticket, TicketKey::GitHub { .. } | TicketKey::Discussion { .. });
+        let account = domain::Account {
+            id: id.to_owned(),
+            display_name: if asked_by_name {
+                name.to_owned()
+            } else {
+                String::new()
+            },
+        };
+        if *facts.authority(&Person::on(ticket, &account))? {
+            instructors.insert(id.to_owned());
+        }
+    }
+    Ok(instructors)
+}
+
+pub(crate) fn actor(approval: &Approval) -> Option<String> {
+    let name = approval.by.as_ref()?.display_name.clone();
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// The job that a ticket asks for, or why there is none. `instructors` are the accounts, of those that the issue names,
+/// whose words count as instructions.
+fn implement(
+    issue: &Issue,
+    approval: &Approval,
+    rules: &Rules,
+    open: &[PullRequest],
+    instructors: &BTreeSet<String>,
+    repository: RepositoryName,
+) -> Reason {
+    if let Some(edit) = changed_by(issue, approval, instructors) {
+        return Reason::Skipped(SkipReason::TextChanged {
+            by: name(edit.by.as_ref()),
+        });
+    }
+    let raw = text_of(issue);
+    if let Some(reason) = skip::skip(&raw, &issue.comments, rules, open) {
+        return Reason::Skipped(reason);
+    }
+    let text = pin::pin(raw, &issue.comments, approval.at, instructors);
+    requested(repository, text, rules)
+}
+
+/// The job of a ticket of a folder, which is this text and nothing else; or the skip rule that forbids it.
+pub(crate) fn in_folder(summary: String, description: String, rules: &Rules) -> Result<Reason, RulesProblem> {
+    let raw = TicketText {
+        summary,
+        description,
+        ..TicketText::default()
+    };
+    if let Some(reason) = skip::skip(&raw, &[], rules, &[]) {
+        return Ok(Reason::Skipped(reason));
+    }
+    let text = pin::pin(raw, &[], Timestamp::default(), &BTreeSet::new());
+    Ok(requested(rules.repository()?, text, rules))
+}
+
+fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Reason {
+    Reason::JobRequested(Box::new(JobRequest {
+        job: Job::Implement,
+        repository,
+        text,
+        rules: rules.clone(),
+        background: Background::default(),
+        about: About::default(),
+    }))
+}
+
+/// An account as people know it, cleaned; `somebody` when there is no name.
+pub(crate) fn name(account: Option<&domain::Account>) -> String {
+    let name = account.map_or("", |account| account.display_name.as_str());
+    let clean = pin::cut(&pin::sanitise(name), 100);
+    if clean.trim().is_empty() {
+        "somebody".to_owned()
+    } else {
+        clean
+    }
+}

@@ -1,0 +1,139 @@
+//! Repositories that share a Jira project.
+
+use std::collections::BTreeSet;
+
+use bootstrap::rules::{Connections, RulesBook};
+use domain::{Reason, SkipReason, Source};
+use serde_json::json;
+
+use super::{
+    Kind,
+    tests::{ada, follows, jira, jira_person, nothing, ticket},
+};
+use crate::{
+    facts::{Facts, Need},
+    outside::{Gift, How, Issue},
+};
+
+const READY: &str = "Ready for Agent";
+
+const CART: &str =
+    "repo: {owner: acme, name: cart}\njira: {project_key: ENG, assignee: a9, components: [Cart]}\n";
+const DOCS: &str = "repo: {owner: acme, name: docs}\njira: {project_key: ENG, labels: [manual]}\nagent: {status: Write it}\n";
+
+fn facts(components: &[&str], labels: &[&str]) -> Facts {
+    let files = [("cart.yaml", CART), ("docs.yaml", DOCS)];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let book = RulesBook::parse(&files, &Connections::default());
+    assert_eq!(book.problems(), []);
+    let mut facts = Facts::new(
+        Source::Webhook,
+        book.into(),
+        BTreeSet::new().into(),
+        "agents".to_owned(),
+    );
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let gift = Gift {
+        id: "8".to_owned(),
+        at: domain::Timestamp::from_unix_ms(60),
+        by: Some(ada()),
+        how: How::Assigned(domain::Account {
+            id: "a9".to_owned(),
+            display_name: "Agent".to_owned(),
+        }),
+    };
+    let issue = Issue {
+        summary: "Round the total".to_owned(),
+        status: READY.to_owned(),
+        components: owned(components),
+        labels: owned(labels),
+        assignees: vec![domain::Account {
+            id: "a9".to_owned(),
+            display_name: "Agent".to_owned(),
+        }],
+        gifts: vec![gift],
+        ..Issue::default()
+    };
+    facts.put_issue(ticket(), Ok(issue));
+    facts.put_authority(jira_person(ada()), true);
+    facts.put_listeners(ticket(), false);
+    for repository in ["acme/cart", "acme/docs"] {
+        facts.put_open(repository.parse().expect("repository"), ticket(), Vec::new());
+    }
+    facts
+}
+
+fn moved(status: &str) -> Box<dyn Kind> {
+    let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 50,
+        "user": {"accountId": "a1", "displayName": "Ada"},
+        "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Round the total"}},
+        "changelog": {"id": "7", "items": [{"field": "status", "fromString": "To Do", "toString": status}]}});
+    jira(&body).remove(0)
+}
+
+fn assigned() -> Box<dyn Kind> {
+    let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
+        "user": {"accountId": "a1", "displayName": "Ada"},
+        "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Round the total"}},
+        "changelog": {"id": "8", "items": [{"field": "assignee", "from": null, "to": "a9"}]}});
+    jira(&body).remove(0)
+}
+
+fn repository(reason: &Reason) -> String {
+    match reason {
+        Reason::JobRequested(job) => job.repository.to_string(),
+        Reason::Skipped(SkipReason::UnclearRepository { choices }) => {
+            let names: Vec<_> = choices.iter().map(|choice| choice.repository.as_str()).collect();
+            names.join(" or ")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_component_or_a_label_says_which_repository_is_worked_on() {
+    for event in [moved(READY), assigned()] {
+        let told = follows(&*event, &facts(&["cart"], &[]));
+        assert_eq!(repository(&told.reason), "acme/cart");
+    }
+    // The other file waits for another status, and for no account.
+    let writing = facts(&[], &["manual"]);
+    let asks_nothing = "status \"Ready for Agent\" asks for nothing";
+    assert_eq!(nothing(&*moved(READY), &writing), asks_nothing);
+    let gives_nothing = "no rules that let tickets be given to us";
+    assert_eq!(nothing(&*assigned(), &writing), gives_nothing);
+}
+
+#[test]
+fn who_asks_for_work_hears_what_repositories_go_by_when_the_ticket_does_not_say_it() {
+    for (components, labels) in [(&[][..], &[][..]), (&["Cart"], &["manual"])] {
+        for event in [moved(READY), assigned()] {
+            let told = follows(&*event, &facts(components, labels));
+            assert_eq!(repository(&told.reason), "acme/cart or acme/docs");
+        }
+    }
+}
+
+#[test]
+fn a_ticket_is_read_for_its_repository_only_where_the_project_is_shared() {
+    let event = moved(READY);
+    let mut shared = Facts::new(
+        Source::Webhook,
+        facts(&[], &[]).book,
+        BTreeSet::new().into(),
+        String::new(),
+    );
+    shared.put_known(ticket(), domain::TriggerKey::new("changelog:7"), None);
+    assert_eq!(event.decide(&shared).err(), Some(Need::Issue(ticket())));
+    let other = json!({"webhookEvent": "jira:issue_updated", "timestamp": 50,
+        "user": {"accountId": "a1", "displayName": "Ada"},
+        "issue": {"id": "1", "key": "OPS-1", "fields": {"summary": "Other"}},
+        "changelog": {"id": "7", "items": [{"field": "status", "toString": READY}]}});
+    let unruled = jira(&other).remove(0);
+    let known = |facts: &mut Facts| {
+        let ops = "jira:OPS-1".parse().expect("ticket");
+        facts.put_known(ops, domain::TriggerKey::new("changelog:7"), None);
+    };
+    known(&mut shared);
+    assert!(matches!(unruled.decide(&shared), Ok(super::Verdict::Unruled(_))));
+}
