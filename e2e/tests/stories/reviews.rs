@@ -241,11 +241,7 @@ async fn a_review_that_is_waited_for_too_long_is_reminded_of_once_for_each_wait(
     let number = only_pull_request(&world).number;
     world
         .github
-        .ask_for_review(fixture::REPOSITORY, number, "rita", "grace")
-        .unwrap();
-    world
-        .github
-        .age_review_requests(fixture::REPOSITORY, number, 4)
+        .ask_for_review_days_ago(fixture::REPOSITORY, number, "rita", "grace", 4)
         .unwrap();
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     let reminders = async || {

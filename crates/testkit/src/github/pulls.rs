@@ -264,7 +264,7 @@ pub(super) async fn request_reviewers(
     })
     .and_then(|new| {
         for login in new {
-            let asked = hub.ask_reviewer(&format!("{owner}/{name}"), number, &login, caller.login());
+            let asked = hub.ask_reviewer(&format!("{owner}/{name}"), number, &login, caller.login(), 0);
             asked.map_err(|_| not_found())?;
         }
         with_repo(&hub, &owner, &name, |repo| {

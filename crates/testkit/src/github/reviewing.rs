@@ -80,7 +80,16 @@ fn shown(patch: &str) -> BTreeSet<u64> {
 
 impl Hub {
     /// Asks somebody for a review, and tells of it.
-    pub(super) fn ask_reviewer(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
+    pub(super) fn ask_reviewer(
+        &self,
+        name: &str,
+        number: u64,
+        login: &str,
+        by: &str,
+        days_ago: i64,
+    ) -> anyhow::Result<()> {
+        let at = time::OffsetDateTime::now_utc() - time::Duration::days(days_ago);
+        let at = at.format(&time::format_description::well_known::Rfc3339)?;
         let mut world = self.world();
         let id = world.fresh_id();
         let repo = world.repo(name)?;
@@ -89,7 +98,7 @@ impl Hub {
         pull.reviewers.retain(|known| known != login);
         pull.reviewers.push(login.to_owned());
         pull.updated = iso_now();
-        let request = (id, by.to_owned(), login.to_owned(), pull.updated.clone());
+        let request = (id, by.to_owned(), login.to_owned(), at);
         pull.review_requests.push(request);
         let pull = pull.clone();
         let asked = json!({"requested_reviewer": user(login)});
@@ -276,23 +285,22 @@ impl FakeGitHub {
         reviewer: &str,
         by: &str,
     ) -> anyhow::Result<()> {
-        self.hub.ask_reviewer(repository, number, reviewer, by)
+        self.hub.ask_reviewer(repository, number, reviewer, by, 0)
     }
 
-    /// The requests for reviews of a pull request happened so many days earlier.
+    /// As [`Self::ask_for_review`], but it happened so many days ago.
     ///
     /// # Errors
-    /// When there is no such pull request.
-    pub fn age_review_requests(&self, repository: &str, number: u64, days: i64) -> anyhow::Result<()> {
-        let at = time::OffsetDateTime::now_utc() - time::Duration::days(days);
-        let at = at.format(&time::format_description::well_known::Rfc3339)?;
-        let mut world = self.hub.world();
-        let pull = world.repo(repository)?.pull(number)?;
-        for (_, _, _, asked) in &mut pull.review_requests {
-            asked.clone_from(&at);
-        }
-        pull.updated = iso_now();
-        Ok(())
+    /// When there is no such pull request, or the reviewer is its author.
+    pub fn ask_for_review_days_ago(
+        &self,
+        repository: &str,
+        number: u64,
+        reviewer: &str,
+        by: &str,
+        days: i64,
+    ) -> anyhow::Result<()> {
+        self.hub.ask_reviewer(repository, number, reviewer, by, days)
     }
 
     /// The reviews of a pull request, oldest first: author, state, words, and comments as path, line and text.
