@@ -2,6 +2,7 @@
 
 mod encode;
 mod jobs;
+mod pull_requests;
 mod spend;
 mod tickets;
 
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use self::encode::encode;
-pub use self::tickets::OfRun;
+pub use self::{pull_requests::Asked, tickets::OfRun};
 use crate::args;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);

@@ -4,8 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Api;
+
 /// A pull request that somebody asks for.
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "With `working_directory` in the request, the branch is pushed from there and no service is needed.
+With `repository` in its place, the branch is at GitHub already and the running services open the pull request."
+)]
 pub struct PullRequest {
     /// The request: a file with one JSON object, or `-` for standard input
     #[arg(long, value_name = "FILE|-")]
@@ -22,4 +28,10 @@ pub struct PullRequest {
     /// Settings file [default: journeyman.toml, when it exists]
     #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
     pub settings: Option<PathBuf>,
+    /// For a request with `repository`: asks once, however often the command is repeated with this key
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// Where the API is, for a request with `repository`.
+    #[command(flatten)]
+    pub api: Api,
 }

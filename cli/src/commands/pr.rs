@@ -4,18 +4,27 @@ use std::{
     io::{BufRead, IsTerminal, Read},
     path::Path,
     process::ExitCode,
+    time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use bootstrap::settings;
+use ingest::api::types::PullRequestCallView;
 use pullrequest::{Answer, Kind, Plan, Problem, Request, Status, Step, key_in, parse};
 use reporter::{Direct, DirectSettings, Ground, without_credentials};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::{say_error, say_json, settings_file};
-use crate::args::PullRequest;
+use crate::{
+    api::{Asked, Client},
+    args::PullRequest,
+};
+
+/// How long the services may take, and the pause between two looks.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// What a dry run prints.
 #[derive(Serialize)]
@@ -30,6 +39,9 @@ struct DryRun<'a> {
 pub(super) async fn run(asked: PullRequest) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let input = read(&asked.input)?;
+    if let Some(request) = at_github(&input) {
+        return by_the_services(request, &asked).await;
+    }
     let answer = match request(&input, asked.jira_key_from_branch) {
         Ok(request) => Box::pin(carried_out(&request, &asked)).await?,
         Err(problems) => Some(Answer::failed(problems)),
@@ -46,6 +58,56 @@ pub(super) async fn run(asked: PullRequest) -> anyhow::Result<ExitCode> {
         Status::Success => ExitCode::SUCCESS,
         Status::Failed => ExitCode::FAILURE,
     })
+}
+
+/// The request, when it names the repository at GitHub in the place of a folder.
+fn at_github(input: &str) -> Option<Value> {
+    let request: Value = serde_json::from_str(input).ok()?;
+    request.get("repository")?;
+    Some(request)
+}
+
+/// Asks the running services, and waits for their answer.
+async fn by_the_services(mut request: Value, asked: &PullRequest) -> anyhow::Result<ExitCode> {
+    if asked.dry_run {
+        bail!("a dry run is about a folder: give `working_directory` in the place of `repository`");
+    }
+    if let Some(transition) = &asked.transition {
+        request["transition"] = transition.as_str().into();
+    }
+    let has_key = request.get("jira_key").is_some_and(|key| !key.is_null());
+    if asked.jira_key_from_branch && !has_key {
+        let branch = request.get("branch").and_then(Value::as_str);
+        request["jira_key"] = branch.and_then(key_in).into();
+    }
+    let client = Client::from_args(&asked.api)?;
+    let answer = match client.ask_pull_request(&request, asked.key.as_deref()).await? {
+        Asked::Refused(answer) => answer,
+        Asked::Taken(call) => answer_of(&client, call).await?,
+    };
+    say_json(&answer)?;
+    Ok(match answer["status"].as_str() {
+        Some("success") => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+async fn answer_of(client: &Client, mut call: PullRequestCallView) -> anyhow::Result<Value> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = call.answer {
+            return Ok(answer);
+        }
+        if Instant::now() >= give_up {
+            bail!(
+                "no answer within {} minutes; ask again with --key {}",
+                PATIENCE.as_secs() / 60,
+                call.id
+            );
+        }
+        sleep(LOOK_EVERY).await;
+        call = client.pull_request_call(&call.id).await?;
+    }
 }
 
 /// The answer; absent after a dry run, which has printed what it found.

@@ -11,9 +11,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, Entry, Fact, Hint, History, Job, NewerRecord, PullRequestRecord, Reason, Receipt, Report,
-    ReportCursor, ReportOutcome, ReportRequest, Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason,
-    Stored, Trigger, WaitsFor,
+    BranchRecord, Entry, Fact, Hint, History, Job, NewerRecord, PullRequestAnswer, PullRequestCall,
+    PullRequestRecord, Reason, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, Row, RunStatus,
+    SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger, WaitsFor,
     stored::{decode, encode},
 };
 use serde::de::DeserializeOwned;
@@ -77,6 +77,8 @@ fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
     hold::<ReportCursor>("cursor");
     hold::<BranchRecord>("branch");
     hold::<PullRequestRecord>("pull_request");
+    hold::<PullRequestCall>("pull_request_call");
+    hold::<PullRequestAnswer>("pull_request_answer");
     hold::<SlotQueue>("slots");
     hold::<History>("history");
     hold::<StopAll>("stop_all");

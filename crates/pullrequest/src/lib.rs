@@ -12,4 +12,4 @@ pub use answer::{Answer, JiraStatus, Status};
 pub use plan::{Heads, IssueSeen, Open, Plan, Seen, Step, plan};
 pub use problem::{Context, Kind, Problem};
 pub use remote::repository_path;
-pub use request::{Request, key_in, parse};
+pub use request::{Place, Request, key_in, parse, parse_at_github};

@@ -278,6 +278,7 @@ fn chosen(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Place;
 
     fn commit(digit: &str) -> CommitId {
         digit.repeat(40).parse().unwrap()
@@ -292,7 +293,8 @@ mod tests {
             jira_key: None,
             mark_ready: false,
             draft: true,
-            working_directory: "/work/shop".into(),
+            transition: None,
+            place: Place::Folder("/work/shop".into()),
         }
     }
 

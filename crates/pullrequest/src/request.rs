@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use domain::RepositoryName;
 use serde_json::{Map, Value};
 
 use crate::{Kind, Problem};
@@ -26,15 +27,43 @@ pub struct Request {
     pub mark_ready: bool,
     /// Opened as a draft.
     pub draft: bool,
-    /// A folder of the repository.
-    pub working_directory: PathBuf,
+    /// The transition to code review, where several match.
+    pub transition: Option<String>,
+    /// Where the branch is.
+    pub place: Place,
 }
 
-/// Reads a request and says everything that is wrong with it. `is_directory` says whether a path is one.
+/// Where the branch of a request is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a folder of the repository on this machine, `working_directory`.
+    Folder(PathBuf),
+    /// At GitHub, in the `repository`.
+    GitHub(RepositoryName),
+}
+
+/// Reads a request about a folder and says everything that is wrong with it. `is_directory` says whether a path is one.
 ///
 /// # Errors
 /// One problem for each field that is wrong.
 pub fn parse(input: &Value, is_directory: impl Fn(&Path) -> bool) -> Result<Request, Vec<Problem>> {
+    read(input, |fields| {
+        Some(Place::Folder(fields.directory(is_directory)))
+    })
+}
+
+/// Reads a request about a branch that GitHub has: as [`parse`], with `repository` in the place of `working_directory`.
+///
+/// # Errors
+/// One problem for each field that is wrong.
+pub fn parse_at_github(input: &Value) -> Result<Request, Vec<Problem>> {
+    read(input, |fields| fields.repository().map(Place::GitHub))
+}
+
+fn read(
+    input: &Value,
+    place: impl FnOnce(&mut Reading<'_>) -> Option<Place>,
+) -> Result<Request, Vec<Problem>> {
     let Value::Object(fields) = input else {
         return Err(vec![Problem::new(
             Kind::ValidationError,
@@ -46,20 +75,26 @@ pub fn parse(input: &Value, is_directory: impl Fn(&Path) -> bool) -> Result<Requ
         problems: Vec::new(),
     };
     let base_branch = read.base_branch();
-    let request = Request {
-        branch: read.branch(&base_branch),
-        base_branch,
-        title: read.text_of("title", 5, "PR title must be at least 5 characters"),
-        description: read.text_of("description", 10, "PR description must be at least 10 characters"),
-        jira_key: read.jira_key(),
-        mark_ready: read.flag("mark_ready", false, "mark_ready must be true or false"),
-        draft: read.flag("draft", true, "draft must be true or false"),
-        working_directory: read.directory(is_directory),
-    };
-    if read.problems.is_empty() {
-        Ok(request)
-    } else {
-        Err(read.problems)
+    let branch = read.branch(&base_branch);
+    let title = read.text_of("title", 5, "PR title must be at least 5 characters");
+    let description = read.text_of("description", 10, "PR description must be at least 10 characters");
+    let jira_key = read.jira_key();
+    let mark_ready = read.flag("mark_ready", false, "mark_ready must be true or false");
+    let draft = read.flag("draft", true, "draft must be true or false");
+    let transition = read.transition();
+    match place(&mut read) {
+        Some(place) if read.problems.is_empty() => Ok(Request {
+            branch,
+            base_branch,
+            title,
+            description,
+            jira_key,
+            mark_ready,
+            draft,
+            transition,
+            place,
+        }),
+        Some(_) | None => Err(read.problems),
     }
 }
 
@@ -152,6 +187,17 @@ impl Reading<'_> {
         }
     }
 
+    fn transition(&mut self) -> Option<String> {
+        let named = self.text("transition").filter(|name| !name.trim().is_empty());
+        if named.is_none() && self.fields.contains_key("transition") {
+            self.refuse(
+                "transition",
+                "transition must be the name of a transition or of a status",
+            );
+        }
+        named
+    }
+
     fn directory(&mut self, is_directory: impl Fn(&Path) -> bool) -> PathBuf {
         let path = PathBuf::from(self.text("working_directory").unwrap_or_default());
         if !path.is_absolute() || !is_directory(&path) {
@@ -161,6 +207,20 @@ impl Reading<'_> {
             );
         }
         path
+    }
+
+    fn repository(&mut self) -> Option<RepositoryName> {
+        if self.fields.contains_key("working_directory") {
+            self.refuse(
+                "working_directory",
+                "the service has no working directory: push the branch and name the repository",
+            );
+        }
+        let named: Option<RepositoryName> = self.text("repository").and_then(|name| name.parse().ok());
+        if named.is_none() {
+            self.refuse("repository", "repository must be a name such as acme/shop");
+        }
+        named
     }
 }
 
@@ -205,6 +265,31 @@ mod tests {
         assert!(request.draft && !request.mark_ready);
         let null = parsed(&with("jira_key", Value::Null)).unwrap();
         assert_eq!(null, request);
+    }
+
+    #[test]
+    fn a_branch_at_github_is_named_by_its_repository_and_not_by_a_folder() {
+        let asked = |place: Value| {
+            let mut input = valid();
+            let fields = input.as_object_mut().unwrap();
+            fields.remove("working_directory");
+            fields.extend(place.as_object().unwrap().clone());
+            parse_at_github(&input)
+        };
+        let found = asked(json!({"repository": "ghe:acme/shop"})).unwrap();
+        assert_eq!(found.place, Place::GitHub("ghe:acme/shop".parse().unwrap()));
+        for (place, field) in [
+            (json!({}), "repository"),
+            (json!({"repository": "shop"}), "repository"),
+            (
+                json!({"repository": "acme/shop", "working_directory": "/work/shop"}),
+                "working_directory",
+            ),
+        ] {
+            let problems = asked(place).unwrap_err();
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert_eq!(problems[0].context.field.as_deref(), Some(field));
+        }
     }
 
     #[test]

@@ -5,10 +5,11 @@
     reason = "a helper that fails fails its test"
 )]
 
-use pullrequest::{Answer, IssueSeen, Kind, Problem, parse};
+use pullrequest::{Answer, IssueSeen, Kind, Problem, parse, parse_at_github};
 use serde_json::{Value, json};
 
 const INPUT: &str = include_str!("../../../docs/schemas/pull-request-input.schema.json");
+const API_INPUT: &str = include_str!("../../../docs/schemas/pull-request-api-input.schema.json");
 const OUTPUT: &str = include_str!("../../../docs/schemas/pull-request-output.schema.json");
 
 /// What is wrong with a value, after checking the schema itself against draft-07.
@@ -77,6 +78,33 @@ fn schema_and_code_take_the_same_requests() {
         let said = complaints(INPUT, &input);
         assert_eq!(said.is_empty(), is_valid, "{input}: {said:?}");
         assert_eq!(parse(&input, |_| true).is_ok(), is_valid, "{input}");
+    }
+}
+
+#[test]
+fn the_api_takes_the_same_requests_with_a_repository_in_the_place_of_the_folder() {
+    let mut usual = full_input();
+    usual.as_object_mut().unwrap().remove("working_directory");
+    usual["repository"] = json!("acme/shop");
+    let with = |field: &str, value: Value| {
+        let mut input = usual.clone();
+        input[field] = value;
+        input
+    };
+    let table = [
+        (usual.clone(), true),
+        (with("repository", json!("ghe:acme/shop")), true),
+        (with("transition", json!("Peer Review")), true),
+        (with("repository", json!("shop")), false),
+        (with("repository", Value::Null), false),
+        (with("title", json!("Fix")), false),
+        (with("transition", json!(3)), false),
+        (json!([]), false),
+    ];
+    for (input, is_valid) in table {
+        let said = complaints(API_INPUT, &input);
+        assert_eq!(said.is_empty(), is_valid, "{input}: {said:?}");
+        assert_eq!(parse_at_github(&input).is_ok(), is_valid, "{input}");
     }
 }
 

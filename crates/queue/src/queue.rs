@@ -16,6 +16,7 @@ use crate::{
     names::{self, Bucket},
     objects::Objects,
     permissions::Role,
+    pull_request_calls::PullRequestCalls,
     pull_requests::PullRequests,
     purge,
     settings::Settings,
@@ -114,6 +115,11 @@ impl Queue {
     /// The index of our pull requests.
     pub fn pull_requests(&self) -> PullRequests {
         PullRequests::new(self.connection.clone())
+    }
+
+    /// Pull requests that callers of the API ask for.
+    pub fn pull_request_calls(&self) -> PullRequestCalls {
+        PullRequestCalls::new(self.connection.clone())
     }
 
     /// Work by its name, which is the same in every process. When its holder dies, another process begins within `ttl`.

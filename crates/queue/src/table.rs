@@ -154,8 +154,16 @@ impl<V: Stored + Send + Sync> Table<V> {
     /// # Errors
     /// [`Error::Unavailable`].
     pub(crate) async fn changes_after(&self, after: Revision) -> Result<(Vec<V>, Revision), Error> {
-        let filter = self.bucket.all();
-        let changed = self.range(&filter, after.0).await?;
+        self.changes_under(&self.bucket.all(), after).await
+    }
+
+    /// The same under a filter.
+    pub(crate) async fn changes_under(
+        &self,
+        filter: &str,
+        after: Revision,
+    ) -> Result<(Vec<V>, Revision), Error> {
+        let changed = self.range(filter, after.0).await?;
         let (mut values, mut newest) = (Vec::new(), after);
         for stored in changed {
             newest = newest.max(Revision(stored.sequence));

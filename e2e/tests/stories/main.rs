@@ -9,6 +9,7 @@ mod background;
 mod bad_input;
 mod budgets;
 mod by_hand;
+mod calls;
 mod crash_loop;
 mod discussions;
 mod egress;

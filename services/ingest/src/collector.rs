@@ -1,8 +1,8 @@
-//! The collector: removes objects (packs, large bodies) after their last reference.
+//! The collector: removes objects (packs, large bodies) after their last reference, and old calls for pull requests.
 
 use std::time::Duration;
 
-use domain::{Timestamp, cause::chain};
+use domain::{PullRequestCall, Timestamp, cause::chain};
 use opentelemetry::metrics::Counter;
 use queue::Queue;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,9 @@ impl Collector {
                 () = shutdown.cancelled() => return,
                 collected = Box::pin(self.collect(bootstrap::now())) => collected,
             };
+            if let Err(error) = self.forget_calls(bootstrap::now()).await {
+                tracing::warn!(error = %chain(&error), "old pull request calls not forgotten; the next round goes on");
+            }
             match collected {
                 Ok((0, _)) => {}
                 Ok((objects, bytes)) => tracing::info!(objects, bytes, "objects collected"),
@@ -53,6 +56,16 @@ impl Collector {
                 () = tokio::time::sleep(EVERY) => {}
             }
         }
+    }
+
+    async fn forget_calls(&self, now: Timestamp) -> Result<(), queue::Error> {
+        let kept = i64::try_from(PullRequestCall::KEPT.as_millis()).unwrap_or(i64::MAX);
+        let calls = self.queue.pull_request_calls();
+        let forgotten = calls.forget_before(now.plus_ms(-kept)).await?;
+        if forgotten > 0 {
+            tracing::info!(calls = forgotten, "old pull request calls forgotten");
+        }
+        Ok(())
     }
 
     /// One round over every object; gives how many were removed and their bytes.

@@ -6,7 +6,11 @@ use std::{
     path::PathBuf,
 };
 
-use bootstrap::{ServiceConfig, rules, settings, telemetry};
+use bootstrap::{
+    ServiceConfig, rules,
+    settings::{self, TextList},
+    telemetry,
+};
 use domain::Instance;
 use serde::Deserialize;
 
@@ -101,6 +105,8 @@ pub struct Settings {
     pub unknown_window_s: u64,
     /// The page of a run, e.g. `https://journeyman.example/runs/{run}`: the status comment links to it. Absent: no link.
     pub run_url: Option<String>,
+    /// Short names of transitions and statuses that mean code review, e.g. `CR`, for pull requests that the API asks for.
+    pub review_acronyms: TextList,
     /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
     pub list_lag_s: u64,
 }
@@ -172,6 +178,7 @@ impl Default for Settings {
             disk_floor_mib: 2048,
             unknown_window_s: 30,
             run_url: None,
+            review_acronyms: TextList::default(),
             list_lag_s: 6,
         }
     }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{Config, Settings},
+    direct::{Calls, Direct},
     effects::Outside,
     folders::Folders,
     gate::Gate,
@@ -98,6 +99,12 @@ async fn work(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
     let ledger = Ledger::new(&queue);
+    let acronyms = &config.reporter.review_acronyms.0;
+    let calls = Arc::new(Calls {
+        direct: Direct::with(github.clone(), config.jira_writer.as_ref(), acronyms).context("jira_writer")?,
+        calls: queue.pull_request_calls(),
+        rules: rules.clone(),
+    });
     let outside = Outside {
         github,
         jira: jira::Writer::with_instances(config.jira_writer.as_ref(), &config.jira)
@@ -137,7 +144,10 @@ async fn work(
     let waking = service::keep_running("report waker", shutdown, is_fatal, || {
         reports.run_waker(shutdown.clone())
     });
-    tokio::try_join!(working, waking, readiness)?;
+    let answering = service::keep_running("pull request calls", shutdown, is_fatal, || {
+        Arc::clone(&calls).run(shutdown.clone())
+    });
+    tokio::try_join!(working, waking, answering, readiness)?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 )]
 
 mod bodies;
+mod calls;
 mod corrupt;
 mod deliveries;
 mod identities;

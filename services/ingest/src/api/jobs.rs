@@ -186,8 +186,14 @@ fn in_folder(text: TextBody, rules: &Rules) -> Result<Reason, Problem> {
 }
 
 fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
+    let key = idempotency_key(headers)?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    Ok(TriggerKey::new(format!("api:{key}")))
+}
+
+/// What the caller calls the request, so that a repeated one counts once.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(header) = headers.get("idempotency-key") else {
-        return Ok(TriggerKey::new(format!("api:{}", uuid::Uuid::new_v4())));
+        return Ok(None);
     };
     let text = header
         .to_str()
@@ -195,7 +201,7 @@ fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
         .filter(|text| !text.is_empty() && text.len() <= 200);
     let text =
         text.ok_or_else(|| Problem::BadRequest("Idempotency-Key must be 1 to 200 characters".to_owned()))?;
-    Ok(TriggerKey::new(format!("api:{text}")))
+    Ok(Some(text.to_owned()))
 }
 
 fn rules(router: &Router, ticket: &TicketKey, repository: Option<&str>) -> Result<Rules, Problem> {

@@ -10,6 +10,7 @@ mod events;
 mod jobs;
 mod listing;
 mod problem;
+mod pull_requests;
 mod rules;
 mod runs;
 mod spend;
@@ -91,6 +92,8 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(listing::text))
         .routes(routes!(tickets::comment))
         .routes(routes!(jobs::dispatch))
+        .routes(routes!(pull_requests::ask))
+        .routes(routes!(pull_requests::show))
         .routes(routes!(decisions::retry_ticket))
         .routes(routes!(control::stop_all, control::show, control::resume))
         .routes(routes!(dead::list))

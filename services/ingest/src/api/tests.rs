@@ -12,7 +12,9 @@ use super::{auth::ApiToken, types::Role};
 use crate::hex;
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 25] = [
+const ROUTES: [(&str, &str, Role); 27] = [
+    ("POST", "/v1/pull-requests", Role::Operator),
+    ("GET", "/v1/pull-requests/{id}", Role::Viewer),
     ("GET", "/v1/runs", Role::Viewer),
     ("GET", "/v1/runs/{id}", Role::Viewer),
     ("GET", "/v1/runs/{id}/journal", Role::Viewer),

@@ -1,6 +1,7 @@
 //! What the API takes and gives, as JSON. Instants are RFC 3339 in UTC.
 
 mod jobs;
+mod pull_requests;
 mod tickets;
 
 use domain::{Decision, Dollars, Job, PullRequestRef, RepairResult, RunSummary, StopReason, Verdict};
@@ -9,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, TextBody},
+    pull_requests::{CallState, PullRequestBody, PullRequestCallView},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use domain::{CommitId, RepositoryName, TicketKey};
 use git::{Folder, Repository};
 use github::PullRequestState;
-use pullrequest::{Heads, IssueSeen, Kind, Open, Problem, Request, Seen, repository_path};
+use pullrequest::{Heads, IssueSeen, Kind, Open, Place, Problem, Request, Seen, repository_path};
 use tempfile::TempDir;
 
 use super::{
@@ -18,7 +18,7 @@ use crate::{
     mirror::blocking,
     moves,
     outgoing::Outgoing,
-    policy::{Place, check_branch_name},
+    policy::{self, check_branch_name},
     trouble::Trouble,
 };
 
@@ -29,8 +29,8 @@ pub struct Ground {
     pub(super) draft: Draft,
     pub(super) title: Outgoing,
     pub(super) body: Outgoing,
-    /// A view of the folder's objects from which the branch is pushed.
-    pub(super) view: TempDir,
+    /// A view of the folder's objects from which the branch is pushed; absent without a folder.
+    pub(super) view: Option<TempDir>,
 }
 
 /// What the working directory says.
@@ -63,15 +63,21 @@ impl Direct {
     /// # Errors
     /// Why there will be no pull request.
     pub async fn look(&self, request: &Request) -> Result<Ground, Problem> {
-        let title = Outgoing::by_the_model(message::asked_title(&request.title), Place::Title);
+        let title = Outgoing::by_the_model(message::asked_title(&request.title), policy::Place::Title);
         let title = title.map_err(|trouble| invalid("title", &trouble))?;
-        let body = Outgoing::by_the_model(message::asked_body(&request.description), Place::Body);
+        let body = Outgoing::by_the_model(message::asked_body(&request.description), policy::Place::Body);
         let body = body.map_err(|trouble| invalid("description", &trouble))?;
-        let (place, branch) = (request.working_directory.clone(), request.branch.clone());
-        let local = blocking(move || read_folder(&place, &branch)).await;
-        let local = local.map_err(|trouble| invalid("working_directory", &trouble))?;
+        let (repository, local) = match &request.place {
+            Place::Folder(folder) => {
+                let (folder, branch) = (folder.clone(), request.branch.clone());
+                let local = blocking(move || read_folder(&folder, &branch)).await;
+                let local = local.map_err(|trouble| invalid("working_directory", &trouble))?;
+                (self.repository(local.origin.as_deref())?, Some(local))
+            }
+            Place::GitHub(repository) => (repository.clone(), None),
+        };
         let draft = Draft {
-            repository: self.repository(local.origin.as_deref())?,
+            repository,
             branch: request.branch.clone(),
             base_branch: request.base_branch.clone(),
             title: title.as_str().to_owned(),
@@ -80,7 +86,7 @@ impl Direct {
         };
         self.check_branch(&draft).await?;
         let seen = Seen {
-            heads: self.heads(&draft, &local).await?,
+            heads: self.heads(&draft, local.as_ref()).await?,
             open: self.open_one(&draft).await?,
             issue: self.issue(request.jira_key.as_deref()).await,
         };
@@ -89,7 +95,7 @@ impl Direct {
             draft,
             title,
             body,
-            view: local.view,
+            view: local.map(|local| local.view),
         })
     }
 
@@ -107,7 +113,7 @@ impl Direct {
 
     /// Protected branches are never pushed to, here as in a run.
     async fn check_branch(&self, draft: &Draft) -> Result<(), Problem> {
-        let repository = tried(Kind::PrCreationFailed.retries(), async || {
+        let repository = tried(Kind::PrCreationFailed.retries(), || async {
             Ok(self.github.repository(&draft.repository).await?)
         });
         let default = repository
@@ -119,14 +125,14 @@ impl Direct {
         })
     }
 
-    async fn heads(&self, draft: &Draft, local: &Local) -> Result<Heads, Problem> {
-        let remote = tried(Kind::GitPushFailed.retries(), async || {
+    async fn heads(&self, draft: &Draft, local: Option<&Local>) -> Result<Heads, Problem> {
+        let remote = tried(Kind::GitPushFailed.retries(), || async {
             Ok(self.github.branch_head(&draft.repository, &draft.branch).await?)
         });
         let remote = remote.await.map_err(|gave_up| not_created(draft, &gave_up))?;
-        let forward = match (local.head.clone(), remote.clone()) {
-            (Some(head), Some(remote)) => {
-                let view = local.view.path().to_owned();
+        let head = local.and_then(|local| Some((local.head.clone()?, local.view.path().to_owned())));
+        let forward = match (head.clone(), remote.clone()) {
+            (Some((head, view)), Some(remote)) => {
                 let asked = blocking(move || is_forward(&view, &head, &remote));
                 asked
                     .await
@@ -135,14 +141,14 @@ impl Direct {
             (_, None) | (None, _) => true,
         };
         Ok(Heads {
-            local: local.head.clone(),
+            local: head.map(|(head, _)| head),
             remote,
             is_forward: forward,
         })
     }
 
     async fn open_one(&self, draft: &Draft) -> Result<Option<Open>, Problem> {
-        let found = tried(Kind::PrCreationFailed.retries(), async || {
+        let found = tried(Kind::PrCreationFailed.retries(), || async {
             self.find_open(draft).await
         });
         found.await.map_err(|gave_up| not_created(draft, &gave_up))
@@ -176,7 +182,7 @@ impl Direct {
         let Ok(issue) = TicketKey::jira(key) else {
             return IssueSeen::Unseen(unknown_issue(key));
         };
-        let seen = tried(Kind::JiraLinkFailed.retries(), async || {
+        let seen = tried(Kind::JiraLinkFailed.retries(), || async {
             Ok((jira.status(&issue).await?, jira.transitions(&issue).await?))
         });
         match seen.await {

@@ -1,6 +1,7 @@
 //! A pull request that a person asks for, from a folder on the person's machine: no run, no ledger. What is written goes
 //! through the same checks and calls as the effects, and each write looks first, so that asking again repeats nothing.
 
+mod calls;
 mod look;
 mod tries;
 mod write;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 
 use crate::{scan, trouble::Trouble};
 
+pub(crate) use calls::Calls;
 pub use look::Ground;
 use tries::GaveUp;
 
@@ -80,11 +82,28 @@ impl Direct {
         })
     }
 
-    /// What has to be written; `choice` names a transition.
+    /// With the accounts of the reporter.
+    pub(crate) fn with(
+        github: github::Writer,
+        jira: Option<&jira::Settings>,
+        acronyms: &[String],
+    ) -> Result<Self, jira::Error> {
+        let jira = jira.filter(|jira| !jira.is_empty());
+        Ok(Self {
+            github,
+            jira: jira.map(jira::Writer::new).transpose()?,
+            // A request names its repository.
+            servers: Vec::new(),
+            acronyms: acronyms.to_vec(),
+        })
+    }
+
+    /// What has to be written; `choice` names a transition in the place of the request's.
     ///
     /// # Errors
     /// Why there will be no pull request.
     pub fn plan(&self, request: &Request, ground: &Ground, choice: Option<&str>) -> Result<Plan, Problem> {
+        let choice = choice.or(request.transition.as_deref());
         pullrequest::plan(request, &ground.seen, &self.acronyms, choice)
     }
 }

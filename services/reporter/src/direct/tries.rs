@@ -18,10 +18,10 @@ pub(super) struct GaveUp {
 
 /// Does something, and again up to `retries` times. It has to look before it writes, because a try whose outcome is not
 /// known may have succeeded.
-pub(super) async fn tried<T>(
-    retries: u32,
-    mut once: impl AsyncFnMut() -> Result<T, Trouble>,
-) -> Result<T, GaveUp> {
+pub(super) async fn tried<T, F>(retries: u32, mut once: impl FnMut() -> F) -> Result<T, GaveUp>
+where
+    F: Future<Output = Result<T, Trouble>>,
+{
     let mut done = 0;
     loop {
         let trouble = match once().await {
@@ -65,9 +65,9 @@ mod tests {
 
     async fn calls(retries: u32, trouble: fn() -> Trouble) -> (u32, u32) {
         let mut calls = 0;
-        let gave_up = tried(retries, async || {
+        let gave_up = tried(retries, || {
             calls += 1;
-            Err::<(), _>(trouble())
+            std::future::ready(Err::<(), _>(trouble()))
         });
         let GaveUp { retries, .. } = gave_up.await.unwrap_err();
         (calls, retries)

@@ -88,8 +88,13 @@ impl Direct {
         expected: Option<&CommitId>,
     ) -> Result<(), Problem> {
         let branch = &ground.draft.branch;
-        let transport = Transport::new(ground.view.path());
-        let pushed = tried(Kind::GitPushFailed.retries(), async || {
+        let Some(view) = &ground.view else {
+            return Err(
+                Problem::new(Kind::UnknownError, "There is no folder to push from").about_branch(branch),
+            );
+        };
+        let transport = Transport::new(view.path());
+        let pushed = tried(Kind::GitPushFailed.retries(), || async {
             let (url, auth) = addressed(self.github.push_remote(&ground.draft.repository)).await?;
             Ok(transport
                 .push(&url, Some(&auth), commit, branch, expected)
@@ -107,7 +112,7 @@ impl Direct {
     }
 
     async fn open(&self, ground: &Ground, is_draft: bool) -> Result<Open, Problem> {
-        let opened = tried(Kind::PrCreationFailed.retries(), async || {
+        let opened = tried(Kind::PrCreationFailed.retries(), || async {
             match self.opened_before(ground).await? {
                 Some(open) => Ok(open),
                 None => self.open_once(ground, is_draft).await,
@@ -143,7 +148,7 @@ impl Direct {
 
     async fn mark_ready(&self, ground: &Ground, open: &Open) -> Result<(), Problem> {
         let repository = &ground.draft.repository;
-        let marked = tried(Kind::MarkReadyFailed.retries(), async || {
+        let marked = tried(Kind::MarkReadyFailed.retries(), || async {
             let now = self.github.pull_request(repository, open.number).await?;
             Ok(self
                 .github
@@ -167,13 +172,13 @@ impl Direct {
             branch: ground.draft.branch.clone(),
         };
         let title = Outgoing::without_credentials(&message::remote_link_title(&made));
-        let linked = tried(Kind::JiraLinkFailed.retries(), async || {
+        let linked = tried(Kind::JiraLinkFailed.retries(), || async {
             Ok(link_pull_request(jira, &issue, &made, &title).await?)
         });
         let Err(not_linked) = linked.await else {
             return Ok(());
         };
-        let commented = tried(Kind::JiraLinkFailed.retries(), async || {
+        let commented = tried(Kind::JiraLinkFailed.retries(), || async {
             comment_once(jira, &issue, &made).await
         });
         let message = format!("Could not link the pull request on {key}");
@@ -186,7 +191,7 @@ impl Direct {
         let (jira, issue) = self.issue_to_write(key)?;
         // A person chose the move, and fills in at Jira what it asks for.
         let nothing = serde_json::Map::new();
-        let moved = tried(Kind::JiraTransitionFailed.retries(), async || {
+        let moved = tried(Kind::JiraTransitionFailed.retries(), || async {
             match jira
                 .transition(&issue, transition, &nothing)
                 .await
@@ -224,4 +229,69 @@ async fn comment_once(jira: &jira::Writer, issue: &TicketKey, made: &PullRequest
     let text = Outgoing::without_credentials(&message::link_comment(made));
     comment_on_issue(jira, issue, &text, &marker).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pullrequest::{Heads, IssueSeen, Place, Seen, Status};
+    use secrecy::SecretString;
+
+    use super::*;
+    use crate::draft::Draft;
+
+    #[tokio::test]
+    async fn a_plan_that_opens_nothing_is_an_unknown_error() {
+        bootstrap::install_tls_provider();
+        let account = github::Settings {
+            token: Some(SecretString::from("secret")),
+            ..github::Settings::default()
+        };
+        let direct = Direct::with(github::Writer::new(&account).unwrap(), None, &[]).unwrap();
+        let repository: domain::RepositoryName = "acme/shop".parse().unwrap();
+        let request = Request {
+            branch: "feature/login".to_owned(),
+            base_branch: "main".to_owned(),
+            title: "Add a login".to_owned(),
+            description: "A login form".to_owned(),
+            jira_key: None,
+            mark_ready: false,
+            draft: true,
+            transition: None,
+            place: Place::GitHub(repository.clone()),
+        };
+        let ground = Ground {
+            seen: Seen {
+                heads: Heads::default(),
+                open: None,
+                issue: IssueSeen::NotAsked,
+            },
+            draft: Draft {
+                repository,
+                branch: request.branch.clone(),
+                base_branch: request.base_branch.clone(),
+                title: request.title.clone(),
+                body: request.description.clone(),
+                description: None,
+            },
+            title: Outgoing::default(),
+            body: Outgoing::default(),
+            view: None,
+        };
+        let push = Step::PushBranch {
+            branch: request.branch.clone(),
+            commit: "a".repeat(40).parse().unwrap(),
+            expected: None,
+        };
+        for steps in [Vec::new(), vec![push]] {
+            let plan = Plan {
+                open: None,
+                steps,
+                problems: Vec::new(),
+                is_in_review: false,
+            };
+            let answer = direct.write(&request, &ground, &plan).await;
+            assert_eq!(answer.status, Status::Failed);
+            assert_eq!(answer.errors[0].kind, Kind::UnknownError, "{answer:?}");
+        }
+    }
 }

@@ -1,0 +1,62 @@
+//! Calls for pull requests.
+
+use domain::{PullRequestAnswer, PullRequestCall, Timestamp};
+use queue::{Revision, Taken};
+use serde_json::json;
+
+use crate::world::World;
+
+fn call(id: &str, title: &str) -> PullRequestCall {
+    PullRequestCall {
+        id: id.to_owned(),
+        at: Timestamp::from_unix_ms(1_000),
+        by: "ci".to_owned(),
+        request: json!({"title": title}),
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_kept_once_and_carried_out_by_one_reporter_until_it_seems_dead() {
+    let world = World::new().await;
+    let calls = world.queue.pull_request_calls();
+    let (first, second) = (call("cursor", "One"), call("a.b *>", "Two"));
+    assert_eq!(calls.ask(&first).await.unwrap(), None);
+    assert_eq!(
+        calls.ask(&call("cursor", "Other")).await.unwrap(),
+        Some(first.clone())
+    );
+    assert_eq!(calls.ask(&second).await.unwrap(), None);
+    let (listed, newest) = calls.changes_after(Revision::default()).await.unwrap();
+    assert_eq!(listed, [first.clone(), second.clone()]);
+    assert_eq!(calls.changes_after(newest).await.unwrap(), (Vec::new(), newest));
+
+    let now = Timestamp::from_unix_ms(10_000);
+    let Taken::Ours(dead) = calls.take(&first.id, now).await.unwrap() else {
+        panic!("nobody has it")
+    };
+    assert_eq!(
+        calls.take(&first.id, now.plus_ms(299_999)).await.unwrap(),
+        Taken::Theirs
+    );
+    let Taken::Ours(taken) = calls.take(&first.id, now.plus_ms(300_000)).await.unwrap() else {
+        panic!("its reporter is dead")
+    };
+    let answer = PullRequestAnswer {
+        taken_at: now,
+        answer: Some(json!({"status": "success"})),
+    };
+    let late = calls.keep_answer(&first.id, &answer, dead).await;
+    assert!(matches!(late, Err(queue::Error::Conflict)), "{late:?}");
+    calls.keep_answer(&first.id, &answer, taken).await.unwrap();
+    assert_eq!(
+        calls.take(&first.id, now.plus_ms(900_000)).await.unwrap(),
+        Taken::Answered
+    );
+    assert_eq!(calls.answer(&first.id).await.unwrap(), Some(answer));
+    assert_eq!(calls.answer(&second.id).await.unwrap(), None);
+
+    assert_eq!(calls.forget_before(first.at).await.unwrap(), 0);
+    assert_eq!(calls.forget_before(first.at.plus_ms(1)).await.unwrap(), 2);
+    assert_eq!(calls.call(&first.id).await.unwrap(), None);
+    assert_eq!(calls.answer(&first.id).await.unwrap(), None);
+}

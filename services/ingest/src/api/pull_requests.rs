@@ -1,0 +1,84 @@
+//! Pull requests that callers ask for. The reporter opens them: ingest holds no account that writes.
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::JsonRejection},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use domain::PullRequestCall;
+use pullrequest::{Answer, parse_at_github};
+use serde_json::Value;
+
+use super::{
+    ApiState, Operator, Problem, Viewer,
+    jobs::idempotency_key,
+    types::{CallState, ProblemView, PullRequestBody, PullRequestCallView},
+};
+
+/// Opens a pull request for a branch that GitHub has, links it on a Jira issue and moves the issue to code review, as
+/// `journeyman pr` does. The repository must have rules.
+#[utoipa::path(post, path = "/v1/pull-requests", request_body = PullRequestBody, security(("bearer" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key asks once; it is the id.")),
+    responses((status = 202, body = PullRequestCallView),
+        (status = 403, body = ProblemView),
+        (status = 409, body = ProblemView, description = "The key belongs to another request."),
+        (status = 422, description = "The output of `journeyman pr` with a `validation_error` for each wrong field.")))]
+pub(super) async fn ask(
+    Operator(caller): Operator,
+    State(state): State<ApiState>,
+    headers: HeaderMap,
+    body: Result<Json<Value>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let queue = &state.router()?.queue;
+    let Json(request) = body?;
+    let id = idempotency_key(&headers)?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    if let Err(problems) = parse_at_github(&request) {
+        let answer = Answer::failed(problems);
+        return Ok((StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response());
+    }
+    let call = PullRequestCall {
+        id: id.clone(),
+        at: bootstrap::now(),
+        by: caller.name,
+        request,
+    };
+    match queue.pull_request_calls().ask(&call).await? {
+        Some(known) if known.request != call.request => Err(Problem::Conflict(
+            "this Idempotency-Key belongs to another request; use a new one".to_owned(),
+        )),
+        Some(_) | None => Ok((StatusCode::ACCEPTED, Json(seen(&state, id).await?)).into_response()),
+    }
+}
+
+/// How far a call is, and its answer.
+#[utoipa::path(get, path = "/v1/pull-requests/{id}", security(("bearer" = [])),
+    params(("id" = String, Path, description = "Percent-encoded id of the call.")),
+    responses((status = 200, body = PullRequestCallView), (status = 404, body = ProblemView)))]
+pub(super) async fn show(
+    _: Viewer,
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Result<Json<PullRequestCallView>, Problem> {
+    let queue = &state.router()?.queue;
+    if queue.pull_request_calls().call(&id).await?.is_none() {
+        return Err(Problem::NotFound(format!(
+            "no call has the id {id}; calls are kept for seven days"
+        )));
+    }
+    Ok(Json(seen(&state, id).await?))
+}
+
+async fn seen(state: &ApiState, id: String) -> Result<PullRequestCallView, Problem> {
+    let known = state.router()?.queue.pull_request_calls().answer(&id).await?;
+    let state = match &known {
+        None => CallState::Waiting,
+        Some(taken) if taken.answer.is_none() => CallState::Running,
+        Some(_) => CallState::Answered,
+    };
+    Ok(PullRequestCallView {
+        id,
+        state,
+        answer: known.and_then(|known| known.answer),
+    })
+}

@@ -1,0 +1,129 @@
+//! Pull requests that callers of the API ask for: taken from the queue, carried out as for a person, answered there.
+
+use std::{sync::Arc, time::Duration};
+
+use bootstrap::rules::RulesStore;
+use domain::{PullRequestAnswer, PullRequestCall, cause::chain};
+use pullrequest::{Answer, Kind, Place, Problem, Request, parse_at_github};
+use queue::{PullRequestCalls, Revision, Taken};
+use tokio::{
+    sync::Semaphore,
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::{Direct, without_credentials};
+
+/// Between two looks for new calls.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Calls that one reporter carries out at once.
+const AT_ONCE: usize = 4;
+
+/// Carries out calls.
+pub(crate) struct Calls {
+    pub(crate) direct: Direct,
+    pub(crate) calls: PullRequestCalls,
+    pub(crate) rules: RulesStore,
+}
+
+impl Calls {
+    /// Answers calls until shutdown. What is in hand then is taken up by another reporter, or by this one when it is back.
+    pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Result<(), queue::Error> {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let (mut seen, mut waiting, mut in_hand) = (Revision::default(), Vec::new(), JoinSet::new());
+        while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+            let (new, newest) = self.calls.changes_after(seen).await?;
+            waiting.extend(new);
+            seen = newest;
+            waiting = self.take_up(waiting, &places, &mut in_hand).await?;
+            while in_hand.try_join_next().is_some() {}
+        }
+        Ok(())
+    }
+
+    /// Begins with those that nobody has; gives back those that another reporter has, and those that there is no place for.
+    async fn take_up(
+        self: &Arc<Self>,
+        waiting: Vec<PullRequestCall>,
+        places: &Arc<Semaphore>,
+        in_hand: &mut JoinSet<()>,
+    ) -> Result<Vec<PullRequestCall>, queue::Error> {
+        let mut left = Vec::new();
+        for call in waiting {
+            let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+                left.push(call);
+                continue;
+            };
+            match self.calls.take(&call.id, bootstrap::now()).await? {
+                Taken::Answered => {}
+                Taken::Theirs => left.push(call),
+                Taken::Ours(revision) => {
+                    let calls = Arc::clone(self);
+                    let span = tracing::info_span!("pull request call", id = call.id, by = call.by);
+                    let carried_out = async move {
+                        calls.carry_out(&call, revision).await;
+                        drop(place);
+                    };
+                    in_hand.spawn(carried_out.instrument(span));
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    async fn carry_out(&self, call: &PullRequestCall, revision: Revision) {
+        let started = Instant::now();
+        let answer = match parse_at_github(&call.request) {
+            Ok(request) => Box::pin(self.answered(&request)).await,
+            Err(problems) => Answer::failed(problems),
+        };
+        let answer = Answer {
+            execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..without_credentials(answer)
+        };
+        let errors: Vec<Kind> = answer.errors.iter().map(|problem| problem.kind).collect();
+        tracing::info!(
+            pull_request = answer.pr_url,
+            ?errors,
+            "pull request call answered"
+        );
+        let kept = PullRequestAnswer {
+            taken_at: bootstrap::now(),
+            answer: Some(serde_json::to_value(&answer).unwrap_or_default()),
+        };
+        if let Err(error) = self.calls.keep_answer(&call.id, &kept, revision).await {
+            tracing::warn!(error = %chain(&error), "answer not kept; the call is carried out again, which repeats nothing");
+        }
+    }
+
+    async fn answered(&self, request: &Request) -> Answer {
+        if let Err(problem) = self.is_allowed(request) {
+            return Answer::failed(vec![problem]);
+        }
+        let ground = match self.direct.look(request).await {
+            Ok(ground) => ground,
+            Err(problem) => return Answer::failed(vec![problem]),
+        };
+        match self.direct.plan(request, &ground, None) {
+            Ok(plan) => self.direct.write(request, &ground, &plan).await,
+            Err(problem) => Answer::failed(vec![problem]),
+        }
+    }
+
+    /// Only repositories that somebody wrote rules for are written to, whoever asks.
+    fn is_allowed(&self, request: &Request) -> Result<(), Problem> {
+        let Place::GitHub(repository) = &request.place else {
+            return Err(Problem::new(Kind::UnknownError, "The branch is not at GitHub"));
+        };
+        let book = self.rules.book();
+        if book.for_repository(repository).is_some() {
+            return Ok(());
+        }
+        let message = format!("no rules name the repository {repository}");
+        Err(Problem::new(Kind::ValidationError, message).about_field("repository"))
+    }
+}
