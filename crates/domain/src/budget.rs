@@ -20,6 +20,12 @@ impl Dollars {
     pub const fn micros(self) -> u64 {
         self.0
     }
+
+    /// Both amounts together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
 }
 
 /// As people write it, in cents.

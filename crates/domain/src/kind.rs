@@ -30,11 +30,13 @@ pub enum RecordKind {
     Letter,
     /// A ticket as a whole.
     Ticket,
+    /// A run as listings show it.
+    Overview,
 }
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Delivery,
         Self::Trigger,
         Self::Entry,
@@ -46,6 +48,7 @@ impl RecordKind {
         Self::Control,
         Self::Letter,
         Self::Ticket,
+        Self::Overview,
     ];
 
     /// The name in the API, in subjects and in logs.
@@ -62,6 +65,7 @@ impl RecordKind {
             Self::Control => "control",
             Self::Letter => "letter",
             Self::Ticket => "ticket",
+            Self::Overview => "overview",
         }
     }
 }

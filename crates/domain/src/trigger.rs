@@ -185,7 +185,8 @@ impl Reason {
             .map(|pull_request| pull_request.branch.as_str())
     }
 
-    fn pull_request(&self) -> Option<&PullRequestRef> {
+    /// The pull request that it is about, when it is about one of ours or one that finishes the ticket.
+    pub fn pull_request(&self) -> Option<&PullRequestRef> {
         match self {
             Self::JobRequested(request) => Some(request.about.pull_request()?.0),
             Self::ChecksCompleted(checks) => Some(&checks.pull_request),

@@ -44,7 +44,8 @@ impl Objects {
             | RecordKind::Branch
             | RecordKind::PullRequest
             | RecordKind::Letter
-            | RecordKind::Ticket => self.connection.settings.newest_format,
+            | RecordKind::Ticket
+            | RecordKind::Overview => self.connection.settings.newest_format,
         }
     }
 

@@ -60,6 +60,12 @@ impl Fact {
         })
     }
 
+    /// Whether it is a reply of a model whose price is not known.
+    #[must_use]
+    pub const fn is_unpriced(&self) -> bool {
+        matches!(self, Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. } if reply.cost_micros.is_none())
+    }
+
     /// Whether a planner that writes this has got further than one that fell at the same place before it: asking alone is
     /// no progress, an answer is.
     #[must_use]

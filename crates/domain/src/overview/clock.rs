@@ -1,0 +1,59 @@
+//! Where the time of a run goes, entry by entry.
+
+use serde::{Deserialize, Serialize};
+
+use super::TimeSpent;
+use crate::{Entry, Fact, Timestamp};
+
+/// What the run was at when its last entry was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum At {
+    #[default]
+    Steps,
+    Model,
+    Tools,
+    Waiting,
+}
+
+/// Since when a run is at what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Clock {
+    at: At,
+    since: Timestamp,
+}
+
+impl Clock {
+    /// Adds the time up to an entry to what the run was at.
+    pub(super) fn count(&mut self, entry: &Entry, spent: &mut TimeSpent) {
+        let passed = u64::try_from(entry.at.since(self.since).as_millis()).unwrap_or(u64::MAX);
+        let to = match self.at {
+            At::Steps => None,
+            At::Model => Some(&mut spent.model_ms),
+            At::Tools => Some(&mut spent.tools_ms),
+            At::Waiting => Some(&mut spent.waiting_ms),
+        };
+        if let Some(to) = to {
+            *to = to.saturating_add(passed);
+        }
+        self.since = entry.at;
+        self.at = self.after(&entry.fact);
+    }
+
+    /// A new planner and news change nothing of what the run is at.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "any other fact ends what was under way"
+    )]
+    const fn after(self, fact: &Fact) -> At {
+        match fact {
+            Fact::TakenOver { .. } | Fact::NewsArrived { .. } => self.at,
+            Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => At::Model,
+            Fact::ToolRequested { .. } | Fact::CheckRequested { .. } | Fact::WorkspaceRequested { .. } => {
+                At::Tools
+            }
+            Fact::Parked { .. } => At::Waiting,
+            _ => At::Steps,
+        }
+    }
+}

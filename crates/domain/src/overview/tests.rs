@@ -1,0 +1,184 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn run() -> RunId {
+    "jira:ENG-1@7".parse().unwrap()
+}
+
+fn entry(position: u64, at: i64, fact: &Value) -> Entry {
+    serde_json::from_value(
+        json!({"position": position, "nonce": "n", "fence": {"epoch": 1, "sequence": 1, "delivered": 1},
+        "at": at, "fact": fact}),
+    )
+    .unwrap_or_else(|error| panic!("{error}: {fact}"))
+}
+
+fn started() -> Value {
+    json!({"type": "run_started", "trigger": {"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": "ada",
+        "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop", "rules": crate::Rules::default(),
+            "text": crate::TicketText { summary: "Totals are wrong".to_owned(), ..crate::TicketText::default() }}}})
+}
+
+fn call(name: &str, id: u64) -> Value {
+    json!({"type": name, "id": format!("jira:ENG-1@7:{id}")})
+}
+
+fn with(mut fact: Value, more: Value) -> Value {
+    let (Value::Object(fields), Value::Object(more)) = (&mut fact, more) else {
+        panic!("objects")
+    };
+    fields.extend(more);
+    fact
+}
+
+fn replied(id: u64, cost: Option<u64>) -> Value {
+    let reply = json!({"blocks": [], "stop": "end_turn", "model": "m", "provider": "p",
+        "usage": {"input_tokens": 90, "output_tokens": 10, "cache_read_tokens": 0, "cache_write_tokens": 0}, "cost_micros": cost});
+    with(call("model_replied", id), json!({ "reply": reply }))
+}
+
+fn push(id: u64) -> Value {
+    let request = json!({"type": "decision_needed", "repository": "acme/shop", "branch": "fix/ENG-1", "base": "a".repeat(40),
+        "head": "b".repeat(40), "pack": {"sha256": "c".repeat(64), "size_bytes": 1}, "expected": null});
+    json!({"type": "report_requested", "id": format!("jira:ENG-1@7:{id}"), "request": request, "answers": null})
+}
+
+fn settled(id: u64, receipt: &Value) -> Value {
+    json!({"type": "report_settled", "id": format!("jira:ENG-1@7:{id}"),
+        "outcome": with(json!({"outcome": "done"}), receipt.clone())})
+}
+
+/// A run that asks a model, waits for a decision, is taken over meanwhile, and opens a pull request.
+fn story() -> Vec<Entry> {
+    let opened = json!({"type": "pull_request_opened", "repository": "acme/shop", "number": 3, "branch": "fix/ENG-1",
+        "url": "https://github.example/acme/shop/pull/3"});
+    let facts = [
+        (0, started()),
+        (
+            1_000,
+            with(call("model_requested", 1), json!({"turn": 1, "phase": "work"})),
+        ),
+        (4_000, replied(1, Some(20_000))),
+        (
+            4_500,
+            with(
+                call("tool_requested", 3),
+                json!({"call": {"id": "t", "name": "diff", "input": {}}}),
+            ),
+        ),
+        (
+            5_500,
+            with(
+                call("tool_finished", 3),
+                json!({"result": {"status": "ok", "content": "", "truncated": false}}),
+            ),
+        ),
+        (6_000, push(5)),
+        (6_000, json!({"type": "parked", "waits_for": "decision"})),
+        (
+            9_000,
+            json!({"type": "taken_over", "fence": {"epoch": 1, "sequence": 1, "delivered": 2}}),
+        ),
+        (
+            16_000,
+            json!({"type": "decided", "by": "eve",
+            "decision": {"run": "jira:ENG-1@7", "head": "b".repeat(40), "verdict": "approve"}}),
+        ),
+        (16_500, settled(5, &opened)),
+        (
+            17_000,
+            with(call("model_requested", 10), json!({"turn": 2, "phase": "review"})),
+        ),
+        (18_000, replied(10, None)),
+        (
+            18_000,
+            json!({"type": "run_finished", "reason": {"type": "completed"}}),
+        ),
+    ];
+    let facts = facts.iter().zip(0..);
+    facts
+        .map(|((at, fact), position)| entry(position, *at, fact))
+        .collect()
+}
+
+#[test]
+fn a_run_is_shown_with_what_it_took_and_what_it_made() {
+    let seen = Overview::of(&run(), &story()).unwrap();
+    assert_eq!((seen.job, seen.turns, seen.tool_calls), (Job::Implement, 2, 1));
+    assert_eq!(seen.title, "Totals are wrong");
+    assert_eq!(
+        seen.repository.as_ref().map(ToString::to_string).as_deref(),
+        Some("acme/shop")
+    );
+    assert_eq!(seen.actor.as_deref(), Some("ada"));
+    assert_eq!(
+        (
+            seen.spend.cost_usd.micros(),
+            seen.spend.tokens,
+            seen.spend.unpriced
+        ),
+        (20_000, 200, 1)
+    );
+    assert_eq!(
+        seen.time,
+        TimeSpent {
+            model_ms: 4_000,
+            tools_ms: 1_000,
+            waiting_ms: 10_000
+        },
+        "a planner that takes over does not end the wait"
+    );
+    assert_eq!((seen.takeovers, seen.retries), (1, 0));
+    assert_eq!(
+        (seen.pull_requests.len(), seen.branch.as_deref()),
+        (1, Some("fix/ENG-1"))
+    );
+    assert_eq!(
+        (seen.phase, seen.last.as_str()),
+        (Some(Phase::Review), "run_finished")
+    );
+    assert!(matches!(seen.status, RunStatus::Finished { .. }) && seen.gate.is_none());
+    assert_eq!(seen.finished_at, Some(Timestamp::from_unix_ms(18_000)));
+}
+
+#[test]
+fn a_gate_is_open_from_the_wait_to_the_decision() {
+    let entries = story();
+    let open: Vec<u64> = (1..=entries.len())
+        .filter_map(|length| {
+            let seen = Overview::of(&run(), entries.iter().take(length))?;
+            assert_eq!(seen.gate.is_some(), seen.waits_for_person());
+            seen.gate.map(|_| length as u64 - 1)
+        })
+        .collect();
+    assert_eq!(open, [6, 7]);
+    let gate = Overview::of(&run(), entries.iter().take(8))
+        .unwrap()
+        .gate
+        .unwrap();
+    assert_eq!((gate.position, gate.head.short()), (6, "bbbbbbbbbbbb"));
+    assert_eq!(gate.key(&run()), "decision:jira:ENG-1@7:6");
+}
+
+#[test]
+fn a_journal_without_its_first_entry_shows_no_run() {
+    assert_eq!(Overview::of(&run(), story().iter().skip(1)), None);
+    assert_eq!(Overview::of(&run(), []), None);
+}
+
+proptest! {
+    /// Whoever stores an overview and goes on later, or is told entries twice, sees what a whole fold shows.
+    #[test]
+    fn an_overview_that_was_stored_goes_on_as_if_it_had_never_been(at in 1_usize..13, back in 0_usize..5) {
+        let entries = story();
+        let begun = Overview::of(&run(), entries.iter().take(at)).unwrap();
+        let stored = crate::stored::encode(&begun).unwrap();
+        let mut again: Overview = crate::stored::decode(&stored).unwrap();
+        for entry in entries.iter().skip(at.saturating_sub(back)) {
+            again.apply(entry);
+        }
+        prop_assert_eq!(Some(again), Overview::of(&run(), &entries));
+    }
+}
