@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`.
+//! `/healthz`, `/readyz` and `/metrics`: what an operator's tools ask every service.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -45,7 +45,7 @@ impl Health {
         }
     }
 
-    /// `GET /healthz` (200 while the process lives) and `GET /readyz` (200 or 503).
+    /// `GET /healthz` (200 while the process lives), `GET /readyz` (200 or 503) and `GET /metrics`.
     pub fn router(&self) -> Router {
         let health = self.clone();
         let readiness = move || {
@@ -55,5 +55,6 @@ impl Health {
         Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(readiness))
+            .merge(crate::metrics::router())
     }
 }

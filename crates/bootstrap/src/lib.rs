@@ -3,6 +3,7 @@
 mod clock;
 pub mod health;
 pub mod http;
+pub mod metrics;
 pub mod rules;
 mod run;
 pub mod service;

@@ -1,4 +1,4 @@
-//! Logs to stderr; traces and metrics over OTLP when an endpoint is set.
+//! Logs to stderr; metrics at `/metrics`; traces and metrics over OTLP when an endpoint is set.
 
 use std::{io::IsTerminal as _, time::Duration};
 
@@ -11,7 +11,7 @@ use opentelemetry_sdk::{
 use serde::Deserialize;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::settings;
+use crate::{metrics, settings};
 
 /// Time given to the last export at shutdown; a collector that is gone must not hold the process up.
 const FLUSH_LIMIT: Duration = Duration::from_secs(3);
@@ -55,19 +55,17 @@ pub struct Telemetry {
     metrics: Option<SdkMeterProvider>,
 }
 
-/// Installs logging and, with an endpoint, OTLP export, for the whole process. Call it inside a tokio runtime with at
-/// least two workers: the exporter's own thread waits for that runtime.
+/// Installs logging, the meters and, with an endpoint, OTLP export, for the whole process. Call it inside a tokio runtime
+/// with at least two workers: the exporter's own thread waits for that runtime.
 ///
 /// # Errors
 /// A bad filter or endpoint, by key; or telemetry that was installed before.
 pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
     let filter = EnvFilter::try_new(&settings.log_filter)
         .map_err(|error| settings::Error::new("telemetry.log_filter", error.to_string()))?;
-    let telemetry = match &settings.otlp_endpoint {
-        Some(endpoint) => export_to(service, endpoint)
-            .map_err(|problem| settings::Error::new("telemetry.otlp_endpoint", problem))?,
-        None => Telemetry::default(),
-    };
+    let endpoint = settings.otlp_endpoint.as_deref();
+    let telemetry = measure(service, endpoint)
+        .map_err(|problem| settings::Error::new("telemetry.otlp_endpoint", problem))?;
     global::set_text_map_propagator(TraceContextPropagator::new());
     let spans = telemetry
         .traces
@@ -89,36 +87,57 @@ pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, set
     Ok(telemetry)
 }
 
-fn export_to(service: &'static str, endpoint: &str) -> Result<Telemetry, String> {
-    let resource = Resource::builder()
+/// Two readers of one provider: whoever scrapes and whoever is sent to see the same figures.
+fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, String> {
+    let resource = resource(service);
+    let mut metrics = SdkMeterProvider::builder()
+        .with_resource(resource.clone())
+        .with_reader(metrics::reader()?);
+    let mut traces = None;
+    if let Some(endpoint) = endpoint {
+        let measurements = MetricExporter::builder()
+            .with_tonic()
+            .with_endpoint(endpoint)
+            .build();
+        metrics = metrics.with_periodic_exporter(measurements.map_err(|error| error.to_string())?);
+        traces = Some(trace_to(resource, endpoint)?);
+    }
+    let metrics = metrics.build();
+    global::set_meter_provider(metrics.clone());
+    Ok(Telemetry {
+        traces,
+        metrics: Some(metrics),
+    })
+}
+
+/// What every figure and span says of its process. Replicas of a service are told apart by the instance: without it a
+/// collector takes the counters of two for those of one that jumps.
+fn resource(service: &'static str) -> Resource {
+    Resource::builder()
         .with_service_name(service)
         .with_attribute(KeyValue::new("service.namespace", "journeyman"))
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
-        .build();
+        .with_attribute(KeyValue::new("service.instance.id", instance()))
+        .build()
+}
+
+/// The name of the machine or pod with the number of the process.
+fn instance() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}.{}", host.trim(), std::process::id())
+}
+
+fn trace_to(resource: Resource, endpoint: &str) -> Result<SdkTracerProvider, String> {
     let spans = SpanExporter::builder()
         .with_tonic()
         .with_endpoint(endpoint)
         .build();
-    let spans = spans.map_err(|error| error.to_string())?;
-    let measurements = MetricExporter::builder()
-        .with_tonic()
-        .with_endpoint(endpoint)
-        .build();
-    let measurements = measurements.map_err(|error| error.to_string())?;
     let traces = SdkTracerProvider::builder()
-        .with_batch_exporter(spans)
-        .with_resource(resource.clone())
-        .build();
-    let metrics = SdkMeterProvider::builder()
-        .with_periodic_exporter(measurements)
+        .with_batch_exporter(spans.map_err(|error| error.to_string())?)
         .with_resource(resource)
         .build();
     global::set_tracer_provider(traces.clone());
-    global::set_meter_provider(metrics.clone());
-    Ok(Telemetry {
-        traces: Some(traces),
-        metrics: Some(metrics),
-    })
+    Ok(traces)
 }
 
 impl Telemetry {

@@ -46,3 +46,19 @@ impl NewerRecord {
         format!("newer:{kind}")
     }
 }
+
+/// How far the journals are taken into the records of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Stream sequence of the first entry that is not.
+    pub next: u64,
+}
+
+impl Place {
+    /// Its name among the control records.
+    pub const KEY: &str = "projection:runs";
+}
+
+impl Stored for Place {
+    const KIND: RecordKind = RecordKind::Control;
+}

@@ -80,7 +80,7 @@ pub use change::{
 };
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
-pub use control::{NewerRecord, StopAll};
+pub use control::{NewerRecord, Place, StopAll};
 pub use criteria::acceptance_criteria;
 pub use fact::{Entry, Fact};
 pub use failure::{FailureClass, classify, fingerprint};

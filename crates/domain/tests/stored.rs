@@ -11,9 +11,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, Entry, Fact, Hint, History, Job, NewerRecord, PullRequestAnswer, PullRequestCall,
-    PullRequestRecord, Reason, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest, Row, RunStatus,
-    SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger, WaitsFor,
+    BranchRecord, Entry, Fact, Hint, History, Job, NewerRecord, Overview, Place, PullRequestAnswer,
+    PullRequestCall, PullRequestRecord, Reason, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest,
+    Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger, WaitsFor,
     stored::{decode, encode},
 };
 use serde::de::DeserializeOwned;
@@ -83,6 +83,8 @@ fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
     hold::<History>("history");
     hold::<StopAll>("stop_all");
     hold::<NewerRecord>("newer");
+    hold::<Place>("place");
+    hold::<Overview>("overview");
 }
 
 /// The names of an enum's variants, as its reader lists them when it meets one that it does not know.

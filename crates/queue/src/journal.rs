@@ -13,7 +13,7 @@ use crate::{
     body,
     connection::Connection,
     error::Error,
-    names::{self, JOURNAL},
+    names::{self, Bucket, JOURNAL, Key},
     objects::Objects,
     wire::{Compared, Target},
 };
@@ -128,7 +128,14 @@ impl Journal {
         Ok(JournalPage { entries, next })
     }
 
-    /// Forgets the journals of runs that ended before an instant, and gives how many there were.
+    /// The stream sequence of the last entry of all journals; 0: there was none yet.
+    pub(crate) async fn last_sequence(&self) -> Result<u64, Error> {
+        let asked = self.connection.context.get_stream(JOURNAL).await;
+        let stream = asked.map_err(|error| Error::unavailable("look at the journals", error))?;
+        Ok(stream.cached_info().state.last_sequence)
+    }
+
+    /// Forgets the journals of runs that ended before an instant with what is listed of them, and gives how many there were.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -148,6 +155,10 @@ impl Journal {
             };
             if matches!(entry.fact, Fact::RunFinished { .. }) && entry.at < before {
                 self.connection.purge(JOURNAL, &subject).await?;
+                if let Some(run) = names::run_of(&subject) {
+                    let record = Bucket::Runs.subject(&Key::run(&run));
+                    self.connection.purge(&Bucket::Runs.stream(), &record).await?;
+                }
                 expired += 1;
             }
         }

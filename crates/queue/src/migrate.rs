@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 /// Rises with every release that wants a stream or consumer otherwise; a release leaves limits of a newer one alone.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const LABEL: &str = "journeyman.topology";
 
 /// The label that a stream or consumer of this release carries.

@@ -89,7 +89,7 @@ impl Role {
         match bucket {
             Bucket::Tickets | Bucket::Slots | Bucket::History => matches!(self, Self::Planner),
             Bucket::Effects | Bucket::Branches | Bucket::PullRequests => matches!(self, Self::Reporter),
-            Bucket::Control => matches!(self, Self::Ingest),
+            Bucket::Control | Bucket::Runs => matches!(self, Self::Ingest),
         }
     }
 

@@ -13,6 +13,7 @@ pub(crate) async fn forget_ticket(connection: &Connection, ticket: &TicketKey) -
     let mut filters = vec![
         (names::JOURNAL.to_owned(), names::journals_of(ticket)),
         (Bucket::Effects.stream(), Bucket::Effects.under(&key)),
+        (Bucket::Runs.stream(), Bucket::Runs.under(&key)),
     ];
     for names in [&names::TRIGGERS, &names::REPORTS] {
         filters.push((names.stream.to_owned(), names.records_of(ticket)));

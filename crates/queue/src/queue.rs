@@ -19,6 +19,7 @@ use crate::{
     pull_request_calls::PullRequestCalls,
     pull_requests::PullRequests,
     purge,
+    runs::Runs,
     settings::Settings,
     singleton::Singleton,
     table::Table,
@@ -120,6 +121,11 @@ impl Queue {
     /// Pull requests that callers of the API ask for.
     pub fn pull_request_calls(&self) -> PullRequestCalls {
         PullRequestCalls::new(self.connection.clone())
+    }
+
+    /// The runs as people see them.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.connection.clone())
     }
 
     /// Work by its name, which is the same in every process. When its holder dies, another process begins within `ttl`.

@@ -29,6 +29,15 @@ pub struct Table<V> {
     value: PhantomData<fn() -> V>,
 }
 
+/// How much a bucket holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Keys, those of removed values included.
+    pub(crate) keys: u64,
+    /// The last revision.
+    pub(crate) last: Revision,
+}
+
 impl<V> Clone for Table<V> {
     fn clone(&self) -> Self {
         Self {
@@ -178,6 +187,46 @@ impl<V: Stored + Send + Sync> Table<V> {
             }
         }
         Ok((values, newest))
+    }
+
+    /// How much the bucket holds, as the leader says.
+    pub(crate) async fn extent(&self) -> Result<Extent, Error> {
+        let asked = self.connection.context.get_stream(&self.stream).await;
+        let stream = asked.map_err(|error| Error::unavailable(format!("look at {}", self.stream), error))?;
+        let state = &stream.cached_info().state;
+        Ok(Extent {
+            keys: state.messages,
+            last: Revision(state.last_sequence),
+        })
+    }
+
+    /// The keys that were written or removed after a revision, oldest first, and the revision to ask with the next time. No
+    /// value: it was removed, or cannot be read, which is logged.
+    pub(crate) async fn keyed_changes_after(
+        &self,
+        after: Revision,
+    ) -> Result<(Vec<(Key, Option<V>)>, Revision), Error> {
+        let changed = self.range(&self.bucket.all(), after.0).await?;
+        let (mut changes, mut newest) = (Vec::with_capacity(changed.len()), after);
+        for stored in changed {
+            newest = newest.max(Revision(stored.sequence));
+            let Some(key) = self.bucket.key_of(&stored.subject) else {
+                tracing::error!(subject = stored.subject, "key is not encoded; left out");
+                continue;
+            };
+            changes.push((key, self.change(stored).await?));
+        }
+        Ok((changes, newest))
+    }
+
+    async fn change(&self, stored: wire::Stored) -> Result<Option<V>, Error> {
+        if is_tombstone(&stored) {
+            return Ok(None);
+        }
+        let read = body::record_or_bytes(&self.objects(), &self.stream, stored).await?;
+        Ok(read
+            .inspect_err(|unreadable| tracing::error!(problem = unreadable.problem(), "value left out"))
+            .ok())
     }
 
     /// Every key with its value. One that cannot be read is left out, so that it does not hide the others, and logged.

@@ -29,6 +29,7 @@ mod outside;
 mod payload;
 mod pin;
 mod poller;
+mod projector;
 mod pulls;
 mod read_error;
 mod reconcile;

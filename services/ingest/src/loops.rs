@@ -8,7 +8,9 @@ use queue::Queue;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Settings, collector::Collector, poller::Poller, router::Router, sweeper::Sweeper};
+use crate::{
+    Settings, collector::Collector, poller::Poller, projector::Projector, router::Router, sweeper::Sweeper,
+};
 
 /// How soon another process takes over a loop whose process died.
 const TAKEOVER: Duration = Duration::from_secs(15);
@@ -62,6 +64,10 @@ fn spawn_once(
     );
     tasks.spawn(once(queue, "sweeper", stop, move || {
         Box::pin(Sweeper::new(swept.clone(), interval, journal_days).run(stopped.clone()))
+    }));
+    let (projected, stopped) = (queue.clone(), stop.clone());
+    tasks.spawn(once(queue, "projector", stop, move || {
+        Box::pin(Projector::new(projected.clone()).run(stopped.clone()))
     }));
     let (collected, stopped) = (queue.clone(), stop.clone());
     let grace_h = settings.object_grace_h;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::{ReportId, RepositoryName, TicketKey};
+use domain::{ReportId, RepositoryName, RunId, TicketKey};
 
 use super::token::{decode, encode};
 
@@ -37,6 +37,10 @@ impl Key {
     /// The ticket's status comment.
     pub fn status(ticket: &TicketKey) -> Self {
         Self::from(ticket).and("status")
+    }
+
+    pub(crate) fn run(run: &RunId) -> Self {
+        Self::from(run.ticket()).and(&run.sequence().to_string())
     }
 
     pub(crate) fn branch(repository: &RepositoryName, branch: &str, ticket: &TicketKey) -> Self {

@@ -224,10 +224,12 @@ pub enum Bucket {
     Slots,
     /// What earlier work took: `<repository>`.
     History,
+    /// Runs as people see them: `<ticket>.<sequence of the run>`; see [`crate::Runs`].
+    Runs,
 }
 
 impl Bucket {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Tickets,
         Self::Effects,
         Self::Branches,
@@ -235,6 +237,7 @@ impl Bucket {
         Self::Control,
         Self::Slots,
         Self::History,
+        Self::Runs,
     ];
 
     /// Its name on the server.
@@ -247,6 +250,7 @@ impl Bucket {
             Self::Control => "control",
             Self::Slots => "slots",
             Self::History => "history",
+            Self::Runs => "runs",
         }
     }
 

@@ -13,6 +13,7 @@ mod identities;
 mod journals;
 mod logs;
 mod model;
+mod runs;
 mod silence;
 mod singletons;
 mod tables;
