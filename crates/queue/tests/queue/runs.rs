@@ -1,0 +1,146 @@
+//! Runs as people see them, drawn from the journals.
+
+use domain::{
+    Entry, Fact, Job, JobRequest, Overview, Reason, RunStatus, StopReason, TicketText, Trigger, WaitsFor,
+};
+use queue::{Bucket, Key, Mirror, Runs};
+
+use crate::world::{World, entry, run, ticket, trigger};
+
+async fn take_in_all(runs: &Runs) {
+    let mut from = runs.place().await.unwrap();
+    while let Some(next) = runs.take_in(from).await.unwrap() {
+        from = next;
+        runs.keep_place(from).await.unwrap();
+    }
+}
+
+async fn write(world: &World, number: u64, facts: Vec<Fact>) {
+    let (journal, run) = (world.queue.journal(), run(number));
+    let mut last = journal.read(&run).await.unwrap().last().map_or(0, |(at, _)| *at);
+    let from = journal.read(&run).await.unwrap().len() as u64;
+    for (fact, position) in facts.into_iter().zip(from..) {
+        let entry = Entry {
+            fact,
+            ..entry(position, &format!("n{position}"))
+        };
+        last = journal.append(&run, last, &entry).await.unwrap();
+    }
+}
+
+fn opened(number: u64) -> Fact {
+    let request = JobRequest {
+        job: Job::Implement,
+        repository: "acme/shop".parse().unwrap(),
+        text: TicketText::default(),
+        rules: domain::Rules::default(),
+        background: domain::Background::default(),
+        about: domain::About::default(),
+    };
+    let trigger = Trigger {
+        reason: Reason::JobRequested(Box::new(request)),
+        ..trigger(&ticket(number), "k")
+    };
+    Fact::RunStarted {
+        trigger: Box::new(trigger),
+    }
+}
+
+fn parked() -> Fact {
+    Fact::Parked {
+        waits_for: WaitsFor::Answer,
+    }
+}
+
+fn finished() -> Fact {
+    Fact::RunFinished {
+        reason: StopReason::Completed,
+    }
+}
+
+#[tokio::test]
+async fn every_run_has_a_record_that_follows_its_journal() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    write(&world, 1, vec![opened(1), parked()]).await;
+    write(&world, 2, vec![opened(2)]).await;
+    take_in_all(&runs).await;
+    let waits = runs.get(&run(1)).await.unwrap().unwrap();
+    assert!(waits.waits_for_person(), "{waits:?}");
+    assert_eq!(
+        runs.get(&run(2)).await.unwrap().unwrap().status,
+        RunStatus::Active
+    );
+    write(&world, 1, vec![finished()]).await;
+    take_in_all(&runs).await;
+    let over = runs.get(&run(1)).await.unwrap().unwrap();
+    assert_eq!((over.entries, over.finished_at.is_some()), (3, true));
+}
+
+#[tokio::test]
+async fn records_are_made_again_when_they_or_their_place_are_lost() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    write(&world, 1, vec![opened(1), parked(), finished()]).await;
+    take_in_all(&runs).await;
+    let whole = runs.get(&run(1)).await.unwrap().unwrap();
+    // Taken in twice it counts once.
+    runs.keep_place(1).await.unwrap();
+    take_in_all(&runs).await;
+    assert_eq!(runs.get(&run(1)).await.unwrap().as_ref(), Some(&whole));
+    // A record that broke, met at a later entry of its journal.
+    let any = world.queue.table::<domain::AnyRecord>(Bucket::Runs);
+    let key = Key::from(run(1).ticket()).and("57");
+    let (_, revision) = any.get(&key).await.unwrap().unwrap();
+    let broken: domain::AnyRecord =
+        serde_json::from_value(serde_json::json!({"version": 1, "run": 5})).unwrap();
+    any.put(&key, &broken, Some(revision)).await.unwrap();
+    runs.keep_place(2).await.unwrap();
+    take_in_all(&runs).await;
+    assert_eq!(runs.get(&run(1)).await.unwrap().as_ref(), Some(&whole));
+    // The whole bucket.
+    let raw = world.raw().await;
+    raw.get_stream("KV_runs").await.unwrap().purge().await.unwrap();
+    take_in_all(&runs).await;
+    assert_eq!(runs.get(&run(1)).await.unwrap(), Some(whole));
+}
+
+#[tokio::test]
+async fn a_copy_in_memory_follows_what_is_written_removed_and_purged() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    for number in [1, 2, 3] {
+        write(&world, number, vec![opened(number)]).await;
+    }
+    take_in_all(&runs).await;
+    let mut mirror: Mirror<Overview> = Mirror::new(runs.table());
+    mirror.catch_up().await.unwrap();
+    assert_eq!(mirror.values().count(), 3);
+    write(&world, 2, vec![finished()]).await;
+    take_in_all(&runs).await;
+    runs.table()
+        .delete(Key::from(run(3).ticket()).and("57"))
+        .await
+        .unwrap();
+    mirror.catch_up().await.unwrap();
+    let seen: Vec<bool> = mirror.values().map(|run| run.finished_at.is_some()).collect();
+    assert_eq!(seen, [false, true]);
+    world.queue.forget_ticket(run(1).ticket()).await.unwrap();
+    mirror.catch_up().await.unwrap();
+    assert_eq!(
+        mirror.values().count(),
+        1,
+        "a purge leaves nothing that could be followed"
+    );
+    world
+        .raw()
+        .await
+        .get_stream("KV_runs")
+        .await
+        .unwrap()
+        .purge()
+        .await
+        .unwrap();
+    mirror.catch_up().await.unwrap();
+    assert_eq!(mirror.values().count(), 0);
+}
