@@ -1,5 +1,5 @@
 #!/bin/sh
-# Renders k8s/base and every overlay, validates each document offline and checks what a schema cannot say: which secrets
+# Renders k8s/base, every overlay, and the base with every component, validates each document offline and checks what a schema cannot say: which secrets
 # each service mounts, its settings, its image and its hardening. Prints `k8s ok documents=N`.
 set -eu
 
@@ -33,4 +33,22 @@ trap 'rm -rf "$rendered"' EXIT INT TERM
 for kustomization in k8s/base k8s/overlays/*/; do
     kubectl kustomize "$kustomization" >"$rendered/$(basename "$kustomization").yaml"
 done
+# Each component over the base, as an overlay of somebody's would have it.
+mkdir "$rendered/component"
+for component in k8s/components/*/; do
+    name=component-$(basename "$component")
+    printf 'resources: [%s]\ncomponents: [%s]\n' "$(realpath --relative-to="$rendered/component" k8s/base)" \
+        "$(realpath --relative-to="$rendered/component" "$component")" >"$rendered/component/kustomization.yaml"
+    kubectl kustomize "$rendered/component" >"$rendered/$name.yaml"
+done
 "$venv/bin/python" scripts/k8s_check.py "$rendered"/*.yaml
+scripts/dashboards.py --check
+if ! command -v promtool >/dev/null 2>&1; then
+    if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+        apt-get update -qq && env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >/dev/null
+    else
+        echo "k8s-check: promtool is missing; install Prometheus and run again" >&2
+        exit 1
+    fi
+fi
+"$venv/bin/python" scripts/alerts.py

@@ -110,6 +110,16 @@ impl DeadLetters {
         Ok(())
     }
 
+    /// How many there are.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn count(&self) -> Result<u64, Error> {
+        let asked = self.connection.context.get_stream(DEAD).await;
+        let stream = asked.map_err(|error| Error::unavailable("look at the dead letters", error))?;
+        Ok(stream.cached_info().state.messages)
+    }
+
     /// Newest last, at most `limit`.
     ///
     /// # Errors

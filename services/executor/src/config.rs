@@ -28,6 +28,9 @@ pub struct Executor {
     /// Where gRPC is served.
     #[serde(default = "default_listen")]
     pub listen: SocketAddr,
+    /// Where `/metrics` is served; absent: nowhere.
+    #[serde(default)]
+    pub metrics_listen: Option<SocketAddr>,
     /// Folder for mirrors and workspaces; emptied of workspaces at the start.
     pub data_dir: PathBuf,
     /// Workspaces at a time.

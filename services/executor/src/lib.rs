@@ -25,14 +25,15 @@ mod service;
 mod setup;
 mod setup_cache;
 mod store;
+mod telemetry;
 mod tools;
 mod workspace;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 pub use by_hand::by_hand;
 pub use checks::{Bench, Checked};
@@ -85,6 +86,8 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let floor = git::DiskFloor(settings.disk_floor_mib << 20);
     let store = Store::new(&data_dir, checkouts, setup_cache_mib << 20, settings.index, floor);
     let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store));
+    telemetry::follow(&registry);
+    let _metrics = serve_metrics(settings.metrics_listen, &shutdown).await?;
     let reaper = tokio::spawn({
         let registry = Arc::clone(&registry);
         async move { registry.reap().await }
@@ -97,6 +100,21 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     registry.stop().await;
     reaper.await?;
     served
+}
+
+/// A listener of its own: the gRPC port speaks HTTP/2 to planners with a grant and to nobody else.
+async fn serve_metrics(
+    address: Option<SocketAddr>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Option<AbortOnDropHandle<()>>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("executor.metrics_listen: cannot listen on {address}"))?;
+    let limits = bootstrap::http::Limits::default();
+    let router = bootstrap::metrics::router();
+    let serving = bootstrap::http::serve(listener, router, limits, shutdown.clone());
+    Ok(Some(AbortOnDropHandle::new(tokio::spawn(serving))))
 }
 
 fn absolute(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {

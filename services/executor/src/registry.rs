@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{RunFence, RunId, SandboxLevel, TicketKey};
+use domain::{RunFence, RunId, SandboxLevel, TicketKey, Timestamp};
 use grant::Grant;
 use proto::executor::{CheckResult, ToolResult};
 use tokio::{
@@ -61,6 +61,7 @@ pub(crate) struct ExecutorStatus {
     pub(crate) level: SandboxLevel,
     pub(crate) draining: bool,
     pub(crate) open: Vec<Arc<Workspace>>,
+    pub(crate) started_at: Timestamp,
 }
 
 /// Everything that is open here.
@@ -81,6 +82,7 @@ pub(crate) struct Registry {
     opening: Mutex<HashMap<RunId, Arc<AsyncMutex<()>>>>,
     fences: Mutex<HashMap<TicketKey, RunFence>>,
     changed: watch::Sender<()>,
+    started_at: Timestamp,
 }
 
 impl Registry {
@@ -99,6 +101,7 @@ impl Registry {
             opening: Mutex::default(),
             fences: Mutex::default(),
             changed: watch::Sender::new(()),
+            started_at: bootstrap::now(),
         }
     }
 
@@ -244,11 +247,18 @@ impl Registry {
                 .collect(),
             level: self.sandbox.level(),
             draining: self.draining.is_cancelled(),
+            started_at: self.started_at,
             open: lock(&self.open)
                 .values()
                 .map(|open| Arc::clone(&open.workspace))
                 .collect(),
         }
+    }
+
+    /// How many slots are free and how many are taken.
+    pub(crate) fn slots(&self) -> (u64, u64) {
+        let free = self.slots.available_permits() as u64;
+        (free, u64::from(self.total).saturating_sub(free))
     }
 
     /// Wakes when the status may have changed.

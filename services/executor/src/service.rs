@@ -271,6 +271,7 @@ impl ExecutorService for Service {
 
 fn status_message(status: ExecutorStatus) -> wire::WatchStatusResponse {
     wire::WatchStatusResponse {
+        started_at: status.started_at.unix_s(),
         free_slots: status.free,
         total_slots: status.total,
         warm_repositories: status.warm,

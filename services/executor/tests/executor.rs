@@ -117,6 +117,7 @@ impl World {
         let mut config = Config {
             executor: Executor {
                 listen: address,
+                metrics_listen: None,
                 data_dir: folder.path().join("data"),
                 slots,
                 grant_keys: BTreeMap::from([(pair.id, pair.public_key)]),

@@ -6,6 +6,7 @@ mod approved;
 mod background;
 mod body;
 mod catch_up;
+mod census;
 mod collector;
 mod command;
 mod config;

@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Settings, collector::Collector, poller::Poller, projector::Projector, router::Router, sweeper::Sweeper,
+    Settings, census::Census, collector::Collector, poller::Poller, projector::Projector, router::Router,
+    sweeper::Sweeper,
 };
 
 /// How soon another process takes over a loop whose process died.
@@ -68,6 +69,10 @@ fn spawn_once(
     let (projected, stopped) = (queue.clone(), stop.clone());
     tasks.spawn(once(queue, "projector", stop, move || {
         Box::pin(Projector::new(projected.clone()).run(stopped.clone()))
+    }));
+    let (counted, rules, stopped) = (queue.clone(), Arc::clone(&router.rules), stop.clone());
+    tasks.spawn(once(queue, "census", stop, move || {
+        Box::pin(Census::new(counted.clone(), Arc::clone(&rules)).run(stopped.clone()))
     }));
     let (collected, stopped) = (queue.clone(), stop.clone());
     let grace_h = settings.object_grace_h;

@@ -12,6 +12,7 @@ mod model;
 mod prompts;
 mod readiness;
 mod run;
+mod scale;
 mod slots;
 mod startup;
 mod stop_all;
@@ -50,7 +51,12 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
     let limits = bootstrap::http::Limits::default();
-    let health_checks = bootstrap::http::serve(listener, health.router(), limits, shutdown.clone());
+    let health_checks = bootstrap::http::serve(
+        listener,
+        health.router().merge(scale::router()),
+        limits,
+        shutdown.clone(),
+    );
     let http = tokio::spawn(health_checks);
     let worked = Box::pin(work(&config, &health, &shutdown)).await;
     health.set_ready(false);

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{LazyLock, Mutex, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use domain::{Fact, Reply, ReplyStop, ToolResult, ToolStatus, Usage};
@@ -72,13 +73,30 @@ static NOT_SHARED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman
 static BUDGETS_NEAR: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.near_limit"));
 static BUDGETS_REFUSED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.refused"));
 
+static LEAD_TIME: LazyLock<Histogram<f64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    let histogram = meter.f64_histogram("journeyman.ticket.lead_time").with_unit("s");
+    // A quarter of an hour to two weeks.
+    let hours = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 24.0, 48.0, 96.0, 168.0, 336.0];
+    histogram
+        .with_boundaries(hours.map(|hours| hours * 3_600.0).to_vec())
+        .build()
+});
+
 fn counter(name: &'static str) -> Counter<u64> {
     global::meter(METER).u64_counter(name).build()
 }
 
 fn seconds(name: &'static str) -> Histogram<f64> {
-    global::meter(METER).f64_histogram(name).with_unit("s").build()
+    let meter = global::meter(METER);
+    let histogram = meter.f64_histogram(name).with_unit("s");
+    histogram.with_boundaries(SECONDS.to_vec()).build()
 }
+
+/// From a tool that reads a file to a model that thinks for minutes; the usual boundaries are meant for milliseconds.
+const SECONDS: [f64; 12] = [
+    0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 600.0,
+];
 
 /// The fewest tokens that every provider caches: a shorter prompt reads nothing and is no fault.
 const LEAST_CACHED: u64 = 4096;
@@ -218,6 +236,11 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
     FINISHED.add(1, &labels);
 }
 
+/// How long a ticket took from the first request to the end of its pull request.
+pub(crate) fn ticket_done(lead_time: Duration) {
+    LEAD_TIME.record(lead_time.as_secs_f64(), &[]);
+}
+
 /// Counts a call for which a planner's own knowledge of budgets had to do.
 pub(crate) fn budgets_not_shared() {
     NOT_SHARED.add(1, &[]);
@@ -270,6 +293,8 @@ pub(crate) fn without_lease() {
 pub(crate) struct PoolSlots {
     pub(crate) free: u32,
     pub(crate) total: u32,
+    /// Open workspaces; a draining executor has some too.
+    pub(crate) held: u32,
 }
 
 /// Slots and waiting runs of each pool, as they were last seen.
@@ -288,11 +313,15 @@ pub(crate) fn slots(slots: &BTreeMap<String, PoolSlots>, waiting: &BTreeMap<Stri
     *known.lock().unwrap_or_else(PoisonError::into_inner) = seen.collect();
 }
 
+/// The same as they were told last; empty before the first time.
+pub(crate) fn last_slots() -> Vec<(String, PoolSlots, u64)> {
+    let known = SLOTS
+        .get()
+        .map(|known| known.lock().unwrap_or_else(PoisonError::into_inner));
+    known.map(|known| known.clone()).unwrap_or_default()
+}
+
 fn observe_slots() {
-    let seen = || {
-        let known = SLOTS.get()?.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(known.clone())
-    };
     let labels = |pool: &str, state: &'static str| {
         let pool = KeyValue::new("journeyman.pool", pool.to_owned());
         [pool, KeyValue::new("journeyman.state", state)]
@@ -301,7 +330,7 @@ fn observe_slots() {
     meter
         .u64_observable_gauge(EXECUTOR_SLOTS)
         .with_callback(move |gauge| {
-            for (pool, slots, _) in seen().unwrap_or_default() {
+            for (pool, slots, _) in last_slots() {
                 let used = slots.total.saturating_sub(slots.free);
                 gauge.observe(slots.free.into(), &labels(&pool, "free"));
                 gauge.observe(used.into(), &labels(&pool, "used"));
@@ -310,8 +339,8 @@ fn observe_slots() {
         .build();
     meter
         .u64_observable_gauge(RUNS_WAITING)
-        .with_callback(move |gauge| {
-            for (pool, _, waiting) in seen().unwrap_or_default() {
+        .with_callback(|gauge| {
+            for (pool, _, waiting) in last_slots() {
                 gauge.observe(waiting, &[KeyValue::new("journeyman.pool", pool)]);
             }
         })

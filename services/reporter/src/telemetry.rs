@@ -18,6 +18,7 @@ static DURATION: LazyLock<Histogram<f64>> = LazyLock::new(|| {
     meter
         .f64_histogram("journeyman.effects.duration")
         .with_unit("s")
+        .with_boundaries(vec![0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
         .build()
 });
 static DOUBLES: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.effects.doubles_deleted"));

@@ -31,6 +31,8 @@ pub(super) struct Status {
     pub(super) warm: BTreeSet<String>,
     pub(super) draining: bool,
     pub(super) open: Vec<OpenRun>,
+    /// Unix seconds.
+    pub(super) started_at: i64,
 }
 
 impl Status {
@@ -49,6 +51,7 @@ impl Status {
             warm: message.warm_repositories.into_iter().collect(),
             draining: message.draining,
             open: open.collect(),
+            started_at: message.started_at,
         }
     }
 
@@ -63,7 +66,8 @@ impl Status {
 }
 
 /// The executors of a pool that may open a run's workspace, best first: those that hold it already (a planner that fell
-/// opened it), then those with a free slot, of these the ones that have the repository warm, then those with more room.
+/// opened it), then those with a free slot, of these the ones that have the repository warm, then those with more room, then
+/// the older ones. An autoscaler removes the youngest pods first, and so finds them idle.
 pub(super) fn ranked<'a>(
     executors: impl IntoIterator<Item = (&'a str, &'a Status)>,
     repository: &RepositoryName,
@@ -76,7 +80,8 @@ pub(super) fn ranked<'a>(
         .collect();
     fit.sort_by_key(|(_, status)| {
         let is_warm = status.warm.contains(&repository);
-        (!status.holds(run), !is_warm, std::cmp::Reverse(status.free))
+        let room = std::cmp::Reverse(status.free);
+        (!status.holds(run), !is_warm, room, status.started_at)
     });
     fit.into_iter().map(|(address, _)| address.to_owned()).collect()
 }
@@ -199,6 +204,7 @@ impl Directory {
                 .fold(PoolSlots::default(), |sum, (_, status)| PoolSlots {
                     free: sum.free + status.usable(),
                     total: sum.total + status.total,
+                    held: sum.held + u32::try_from(status.open.len()).unwrap_or(u32::MAX),
                 });
             (pool.clone(), sum)
         });
@@ -242,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_comes_first_then_warm_executors_then_those_with_more_room() {
+    fn the_holder_comes_first_then_warm_executors_then_those_with_more_room_then_the_older_ones() {
         let held = OpenRun {
             run: run(),
             repository: shop(),
@@ -259,8 +265,13 @@ mod tests {
             ..status(4, &["acme/shop"])
         };
         let (roomy, small, warm) = (status(3, &[]), status(1, &[]), status(1, &["acme/shop"]));
+        let young = Status {
+            started_at: 1_800_000_000,
+            ..status(1, &[])
+        };
         let executors = [
             ("full", &full),
+            ("young", &young),
             ("small", &small),
             ("roomy", &roomy),
             ("draining", &draining),
@@ -269,7 +280,7 @@ mod tests {
         ];
         assert_eq!(
             ranked(executors, &shop(), &run()),
-            ["holder", "warm", "roomy", "small"]
+            ["holder", "warm", "roomy", "small", "young"]
         );
     }
 
@@ -278,7 +289,18 @@ mod tests {
         let directory = Directory::new();
         let addresses = ["a", "b", "c"].map(str::to_owned).into();
         directory.set_pools([("default".to_owned(), addresses)].into());
-        directory.set("a", Some(status(2, &[])));
+        let held = OpenRun {
+            run: run(),
+            repository: shop(),
+            workspace: "w1".to_owned(),
+        };
+        directory.set(
+            "a",
+            Some(Status {
+                open: vec![held],
+                ..status(2, &[])
+            }),
+        );
         directory.set(
             "b",
             Some(Status {
@@ -288,7 +310,14 @@ mod tests {
         );
         directory.set("c", None);
         let slots = directory.slots();
-        assert_eq!(slots["default"], PoolSlots { free: 2, total: 8 });
+        assert_eq!(
+            slots["default"],
+            PoolSlots {
+                free: 2,
+                total: 8,
+                held: 1
+            }
+        );
         assert!(directory.is_heard("default"));
     }
 }

@@ -122,6 +122,7 @@ impl FakeExecutor {
             workspace_id: "w1".to_owned(),
         });
         wire::WatchStatusResponse {
+            started_at: 0,
             free_slots: if books.is_full { 0 } else { 4 },
             total_slots: 4,
             open_runs: held.collect(),

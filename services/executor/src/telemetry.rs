@@ -1,0 +1,42 @@
+//! What an executor measures: its slots.
+
+use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError, Weak};
+
+use opentelemetry::{KeyValue, global};
+
+use crate::registry::Registry;
+
+/// The registries of this process: one, but for tests and programs that run several executors.
+static REGISTRIES: LazyLock<Mutex<Vec<Weak<Registry>>>> = LazyLock::new(Mutex::default);
+static OBSERVED: Once = Once::new();
+
+/// Lets gauges follow a registry for as long as it lives.
+pub(crate) fn follow(registry: &Arc<Registry>) {
+    let mut known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    known.retain(|registry| registry.strong_count() > 0);
+    known.push(Arc::downgrade(registry));
+    OBSERVED.call_once(observe);
+}
+
+fn observe() {
+    global::meter("journeyman.executor")
+        .u64_observable_gauge("journeyman.executor.slots")
+        .with_unit("{slot}")
+        .with_callback(|gauge| {
+            let (free, used) = count();
+            gauge.observe(free, &[KeyValue::new("journeyman.state", "free")]);
+            gauge.observe(used, &[KeyValue::new("journeyman.state", "used")]);
+        })
+        .build();
+}
+
+fn count() -> (u64, u64) {
+    let known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let slots = known
+        .iter()
+        .filter_map(Weak::upgrade)
+        .map(|registry| registry.slots());
+    slots.fold((0, 0), |(free, used), (more_free, more_used)| {
+        (free + more_free, used + more_used)
+    })
+}

@@ -1,0 +1,223 @@
+//! The census: how many tickets and runs there are in which state, as gauges for dashboards, alerts and autoscalers.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock, Mutex, Once, PoisonError},
+    time::Duration,
+};
+
+use bootstrap::rules::RulesStore;
+use domain::{Row, RunStatus, Timestamp, cause::chain};
+use opentelemetry::{KeyValue, global};
+use queue::{Bucket, Mirror, Queue};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+/// How often it is counted.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// What was counted last; empty in a process that does not count. One for the process, as its meters are.
+static COUNTED: LazyLock<Mutex<Option<Counted>>> = LazyLock::new(Mutex::default);
+static OBSERVED: Once = Once::new();
+
+/// Counts, in the one process of a cluster whose turn it is: two would be added up.
+pub(crate) struct Census {
+    queue: Queue,
+    rules: Arc<RulesStore>,
+    rows: Mirror<Row>,
+}
+
+/// How many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    /// Live runs by job and state.
+    runs: BTreeMap<(&'static str, &'static str), u64>,
+    /// Tickets with a run whose turn has not come.
+    waiting: u64,
+    /// Since when the run waits that has waited longest, in seconds.
+    oldest_wait_s: u64,
+    /// Tickets that are set aside until a person asks to try again.
+    quarantined: u64,
+    dead_letters: u64,
+    disabled_rules: u64,
+}
+
+impl Census {
+    pub(crate) fn new(queue: Queue, rules: Arc<RulesStore>) -> Self {
+        let rows = Mirror::new(queue.table(Bucket::Tickets));
+        Self { queue, rules, rows }
+    }
+
+    /// Counts again and again until shutdown; afterwards this process tells nothing more.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        OBSERVED.call_once(observe);
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let counting = async {
+            loop {
+                ticks.tick().await;
+                match self.count(bootstrap::now()).await {
+                    Ok(counted) => keep(Some(counted)),
+                    Err(error) => tracing::debug!(error = %chain(&error), "not counted"),
+                }
+            }
+        };
+        // Dropped also when another process takes over.
+        let _forget = Forget;
+        shutdown.run_until_cancelled(counting).await;
+    }
+
+    async fn count(&mut self, now: Timestamp) -> Result<Counted, queue::Error> {
+        self.rows.catch_up().await?;
+        let mut counted = count_rows(self.rows.values(), now);
+        counted.dead_letters = self.queue.dead_letters().count().await?;
+        counted.disabled_rules = self.rules.book().problems().len() as u64;
+        Ok(counted)
+    }
+}
+
+struct Forget;
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        keep(None);
+    }
+}
+
+fn keep(counted: Option<Counted>) {
+    *COUNTED.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+}
+
+fn kept() -> Option<Counted> {
+    COUNTED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn count_rows<'a>(rows: impl Iterator<Item = &'a Row>, now: Timestamp) -> Counted {
+    let mut counted = Counted::default();
+    for row in rows {
+        counted.quarantined += u64::from(row.quarantined.is_some());
+        let mut waits = false;
+        for run in &row.runs {
+            let Some(state) = state_of(&run.status) else {
+                continue;
+            };
+            *counted.runs.entry((run.job.as_str(), state)).or_default() += 1;
+            if run.status == RunStatus::Queued {
+                waits = true;
+                let waited = now.since(run.started_at).as_secs();
+                counted.oldest_wait_s = counted.oldest_wait_s.max(waited);
+            }
+        }
+        counted.waiting += u64::from(waits);
+    }
+    counted
+}
+
+/// `None` for a run that is over.
+const fn state_of(status: &RunStatus) -> Option<&'static str> {
+    match status {
+        RunStatus::Queued => Some("queued"),
+        RunStatus::Active => Some("active"),
+        RunStatus::Parked { waits_for } => Some(waits_for.as_str()),
+        RunStatus::Finished { .. } => None,
+    }
+}
+
+/// Name, unit, and where it is counted.
+type Number = (&'static str, &'static str, fn(&Counted) -> u64);
+
+fn observe() {
+    let meter = global::meter("journeyman.ingest");
+    meter
+        .u64_observable_gauge("journeyman.runs.live")
+        .with_unit("{run}")
+        .with_callback(|gauge| {
+            for ((job, state), count) in kept().unwrap_or_default().runs {
+                let labels = [
+                    KeyValue::new("journeyman.job", job),
+                    KeyValue::new("journeyman.state", state),
+                ];
+                gauge.observe(count, &labels);
+            }
+        })
+        .build();
+    let numbers: [Number; 5] = [
+        ("journeyman.tickets.waiting", "{ticket}", |counted| {
+            counted.waiting
+        }),
+        ("journeyman.tickets.oldest_wait", "s", |counted| {
+            counted.oldest_wait_s
+        }),
+        ("journeyman.tickets.quarantined", "{ticket}", |counted| {
+            counted.quarantined
+        }),
+        ("journeyman.dead_letters", "{letter}", |counted| {
+            counted.dead_letters
+        }),
+        ("journeyman.rules.disabled", "{file}", |counted| {
+            counted.disabled_rules
+        }),
+    ];
+    for (name, unit, number) in numbers {
+        let gauge = meter.u64_observable_gauge(name).with_unit(unit);
+        gauge
+            .with_callback(move |gauge| {
+                if let Some(counted) = kept() {
+                    gauge.observe(number(&counted), &[]);
+                }
+            })
+            .build();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Job, RunId, RunSummary, StopReason, TicketKey, WaitsFor};
+
+    use super::*;
+
+    fn row(statuses: &[RunStatus]) -> Row {
+        let ticket = TicketKey::jira("ENG-1").unwrap();
+        let runs = statuses.iter().zip(1_u32..);
+        let run = |(status, number): (&RunStatus, u32)| RunSummary {
+            id: RunId::new(ticket.clone(), number.into()),
+            job: Job::Implement,
+            status: status.clone(),
+            started_at: Timestamp::from_unix_ms(i64::from(number) * 1_000),
+            finished_at: None,
+            turns: 0,
+        };
+        Row {
+            runs: runs.map(run).collect(),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn runs_count_by_state_and_a_ticket_waits_once_however_many_of_its_runs_do() {
+        let finished = RunStatus::Finished {
+            reason: StopReason::Completed,
+        };
+        let parked = RunStatus::Parked {
+            waits_for: WaitsFor::Decision,
+        };
+        let mut aside = row(&[finished]);
+        aside.quarantined = Some("it fell five times".to_owned());
+        let rows = [
+            row(&[RunStatus::Active, RunStatus::Queued, RunStatus::Queued]),
+            row(&[parked]),
+            aside,
+        ];
+        let counted = count_rows(rows.iter(), Timestamp::from_unix_ms(62_000));
+        assert_eq!(
+            (counted.waiting, counted.oldest_wait_s, counted.quarantined),
+            (1, 60, 1)
+        );
+        let runs: Vec<_> = counted
+            .runs
+            .into_iter()
+            .map(|((_, state), count)| (state, count))
+            .collect();
+        assert_eq!(runs, [("active", 1), ("decision", 1), ("queued", 2)]);
+    }
+}
