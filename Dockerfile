@@ -1,9 +1,11 @@
-# syntax=docker/dockerfile:1
-# Five images from one build: docker build --target ingest|planner|executor|reporter|egress -t journeyman/<service>:0.1.0 .
+# Six images from one build: docker build --target ingest|planner|executor|reporter|egress|cli -t journeyman/<target>:0.1.0 .
 # A pool of executors with its own toolchains: --target executor --build-arg EXECUTOR_BASE=<a Debian 12 or newer image>.
+# Pin the bases by digest where it matters: --build-arg RUNTIME_BASE=debian@sha256:…, and so on.
+# Programs that were built elsewhere: --build-arg PROGRAMS=<an image with them in /out>.
 ARG RUST_IMAGE=rust:1-bookworm
 ARG RUNTIME_BASE=debian:bookworm-slim
 ARG EXECUTOR_BASE=debian:bookworm-slim
+ARG PROGRAMS=builder
 
 FROM ${RUST_IMAGE} AS builder
 WORKDIR /src
@@ -13,53 +15,63 @@ COPY crates crates
 COPY services services
 COPY cli cli
 COPY e2e e2e
-# One call for the five services: they share nearly all of their crates.
+COPY scripts/sbom.py scripts/sbom.py
+# One call for everything: the programs share nearly all of their crates.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked -p ingest -p planner -p executor -p reporter -p egress \
+    cargo build --release --locked -p ingest -p planner -p executor -p reporter -p egress -p journeyman \
     && install -D -t /out target/release/ingest target/release/planner target/release/executor \
-       target/release/launcher target/release/parser target/release/reporter target/release/inspector target/release/egress
+       target/release/launcher target/release/parser target/release/reporter target/release/inspector target/release/egress \
+       target/release/journeyman \
+    && python3 scripts/sbom.py >/out/sbom.cdx.json
+
+FROM ${PROGRAMS} AS programs
 
 FROM ${RUNTIME_BASE} AS runtime
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates \
-    && rm -rf /var/lib/apt/lists/*
+# A base that has them already is left as it is.
+RUN [ -e /etc/ssl/certs/ca-certificates.crt ] || { \
+      apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*; }
+# What all programs are made of, in CycloneDX.
+COPY --from=programs /out/sbom.cdx.json /usr/share/doc/journeyman/sbom.cdx.json
 # No name in /etc/passwd is needed; Kubernetes checks the number.
 USER 65532:65532
 WORKDIR /
 
 FROM runtime AS ingest
-COPY --from=builder /out/ingest /usr/local/bin/ingest
+COPY --from=programs /out/ingest /usr/local/bin/ingest
 EXPOSE 7401
 ENTRYPOINT ["/usr/local/bin/ingest"]
 
 FROM runtime AS planner
-COPY --from=builder /out/planner /usr/local/bin/planner
+COPY --from=programs /out/planner /usr/local/bin/planner
 EXPOSE 7402
 ENTRYPOINT ["/usr/local/bin/planner"]
 
 FROM ${EXECUTOR_BASE} AS executor
 USER root
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates git \
-    && rm -rf /var/lib/apt/lists/*
-COPY --from=builder /out/executor /out/launcher /out/parser /usr/local/bin/
+RUN { [ -e /etc/ssl/certs/ca-certificates.crt ] && command -v git >/dev/null; } || { \
+      apt-get update && apt-get install --yes --no-install-recommends ca-certificates git && rm -rf /var/lib/apt/lists/*; }
+COPY --from=programs /out/sbom.cdx.json /usr/share/doc/journeyman/sbom.cdx.json
+COPY --from=programs /out/executor /out/launcher /out/parser /usr/local/bin/
 USER 65532:65532
 WORKDIR /
-EXPOSE 7403
+EXPOSE 7403 7406
 ENTRYPOINT ["/usr/local/bin/executor"]
 
 FROM runtime AS reporter
 USER root
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git \
-    && rm -rf /var/lib/apt/lists/*
+RUN command -v git >/dev/null || { \
+      apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*; }
 USER 65532:65532
-COPY --from=builder /out/reporter /out/inspector /usr/local/bin/
+COPY --from=programs /out/reporter /out/inspector /usr/local/bin/
 EXPOSE 7404
 ENTRYPOINT ["/usr/local/bin/reporter"]
 
 FROM runtime AS egress
-COPY --from=builder /out/egress /usr/local/bin/egress
+COPY --from=programs /out/egress /usr/local/bin/egress
 EXPOSE 3128
 ENTRYPOINT ["/usr/local/bin/egress"]
+
+FROM runtime AS cli
+COPY --from=programs /out/journeyman /usr/local/bin/journeyman
+ENTRYPOINT ["/usr/local/bin/journeyman"]

@@ -6,7 +6,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images cluster k8s-check sandbox-check crash-matrix replay fuzz contract
+.PHONY: help setup demo test lint fmt bench faults up images images-check cluster k8s-check sandbox-check crash-matrix replay fuzz contract
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -64,8 +64,11 @@ up: setup ## Start everything on this machine; settings from journeyman.toml
 sandbox-check: setup ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
 	@scripts/sandbox-check.sh
 
-images: ## Build the five images
-	@for service in ingest planner executor reporter egress; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
+images: ## Build the six images
+	@for service in ingest planner executor reporter egress cli; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
+
+images-check: ## Build every image without a registry and start it; prints image, size
+	@scripts/images-check.sh
 
 cluster: ## Play tickets on the cluster of the kubeconfig: ADDRESSES="a b c" [TICKETS=20] [KUSTOMIZATION=k8s/base] [DURING=…]
 	@$(CARGO) build --quiet --locked --workspace --bins

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Builds every target of the Dockerfile and starts each image: its version, its answer to missing settings, its user, its bill of materials, and
+# for the executor the static launcher. Prints `image <name> <MB>` and `images ok images=N`.
+#
+# It needs no registry: the base is made by debootstrap unless RUNTIME_BASE names one, and the programs are those of this checkout, built for
+# release. Where no Docker engine runs, one is started for the time of the check, with a folder of its own and no network of its own.
+# Needs root for that; installs docker.io and debootstrap where apt-get can.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'images-check: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+TARGETS="ingest planner executor reporter egress cli"
+DOCKER=/usr/bin/docker
+[ -x "$DOCKER" ] || DOCKER=$(command -v docker || true)
+
+work=$(mktemp -d)
+engine=
+# Only the engine that was started here is stopped.
+cleanup() {
+    if [ -n "$engine" ]; then kill "$engine" 2>/dev/null || true; wait "$engine" 2>/dev/null || true; fi
+    rm -rf "$work"
+}
+trap cleanup EXIT INT TERM
+
+need() {
+    command -v "$1" >/dev/null && return
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "$1 is missing; install it (Debian: $2)"
+    say "installing $2"
+    apt-get update -qq
+    env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+}
+
+if [ -z "$DOCKER" ] || ! "$DOCKER" info >/dev/null 2>&1; then
+    need dockerd docker.io
+    DOCKER=/usr/bin/docker
+    export DOCKER_HOST="unix://$work/docker.sock"
+    say "starting a Docker engine for the time of this check"
+    dockerd --data-root "$work/data" --exec-root "$work/exec" --pidfile "$work/pid" --host "$DOCKER_HOST" \
+        --iptables=false --bridge=none >"$work/log" 2>&1 &
+    engine=$!
+    for _ in $(seq 60); do
+        "$DOCKER" info >/dev/null 2>&1 && break
+        kill -0 "$engine" 2>/dev/null || fail "the engine ended: $(tail -n 1 "$work/log")"
+        sleep 0.5
+    done
+    "$DOCKER" info >/dev/null 2>&1 || fail "the engine does not answer: $(tail -n 1 "$work/log")"
+fi
+
+say "building the programs"
+CARGO_PROFILE_RELEASE_LTO=off cargo build --quiet --locked --release -p ingest -p planner -p executor -p reporter -p egress -p journeyman
+target=${CARGO_TARGET_DIR:-target}/release
+mkdir -p "$work/programs/out"
+cp "$target"/{ingest,planner,executor,launcher,parser,reporter,inspector,egress,journeyman} "$work/programs/out/"
+python3 scripts/sbom.py >"$work/programs/out/sbom.cdx.json"
+tar -C "$work/programs" -c . | "$DOCKER" import - journeyman-programs:check >/dev/null
+
+base=${RUNTIME_BASE:-}
+if [ -z "$base" ]; then
+    need debootstrap debootstrap
+    say "making a base"
+    debootstrap --variant=minbase --include=ca-certificates,git bookworm "$work/base" >"$work/debootstrap.log" 2>&1 ||
+        fail "debootstrap: $(tail -n 1 "$work/debootstrap.log")"
+    rm -rf "$work"/base/var/cache/apt/* "$work"/base/var/lib/apt/lists/* "$work"/base/usr/share/{doc,man,locale}/*
+    tar -C "$work/base" -c . | "$DOCKER" import - journeyman-base:check >/dev/null
+    base=journeyman-base:check
+fi
+
+run() { "$DOCKER" run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges "$@"; }
+
+for name in $TARGETS; do
+    image=journeyman/$name:$VERSION
+    DOCKER_BUILDKIT=1 "$DOCKER" build --quiet --network none --target "$name" --tag "$image" \
+        --build-arg RUST_IMAGE="$base" --build-arg RUNTIME_BASE="$base" --build-arg EXECUTOR_BASE="$base" \
+        --build-arg PROGRAMS=journeyman-programs:check . >/dev/null || fail "$name does not build"
+    program=$name
+    [ "$name" = cli ] && program=journeyman
+    run "$image" --version | grep -qx "$program $VERSION" || fail "$name: --version is not $program $VERSION"
+    [ "$(run --entrypoint /usr/bin/id "$image" -u)" = 65532 ] || fail "$name does not run as 65532"
+    run --entrypoint /bin/cat "$image" /usr/share/doc/journeyman/sbom.cdx.json | python3 -c '
+import json, sys
+bill = json.load(sys.stdin)
+sys.exit(not any(part["name"] == "tokio" and part["hashes"] for part in bill["components"]))' || fail "$name has no bill of materials"
+    if [ "$name" != cli ]; then
+        # Without settings a service says which one is missing and ends with 64.
+        set +e
+        run "$image" >"$work/out" 2>&1
+        code=$?
+        set -e
+        [ "$code" = 64 ] || fail "$name without settings ends with $code: $(tail -n 1 "$work/out")"
+    fi
+    "$DOCKER" image inspect --format "image $name {{.Size}}" "$image" | awk '{printf "image %s %d MB\n", $2, $3 / 1000000}'
+done
+image=journeyman/executor:$VERSION
+run --entrypoint /bin/cat "$image" /usr/local/bin/launcher >"$work/launcher"
+file=$(ldd "$work/launcher" 2>&1 || true)
+case $file in *"not a dynamic"*|*"statically linked"*) ;; *) fail "the launcher is not static: $file" ;; esac
+run --entrypoint /usr/bin/git "$image" --version >/dev/null || fail "the executor's image has no git"
+run --entrypoint /usr/bin/git "journeyman/reporter:$VERSION" --version >/dev/null || fail "the reporter's image has no git"
+printf 'images ok images=%d\n' "$(wc -w <<<"$TARGETS")"
