@@ -12,6 +12,8 @@ use std::{
     sync::OnceLock,
 };
 
+#[path = "architecture/book.rs"]
+mod book;
 #[path = "architecture/modules.rs"]
 mod modules;
 

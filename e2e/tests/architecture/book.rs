@@ -1,0 +1,92 @@
+//! The pages of `docs/` as a book: every page has its place, and every link leads somewhere.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The targets of Markdown links, code left out.
+fn links(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+            continue;
+        }
+        let parts = line.split('`').step_by(2);
+        for rest in parts
+            .filter(|_| !is_code)
+            .flat_map(|part| part.split("](").skip(1))
+        {
+            found.extend(rest.split(')').next().map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// The anchors of a page, made of its headings as GitHub and mdBook do it.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |line: &str| -> String {
+        let kept = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = kept
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
+    for folder in ["docs", "docs/jobs"] {
+        let entries = std::fs::read_dir(root().join(folder)).unwrap();
+        let files = entries.map(|entry| entry.unwrap().path());
+        found.extend(files.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
+    }
+    found
+}
+
+#[test]
+fn every_page_of_the_docs_has_its_place_in_the_book() {
+    let docs = root().join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let listed: BTreeSet<PathBuf> = links(&summary).iter().map(|link| docs.join(link)).collect();
+    let missing: Vec<_> = pages()
+        .into_iter()
+        .filter(|page| page.starts_with(&docs) && !page.ends_with("SUMMARY.md") && !listed.contains(page))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
+}
+
+#[test]
+fn every_link_between_pages_leads_to_a_page_and_a_heading() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for link in links(&text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if path.is_empty() {
+                page.clone()
+            } else {
+                page.parent().unwrap().join(path)
+            };
+            let known = match std::fs::read_to_string(&target) {
+                Ok(text) => anchor.is_empty() || anchors(&text).contains(anchor),
+                Err(_) => anchor.is_empty() && target.exists(),
+            };
+            if !known {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
