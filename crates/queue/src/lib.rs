@@ -3,6 +3,7 @@
 //!
 //! The only crate that names async-nats; no other crate sees acks, subjects or stream names.
 
+mod backup;
 mod body;
 mod branches;
 mod clock;
@@ -43,6 +44,7 @@ mod unreadable;
 mod watch;
 mod wire;
 
+pub use backup::Kept;
 pub use branches::Branches;
 pub use collect::{Garbage, Search};
 pub use dead::{DeadLetter, DeadLetters};

@@ -9,7 +9,7 @@ use crate::names::{
     ROUTER, TIMERS, TRIGGERS, WAKER,
 };
 
-/// A service with a user of its own. Executor and egress have none: they know neither the server nor a key.
+/// Who has a user of its own. Executor and egress have none: they know neither the server nor a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Stores deliveries, appends triggers, collects what is not needed any more, serves the API.
@@ -18,6 +18,8 @@ pub enum Role {
     Planner,
     /// Settles reports, keeps the ledger, and owns the topology: it is the service that strangers' text reaches least.
     Reporter,
+    /// An operator's command, when it backs up or restores: it reads and makes whole streams, and no single record.
+    Backup,
 }
 
 /// The subjects of one user.
@@ -30,8 +32,8 @@ pub struct Permissions {
 }
 
 impl Role {
-    /// Every service with a user.
-    pub const ALL: [Self; 3] = [Self::Ingest, Self::Planner, Self::Reporter];
+    /// Every user.
+    pub const ALL: [Self; 4] = [Self::Ingest, Self::Planner, Self::Reporter, Self::Backup];
 
     /// The name that the service connects under, and the end of the prefix of its inboxes.
     pub const fn name(self) -> &'static str {
@@ -39,6 +41,7 @@ impl Role {
             Self::Ingest => "ingest",
             Self::Planner => "planner",
             Self::Reporter => "reporter",
+            Self::Backup => "backup",
         }
     }
 
@@ -51,7 +54,7 @@ impl Role {
         match self {
             Self::Ingest => streams.extend([DELIVERIES, TIMERS].map(str::to_owned)),
             Self::Planner => streams.push(TIMERS.to_owned()),
-            Self::Reporter => {}
+            Self::Reporter | Self::Backup => {}
         }
         streams
     }
@@ -67,6 +70,7 @@ impl Role {
             Self::Ingest => &[&TRIGGERS, &REPORTS],
             Self::Planner => &[&TRIGGERS],
             Self::Reporter => &[&REPORTS],
+            Self::Backup => &[],
         }
     }
 
@@ -81,6 +85,7 @@ impl Role {
                 Bucket::PullRequests,
                 Bucket::Control,
             ],
+            Self::Backup => &[],
         }
     }
 
@@ -99,6 +104,7 @@ impl Role {
             Self::Ingest => &[(DELIVERIES, ROUTER), (TRIGGERS.stream, WAKER), (TIMERS, WAKER)],
             Self::Planner => &[(TRIGGERS.wakeups, TRIGGERS.workers)],
             Self::Reporter => &[(REPORTS.stream, WAKER), (REPORTS.wakeups, REPORTS.workers)],
+            Self::Backup => &[],
         }
     }
 
@@ -106,6 +112,10 @@ impl Role {
     pub fn permissions(self) -> Permissions {
         let mut allowed = Permissions::default();
         allowed.subscribe.push(format!("{}.>", self.inbox_prefix()));
+        if self == Self::Backup {
+            allowed.backup();
+            return allowed;
+        }
         allowed.publish("$JS.API.INFO");
         for stream in self.streams() {
             allowed.read(&stream);
@@ -134,6 +144,7 @@ impl Role {
             Self::Ingest => allowed.ingest(),
             Self::Planner => allowed.planner(),
             Self::Reporter => allowed.reporter(),
+            Self::Backup => {}
         }
         allowed.publish.sort();
         allowed.publish.dedup();
@@ -188,6 +199,19 @@ impl Permissions {
         }
         self.read(TRIGGERS.wakeups);
         self.epoch(&TRIGGERS);
+    }
+
+    fn backup(&mut self) {
+        for subject in [
+            "$JS.API.INFO",
+            "$JS.API.STREAM.INFO.*",
+            "$JS.API.STREAM.SNAPSHOT.*",
+            "$JS.API.STREAM.RESTORE.*",
+            "$JS.SNAPSHOT.ACK.*.*",
+            "$JS.SNAPSHOT.RESTORE.*.*",
+        ] {
+            self.publish(subject);
+        }
     }
 
     fn publish(&mut self, subject: impl Into<String>) {

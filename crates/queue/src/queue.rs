@@ -1,10 +1,11 @@
 //! The way to everything behind the connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use domain::{Report, Stored, TicketKey, Trigger};
 
 use crate::{
+    backup::{self, Kept},
     branches::Branches,
     connection::Connection,
     dead::DeadLetters,
@@ -63,6 +64,23 @@ impl Queue {
     pub async fn check_topology(&self, role: Role) -> Result<(), Error> {
         let checked = Box::pin(topology::check(&self.connection, role));
         at_topology(checked).await
+    }
+
+    /// Writes every stream to a folder that does not exist yet, and tells of each when it is done. Services may go on meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] names the stream or the file; what is there by then is no backup.
+    pub async fn back_up(&self, folder: &Path, done: impl FnMut(&Kept)) -> Result<(), Error> {
+        backup::back_up(&self.connection, folder, done).await
+    }
+
+    /// Reads a backup into a server that has no stream of ours, while no service runs.
+    ///
+    /// # Errors
+    /// [`Error::Topology`] when a stream exists; [`Error::Unavailable`] names the stream or file that is missing. Nothing is
+    /// restored then, unless the connection was lost in the middle.
+    pub async fn restore(&self, folder: &Path, done: impl FnMut(&Kept)) -> Result<(), Error> {
+        backup::restore(&self.connection, folder, done).await
     }
 
     /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.

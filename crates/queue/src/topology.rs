@@ -162,6 +162,24 @@ fn streams(settings: &Settings) -> Vec<stream::Config> {
     wanted
 }
 
+/// Every stream in the order in which a backup reads them while services work: what is drawn from other records comes before them,
+/// so that it is older and is drawn again; bodies come last, so that none is missing that a record names.
+pub(crate) fn names_for_backup() -> Vec<String> {
+    let logs = [
+        TRIGGERS.wakeups,
+        REPORTS.wakeups,
+        TIMERS,
+        JOURNAL,
+        REPORTS.stream,
+        TRIGGERS.stream,
+        DELIVERIES,
+        DEAD,
+        OBJECTS,
+    ];
+    let buckets = Bucket::ALL.map(Bucket::stream).into_iter();
+    buckets.chain(logs.map(str::to_owned)).collect()
+}
+
 fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
     pull::Config {
         durable_name: Some(name.to_owned()),

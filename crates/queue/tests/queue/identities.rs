@@ -15,7 +15,7 @@ use crate::world::{Text, delivery, entry, report, run, soon, text, ticket, trigg
 
 struct Users {
     server: NatsServer,
-    identities: [(Role, Identity); 3],
+    identities: [(Role, Identity); 4],
 }
 
 impl Users {

@@ -5,6 +5,7 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod backups;
 mod bodies;
 mod calls;
 mod corrupt;

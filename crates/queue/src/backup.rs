@@ -1,0 +1,211 @@
+//! Backup and restore of everything that NATS keeps, by the server's own snapshots of streams.
+//!
+//! A folder of a backup has one folder for each stream with `backup.json` (its configuration and state) and `stream.tar.s2` (its messages and
+//! consumers), as the `nats` command writes them, so that either can read what the other wrote. Sequences stay what they were: the
+//! names of runs and the fences of tickets are made of them.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use async_nats::Subscriber;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::{
+    fs,
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::timeout,
+};
+
+use crate::{connection::Connection, error::Error, topology};
+
+/// The server sends a chunk and waits until it is taken.
+const CHUNK: usize = 128 << 10;
+/// How long one chunk may take either way.
+const CHUNK_LIMIT: Duration = Duration::from_secs(30);
+const ABOUT: &str = "backup.json";
+const MESSAGES: &str = "stream.tar.s2";
+
+/// What a stream was when it was backed up.
+#[derive(Debug, Serialize, Deserialize)]
+struct About {
+    config: Value,
+    state: Value,
+}
+
+/// A stream that was backed up or restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name on the server.
+    pub stream: String,
+    /// Its messages.
+    pub messages: u64,
+    /// Bytes in the backup.
+    pub bytes: u64,
+}
+
+/// Writes every stream to a folder that does not exist yet, and tells of each when it is done.
+pub(crate) async fn back_up(
+    connection: &Connection,
+    folder: &Path,
+    mut done: impl FnMut(&Kept),
+) -> Result<(), Error> {
+    fs::create_dir(folder).await.map_err(|error| at(folder, error))?;
+    for stream in topology::names_for_backup() {
+        let kept = keep(connection, &stream, &folder.join(&stream)).await?;
+        done(&kept);
+    }
+    Ok(())
+}
+
+async fn keep(connection: &Connection, stream: &str, folder: &Path) -> Result<Kept, Error> {
+    let doing = || format!("back up stream {stream}");
+    let inbox = connection.client.new_inbox();
+    let chunks = connection.client.subscribe(inbox.clone()).await;
+    let mut chunks = chunks.map_err(|error| Error::unavailable(doing(), error))?;
+    let asked = json!({"deliver_subject": inbox, "no_consumers": false, "chunk_size": CHUNK});
+    let answer = ask(connection, &format!("$JS.API.STREAM.SNAPSHOT.{stream}"), &asked).await?;
+    let about: About = serde_json::from_value(answer).map_err(|error| Error::corrupt(doing(), error))?;
+    fs::create_dir(folder).await.map_err(|error| at(folder, error))?;
+    let path = folder.join(MESSAGES);
+    let bytes = receive(connection, &mut chunks, &path).await?;
+    let text = serde_json::to_vec_pretty(&about).map_err(|error| Error::corrupt(doing(), error))?;
+    let path = folder.join(ABOUT);
+    // Last, so that a folder without it is known to be half done.
+    fs::write(&path, text).await.map_err(|error| at(&path, error))?;
+    Ok(Kept {
+        stream: stream.to_owned(),
+        messages: about.state["messages"].as_u64().unwrap_or_default(),
+        bytes,
+    })
+}
+
+/// Takes chunks until the empty one, and says of each that it is written.
+async fn receive(connection: &Connection, chunks: &mut Subscriber, path: &Path) -> Result<u64, Error> {
+    let cut = |problem: &str| Error::unavailable("take a snapshot", problem);
+    let mut file = fs::File::create(path).await.map_err(|error| at(path, error))?;
+    let mut bytes = 0;
+    loop {
+        let chunk = timeout(CHUNK_LIMIT, chunks.next()).await;
+        let chunk = chunk.map_err(|_| cut("no chunk within 30 s"))?;
+        let chunk = chunk.ok_or_else(|| cut("the connection is closed"))?;
+        if chunk.payload.is_empty() {
+            if let Some(status) = chunk.status.filter(|status| status.as_u16() >= 400) {
+                return Err(cut(&format!("the server gave up with {status}")));
+            }
+            break;
+        }
+        file.write_all(&chunk.payload)
+            .await
+            .map_err(|error| at(path, error))?;
+        bytes += chunk.payload.len() as u64;
+        if let Some(reply) = chunk.reply {
+            let taken = connection.client.publish(reply, Bytes::new()).await;
+            taken.map_err(|error| Error::unavailable("take a snapshot", error))?;
+        }
+    }
+    file.sync_all().await.map_err(|error| at(path, error))?;
+    Ok(bytes)
+}
+
+/// Reads every stream of a backup into a server that has none of them, and tells of each when it is done.
+pub(crate) async fn restore(
+    connection: &Connection,
+    folder: &Path,
+    mut done: impl FnMut(&Kept),
+) -> Result<(), Error> {
+    let streams = topology::names_for_backup();
+    let mut abouts = Vec::with_capacity(streams.len());
+    for stream in &streams {
+        let about = read(&folder.join(stream)).await?;
+        if connection.context.get_stream(stream).await.is_ok() {
+            return Err(Error::topology(
+                format!(
+                    "stream {stream} exists: stop every service, and restore into a server with an empty folder"
+                ),
+                None,
+            ));
+        }
+        abouts.push(about);
+    }
+    for (stream, about) in streams.iter().zip(&abouts) {
+        let kept = put_back(connection, stream, about, &folder.join(stream)).await?;
+        done(&kept);
+    }
+    Ok(())
+}
+
+/// Before anything is restored, so that a backup that is not whole restores nothing.
+async fn read(folder: &Path) -> Result<About, Error> {
+    let path = folder.join(ABOUT);
+    let text = fs::read(&path).await.map_err(|error| at(&path, error))?;
+    let messages = folder.join(MESSAGES);
+    fs::metadata(&messages)
+        .await
+        .map_err(|error| at(&messages, error))?;
+    serde_json::from_slice(&text).map_err(|error| Error::corrupt(path.display().to_string(), error))
+}
+
+async fn put_back(
+    connection: &Connection,
+    stream: &str,
+    about: &About,
+    folder: &Path,
+) -> Result<Kept, Error> {
+    let doing = || format!("restore stream {stream}");
+    let mut config = about.config.clone();
+    // A backup of three servers is restored into one as well; the services raise it again.
+    config["num_replicas"] = connection.settings.replicas.into();
+    let wanted = json!({"config": config, "state": about.state});
+    let answer = ask(connection, &format!("$JS.API.STREAM.RESTORE.{stream}"), &wanted).await?;
+    let subject = answer["deliver_subject"].as_str();
+    let subject = subject
+        .ok_or_else(|| Error::corrupt(doing(), "the answer names no subject"))?
+        .to_owned();
+    let path = folder.join(MESSAGES);
+    let mut file = fs::File::open(&path).await.map_err(|error| at(&path, error))?;
+    let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
+    loop {
+        let read = file.read(&mut buffer).await.map_err(|error| at(&path, error))?;
+        let chunk = Bytes::copy_from_slice(buffer.get(..read).unwrap_or_default());
+        let answer = send(connection, &subject, chunk).await?;
+        if read == 0 {
+            return Ok(Kept {
+                stream: stream.to_owned(),
+                messages: answer["state"]["messages"].as_u64().unwrap_or_default(),
+                bytes,
+            });
+        }
+        bytes += read as u64;
+    }
+}
+
+/// A request of the server's API.
+async fn ask(connection: &Connection, subject: &str, body: &Value) -> Result<Value, Error> {
+    let body = serde_json::to_vec(body).map_err(|error| Error::corrupt(subject, error))?;
+    send(connection, subject, body.into()).await
+}
+
+async fn send(connection: &Connection, subject: &str, body: Bytes) -> Result<Value, Error> {
+    let asking = timeout(CHUNK_LIMIT, connection.client.request(subject.to_owned(), body));
+    let answer = asking
+        .await
+        .map_err(|_| Error::unavailable(subject, "no answer within 30 s"))?;
+    let answer = answer.map_err(|error| Error::unavailable(subject, error))?;
+    if answer.payload.is_empty() {
+        return Ok(Value::Null);
+    }
+    let answer: Value =
+        serde_json::from_slice(&answer.payload).map_err(|error| Error::corrupt(subject, error))?;
+    match answer["error"]["description"].as_str() {
+        Some(problem) => Err(Error::unavailable(subject, problem.to_owned())),
+        None => Ok(answer),
+    }
+}
+
+fn at(path: &Path, error: std::io::Error) -> Error {
+    Error::unavailable(PathBuf::from(path).display().to_string(), error)
+}

@@ -1,0 +1,97 @@
+//! Backup and restore.
+
+use domain::Row;
+use queue::{Bucket, Error, Queue, Settings};
+use servers::NatsServer;
+
+use crate::world::{World, entry, run, settings, ticket, trigger};
+
+#[tokio::test]
+async fn a_backup_brings_back_every_stream_with_its_sequences_into_an_empty_server() {
+    let world = World::new().await;
+    let (triggers, journal) = (world.queue.triggers(), world.queue.journal());
+    for number in 1..=3 {
+        triggers.append(&trigger(&ticket(number), "k")).await.unwrap();
+        journal.append(&run(number), 0, &entry(0, "n")).await.unwrap();
+    }
+    world.queue.forget_ticket(&ticket(1)).await.unwrap();
+    let row = Row {
+        cursor: 7,
+        ..Row::default()
+    };
+    let rows = world.queue.table::<Row>(Bucket::Tickets);
+    rows.put(&ticket(2).to_string(), &row, None).await.unwrap();
+    let large = bytes::Bytes::from(vec![7; 700 << 10]);
+    let object = world.queue.objects().put(large.clone()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let backup = folder.path().join("backup");
+    let mut kept = Vec::new();
+    world
+        .queue
+        .back_up(&backup, |stream| kept.push(stream.clone()))
+        .await
+        .unwrap();
+
+    let empty = NatsServer::start().await.unwrap();
+    let other = Queue::connect(&settings(&empty), "test").await.unwrap();
+    let mut restored = Vec::new();
+    other
+        .restore(&backup, |stream| restored.push(stream.clone()))
+        .await
+        .unwrap();
+    let counts = |streams: &[queue::Kept]| -> Vec<(String, u64)> {
+        streams
+            .iter()
+            .map(|kept| (kept.stream.clone(), kept.messages))
+            .collect()
+    };
+    assert_eq!(counts(&restored), counts(&kept));
+    other.ensure_topology().await.unwrap();
+    assert_eq!(
+        journal.read(&run(2)).await.unwrap(),
+        other.journal().read(&run(2)).await.unwrap()
+    );
+    assert_eq!(
+        other.journal().read(&run(1)).await.unwrap(),
+        [],
+        "what was purged stays away"
+    );
+    let (there, here) = (other.triggers(), &triggers);
+    assert_eq!(there.newest().await.unwrap(), here.newest().await.unwrap());
+    let known = there.append(&trigger(&ticket(3), "k")).await.unwrap();
+    assert!(
+        matches!(known, queue::Appended::Known(_)),
+        "a key that was known is known"
+    );
+    let found = other
+        .table::<Row>(Bucket::Tickets)
+        .get(&ticket(2).to_string())
+        .await
+        .unwrap();
+    assert_eq!(found.map(|(row, _)| row.cursor), Some(7));
+    assert_eq!(other.objects().get(&object).await.unwrap(), large);
+}
+
+#[tokio::test]
+async fn nothing_is_restored_over_streams_or_from_half_a_backup() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let backup = folder.path().join("backup");
+    world.queue.back_up(&backup, |_| {}).await.unwrap();
+    let refused = world.queue.restore(&backup, |_| {}).await.unwrap_err();
+    assert!(matches!(refused, Error::Topology { .. }), "{refused}");
+    assert!(
+        world.queue.back_up(&backup, |_| {}).await.is_err(),
+        "a backup is never written over"
+    );
+    std::fs::remove_file(backup.join("TRIGGERS").join("backup.json")).unwrap();
+    let empty = NatsServer::start().await.unwrap();
+    let settings = Settings {
+        url: empty.url(),
+        ..Settings::default()
+    };
+    let other = Queue::connect(&settings, "test").await.unwrap();
+    let missing = other.restore(&backup, |_| {}).await.unwrap_err();
+    assert!(missing.to_string().contains("TRIGGERS"), "{missing}");
+    other.ensure_topology().await.unwrap();
+}
